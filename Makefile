@@ -1,0 +1,50 @@
+# Both commands below build their own virtual environment; all they need is make and Python >= 3.11 with venv.
+#
+#   make demo   install, fit two real tables, draw them
+#   make test   install, run the tests
+#
+# Others: make lint (style, types, floors), make bench (measurements), make clean.
+
+PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
+VENV ?= .venv
+RUN = $(VENV)/bin
+PIP = $(RUN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+
+.PHONY: demo test lint bench clean
+
+demo: $(VENV)/.installed
+	$(RUN)/python examples/demo.py
+
+test: $(VENV)/.installed
+	$(RUN)/python -m pytest -m "not slow"
+	SCIPY_ARRAY_API=1 $(RUN)/python -m pytest -q tests/test_estimator_checks.py
+
+lint: $(VENV)/.installed-lint
+	$(RUN)/ruff check .
+	$(RUN)/ruff format --check .
+	$(RUN)/mypy
+	$(RUN)/lint-imports
+
+bench: $(VENV)/.installed
+	$(RUN)/python benchmarks/startup.py
+	$(RUN)/python benchmarks/brute_force.py
+	$(RUN)/python benchmarks/interrupt.py
+
+$(VENV)/.installed: pyproject.toml constraints.txt | $(VENV)/bin/python
+	@echo "Installing kernpool into $(VENV) (a minute or two) ..."
+	$(PIP) --editable ".[plot,arrow,test]"
+	@touch $@
+
+$(VENV)/.installed-lint: $(VENV)/.installed
+	$(PIP) ".[lint]"
+	@touch $@
+
+$(VENV)/bin/python:
+	@test -n "$(PYTHON)" || { echo "kernpool needs Python 3.11 or newer; none was found. Try: make PYTHON=/path/to/python3"; exit 1; }
+	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); \
+		echo "could not make a virtual environment; on Debian and Ubuntu: apt install python3-venv"; exit 1; }
+
+clean:
+	rm -rf .venv* demo .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -prune -exec rm -rf {} +

@@ -1,0 +1,49 @@
+"""The main job on real data: fit two tables with the command line, predict, draw; then the picture of the README.
+
+Everything lands in the folder `demo/`, made anew on every run.
+"""
+
+import shutil
+import sys
+from pathlib import Path
+
+import numpy as np
+from readme_picture import draw_readme_picture
+
+from kernpool.cli import main
+
+ROOT = Path(__file__).resolve().parent.parent
+DATA, OUT = ROOT / "examples" / "data", ROOT / "demo"
+
+
+def run(*arguments: object) -> None:
+    """Run one command of kernpool, showing it first."""
+    words = [str(word.relative_to(ROOT)) if isinstance(word, Path) else str(word) for word in arguments]
+    print(f"\n$ kernpool {' '.join(words)}", file=sys.stderr)
+    code = main([str(word) for word in arguments])
+    if code != 0:
+        sys.exit(code)
+
+
+def demo() -> None:
+    shutil.rmtree(OUT, ignore_errors=True)
+    OUT.mkdir()
+
+    engel = DATA / "engel.csv"
+    run("fit", engel, "--target", "foodexp", "--model", OUT / "engel-model", "--plot", OUT / "engel.png")
+    incomes = OUT / "new-households.csv"
+    np.savetxt(incomes, [500.0, 1000.0, 2000.0], header="income", comments="", fmt="%g")
+    run("predict", OUT / "engel-model", incomes, "--out", OUT / "engel-predictions.csv")
+
+    co2 = DATA / "mauna_loa_co2.csv"
+    run("fit", co2, "--target", "co2", "--model", OUT / "co2-model", "--plot", OUT / "co2.png")
+    run("fit", co2, "--target", "co2", "--bandwidth", "1", "--plot", OUT / "co2-trend.png")
+
+    draw_readme_picture(OUT / "kernel-regression.png")
+    print("\nThe pictures, to be looked at:", file=sys.stderr)
+    for picture in sorted(OUT.glob("*.png")):
+        print(f"  {picture}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    demo()

@@ -1,0 +1,69 @@
+"""kernpool: attention pooling by similarity, that is, Nadaraya-Watson kernel regression.
+
+`pool` is the whole idea in one function; the estimators find the bandwidth from data. Importing the package loads
+NumPy and little else: everything else loads when it is first used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from kernpool.kernels import Kernel, get_kernel, kernel_names, make_kernel, register_kernel
+from kernpool.plan import Plan, choose
+from kernpool.pool import pool, pool_state, pooling_weights
+from kernpool.problem import Problem
+from kernpool.state import EmptyWindowWarning, PoolState, empty_state, merge
+
+if TYPE_CHECKING:
+    from kernpool import datasets
+    from kernpool.displays import KernelCurveDisplay
+    from kernpool.estimators import NadarayaWatsonClassifier, NadarayaWatsonRegressor
+    from kernpool.model_files import load_model, save_model
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "EmptyWindowWarning",
+    "Kernel",
+    "KernelCurveDisplay",
+    "NadarayaWatsonClassifier",
+    "NadarayaWatsonRegressor",
+    "Plan",
+    "PoolState",
+    "Problem",
+    "choose",
+    "datasets",
+    "empty_state",
+    "get_kernel",
+    "kernel_names",
+    "load_model",
+    "make_kernel",
+    "merge",
+    "pool",
+    "pool_state",
+    "pooling_weights",
+    "register_kernel",
+    "save_model",
+]
+
+# The submodule `kernpool.pool` and the function `kernpool.pool` share a name; the function wins, being imported last.
+_LAZY = {
+    "KernelCurveDisplay": "kernpool.displays",
+    "NadarayaWatsonClassifier": "kernpool.estimators",
+    "NadarayaWatsonRegressor": "kernpool.estimators",
+    "datasets": "kernpool.datasets",
+    "load_model": "kernpool.model_files",
+    "save_model": "kernpool.model_files",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module 'kernpool' has no attribute {name!r}")
+    module = import_module(_LAZY[name])
+    return module if _LAZY[name] == f"kernpool.{name}" else getattr(module, name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,17 @@
+"""Algorithms: ways of organising one sum over keys. Registered here, offered by the plan, met by the test battery.
+
+========= ============================================= ===========================
+name      idea                                          cost
+========= ============================================= ===========================
+reference dense NumPy, the slow twin of all the others  n m time and memory
+brute     every pair in compiled tiles, on threads      n m time, n + m memory
+========= ============================================= ===========================
+"""
+
+from kernpool.algorithms.base import Algorithm, Gradients
+from kernpool.algorithms.brute import BRUTE
+from kernpool.algorithms.reference import REFERENCE
+
+ALGORITHMS: dict[str, Algorithm] = {algorithm.name: algorithm for algorithm in (REFERENCE, BRUTE)}
+
+__all__ = ["ALGORITHMS", "Algorithm", "Gradients"]

@@ -1,0 +1,117 @@
+"""Brute force: every pair once, in tiles that never leave the cache, so that n x m exists nowhere.
+
+Queries are cut into blocks and keys into chunks. A block runs on a thread, visits the chunks in order and merges their
+states. The cuts depend on the shape of the problem alone, so the bits do not depend on the number of threads.
+
+Built-in kernels run in compiled loops. A kernel that a user registered, or a float mask, runs through the reference on
+one small dense block at a time: the same cuts, the same merges.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernpool.algorithms import reference
+from kernpool.algorithms.base import Algorithm, Blocks, Gradients
+from kernpool.algorithms.threads import cut, run_blocks
+from kernpool.kernels import is_built_in
+from kernpool.problem import Problem
+from kernpool.progress import Progress
+from kernpool.state import PoolState, empty_state, merge
+
+Array = NDArray[np.float64]
+
+
+class DenseBlocks:
+    """Blocks by way of the reference."""
+
+    pairs_per_call = 1 << 18  # temporaries of 2 MiB stay in the second-level cache
+    keys_per_call = 1 << 12
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+
+    def reduce(self, queries: slice, keys: slice) -> PoolState:
+        """Return the state of one block."""
+        return reference.reduce(self.problem.block(queries, keys))
+
+    def pullback(
+        self, queries: slice, keys: slice, state: PoolState, cotangent: Array, wanted: frozenset[str]
+    ) -> Gradients:
+        """Return the part of the gradients that one block contributes."""
+        part = PoolState(state.shift[queries], state.denominator[queries], state.numerator[queries])
+        return reference.pullback(self.problem.block(queries, keys), part, cotangent[queries], wanted)
+
+
+def _blocks(problem: Problem) -> Blocks:
+    if is_built_in(problem.similarity.kernel) and problem.logit_bias is None:
+        from kernpool.algorithms.compiled import CompiledBlocks  # loads Numba, which small problems never wait for
+
+        return CompiledBlocks(problem)
+    return DenseBlocks(problem)
+
+
+def reduce(problem: Problem, n_jobs: int = 1, progress: Progress | None = None) -> PoolState:
+    """Sum weights and weighted values over all keys."""
+    (m, n), blocks = problem.shape, _blocks(problem)
+    chunks = cut(n, blocks.keys_per_call)
+    result = empty_state(m, problem.value.shape[1])
+
+    def work(queries: slice) -> Iterator[None]:
+        state = empty_state(queries.stop - queries.start, problem.value.shape[1])
+        for keys in chunks:
+            state = merge(state, blocks.reduce(queries, keys))
+            yield
+        result.shift[queries] = state.shift
+        result.denominator[queries] = state.denominator
+        result.numerator[queries] = state.numerator
+
+    rows = max(1, blocks.pairs_per_call // min(n, blocks.keys_per_call))
+    run_blocks(work, cut(m, rows), n_jobs, progress)
+    return result
+
+
+def pullback(
+    problem: Problem,
+    state: PoolState,
+    cotangent: Array,
+    wanted: frozenset[str],
+    n_jobs: int = 1,
+    progress: Progress | None = None,
+) -> Gradients:
+    """Differentiate: one pass that sums per query, one that sums per key, so that no two threads share a sum."""
+    (m, n), blocks = problem.shape, _blocks(problem)
+    sums = {
+        name: np.zeros((m if name in _PER_QUERY else n, (problem.value if name == "value" else problem.key).shape[1]))
+        for name in wanted
+    }
+
+    def add(names: frozenset[str], queries: slice, keys: slice) -> None:
+        part = blocks.pullback(queries, keys, state, cotangent, names)._asdict()
+        for name in names:
+            sums[name][queries if name in _PER_QUERY else keys] += part[name]
+
+    def along_keys(queries: slice) -> Iterator[None]:
+        for keys in cut(n, blocks.keys_per_call):
+            add(wanted & _PER_QUERY, queries, keys)
+            yield
+
+    def along_queries(keys: slice) -> Iterator[None]:
+        for queries in cut(m, blocks.pairs_per_call // _KEY_ROWS):
+            add(wanted - _PER_QUERY, queries, keys)
+            yield
+
+    if wanted & _PER_QUERY:
+        run_blocks(along_keys, cut(m, max(1, blocks.pairs_per_call // min(n, blocks.keys_per_call))), n_jobs, progress)
+    if wanted - _PER_QUERY:
+        run_blocks(along_queries, cut(n, _KEY_ROWS), n_jobs, progress)
+    return Gradients(**sums)
+
+
+_PER_QUERY = frozenset({"query", "log_bandwidth"})
+_KEY_ROWS = 1024  # keys per block when sums are per key: two tiles of the loops
+
+BRUTE = Algorithm(name="brute", summary="every pair, in compiled tiles", reduce=reduce, pullback=pullback)

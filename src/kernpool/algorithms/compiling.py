@@ -1,0 +1,35 @@
+"""The only place that states how loops are compiled.
+
+The flags let sums be reordered, which vectorises them, and keep what the state relies on: infinities and NaN. So never
+``fastmath=True``. ``parallel=True`` is out as well: its default threading layer aborts the process when two Python
+threads enter it, and no interrupt gets through; threads are Python threads over blocks that release the GIL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+from numba import njit
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+_FLAGS = {"contract", "reassoc", "arcp", "nsz"}
+
+
+def _compile(function: Function, flags: set[str] | bool) -> Function:
+    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": flags}
+    try:
+        return cast(Function, njit(cache=True, **options)(function))
+    except RuntimeError:  # no writable place for the cache: compile in every process instead of failing
+        return cast(Function, njit(cache=False, **options)(function))
+
+
+def loop(function: Function) -> Function:
+    """Compile a loop whose sums may be reordered."""
+    return _compile(function, _FLAGS)
+
+
+def strict_loop(function: Function) -> Function:
+    """Compile a loop that has to round exactly as NumPy does: distances, because the boxcar has an edge."""
+    return _compile(function, False)

@@ -1,0 +1,96 @@
+"""Running blocks on Python threads: interruptible, with progress, and with the same bits for any number of threads."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+
+from kernpool.progress import Progress
+
+# Work on one block: a generator that pauses after every piece of at most about 50 ms, so that it can be stopped there.
+Work = Callable[[slice], Iterator[None]]
+
+
+def resolve_n_jobs(n_jobs: int | None) -> int:
+    """Turn `n_jobs` into a number of threads, as scikit-learn means it.
+
+    Parameters
+    ----------
+    n_jobs : int or None
+        None is 1 unless a `joblib.parallel_config` says otherwise, -1 every processor this process may use.
+
+    Returns
+    -------
+    int
+        At least 1.
+
+    Raises
+    ------
+    ValueError
+        If `n_jobs` is zero or no integer.
+
+    Examples
+    --------
+    >>> resolve_n_jobs(2)
+    2
+    """
+    if n_jobs is None and "joblib" not in sys.modules:
+        return 1  # nobody can have configured what nobody has loaded
+    if n_jobs is not None and (isinstance(n_jobs, bool) or not hasattr(n_jobs, "__index__") or n_jobs == 0):
+        raise ValueError(f"n_jobs must be None, a positive number of threads, or -1 for all, got {n_jobs!r}")
+    if n_jobs is not None and n_jobs > 0:
+        return int(n_jobs)
+    from joblib import effective_n_jobs
+
+    return int(effective_n_jobs(n_jobs))
+
+
+def cut(length: int, size: int) -> list[slice]:
+    """Cut ``range(length)`` into slices of at most `size`."""
+    return [slice(start, min(start + size, length)) for start in range(0, length, size)]
+
+
+def run_blocks(work: Work, blocks: Sequence[slice], n_jobs: int, progress: Progress | None) -> None:
+    """Run `work` on every block.
+
+    Parameters
+    ----------
+    work : callable
+        Generator function of a block. Blocks write to places of their own, so their order does not matter.
+    blocks : sequence of slice
+        What to work on.
+    n_jobs : int
+        Threads. One runs in the calling thread.
+    progress : callable or None
+        Called in the calling thread as ``progress(done, total)`` in rows.
+    """
+    total, done = sum(block.stop - block.start for block in blocks), 0
+    if n_jobs == 1 or len(blocks) == 1:
+        for block in blocks:
+            for _ in work(block):
+                pass
+            done += block.stop - block.start
+            if progress is not None:
+                progress(done, total)
+        return
+    stopped = threading.Event()
+
+    def run(block: slice) -> int:
+        steps = work(block)
+        while not stopped.is_set() and next(steps, StopIteration) is None:
+            pass
+        return int(block.stop - block.start)
+
+    # An executor per call and not one for the process: a fork inherits no half-alive threads.
+    with ThreadPoolExecutor(min(n_jobs, len(blocks)), thread_name_prefix="kernpool") as executor:
+        try:
+            for future in as_completed([executor.submit(run, block) for block in blocks]):
+                done += future.result()
+                if progress is not None:
+                    progress(done, total)
+        except BaseException:  # Ctrl-C, or an exception of `work` or `progress`: let the other blocks go, then tell
+            stopped.set()
+            executor.shutdown(wait=True, cancel_futures=True)
+            raise

@@ -1,0 +1,194 @@
+"""Compiled stages of one tile: from one query and up to 512 keys to the weights of their pairs.
+
+Each stage does one thing to a buffer in the first-level cache: squared distance, exponent or profile, correction. One
+branch per stage picks the kernel, so a single compiled function serves them all.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from kernpool.algorithms.compiling import loop, strict_loop
+from kernpool.kernels import BUILT_IN
+
+CODES = {name: code for code, name in enumerate(BUILT_IN)}
+GAUSSIAN, BOXCAR, CONSTANT, EPANECHNIKOV = (CODES[k] for k in ("gaussian", "boxcar", "constant", "epanechnikov"))
+TRIANGULAR, BIWEIGHT, TRIWEIGHT, TRICUBE = (CODES[k] for k in ("triangular", "biweight", "triweight", "tricube"))
+COSINE, LAPLACE, LOGISTIC = (CODES[k] for k in ("cosine", "laplace", "logistic"))
+
+LN_2 = math.log(2.0)
+LOG2_E = 1.0 / LN_2
+
+
+@loop
+def exp2(t):
+    """2**t to 4e-16, clamped to the exponent range at both ends: faint weights are 2e-308 and never garbage.
+
+    A minimax polynomial on [-1/2, 1/2]; `np.rint` because the usual trick of adding and subtracting a large constant
+    is optimised away under "reassoc", with wrong digits as the result.
+    """
+    t = min(max(t, -1022.0), 1023.0)
+    whole = np.rint(t)
+    f = t - whole
+    p = 7.0372890723202395e-9
+    p = p * f + 1.0208537844778034e-7
+    p = p * f + 1.3215662773751729e-6
+    p = p * f + 1.5252658116852302e-5
+    p = p * f + 1.540352996125744e-4
+    p = p * f + 0.0013333558228561023
+    p = p * f + 0.009618129108034489
+    p = p * f + 0.05550410866445884
+    p = p * f + 0.24022650695908768
+    p = p * f + 0.6931471805599497
+    p = p * f + 1.0
+    return p * np.int64((np.int64(whole) + 1023) << 52).view(np.float64)
+
+
+@loop
+def sine_of_quarter_turns(v):
+    """sin(pi v / 2) for 0 <= v <= 1 to rounding, by its Taylor series."""
+    x = 0.5 * math.pi * v
+    s = x * x
+    p = 1.0
+    for k in range(10, 0, -1):
+        p = 1.0 - s * p / (2 * k * (2 * k + 1))
+    return x * p
+
+
+@strict_loop
+def squared_column(out, q, key, h, exact_edge, add):
+    """u**2 of one column into `out`, or onto it."""
+    inverse = 1.0 / h
+    if exact_edge:  # division, as NumPy does it: fl(|q - k| / h) <= 1 exactly if fl(|q - k|) <= h
+        for j in range(out.size):
+            u = (q - key[j]) / h
+            out[j] = (out[j] if add else 0.0) + u * u
+    elif add:
+        for j in range(out.size):
+            u = (q - key[j]) * inverse
+            out[j] = out[j] + u * u
+    else:
+        for j in range(out.size):
+            u = (q - key[j]) * inverse
+            out[j] = u * u
+
+
+@loop
+def exponents(out, s, code):
+    """From s = u**2 to the exponent, in powers of two, of a kernel of infinite support; the rest is `correct`."""
+    if code == GAUSSIAN:
+        for j in range(s.size):
+            out[j] = -0.5 * LOG2_E * s[j]
+    elif code == CONSTANT:
+        out[:] = 0.0
+    else:
+        for j in range(s.size):
+            out[j] = -LOG2_E * math.sqrt(s[j])
+
+
+@loop
+def correct(weight, exponent, code):
+    """Multiply the bounded factor of the logistic kernel onto its exponential: 1 / (1 + exp(-u))**2."""
+    if code == LOGISTIC:
+        for j in range(weight.size):
+            tail = 1.0 + exp2(exponent[j])
+            weight[j] /= tail * tail
+    elif code == LAPLACE:
+        for j in range(weight.size):
+            weight[j] *= 0.5
+
+
+@loop
+def profiles(out, s, code):
+    """From s = u**2 to K(u) of a compact kernel."""
+    if code == BOXCAR:
+        for j in range(s.size):
+            out[j] = 1.0 if math.sqrt(s[j]) <= 1.0 else 0.0
+    elif code == EPANECHNIKOV:
+        for j in range(s.size):
+            out[j] = 0.75 * max(1.0 - s[j], 0.0)
+    elif code == TRIANGULAR:
+        for j in range(s.size):
+            out[j] = max(1.0 - math.sqrt(s[j]), 0.0)
+    elif code == BIWEIGHT:
+        for j in range(s.size):
+            p = max(1.0 - s[j], 0.0)
+            out[j] = 15 / 16 * p * p
+    elif code == TRIWEIGHT:
+        for j in range(s.size):
+            p = max(1.0 - s[j], 0.0)
+            out[j] = 35 / 32 * p * p * p
+    elif code == TRICUBE:
+        for j in range(s.size):
+            p = max(1.0 - s[j] * math.sqrt(s[j]), 0.0)
+            out[j] = 70 / 81 * p * p * p
+    else:
+        for j in range(s.size):
+            out[j] = 0.25 * math.pi * sine_of_quarter_turns(max(1.0 - math.sqrt(s[j]), 0.0))
+
+
+@loop
+def slopes(out, s, code):
+    """From s = u**2 to (d log K / du) / u, where K > 0 and u > 0."""
+    for j in range(s.size):
+        u = math.sqrt(s[j])
+        if code == GAUSSIAN:
+            out[j] = -1.0
+        elif code == EPANECHNIKOV:
+            out[j] = -2.0 / (1.0 - s[j])
+        elif code == TRIANGULAR:
+            out[j] = -1.0 / (u * (1.0 - u))
+        elif code == BIWEIGHT:
+            out[j] = -4.0 / (1.0 - s[j])
+        elif code == TRIWEIGHT:
+            out[j] = -6.0 / (1.0 - s[j])
+        elif code == TRICUBE:
+            out[j] = -9.0 * u / (1.0 - u * s[j])
+        elif code == COSINE:
+            out[j] = -0.5 * math.pi / (math.tan(0.5 * math.pi * (1.0 - u)) * u)
+        elif code == LAPLACE:
+            out[j] = -1.0 / u
+        elif code == LOGISTIC:
+            out[j] = -math.tanh(0.5 * u) / u
+        else:  # flat kernels
+            out[j] = 0.0
+
+
+@loop
+def tile_weights(weight, s, exponent, q, key, first, bandwidth, code, infinite, product, unit):
+    """Kernel weights of one query and one tile of keys, in units of 2**unit; `exponent` keeps the logits."""
+    exact_edge = code == BOXCAR
+    if not product:
+        for a in range(q.size):
+            squared_column(s, q[a], key[a, first : first + s.size], bandwidth[a], exact_edge, a > 0)
+        if infinite:
+            exponents(exponent, s, code)
+            for j in range(weight.size):
+                weight[j] = exp2(exponent[j] - unit)
+            correct(weight, exponent, code)
+        else:
+            profiles(weight, s, code)
+        return
+    column = np.empty(weight.size)
+    if infinite:
+        exponent[:] = 0.0
+        for a in range(q.size):
+            squared_column(s, q[a], key[a, first : first + s.size], bandwidth[a], exact_edge, False)
+            exponents(column, s, code)
+            for j in range(weight.size):
+                exponent[j] += column[j]
+        for j in range(weight.size):
+            weight[j] = exp2(exponent[j] - unit)
+        for a in range(q.size):
+            squared_column(s, q[a], key[a, first : first + s.size], bandwidth[a], exact_edge, False)
+            exponents(column, s, code)
+            correct(weight, column, code)
+    else:
+        weight[:] = 1.0
+        for a in range(q.size):
+            squared_column(s, q[a], key[a, first : first + s.size], bandwidth[a], exact_edge, False)
+            profiles(column, s, code)
+            for j in range(weight.size):
+                weight[j] *= column[j]

@@ -1,0 +1,102 @@
+"""Command line: arguments to estimators and pictures. Data on standard output, everything else on standard error.
+
+Nothing but the standard library is imported here until a command runs, so that ``--help`` answers at once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+
+from kernpool.terminal import UsageError, say
+
+EXAMPLES = """\
+examples:
+  kernpool fit engel.csv --target foodexp --model engel-model --plot engel.png
+  kernpool predict engel-model new-households.csv --out predictions.csv
+  cat new-households.csv | kernpool predict engel-model - > predictions.csv
+  kernpool info engel-model
+
+exit codes: 0 success, 1 failure (bad data, missing files), 2 wrong usage, 130 interrupted
+"""
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Return the parser of all commands."""
+    parser = argparse.ArgumentParser(
+        prog="kernpool",
+        description="Kernel regression (Nadaraya-Watson): fit a table, predict, look at a model.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="store_true", help="print the version and exit")
+    commands = parser.add_subparsers(dest="command", metavar="{fit,predict,info}")
+
+    fit = commands.add_parser("fit", help="fit a column of a table by the others", description="Fit a table.")
+    fit.add_argument("data", metavar="DATA", help="CSV, TSV, Parquet or .npy file; - for standard input")
+    fit.add_argument("--target", required=True, metavar="Y", help="the column to be predicted")
+    fit.add_argument("--features", metavar="A,B", help="columns to predict from (default: all others)")
+    fit.add_argument("--kernel", default="gaussian", help="name of the kernel (default: gaussian)")
+    fit.add_argument(
+        "--bandwidth", default="loo", help="loo, scott, silverman, a number, or one per feature: 0.5,2 (default: loo)"
+    )
+    fit.add_argument("--composition", default="radial", choices=["radial", "product"], help="default: radial")
+    fit.add_argument("--model", metavar="DIR", help="write the model to this folder")
+    fit.add_argument("--plot", metavar="PNG", help="draw the fit into this file")
+    fit.set_defaults(run="run_fit")
+
+    predict = commands.add_parser("predict", help="predict the rows of a table", description="Predict with a model.")
+    predict.add_argument("model", metavar="MODEL", help="folder written by kernpool fit --model")
+    predict.add_argument("data", metavar="DATA", help="table with the model's features; - for standard input")
+    predict.add_argument("--out", default="-", metavar="FILE", help="where to write (default: standard output)")
+    predict.set_defaults(run="run_predict")
+
+    info = commands.add_parser("info", help="describe a model", description="Describe a model.")
+    info.add_argument("model", metavar="MODEL", help="folder written by kernpool fit --model")
+    info.set_defaults(run="run_info")
+
+    for command in (fit, predict):
+        command.add_argument("--format", choices=["csv", "tsv", "parquet", "npy"], help="of DATA (default: by suffix)")
+        command.add_argument("--jobs", type=int, default=-1, metavar="N", help="threads (default: all processors)")
+        command.add_argument("--force", action="store_true", help="overwrite existing outputs")
+        command.add_argument("--quiet", action="store_true", help="no summary, no progress bar")
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code."""
+    parser = build_parser()
+    options = parser.parse_args(arguments)
+    if options.version:
+        from kernpool import __version__
+
+        print(__version__)
+        return 0
+    if options.command is None:
+        parser.error("a command is needed: fit, predict or info")
+    try:
+        from kernpool import commands
+
+        getattr(commands, options.run)(options)
+    except KeyboardInterrupt:
+        say("interrupted; nothing was written")
+        return 130
+    except BrokenPipeError:  # the reader of our output has gone, as `| head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except UsageError as error:
+        say(f"kernpool {options.command}: {error}")
+        return 2
+    except (ValueError, TypeError, OSError, ImportError, MemoryError) as error:
+        say(f"kernpool {options.command}: error: {describe(error)}")
+        return 1
+    return 0
+
+
+def describe(error: BaseException) -> str:
+    """Return an error's message as one sentence for people."""
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}"
+    return str(error) or type(error).__name__

@@ -1,0 +1,146 @@
+"""What the commands of the command line do: tables to estimators, estimators to tables and pictures."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from kernpool.displays import KernelCurveDisplay, import_pyplot
+from kernpool.estimators import NadarayaWatsonRegressor
+from kernpool.files import refuse_existing, whole_file
+from kernpool.model_files import load_model, read_header, save_model
+from kernpool.plan import choose
+from kernpool.problem import Problem
+from kernpool.tables import Table, TableError, read_table, table_format, write_table
+from kernpool.terminal import UsageError, progress_bar, say
+
+
+def run_fit(options: argparse.Namespace) -> None:
+    """Fit, report, save, draw; outputs are checked before the long work."""
+    for output in (options.model, options.plot):
+        if output is not None:
+            refuse_existing(Path(output), options.force)
+    if options.plot is not None:
+        import_matplotlib_early()
+    table = read_table(options.data, options.format)
+    features = choose_features(table, options.target, options.features)
+    X, y = table.numbers(features), table.numbers([options.target])[:, 0]
+
+    model = NadarayaWatsonRegressor(
+        kernel=options.kernel,
+        bandwidth=parse_bandwidth(options.bandwidth),
+        composition=options.composition,
+        n_jobs=options.jobs,
+    )
+    with progress_bar("fitting", options.quiet):
+        model.fit(X, y)
+    if not options.quiet:
+        report_fit(model, features, y)
+    if options.model is not None:
+        model.set_params(n_jobs=None)  # the machine that loads the model has processors of its own
+        save_model(model, options.model, features=features, target=options.target, force=options.force)
+        say(f"model      {options.model}")
+    if options.plot is not None:
+        draw(model, X, y, features, options)
+        say(f"picture    {options.plot}")
+
+
+def choose_features(table: Table, target: str, listed: str | None) -> list[str]:
+    """Return the columns to predict from."""
+    if target not in table.columns:
+        raise TableError(f"{table.source}: no column {target!r}; columns are {', '.join(map(repr, table.names))}")
+    features = [name for name in table.names if name != target] if listed is None else listed.split(",")
+    if target in features:
+        raise UsageError(f"--features names the target {target!r} too; a column cannot predict itself")
+    if not features or len(set(features)) < len(features):
+        raise UsageError(f"--features must name at least one column, each once; got {features}")
+    return features
+
+
+def parse_bandwidth(text: str) -> Any:
+    """Return a rule's name, a number, or a list of numbers."""
+    if text in ("loo", "scott", "silverman"):
+        return text
+    try:
+        numbers = [float(part) for part in text.split(",")]
+    except ValueError:
+        raise UsageError(
+            f"--bandwidth must be loo, scott, silverman, a number, or numbers separated by commas; got {text!r}"
+        ) from None
+    return numbers[0] if len(numbers) == 1 else numbers
+
+
+def report_fit(model: NadarayaWatsonRegressor, features: list[str], y: Any) -> None:
+    """Print what was fitted and how well it predicts rows that it has not seen."""
+    result = model.leave_one_out()
+    spread = float(((y - y.mean()) ** 2).mean())
+    plan = choose(Problem.from_arrays(model.key_, model.key_, y, kernel=model.kernel), model.algorithm)
+    say(f"rows       {len(y)}")
+    say(f"columns    {', '.join(features)}")
+    say(f"kernel     {model.kernel}")
+    say(f"bandwidth  {', '.join(f'{name} {h:.6g}' for name, h in zip(features, model.bandwidth_, strict=True))}")
+    say(f"leave-one-out mean squared error  {result.error:.6g}")
+    say(
+        f"leave-one-out R^2                 {1 - result.error / spread:.6g}"
+        if spread
+        else "y is constant, so R^2 is undefined"
+    )
+    if result.empty_windows:
+        say(f"empty leave-one-out windows       {result.empty_windows}, predicted by the mean of the other rows")
+    say(f"algorithm  {plan.algorithm} ({plan.reason})")
+
+
+def import_matplotlib_early() -> None:
+    """Fail before the long work if pictures cannot be drawn, and draw without a screen."""
+    os.environ.setdefault("MPLBACKEND", "Agg")
+    import_pyplot()
+
+
+def draw(model: NadarayaWatsonRegressor, X: Any, y: Any, features: list[str], options: argparse.Namespace) -> None:
+    """Draw the fitted curve, one panel per feature."""
+    plt = import_pyplot()
+    size = (6.4 * len(features), 4.4)
+    figure, axes = plt.subplots(1, len(features), figsize=size, squeeze=False, layout="constrained")
+    for i, (ax, name) in enumerate(zip(axes[0], features, strict=True)):
+        KernelCurveDisplay.from_estimator(model, X, y, feature=i, target=options.target, ax=ax)
+        ax.set_xlabel(name)
+        if len(features) > 1:
+            ax.set_title(f"over {name}, other columns at their median", fontsize=10)
+    with whole_file(Path(options.plot), force=options.force) as temporary:
+        figure.savefig(temporary, dpi=150)
+    plt.close(figure)
+
+
+def run_predict(options: argparse.Namespace) -> None:
+    """Predict the rows of a table."""
+    if options.out != "-":
+        table_format(options.out)
+        refuse_existing(Path(options.out), options.force)
+    model = load_model(options.model)
+    header = read_header(Path(options.model))
+    target = header["target"] or "prediction"
+    X = read_table(options.data, options.format).numbers(header["features"])
+    model.set_params(n_jobs=options.jobs)
+    with progress_bar("predicting", options.quiet):
+        predicted = model.predict(X)
+    columns = {target: predicted} if predicted.ndim == 1 else {f"{target}_{i}": c for i, c in enumerate(predicted.T)}
+    write_table(options.out, columns, force=options.force)
+
+
+def run_info(options: argparse.Namespace) -> None:
+    """Describe a model on standard output, as JSON."""
+    header = read_header(Path(options.model))
+    model = load_model(options.model)
+    description = {
+        "estimator": header["estimator"],
+        "target": header["target"],
+        "features": header["features"],
+        "rows": len(model.key_),
+        "parameters": header["parameters"],
+        "bandwidth": dict(zip(header["features"], model.bandwidth_.tolist(), strict=True)),
+        **{name.rstrip("_"): value for name, value in header["results"].items()},
+    }
+    print(json.dumps(description, indent=2))

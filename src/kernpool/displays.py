@@ -1,0 +1,282 @@
+"""Pictures in the style of scikit-learn: data in the constructor, style in `plot`, nothing computed here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Array = NDArray[np.float64]
+
+# Petroff (arXiv:2107.02270): told apart by colour-blind readers, and of different lightness in print.
+BLUE, ORANGE, GREY = "#3f90da", "#bd1f01", "#717581"
+
+
+def import_pyplot() -> Any:
+    """Import matplotlib, or say which extra brings it."""
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError as error:
+        raise ImportError(
+            "pictures need matplotlib, which is not installed; install it with: pip install 'kernpool[plot]'"
+        ) from error
+    return plt
+
+
+class KernelCurveDisplay:
+    """A fitted curve over one input column, with the training samples and, if known, the truth.
+
+    Parameters
+    ----------
+    x : ndarray of shape (g,)
+        Grid of inputs, increasing.
+    prediction : ndarray of shape (g,)
+        Fitted values on the grid.
+    x_train, y_train : ndarray of shape (n,), optional
+        Training samples.
+    truth : ndarray of shape (g,), optional
+        The true function on the grid.
+    name : str, default="prediction"
+        Legend entry of the fitted curve.
+    x_label, y_label : str
+        Axis labels.
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib Axes and Figure
+        Where it was drawn.
+    lines_ : list of matplotlib Line2D
+        Truth, if any, and prediction.
+    scatter_ : matplotlib PathCollection or None
+        Training samples.
+
+    Examples
+    --------
+    >>> from kernpool import KernelCurveDisplay, NadarayaWatsonRegressor
+    >>> from kernpool.datasets import make_sine_power
+    >>> sample = make_sine_power(random_state=0)
+    >>> X = sample.x_train[:, None]
+    >>> model = NadarayaWatsonRegressor(bandwidth=0.3).fit(X, sample.y_train)
+    >>> display = KernelCurveDisplay.from_estimator(model, X, sample.y_train)  # doctest: +SKIP
+    """
+
+    def __init__(
+        self,
+        *,
+        x: Array,
+        prediction: Array,
+        x_train: Array | None = None,
+        y_train: Array | None = None,
+        truth: Array | None = None,
+        name: str = "prediction",
+        x_label: str = "x",
+        y_label: str = "y",
+    ) -> None:
+        self.x = x
+        self.prediction = prediction
+        self.x_train = x_train
+        self.y_train = y_train
+        self.truth = truth
+        self.name = name
+        self.x_label = x_label
+        self.y_label = y_label
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        feature: int | str | None = None,
+        truth: Callable[[Array], Array] | None = None,
+        grid_resolution: int | None = None,
+        subsample: int | None = 1000,
+        name: str = "prediction",
+        target: str = "y",
+        ax: Axes | None = None,
+        **style: Any,
+    ) -> KernelCurveDisplay:
+        """Predict on a grid over one column, the others at their medians, and draw.
+
+        Parameters
+        ----------
+        estimator : fitted regressor
+            With a `predict` of one output.
+        X : array_like or data frame of shape (n, d)
+            Training inputs.
+        y : array_like of shape (n,)
+            Training outputs.
+        feature : int or str, optional
+            Which column; needed if there are several.
+        truth : callable, optional
+            The true function of that column, vectorised.
+        grid_resolution : int, optional
+            Points of the curve; by default eight per bandwidth, at least 200 and at most 4000.
+        subsample : int or None, default=1000
+            Draw at most so many evenly chosen samples; None draws all.
+        name, target : str
+            Legend entry of the curve, and label of the y axis.
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure by default.
+        **style
+            `curve_kwargs`, `scatter_kwargs`, `truth_kwargs` of `plot`.
+
+        Returns
+        -------
+        KernelCurveDisplay
+            The display, drawn.
+
+        Raises
+        ------
+        ValueError
+            If X has several columns and `feature` is not given or not one of them.
+        """
+        names = [str(column) for column in getattr(X, "columns", [])]
+        inputs = np.asarray(X, dtype=np.float64)
+        if inputs.ndim != 2:
+            raise ValueError(f"X must have shape (n, columns), got {inputs.shape}; a single column is x[:, None]")
+        column = _column_index(feature, names, inputs.shape[1])
+        low, high = inputs[:, column].min(), inputs[:, column].max()
+        if grid_resolution is None:
+            bandwidth = getattr(estimator, "bandwidth_", np.full(inputs.shape[1], high - low))[column]
+            grid_resolution = int(np.clip(8 * (high - low) / bandwidth, 200, 4000))
+        grid = np.linspace(low, high, grid_resolution)
+        query: Any = np.tile(np.median(inputs, axis=0), (grid_resolution, 1))
+        query[:, column] = grid
+        if names:  # the estimator saw names in fit and compares them in predict
+            make_frame: Any = type(X)
+            query = make_frame(dict(zip(names, query.T, strict=True)))
+        prediction = np.asarray(estimator.predict(query))
+        if prediction.ndim != 1:
+            raise ValueError(f"one output can be drawn at a time, the estimator predicts {prediction.shape[1]}")
+        kept = _evenly(len(inputs), subsample)
+        return cls(
+            x=grid,
+            prediction=prediction,
+            x_train=inputs[kept, column],
+            y_train=np.asarray(y, dtype=np.float64).ravel()[kept],
+            truth=None if truth is None else np.asarray(truth(grid)),
+            name=name,
+            x_label=names[column] if names else ("x" if inputs.shape[1] == 1 else f"column {column}"),
+            y_label=target,
+        ).plot(ax=ax, **style)
+
+    @classmethod
+    def from_predictions(
+        cls,
+        x: ArrayLike,
+        prediction: ArrayLike,
+        *,
+        x_train: ArrayLike | None = None,
+        y_train: ArrayLike | None = None,
+        truth: ArrayLike | None = None,
+        name: str = "prediction",
+        ax: Axes | None = None,
+        **style: Any,
+    ) -> KernelCurveDisplay:
+        """Draw predictions that are there already.
+
+        Parameters
+        ----------
+        x, prediction : array_like of shape (g,)
+            Inputs, in any order, and predictions.
+        x_train, y_train : array_like of shape (n,), optional
+            Training samples.
+        truth : array_like of shape (g,), optional
+            The true function at `x`.
+        name : str, default="prediction"
+            Legend entry of the curve.
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure by default.
+        **style
+            `curve_kwargs`, `scatter_kwargs`, `truth_kwargs` of `plot`.
+
+        Returns
+        -------
+        KernelCurveDisplay
+            The display, drawn.
+        """
+        x = np.ravel(np.asarray(x, dtype=np.float64))
+        order = np.argsort(x, kind="stable")
+        prediction = np.ravel(np.asarray(prediction, dtype=np.float64))
+        if len(prediction) != len(x):
+            raise ValueError(
+                f"x has {len(x)} entries and prediction {len(prediction)}; one prediction per input is needed"
+            )
+        return cls(
+            x=x[order],
+            prediction=prediction[order],
+            x_train=None if x_train is None else np.ravel(np.asarray(x_train)),
+            y_train=None if y_train is None else np.ravel(np.asarray(y_train)),
+            truth=None if truth is None else np.ravel(np.asarray(truth))[order],
+            name=name,
+        ).plot(ax=ax, **style)
+
+    def plot(
+        self,
+        *,
+        ax: Axes | None = None,
+        curve_kwargs: dict[str, Any] | None = None,
+        scatter_kwargs: dict[str, Any] | None = None,
+        truth_kwargs: dict[str, Any] | None = None,
+    ) -> KernelCurveDisplay:
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where; a new figure by default.
+        curve_kwargs, scatter_kwargs, truth_kwargs : dict, optional
+            Passed to matplotlib for the curve, the samples and the truth.
+
+        Returns
+        -------
+        KernelCurveDisplay
+            Itself, with `ax_`, `figure_`, `lines_` and `scatter_`.
+        """
+        if ax is None:
+            _, ax = import_pyplot().subplots(figsize=(6.4, 4.4), layout="constrained")
+        assert ax is not None
+        self.ax_, self.figure_ = ax, ax.figure
+        self.lines_: list[Any] = []
+        self.scatter_: Any = None
+        style: dict[str, Any]
+        if self.x_train is not None and self.y_train is not None:
+            # Many circles on one another must not turn into a blot: the more there are, the fainter and smaller.
+            crowd = min(1.0, 100 / len(self.x_train))
+            style = {"s": 14 + 22 * crowd, "color": GREY, "alpha": 0.2 + 0.25 * crowd, "linewidths": 0}
+            style |= {"label": "training samples", "zorder": 1}
+            self.scatter_ = ax.scatter(self.x_train, self.y_train, **(style | (scatter_kwargs or {})))
+        if self.truth is not None:
+            style = {"color": "black", "linestyle": "--", "linewidth": 1.5, "label": "truth", "zorder": 2}
+            self.lines_ += ax.plot(self.x, self.truth, **(style | (truth_kwargs or {})))
+        style = {"color": ORANGE, "linewidth": 2.0 if len(self.x) < 1000 else 1.2, "label": self.name, "zorder": 3}
+        self.lines_ += ax.plot(self.x, self.prediction, **(style | (curve_kwargs or {})))
+        ax.set(xlabel=self.x_label, ylabel=self.y_label)
+        ax.spines[["top", "right"]].set_visible(False)
+        ax.legend(frameon=False)
+        return self
+
+
+def _column_index(feature: int | str | None, names: list[str], d: int) -> int:
+    if feature is None:
+        if d == 1:
+            return 0
+        raise ValueError(f"X has {d} columns, so feature= must say which one to draw over")
+    if isinstance(feature, str):
+        if feature not in names:
+            raise ValueError(f"feature {feature!r} is not a column of X; columns: {names or 'none have names'}")
+        return names.index(feature)
+    if not 0 <= feature < d:
+        raise ValueError(f"feature must lie in [0, {d - 1}], got {feature}")
+    return feature
+
+
+def _evenly(n: int, at_most: int | None) -> NDArray[np.intp]:
+    return np.arange(n) if at_most is None or n <= at_most else np.linspace(0, n - 1, at_most).astype(np.intp)

@@ -1,0 +1,25 @@
+"""Smoothing kernels: what each one is, and the constants that statistics needs of it.
+
+A kernel is the *profile* only: a symmetric, non-negative function ``K(u)`` of the distance ``u = |q - k| / h`` in
+bandwidths. How distances are measured is `similarity.py`; how sums are organised is `algorithms/`.
+
+Profiles are written as the field writes them, so some integrate to one and some do not (the Gaussian peaks at one).
+A constant factor cancels in pooling weights; densities divide by `Kernel.integral`.
+
+Two different functions circulate as "Epanechnikov". The kernel of that name is ``3/4 (1 - u^2)``; course material that
+plots ``max(1 - |u|, 0)`` under it shows the *triangular* kernel. Both are here under their true names.
+"""
+
+import kernpool.kernels.built_in  # noqa: F401  # registers the kernels that everyone has
+from kernpool.kernels.registry import Kernel, get_kernel, kernel_names, make_kernel, register_kernel
+
+# The compiled loops know these, by their place in this list.
+BUILT_IN = tuple(kernel_names())
+
+
+def is_built_in(kernel: Kernel) -> bool:
+    """Tell whether the compiled loops know this very record; one of your own under the same name is another."""
+    return kernel.name in BUILT_IN and get_kernel(kernel.name) is kernel
+
+
+__all__ = ["BUILT_IN", "Kernel", "get_kernel", "is_built_in", "kernel_names", "make_kernel", "register_kernel"]

@@ -1,0 +1,267 @@
+"""What a kernel is, and the register of those that have a name."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+Profile = Callable[[Array], Array]
+
+
+@dataclass(frozen=True, eq=False)
+class Kernel:
+    r"""A smoothing kernel and its constants.
+
+    Parameters
+    ----------
+    name : str
+        The name it is registered and saved under.
+    profile : callable
+        ``K(u)`` for an array of ``u >= 0``: non-negative, non-increasing, zero beyond `support`.
+    log_profile : callable
+        ``log K(u)``, minus infinity where ``K`` is zero. Far tails live here: ``exp`` underflows, logarithms do not.
+    log_slope : callable or None
+        ``d log K / du`` where ``K > 0``. Gradients need it; None means that the kernel has none.
+    support : float
+        The radius of the support, infinity for kernels that are positive everywhere.
+    integral : float
+        :math:`\int K(u)\,du` over the real line; ``K / integral`` is a probability density.
+    roughness : float
+        :math:`R(K) = \int k(u)^2 du` of that density `k`.
+    second_moment : float
+        :math:`\mu_2(K) = \int u^2 k(u)\,du` of that density.
+    aliases : tuple of str, default=()
+        Other names that find it.
+
+    Notes
+    -----
+    Equality is identity: there is one record per kernel. Pickles and model files carry the name alone, so that a
+    kernel of one's own has to be registered before they are loaded.
+    """
+
+    name: str
+    profile: Profile
+    log_profile: Profile
+    log_slope: Profile | None
+    support: float
+    integral: float
+    roughness: float
+    second_moment: float
+    aliases: tuple[str, ...] = ()
+
+    @property
+    def is_compact(self) -> bool:
+        """Whether keys farther than `support` bandwidths have no weight at all."""
+        return math.isfinite(self.support)
+
+    @property
+    def canonical_factor(self) -> float:
+        r"""The factor :math:`\delta_0 = (R(K) / \mu_2(K)^2)^{1/5}` of Marron and Nolan (1988).
+
+        Bandwidths ``h1`` and ``h2`` of two kernels smooth equally when ``h1 / h2`` equals the ratio of their factors.
+        It is NaN for the constant kernel, which smooths everything away at any bandwidth.
+        """
+        if not math.isfinite(self.second_moment):
+            return math.nan
+        return float((self.roughness / self.second_moment**2) ** 0.2)
+
+    def __repr__(self) -> str:
+        return f"Kernel({self.name!r})"
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Kernel:
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return get_kernel, (self.name,)
+
+
+def logarithm(profile: Profile) -> Profile:
+    """Return ``log K`` of a profile that does not underflow: minus infinity where it is zero."""
+
+    def log_profile(u: Array) -> Array:
+        with np.errstate(divide="ignore"):
+            return np.log(profile(u))
+
+    return log_profile
+
+
+_KERNELS: dict[str, Kernel] = {}
+_NAMES: dict[str, str] = {}
+
+
+def register_kernel(kernel: Kernel) -> Kernel:
+    """Make a kernel known under its name and aliases; from then on it is used, tested and saved like a built-in one.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        A record of your own. `make_kernel` works its constants out from the profile.
+
+    Returns
+    -------
+    Kernel
+        The same record.
+
+    Raises
+    ------
+    ValueError
+        If a name is taken, or the profile is negative, increasing or NaN somewhere, or positive beyond its support,
+        or disagrees with its logarithm.
+
+    Examples
+    --------
+    >>> import kernpool, numpy as np
+    >>> mine = kernpool.make_kernel("cauchy", lambda u: 1 / (1 + u**2) ** 2)
+    >>> _ = kernpool.register_kernel(mine)
+    >>> kernpool.pool([0.0], [-1.0, 1.0], [10.0, 20.0], kernel="cauchy")
+    array([15.])
+    """
+    taken = [name for name in (kernel.name, *kernel.aliases) if name in _NAMES]
+    if taken:
+        raise ValueError(
+            f"kernel name {taken[0]!r} is already taken by {get_kernel(taken[0])!r}; register it under another name"
+        )
+    _check_profile(kernel)
+    _KERNELS[kernel.name] = kernel
+    _NAMES.update(dict.fromkeys((kernel.name, *kernel.aliases), kernel.name))
+    return kernel
+
+
+def _check_profile(kernel: Kernel) -> None:
+    u = np.linspace(0.0, 4.0, 401)
+    weight, logarithm = np.asarray(kernel.profile(u)), np.asarray(kernel.log_profile(u))
+    if weight.shape != u.shape or not np.all(np.isfinite(weight)) or np.any(weight < 0) or not np.any(weight > 0):
+        raise ValueError(
+            f"kernel {kernel.name!r}: profile must map u >= 0 to as many finite weights >= 0, not all zero"
+        )
+    if np.any(np.diff(weight) > 1e-12 * weight[0]):
+        raise ValueError(f"kernel {kernel.name!r}: profile must not increase with u")
+    if np.any(weight[u > kernel.support] > 0):
+        raise ValueError(f"kernel {kernel.name!r}: profile is positive beyond support={kernel.support}")
+    if not np.allclose(np.exp(logarithm), weight, rtol=1e-9, atol=0):
+        raise ValueError(f"kernel {kernel.name!r}: log_profile is not the logarithm of profile")
+
+
+def get_kernel(kernel: str | Kernel) -> Kernel:
+    """Look a kernel up by its name or alias; a `Kernel` record is returned as it is.
+
+    Parameters
+    ----------
+    kernel : str or Kernel
+        For instance ``"gaussian"``, ``"epanechnikov"``, ``"tophat"``.
+
+    Returns
+    -------
+    Kernel
+        The record.
+
+    Raises
+    ------
+    ValueError
+        If nothing is registered under this name; the message names the closest one.
+    TypeError
+        If `kernel` is neither a name nor a record.
+
+    Examples
+    --------
+    >>> get_kernel("tophat")
+    Kernel('boxcar')
+    >>> round(get_kernel("epanechnikov").canonical_factor ** 5, 12)
+    15.0
+    """
+    if isinstance(kernel, Kernel):
+        return kernel
+    if not isinstance(kernel, str):
+        raise TypeError(
+            f"kernel must be a name or a kernpool.Kernel, got {type(kernel).__name__}; use kernel='gaussian'"
+        )
+    if kernel not in _NAMES:
+        from difflib import get_close_matches
+
+        close = get_close_matches(kernel.lower(), _NAMES, n=1, cutoff=0.5)
+        hint = f"did you mean {close[0]!r}? " if close else ""
+        raise ValueError(f"unknown kernel {kernel!r}; {hint}known kernels: {', '.join(kernel_names())}")
+    return _KERNELS[_NAMES[kernel]]
+
+
+def kernel_names() -> list[str]:
+    """List the registered kernels, in the order of registration.
+
+    Returns
+    -------
+    list of str
+        Names without aliases.
+
+    Examples
+    --------
+    >>> kernel_names()[:4]
+    ['gaussian', 'boxcar', 'constant', 'epanechnikov']
+    """
+    return list(_KERNELS)
+
+
+def make_kernel(
+    name: str,
+    profile: Profile,
+    *,
+    support: float = math.inf,
+    log_profile: Profile | None = None,
+    log_slope: Profile | None = None,
+    aliases: tuple[str, ...] = (),
+) -> Kernel:
+    r"""Make a kernel of your own from its profile; the constants come from numerical integration.
+
+    Parameters
+    ----------
+    name : str
+        Its name.
+    profile : callable
+        ``K(u)`` for an array of ``u >= 0``; see `Kernel`.
+    support : float, default=inf
+        Where the profile ends.
+    log_profile : callable, optional
+        ``log K(u)``. Give it for a kernel of infinite support: the logarithm of an underflowed profile is minus
+        infinity, and then far queries have an empty window.
+    log_slope : callable, optional
+        ``d log K / du``, needed for gradients only.
+    aliases : tuple of str, default=()
+        Other names.
+
+    Returns
+    -------
+    Kernel
+        The record, not yet registered: `pool` takes it as it is, `register_kernel` makes its name known.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> raised_cosine = make_kernel("raised cosine", lambda u: np.where(u < 1, 1 + np.cos(np.pi * u), 0.0), support=1.0)
+    >>> round(raised_cosine.integral, 12)
+    2.0
+    """
+    from scipy.integrate import quad
+
+    def moment(power: int, order: int) -> float:
+        def integrand(u: float) -> float:
+            return u**order * float(profile(np.array([u]))[0]) ** power
+
+        return 2.0 * float(quad(integrand, 0.0, support, limit=200)[0])
+
+    integral = moment(1, 0)
+    return Kernel(
+        name=name,
+        profile=profile,
+        log_profile=log_profile or logarithm(profile),
+        log_slope=log_slope,
+        support=support,
+        integral=integral,
+        roughness=moment(2, 0) / integral**2,
+        second_moment=moment(1, 2) / integral,
+        aliases=aliases,
+    )

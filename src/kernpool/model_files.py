@@ -1,0 +1,207 @@
+"""Models on disk: a folder of one JSON file and some `.npy` arrays, checked before anything is believed. No pickle.
+
+``model.json`` names the estimator, its parameters, and for every array its dtype, shape and SHA-256; a checksum of its
+own covers the rest of it. A truncated or edited file is told from a whole one, and nothing in it can run code.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernpool.estimators import NadarayaWatsonClassifier, NadarayaWatsonRegressor
+from kernpool.files import whole_folder
+from kernpool.kernels import get_kernel
+
+Model = NadarayaWatsonRegressor | NadarayaWatsonClassifier
+
+FORMAT, VERSION = "kernpool model", 1
+ESTIMATORS: dict[str, type[Model]] = {
+    "NadarayaWatsonRegressor": NadarayaWatsonRegressor,
+    "NadarayaWatsonClassifier": NadarayaWatsonClassifier,
+}
+_ARRAYS = ("key_", "value_", "key_weight_", "bandwidth_", "classes_", "feature_names_in_")
+
+
+class ModelFileError(ValueError):
+    """A model folder is missing something, truncated, edited, or from another version."""
+
+
+def save_model(
+    model: Model,
+    folder: str | Path,
+    *,
+    features: Sequence[str] | None = None,
+    target: str | None = None,
+    force: bool = False,
+) -> None:
+    """Write a fitted estimator to a folder, whole or not at all.
+
+    Parameters
+    ----------
+    model : NadarayaWatsonRegressor or NadarayaWatsonClassifier
+        Fitted. A kernel of one's own is saved by name and has to be registered before loading.
+    folder : str or Path
+        Where; must not exist unless `force`.
+    features : sequence of str, optional
+        Names of the input columns, for `kernpool predict`; by default those that the model was fitted with, if any.
+    target : str, optional
+        Name of the output column, likewise.
+    force : bool, default=False
+        Replace an existing model folder (and nothing but a model folder).
+
+    Raises
+    ------
+    FileExistsError
+        If the folder exists and `force` is false, or it is not a model.
+    sklearn.exceptions.NotFittedError
+        If the model is not fitted.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from kernpool import NadarayaWatsonRegressor, load_model, save_model
+    >>> model = NadarayaWatsonRegressor(bandwidth=1.0).fit([[0.0], [1.0]], [1.0, 2.0])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save_model(model, f"{folder}/model")
+    ...     load_model(f"{folder}/model").predict([[0.5]])
+    array([1.5])
+    """
+    from sklearn.utils.validation import check_is_fitted
+
+    check_is_fitted(model)
+    if type(model).__name__ not in ESTIMATORS:
+        raise TypeError(f"model must be one of {', '.join(ESTIMATORS)}, got {type(model).__name__}")
+    folder = Path(folder)
+    if force and folder.exists() and not (folder / "model.json").is_file():
+        raise FileExistsError(f"{folder} exists and is no kernpool model, so it is not replaced; choose another name")
+    parameters = model.get_params()
+    parameters["kernel"] = get_kernel(parameters["kernel"]).name
+    with whole_folder(folder, force=force) as temporary:
+        header: dict[str, Any] = {
+            "format": FORMAT,
+            "version": VERSION,
+            "estimator": type(model).__name__,
+            "parameters": {name: _plain(value) for name, value in parameters.items()},
+            "features": _feature_names(model, features),
+            "target": target,
+            "results": {
+                name: getattr(model, name) for name in ("loo_error_", "loo_empty_windows_") if hasattr(model, name)
+            },
+            "arrays": {},
+        }
+        for name in _ARRAYS:
+            array = getattr(model, name, None)
+            if array is not None:
+                header["arrays"][name] = _write_array(temporary / f"{name}.npy", array)
+        header["checksum"] = _checksum(header)
+        (temporary / "model.json").write_text(json.dumps(header, indent=2), encoding="utf-8")
+
+
+def load_model(folder: str | Path) -> Model:
+    """Read a fitted estimator from a folder, after checking every file in it.
+
+    Parameters
+    ----------
+    folder : str or Path
+        What `save_model` wrote.
+
+    Returns
+    -------
+    NadarayaWatsonRegressor or NadarayaWatsonClassifier
+        Fitted as it was saved, but for `bandwidth_search_`, the record of the search.
+
+    Raises
+    ------
+    ModelFileError
+        If the folder is no model, or a file is missing, truncated, edited or of another version.
+    ValueError
+        If its kernel is not registered.
+    """
+    folder = Path(folder)
+    header = read_header(folder)
+    arrays = {name: _read_array(folder / f"{name}.npy", record) for name, record in header["arrays"].items()}
+    get_kernel(header["parameters"]["kernel"])
+    model = ESTIMATORS[header["estimator"]](**header["parameters"])
+    model.key_weight_ = None
+    for name, array in (arrays | header["results"]).items():
+        setattr(model, name, array.astype(object) if name == "feature_names_in_" else array)
+    model.n_features_in_ = model.key_.shape[1]
+    if len(model.key_) != len(model.value_) or model.bandwidth_.shape != (model.n_features_in_,):
+        raise ModelFileError(f"{folder}: arrays of the model do not fit together")
+    return model
+
+
+def _feature_names(model: Model, features: Sequence[str] | None) -> list[str]:
+    unnamed = [str(i) for i in range(model.n_features_in_)]
+    names = [str(name) for name in (getattr(model, "feature_names_in_", unnamed) if features is None else features)]
+    if len(names) != model.n_features_in_:
+        raise ValueError(f"features must name {model.n_features_in_} columns, got {names}")
+    return names
+
+
+def read_header(folder: Path) -> dict[str, Any]:
+    """Read and check ``model.json``; parameters as in `load_model`."""
+    path = folder / "model.json"
+    if not path.is_file():
+        raise ModelFileError(
+            f"{folder} is no kernpool model: it has no model.json; 'kernpool fit --model DIR' makes one"
+        )
+    try:
+        header = json.loads(path.read_text(encoding="utf-8"))
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise ModelFileError(f"{path} is truncated or edited: {error}; fit the model again") from None
+    if not isinstance(header, dict) or header.get("format") != FORMAT:
+        raise ModelFileError(f"{path} is no kernpool model")
+    if header.get("version") != VERSION:
+        raise ModelFileError(
+            f"{path} is of version {header.get('version')}, this kernpool reads version {VERSION}; "
+            "read it with the kernpool that wrote it, or fit the model again"
+        )
+    if header.pop("checksum", None) != _checksum(header) or header.get("estimator") not in ESTIMATORS:
+        raise ModelFileError(f"{path} was edited or damaged: its checksum is wrong; fit the model again")
+    return header
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _checksum(header: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(header, sort_keys=True).encode()).hexdigest()
+
+
+def _write_array(path: Path, array: NDArray[Any]) -> dict[str, Any]:
+    if array.dtype.kind == "O":
+        array = array.astype(str)
+    with path.open("wb") as file:
+        np.save(file, np.ascontiguousarray(array), allow_pickle=False)
+    return {"dtype": array.dtype.str, "shape": list(array.shape), "sha256": _sha256(path)}
+
+
+def _read_array(path: Path, record: dict[str, Any]) -> NDArray[Any]:
+    remedy = "copy the whole folder again or fit the model again"
+    if not path.is_file():
+        raise ModelFileError(f"{path} is missing; {remedy}")
+    try:
+        mapped = np.load(path, mmap_mode="r", allow_pickle=False)  # reads the header alone, allocates nothing
+    except (ValueError, EOFError, OSError) as error:
+        raise ModelFileError(f"{path} is truncated or no .npy file: {error}; {remedy}") from None
+    if [mapped.dtype.str, list(mapped.shape)] != [record["dtype"], record["shape"]] or _sha256(path) != record[
+        "sha256"
+    ]:
+        raise ModelFileError(f"{path} was edited or damaged: it is not what model.json recorded; {remedy}")
+    return np.array(mapped)
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,319 @@
+r"""Pooling: the three functions that everything above is written with.
+
+For one query `q` and pairs ``(k_j, v_j)`` the pooled value is the weighted mean
+
+.. math:: \hat y(q) = \sum_j \alpha_j v_j, \qquad \alpha_j = w_j K((q - k_j)/h) \Big/ \sum_l w_l K((q - k_l)/h).
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kernpool.algorithms.reference import pair_weights
+from kernpool.batch import Batch
+from kernpool.kernels import Kernel, get_kernel
+from kernpool.plan import choose
+from kernpool.problem import Problem
+from kernpool.progress import Progress
+from kernpool.state import Empty, PoolState, check_empty
+
+Array = NDArray[np.float64]
+
+WEIGHT_ROWS_AT_ONCE = 1 << 20  # pairs whose dense temporaries exist at one time beside the weights themselves
+
+
+def pool(
+    query: ArrayLike,
+    key: ArrayLike,
+    value: ArrayLike,
+    *,
+    kernel: str | Kernel = "gaussian",
+    bandwidth: ArrayLike = 1.0,
+    composition: str = "radial",
+    key_weight: ArrayLike | None = None,
+    attn_mask: ArrayLike | None = None,
+    exclude_self: bool = False,
+    self_index: ArrayLike | None = None,
+    tol: float | None = None,
+    algorithm: str = "auto",
+    empty: Empty = "nan",
+    n_jobs: int | None = None,
+    progress: Progress | None = None,
+) -> NDArray[np.floating[Any]]:
+    r"""Pool values by the similarity of their keys to each query: Nadaraya-Watson regression.
+
+    .. math:: \hat y_i = \frac{\sum_j w_j K((q_i - k_j)/h)\, v_j}{\sum_j w_j K((q_i - k_j)/h)}
+
+    Parameters
+    ----------
+    query : array_like of shape (m,), (m, d) or (..., m, d)
+        Where to pool. One dimension counts as one column. Leading dimensions are batches and broadcast, as in torch's
+        ``scaled_dot_product_attention``.
+    key : array_like of shape (n,), (n, d) or (..., n, d)
+        What queries are compared with.
+    value : array_like of shape (n,), (n, c) or (..., n, c)
+        What is pooled.
+    kernel : str or Kernel, default="gaussian"
+        See `kernel_names`. The Gaussian is positive everywhere, so no query is without neighbours.
+    bandwidth : float or array_like of shape (d,), default=1.0
+        The ``h`` in ``u = distance / h``, in the units of the columns.
+    composition : {"radial", "product"}, default="radial"
+        Kernel of the Euclidean norm of ``u``, or product of one kernel per column.
+    key_weight : array_like of shape (n,) or (..., n), optional
+        Non-negative frequencies: a weight of 3 counts like three equal pairs.
+    attn_mask : array_like of shape (..., m, n), optional
+        Boolean: True takes part. Floating point: added to the logits.
+    exclude_self : bool, default=False
+        Leave one unit of each query's own key out (leave-one-out): its weight becomes ``max(w - 1, 0)``.
+    self_index : array_like of int, shape (m,) or (..., m), optional
+        Which key is query i's own, -1 for none; by default key i.
+    tol : float, optional
+        Share of a query's attention mass that may be left out; the result is then within
+        ``tol * (max(value) - min(value))`` of the exact one. The default is the machine epsilon of the inputs.
+    algorithm : str, default="auto"
+        How the sum is organised; all give the same numbers. See `choose`.
+    empty : {"nan", "nearest", "mean", "zero", "raise"}, default="nan"
+        What a query without any key of positive weight gets: NaN with one warning, the value of the nearest key, the
+        weighted mean of the keys that take part, zero, or an error.
+    n_jobs : int, optional
+        Threads; the result has the same bits for any number. None is 1 unless in a ``joblib.parallel_config``
+        context, -1 all processors.
+    progress : callable, optional
+        Called as ``progress(queries_done, queries_total)`` now and then.
+
+    Returns
+    -------
+    ndarray of shape (m,), (m, c) or (..., m, c)
+        One pooled value per query, without the last axis if `value` had one dimension. Float32 in, float32 out (sums
+        are float64 all the same); anything else gives float64.
+
+    Raises
+    ------
+    TypeError
+        If an array holds complex numbers, strings or objects, or is a torch tensor.
+    ValueError
+        If an array is empty, holds NaN or infinity or has the wrong shape, a name is unknown, or a number is out of
+        its range.
+
+    Warns
+    -----
+    EmptyWindowWarning
+        If windows are empty and `empty` is ``"nan"``.
+
+    See Also
+    --------
+    pooling_weights : The weights themselves.
+    pool_state : The sums before the division, which merge over chunks of keys.
+    NadarayaWatsonRegressor : The same with a bandwidth found from the data.
+
+    Notes
+    -----
+    Time is O(n m d), memory O(n + m): the n x m weights exist only in tiles. Values are centred before they are
+    summed. Far from all keys, where every Gaussian weight underflows, the result is the nearest key's value.
+
+    References
+    ----------
+    .. [1] E. A. Nadaraya, "On estimating regression", Theory of Probability and its Applications 9 (1964), 141-142.
+    .. [2] G. S. Watson, "Smooth regression analysis", Sankhya A 26 (1964), 359-372.
+
+    Examples
+    --------
+    >>> import kernpool
+    >>> kernpool.pool([0.0, 1000.0], [0.0, 1.0], [10.0, 20.0])
+    array([13.77540669, 20.        ])
+    >>> kernpool.pool([0.2, 0.8], [0.0, 1.0], [10.0, 20.0], kernel="epanechnikov", bandwidth=0.5)
+    array([10., 20.])
+    >>> kernpool.pool([[[0.0]], [[0.0]]], [[[0.0], [1.0]]], [[[1.0], [3.0]]], kernel="constant").shape
+    (2, 1, 1)
+    """
+    check_empty(empty)
+    batch = Batch(
+        query,
+        key,
+        value,
+        kernel=kernel,
+        bandwidth=bandwidth,
+        composition=composition,
+        key_weight=key_weight,
+        attn_mask=attn_mask,
+        exclude_self=exclude_self,
+        self_index=self_index,
+        tol=tol,
+    )
+    state = _reduce(batch, algorithm, n_jobs, progress)
+
+    def fill(rows: NDArray[np.intp]) -> Array:
+        item, row = np.divmod(rows, batch.n_queries)
+        parts = [fill_empty(batch.problems[i], row[item == i], empty, n_jobs) for i in np.unique(item)]
+        return np.concatenate(parts)
+
+    pooled = state.finalize(empty, fill).reshape(batch.output_shape)
+    return cast(NDArray[np.floating[Any]], pooled.astype(batch.dtype, copy=False))
+
+
+def pool_state(
+    query: ArrayLike,
+    key: ArrayLike,
+    value: ArrayLike,
+    *,
+    algorithm: str = "auto",
+    n_jobs: int | None = None,
+    progress: Progress | None = None,
+    **similarity: Any,
+) -> PoolState:
+    """Sum weights and weighted values without dividing; states of chunks of keys merge to the state of all.
+
+    Parameters
+    ----------
+    query, key, value : array_like
+        As in `pool`.
+    algorithm, n_jobs, progress
+        As in `pool`.
+    **similarity
+        The other parameters of `pool` but `empty`: kernel, bandwidth, composition, key_weight, attn_mask,
+        exclude_self, self_index, tol.
+
+    Returns
+    -------
+    PoolState
+        ``finalize()`` gives the pooled values.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As in `pool`.
+
+    Notes
+    -----
+    Give every chunk the same query, kernel and bandwidth. For leave-one-out over chunks, `self_index` is the position
+    within the chunk, and -1 where the own key is in another one.
+
+    Examples
+    --------
+    >>> import kernpool
+    >>> from functools import reduce
+    >>> chunks = [([0.0, 1.0], [1.0, 2.0]), ([2.0], [3.0])]
+    >>> states = [kernpool.pool_state([1.0], key, value) for key, value in chunks]
+    >>> reduce(kernpool.merge, states).finalize()
+    array([[2.]])
+    """
+    batch = Batch(query, key, value, **similarity)
+    state = _reduce(batch, algorithm, n_jobs, progress)
+    shape = (*batch.shape, batch.n_queries)
+    return PoolState(state.shift.reshape(shape), state.denominator.reshape(shape), state.numerator.reshape(*shape, -1))
+
+
+def _reduce(batch: Batch, algorithm: str, n_jobs: int | None, progress: Progress | None) -> PoolState:
+    states = []
+    for i, problem in enumerate(batch.problems):
+        report = None if progress is None else partial(_report, progress, i, len(batch.problems))
+        states.append(choose(problem, algorithm).reduce(problem, n_jobs=n_jobs, progress=report))
+    if len(states) == 1:
+        return states[0]
+    return PoolState(
+        np.concatenate([state.shift for state in states]),
+        np.concatenate([state.denominator for state in states]),
+        np.concatenate([state.numerator for state in states]),
+    )
+
+
+def _report(progress: Progress, item: int, items: int, done: int, total: int) -> None:
+    progress(item * total + done, items * total)
+
+
+def limit_problem(problem: Problem, empty: str) -> Problem:
+    """Return the problem that fills empty windows: the same sum in the limit of a small or of a large bandwidth.
+
+    The nearest key (keys, if tied) is where a Gaussian of vanishing bandwidth puts its weight, the weighted mean what
+    the constant kernel gives; masks, weights and the own key are respected by construction.
+    """
+    if empty == "nearest":
+        return problem.with_kernel(get_kernel("gaussian"), factor=1e-8)
+    return problem.with_kernel(get_kernel("constant"))
+
+
+def fill_empty(problem: Problem, rows: NDArray[np.intp], empty: str, n_jobs: int | None = None) -> Array:
+    """Return the values of rows whose window is empty under the policy "nearest" or "mean"."""
+    limit = limit_problem(problem.block(rows), empty)
+    return choose(limit).reduce(limit, n_jobs=n_jobs).finalize()
+
+
+def pooling_weights(
+    query: ArrayLike,
+    key: ArrayLike,
+    *,
+    empty: Empty = "nan",
+    max_bytes: int = 1 << 30,
+    **similarity: Any,
+) -> Array:
+    r"""Compute the pooling weights alpha, one probability distribution over the keys per query.
+
+    .. math:: \alpha_{ij} = w_j K((q_i - k_j)/h) \Big/ \sum_l w_l K((q_i - k_l)/h)
+
+    Parameters
+    ----------
+    query, key : array_like
+        As in `pool`.
+    empty : {"nan", "nearest", "mean", "zero", "raise"}, default="nan"
+        Weights of a query whose window is empty: NaN with one warning, all on the nearest key, in proportion to the
+        key weights, zeros, or an error.
+    max_bytes : int, default=2**30
+        The largest result allowed. This is the one function whose result has n x m entries, so it asks first.
+    **similarity
+        As in `pool_state`.
+
+    Returns
+    -------
+    ndarray of shape (m, n) or (..., m, n)
+        Non-negative, each row sums to one. ``weights @ value`` is what `pool` returns.
+
+    Raises
+    ------
+    ValueError
+        If the weights would need more than `max_bytes`; and as in `pool`.
+
+    Examples
+    --------
+    >>> import kernpool
+    >>> kernpool.pooling_weights([0.0], [-1.0, 0.0, 1.0]).round(3)
+    array([[0.274, 0.452, 0.274]])
+    """
+    check_empty(empty)
+    batch = Batch(query, key, None, **similarity)
+    n = batch.n_keys
+    size = 8 * len(batch.problems) * batch.n_queries * n
+    if size > max_bytes:
+        raise ValueError(
+            f"the weights of {batch.n_queries * len(batch.problems)} queries x {n} keys need {size / 1e9:.3g} GB, more "
+            f"than max_bytes={max_bytes}; ask for fewer queries, or pass a larger max_bytes"
+        )
+    weights = np.empty((len(batch.problems), batch.n_queries, n))
+    rows_at_once = max(1, WEIGHT_ROWS_AT_ONCE // n)
+    for problem, table in zip(batch.problems, weights, strict=True):
+        for start in range(0, batch.n_queries, rows_at_once):
+            rows = slice(start, start + rows_at_once)
+            table[rows] = _normalised(problem.block(rows))
+    flat = weights.reshape(-1, n)
+    is_empty = ~(flat.sum(axis=1) > 0)
+
+    def fill(rows: NDArray[np.intp]) -> Array:
+        item, row = np.divmod(rows, batch.n_queries)
+        return np.concatenate(
+            [_normalised(limit_problem(batch.problems[i].block(row[item == i]), empty)) for i in np.unique(item)]
+        )
+
+    if is_empty.any():
+        policy = PoolState(np.zeros(len(flat)), np.where(is_empty, 0.0, 1.0), flat)
+        flat = policy.finalize(empty, fill)
+    return np.asarray(flat.reshape(*batch.shape, batch.n_queries, n))
+
+
+def _normalised(problem: Problem) -> Array:
+    _, weight = pair_weights(problem)
+    total = weight.sum(axis=1, keepdims=True)
+    np.divide(weight, total, where=total > 0, out=weight)
+    return weight

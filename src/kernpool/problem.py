@@ -1,0 +1,224 @@
+"""The problem: everything an algorithm is given, checked once, in the form that loops want.
+
+`Problem.from_arrays` is the border. Outside it callers pass what they have; inside, arrays are float64, finite and of
+matching shapes, and no algorithm checks anything again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kernpool import checks
+from kernpool.kernels import Kernel, get_kernel
+from kernpool.similarity import Composition, KernelSimilarity, check_composition
+from kernpool.state import PoolState
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One set of queries, keys and values, and the similarity between them.
+
+    Parameters
+    ----------
+    query : ndarray of shape (m, d)
+        Where to pool, unscaled: `similarity` divides differences by the bandwidth.
+    key : ndarray of shape (n, d)
+        What queries are compared with.
+    value : ndarray of shape (n, c)
+        What is pooled, less `value_center`: sums of centred values lose fewer digits.
+    value_center : ndarray of shape (c,)
+        What was subtracted.
+    similarity : KernelSimilarity
+        Kernel, bandwidth and composition.
+    key_weight : ndarray of shape (n,) or None
+        Frequencies of keys; None is one each.
+    self_index : ndarray of shape (m,) or None
+        The key that is query i's own, of which one unit is left out; -1 for none.
+    attn_mask : ndarray of bool, shape (m, n), or None
+        Which keys take part for which query.
+    logit_bias : ndarray of shape (m, n) or None
+        Added to the logits; minus infinity leaves a key out.
+    tol : float
+        Share of a query's attention mass that an algorithm may leave out.
+    """
+
+    query: Array
+    key: Array
+    value: Array
+    value_center: Array
+    similarity: KernelSimilarity
+    key_weight: Array | None = None
+    self_index: NDArray[np.int64] | None = None
+    attn_mask: NDArray[np.bool_] | None = None
+    logit_bias: Array | None = None
+    tol: float = float(np.finfo(np.float64).eps)
+
+    @classmethod
+    def from_arrays(
+        cls,
+        query: ArrayLike,
+        key: ArrayLike,
+        value: ArrayLike,
+        *,
+        kernel: str | Kernel = "gaussian",
+        bandwidth: ArrayLike = 1.0,
+        composition: str = "radial",
+        key_weight: ArrayLike | None = None,
+        attn_mask: ArrayLike | None = None,
+        exclude_self: bool = False,
+        self_index: ArrayLike | None = None,
+        tol: float | None = None,
+    ) -> Problem:
+        """Check arrays without batch dimensions and make a problem of them; parameters as in `pool`."""
+        check_composition(composition)
+        tol = _as_tol(tol, query, key, value)
+        query, key, value = _as_matrix("query", query), _as_matrix("key", key), _as_matrix("value", value)
+        if query.shape[1] != key.shape[1]:
+            raise ValueError(
+                f"query has {query.shape[1]} column(s) and key has {key.shape[1]}; they are compared column by column. "
+                "A single query of several columns has shape (1, columns)"
+            )
+        if len(key) != len(value):
+            raise ValueError(f"key has {len(key)} rows and value has {len(value)}; each key needs its value")
+        m, n = len(query), len(key)
+        similarity = KernelSimilarity(
+            get_kernel(kernel), checks.as_bandwidth(bandwidth, key.shape[1]), cast(Composition, composition)
+        )
+        _check_range(query, key, similarity.bandwidth)
+        mask, bias = _as_mask(attn_mask, (m, n))
+        center = value.mean(axis=0)
+        return cls(
+            query=query,
+            key=key,
+            value=value - center,
+            value_center=center,
+            similarity=similarity,
+            key_weight=None if key_weight is None else np.ascontiguousarray(checks.as_key_weight(key_weight, (n,))),
+            self_index=_as_self_index(exclude_self, self_index, m, n),
+            attn_mask=mask,
+            logit_bias=bias,
+            tol=tol,
+        )
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of queries and number of keys."""
+        return len(self.query), len(self.key)
+
+    @property
+    def own_weight(self) -> Array:
+        """What is left of each query's own key once one unit is taken away: ``max(w - 1, 0)``, of shape (m,)."""
+        if self.self_index is None or self.key_weight is None:
+            return np.zeros(len(self.query))
+        return np.where(self.self_index >= 0, np.maximum(self.key_weight[self.self_index] - 1.0, 0.0), 0.0)
+
+    def multiplicity(self) -> Array:
+        """How often each key counts for each query, of shape (m, n): key weights, less own units, under the mask."""
+        weight = np.ones(len(self.key)) if self.key_weight is None else self.key_weight
+        times = np.repeat(weight[None, :], len(self.query), axis=0)
+        if self.self_index is not None:
+            (rows,) = np.nonzero(self.self_index >= 0)
+            times[rows, self.self_index[rows]] = self.own_weight[rows]
+        return times if self.attn_mask is None else times * self.attn_mask
+
+    def block(self, queries: slice | NDArray[np.intp], keys: slice = slice(None)) -> Problem:
+        """Return the part with these queries and these keys; the states of parts over all keys merge to the whole."""
+        start, stop, _ = keys.indices(len(self.key))
+        self_index = self.self_index
+        if self_index is not None:
+            self_index = self_index[queries] - start
+            self_index = np.where((self_index >= 0) & (self_index < stop - start), self_index, -1)
+        return replace(
+            self,
+            query=self.query[queries],
+            key=self.key[keys],
+            value=self.value[keys],
+            key_weight=None if self.key_weight is None else self.key_weight[keys],
+            self_index=self_index,
+            attn_mask=None if self.attn_mask is None else self.attn_mask[queries, keys],
+            logit_bias=None if self.logit_bias is None else self.logit_bias[queries, keys],
+        )
+
+    def with_kernel(self, kernel: Kernel, factor: float = 1.0) -> Problem:
+        """Return the same problem under another kernel, with the bandwidths multiplied by `factor`."""
+        return replace(
+            self, similarity=replace(self.similarity, kernel=kernel, bandwidth=factor * self.similarity.bandwidth)
+        )
+
+    def uncentred(self, state: PoolState) -> PoolState:
+        """Give a state of centred values its centre back."""
+        return replace(state, numerator=state.numerator + state.denominator[:, None] * self.value_center)
+
+
+def _as_matrix(name: str, array: Any) -> Array:
+    read = checks.as_real_array(name, array)
+    if read.ndim not in (1, 2):
+        raise ValueError(f"{name} must have shape (rows,) or (rows, columns) here, got {read.shape}")
+    if read.size == 0:
+        raise ValueError(f"{name} is empty, of shape {read.shape}; at least one row and one column are needed")
+    return np.ascontiguousarray(read[:, None] if read.ndim == 1 else read, dtype=np.float64)
+
+
+def _as_tol(tol: float | None, *arrays: Any) -> float:
+    if tol is None:
+        dtype = np.result_type(*(getattr(array, "dtype", np.float64) for array in arrays))
+        return float(np.finfo(dtype if dtype.kind == "f" else np.float64).eps)
+    if not isinstance(tol, (int, float, np.number)) or not 0 <= tol < 1:
+        raise ValueError(f"tol must be None or a share of the weight in [0, 1), got {tol!r}")
+    return float(tol)
+
+
+def _check_range(query: Array, key: Array, bandwidth: Array) -> None:
+    low = np.minimum(query.min(axis=0), key.min(axis=0))
+    high = np.maximum(query.max(axis=0), key.max(axis=0))
+    with np.errstate(over="ignore"):
+        widest = ((high - low) / bandwidth).max()
+    if not widest <= checks.LARGEST:
+        raise ValueError(
+            f"bandwidth is too small: query and key are up to {widest:.0e} bandwidths apart, whose square overflows "
+            f"(at most {checks.LARGEST:g} are supported); use a larger bandwidth or rescale the columns"
+        )
+
+
+def _as_mask(attn_mask: Any, shape: tuple[int, int]) -> tuple[NDArray[np.bool_] | None, Array | None]:
+    if attn_mask is None:
+        return None, None
+    mask = np.asarray(attn_mask)
+    if mask.dtype.kind not in "bf":
+        raise TypeError(
+            "attn_mask must be boolean (True takes part) or floating point (added to the logits), "
+            f"got dtype {mask.dtype}"
+        )
+    if mask.dtype.kind == "f" and not np.all(mask < np.inf):
+        raise ValueError("attn_mask holds NaN or plus infinity; a float mask is added to logits, -inf leaves a key out")
+    try:
+        mask = np.broadcast_to(mask, shape)
+    except ValueError:
+        raise ValueError(f"attn_mask of shape {mask.shape} does not broadcast to (queries, keys) = {shape}") from None
+    return (mask, None) if mask.dtype.kind == "b" else (None, mask.astype(np.float64, copy=False))
+
+
+def _as_self_index(exclude_self: bool, self_index: Any, m: int, n: int) -> NDArray[np.int64] | None:
+    if not exclude_self:
+        if self_index is not None:
+            raise ValueError("self_index says which key to leave out, so it needs exclude_self=True")
+        return None
+    if self_index is None:
+        if m != n:
+            raise ValueError(
+                f"exclude_self=True takes query i's own key to be key i, but there are {m} queries and {n} keys; "
+                "say which with self_index, -1 for none"
+            )
+        return np.arange(n)
+    index = np.asarray(self_index)
+    if index.dtype.kind not in "iu" or index.shape != (m,):
+        raise ValueError(f"self_index must be {m} integers, one per query, got shape {index.shape} of {index.dtype}")
+    if index.min() < -1 or index.max() >= n:
+        raise ValueError(f"self_index must lie in [-1, {n - 1}], got values from {index.min()} to {index.max()}")
+    return index.astype(np.int64)

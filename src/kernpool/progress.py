@@ -1,0 +1,47 @@
+"""Progress of long work: a caller above an estimator can listen without the estimator having a parameter for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+Progress = Callable[[int, int], Any]
+
+_listener: ContextVar[Progress | None] = ContextVar("kernpool_progress", default=None)
+
+
+def current_progress() -> Progress | None:
+    """Return who listens in this context, or None."""
+    return _listener.get()
+
+
+@contextmanager
+def report_progress(listener: Progress) -> Iterator[None]:
+    """Have ``fit`` and ``predict`` inside the block call ``listener(done, total)``.
+
+    Parameters
+    ----------
+    listener : callable
+        `done` and `total` count queries when predicting, and bandwidths tried when fitting.
+
+    Yields
+    ------
+    None
+        Nothing; listening ends with the block.
+
+    Examples
+    --------
+    >>> from kernpool import NadarayaWatsonRegressor
+    >>> model, seen = NadarayaWatsonRegressor(), []
+    >>> with report_progress(lambda done, total: seen.append((done, total))):
+    ...     _ = model.fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 3.0])
+    >>> len(seen) > 64
+    True
+    """
+    token = _listener.set(listener)
+    try:
+        yield
+    finally:
+        _listener.reset(token)

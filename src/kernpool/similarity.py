@@ -1,0 +1,109 @@
+"""Similarity: how alike a query and a key are, as a logit ``s(q, k) = log K((q - k) / h)``.
+
+Pooling weights are the softmax of these logits over the keys. With a kernel as the similarity this is Nadaraya-Watson
+regression, with a learned one (`kernpool.torch`) it is an attention layer.
+
+Differences are formed first and scaled by the bandwidth second: ``fl(q - k)`` loses nothing for neighbours however far
+from the origin both lie, whereas ``q / h - k / h`` would lose digits in proportion to ``|q| / h``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernpool.kernels import Kernel
+
+Array = NDArray[np.float64]
+Composition = Literal["radial", "product"]
+
+
+def check_composition(composition: str) -> None:
+    """Refuse an unknown composition.
+
+    Parameters
+    ----------
+    composition : str
+        What the caller passed.
+
+    Raises
+    ------
+    ValueError
+        If it is neither ``"radial"`` nor ``"product"``.
+    """
+    if composition not in get_args(Composition):
+        raise ValueError(f"composition must be 'radial' or 'product', got {composition!r}")
+
+
+@dataclass(frozen=True)
+class KernelSimilarity:
+    r"""A kernel, a bandwidth per column, and how columns combine.
+
+    With ``u_a = (q_a - k_a) / h_a`` the weight is :math:`K(\sqrt{\sum_a u_a^2})` for ``"radial"`` and
+    :math:`\prod_a K(|u_a|)` for ``"product"``. For the Gaussian the two are the same.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        The profile.
+    bandwidth : ndarray of shape (d,)
+        Positive, in the units of the columns.
+    composition : {"radial", "product"}
+        How columns combine.
+    """
+
+    kernel: Kernel
+    bandwidth: Array
+    composition: Composition
+
+    def _columns(self, query: Array, key: Array) -> Iterator[Array]:
+        """Yield u_a of shape (m, n), one column at a time so that (m, n, d) never exists."""
+        for a, h in enumerate(self.bandwidth):
+            yield (query[:, a, None] - key[None, :, a]) / h
+
+    def distance(self, query: Array, key: Array) -> Array:
+        """Euclidean distance in bandwidths, of shape (m, n)."""
+        squared = np.zeros((len(query), len(key)))
+        for u in self._columns(query, key):
+            squared += u * u
+        return np.sqrt(squared)
+
+    def logits(self, query: Array, key: Array) -> Array:
+        """``log K`` of shape (m, n), minus infinity outside the support."""
+        if self.composition == "radial":
+            return self.kernel.log_profile(self.distance(query, key))
+        total = np.zeros((len(query), len(key)))
+        for u in self._columns(query, key):
+            total += self.kernel.log_profile(np.abs(u))
+        return total
+
+    def profiles(self, query: Array, key: Array) -> Array:
+        """``K`` of shape (m, n); only kernels of compact support are safe from underflow here."""
+        if self.composition == "radial":
+            return self.kernel.profile(self.distance(query, key))
+        product = np.ones((len(query), len(key)))
+        for u in self._columns(query, key):
+            product *= self.kernel.profile(np.abs(u))
+        return product
+
+    def logit_slopes(self, query: Array, key: Array) -> Iterator[tuple[Array, Array]]:
+        """Yield ``(u_a, d log K / d u_a)`` of shape (m, n) for each column; meaningful only where ``K > 0``."""
+        if self.kernel.log_slope is None:
+            raise ValueError(
+                f"kernel {self.kernel.name!r} has no log_slope, so it has no gradients; give make_kernel one"
+            )
+        if self.composition == "radial":
+            distance = self.distance(query, key)
+            with np.errstate(all="ignore"):
+                # at distance zero the direction is undefined and the slope of a symmetric function is zero
+                ratio = np.where(distance > 0, self.kernel.log_slope(distance) / distance, 0.0)
+            for u in self._columns(query, key):
+                yield u, ratio * u
+        else:
+            for u in self._columns(query, key):
+                with np.errstate(all="ignore"):
+                    yield u, self.kernel.log_slope(np.abs(u)) * np.sign(u)

@@ -1,0 +1,244 @@
+"""Tables in and out: CSV, TSV, Parquet and `.npy`, by suffix; errors name file, row and column."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernpool.files import whole_file
+
+Array = NDArray[np.float64]
+
+FORMATS = ("csv", "tsv", "parquet", "npy")
+
+
+class TableError(ValueError):
+    """A table cannot be read, or does not hold what is asked of it."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """Named columns of one length, not yet known to be numbers.
+
+    Parameters
+    ----------
+    source : str
+        File name, for messages.
+    columns : dict of str to sequence
+        Cells: strings from text files, arrays from the others.
+    rows : sequence of int
+        Row number in the source of every row, for messages: lines of a text file, else counted from 0.
+    """
+
+    source: str
+    columns: dict[str, Any]
+    rows: Sequence[int]
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the columns."""
+        return list(self.columns)
+
+    def numbers(self, names: Iterable[str]) -> Array:
+        """Return columns as finite numbers, of shape (rows, len(names)).
+
+        Raises
+        ------
+        TableError
+            If a column is missing, or a cell is empty, no number, NaN or infinite; it names file, row and column.
+        """
+        names = list(names)
+        missing = [name for name in names if name not in self.columns]
+        if missing:
+            raise TableError(f"{self.source}: no column {missing[0]!r}; columns are {', '.join(map(repr, self.names))}")
+        return np.column_stack([self._column(name) for name in names])
+
+    def _column(self, name: str) -> Array:
+        cells = self.columns[name]
+        try:
+            read = np.array(cells, dtype=np.float64)
+            bad = np.flatnonzero(~np.isfinite(read))
+        except (ValueError, TypeError):
+            bad = np.array([i for i, cell in enumerate(cells) if not _is_number(cell)])
+        if bad.size:
+            cell = cells[bad[0]]
+            what = (
+                "is empty" if cell is None or str(cell).strip() == "" else f"holds {str(cell)!r}, not a finite number"
+            )
+            more = f" (and {bad.size - 1} more cells of this column)" if bad.size > 1 else ""
+            raise TableError(
+                f"{self.source}: row {self.rows[bad[0]]}, column {name!r} {what}{more}; correct or drop such rows, "
+                "or leave the column out with --features"
+            )
+        return read
+
+
+def _is_number(cell: Any) -> bool:
+    try:
+        return math.isfinite(float(cell))
+    except (TypeError, ValueError):
+        return False
+
+
+def table_format(name: str, override: str | None = None) -> str:
+    """Return the format that a file name stands for; standard input and output are CSV unless told otherwise."""
+    suffix = override or ("csv" if name == "-" else Path(name).suffix.removeprefix(".").lower())
+    if suffix not in FORMATS:
+        raise TableError(f"{name}: unknown format {suffix!r}; known are {', '.join(FORMATS)} (by suffix or --format)")
+    return suffix
+
+
+def read_table(name: str, format: str | None = None) -> Table:
+    """Read a table.
+
+    Parameters
+    ----------
+    name : str
+        File name, or ``-`` for standard input.
+    format : {"csv", "tsv", "parquet", "npy"}, optional
+        By suffix if not given.
+
+    Returns
+    -------
+    Table
+        Columns of a text file are named by its first line, those of a plain `.npy` matrix ``"0"``, ``"1"``, ...
+
+    Raises
+    ------
+    TableError
+        If the file is malformed or empty.
+    FileNotFoundError
+        If there is none.
+    """
+    format = table_format(name, format)
+    source = "standard input" if name == "-" else name
+    if format in ("csv", "tsv"):
+        if name == "-":
+            return _read_text(sys.stdin, source, format)
+        with open(name, encoding="utf-8-sig", newline="") as file:
+            return _read_text(file, source, format)
+    data = io.BytesIO(sys.stdin.buffer.read()) if name == "-" else name
+    table = _read_parquet(data, source) if format == "parquet" else _read_npy(data, source)
+    if not table.rows:
+        raise TableError(f"{source} has no rows")
+    return table
+
+
+def _read_text(file: IO[str], source: str, format: str) -> Table:
+    reader = csv.reader(file, delimiter="\t" if format == "tsv" else ",", strict=True)
+    try:
+        header = next(reader, None)
+        if not header:
+            raise TableError(f"{source} is empty; the first line must name the columns")
+        names = [name.strip() for name in header]
+        if len(set(names)) < len(names):
+            raise TableError(f"{source}: two columns have the same name; columns are {', '.join(map(repr, names))}")
+        rows, lines = [], []
+        for row in reader:
+            if not row:  # a blank line
+                continue
+            if len(row) != len(names):
+                raise TableError(f"{source}: row {reader.line_num} has {len(row)} cells, the header has {len(names)}")
+            rows.append(row)
+            lines.append(reader.line_num)
+    except (csv.Error, UnicodeDecodeError) as error:
+        raise TableError(
+            f"{source}: after row {reader.line_num}: {error}; expected UTF-8 text in {format} form"
+        ) from None
+    if not rows:
+        raise TableError(f"{source} has a header and no rows")
+    return Table(source, dict(zip(names, zip(*rows, strict=True), strict=True)), lines)
+
+
+def _read_npy(data: Any, source: str) -> Table:
+    try:
+        array = np.load(data, allow_pickle=False)
+    except FileNotFoundError:
+        raise
+    except (ValueError, EOFError, OSError) as error:
+        raise TableError(f"{source} is truncated or no .npy file: {error}") from None
+    if array.dtype.names:
+        return Table(source, {name: array[name].ravel() for name in array.dtype.names}, range(array.size))
+    if array.ndim != 2:
+        raise TableError(f"{source}: expected a matrix (rows, columns) or a structured array, got shape {array.shape}")
+    return Table(source, {str(i): column for i, column in enumerate(array.T)}, range(len(array)))
+
+
+def _read_parquet(data: Any, source: str) -> Table:
+    parquet = _import_parquet()
+    from pyarrow import ArrowInvalid
+
+    try:
+        table = parquet.read_table(data)
+    except ArrowInvalid as error:
+        raise TableError(f"{source} is truncated or no Parquet file: {error}") from None
+    columns = {name: table.column(name).to_numpy() for name in table.column_names}
+    return Table(source, columns, range(table.num_rows))
+
+
+def _import_parquet() -> Any:
+    try:
+        import pyarrow.parquet
+    except ImportError as error:
+        raise ImportError(
+            "Parquet files need pyarrow, which is not installed; install it with: pip install 'kernpool[arrow]'"
+        ) from error
+    return pyarrow.parquet
+
+
+def write_table(name: str, columns: dict[str, Array], *, format: str | None = None, force: bool = False) -> None:
+    """Write columns to a file, whole or not at all, or to standard output.
+
+    Parameters
+    ----------
+    name : str
+        File name, or ``-``.
+    columns : dict of str to ndarray
+        Columns of one length.
+    format : {"csv", "tsv", "parquet", "npy"}, optional
+        By suffix if not given.
+    force : bool, default=False
+        Overwrite.
+    """
+    format = table_format(name, format)
+    if name == "-":
+        if format in ("csv", "tsv"):
+            _write_text(sys.stdout, columns, format)
+        else:
+            buffer = io.BytesIO()
+            _write_binary(buffer, columns, format)
+            sys.stdout.buffer.write(buffer.getvalue())
+        sys.stdout.flush()
+        return
+    with whole_file(Path(name), force=force) as temporary:
+        if format in ("csv", "tsv"):
+            with temporary.open("w", encoding="utf-8", newline="") as text:
+                _write_text(text, columns, format)
+        else:
+            with temporary.open("wb") as binary:
+                _write_binary(binary, columns, format)
+
+
+def _write_text(file: IO[str], columns: dict[str, Array], format: str) -> None:
+    writer = csv.writer(file, delimiter="\t" if format == "tsv" else ",", lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(zip(*(column.tolist() for column in columns.values()), strict=True))
+
+
+def _write_binary(file: IO[bytes], columns: dict[str, Array], format: str) -> None:
+    if format == "npy":
+        np.save(file, np.column_stack(list(columns.values())), allow_pickle=False)
+    else:
+        parquet = _import_parquet()
+        import pyarrow
+
+        parquet.write_table(pyarrow.table(columns), file)

@@ -1,0 +1,132 @@
+"""Bandwidth rules and leave-one-out search."""
+
+import numpy as np
+import pytest
+
+from kernpool import NadarayaWatsonRegressor, Problem, get_kernel, pool
+from kernpool.bandwidth import column_spread, leave_one_out, rule_of_thumb, search_common_factor
+from kernpool.datasets import make_sine_linear, make_sine_power
+
+
+def error_at(x, y, h, **options):
+    return np.mean((y - pool(x, x, y, bandwidth=h, exclude_self=True, empty="mean", **options)) ** 2)
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov", "laplace", "logistic", "tricube"])
+@pytest.mark.parametrize("make", [make_sine_linear, make_sine_power])
+def test_loo_finds_the_global_minimum(make, kernel):
+    """No bandwidth on a grid of 2000 does better."""
+    x, y, _, _ = make(random_state=5)
+    model = NadarayaWatsonRegressor(kernel=kernel).fit(x[:, None], y)
+    assert model.loo_error_ == pytest.approx(error_at(x, y, model.bandwidth_[0], kernel=kernel), rel=1e-10)
+    grid = np.geomspace(0.003, 50, 2000)
+    assert model.loo_error_ <= min(error_at(x, y, h, kernel=kernel) for h in grid) * (1 + 1e-9)
+
+
+def test_the_minimum_is_stationary_to_seven_digits():
+    """Training the inverse width by gradient descent has to end at the very same bandwidth."""
+    x, y, _, _ = make_sine_power(random_state=0)
+    h = NadarayaWatsonRegressor().fit(x[:, None], y).bandwidth_[0]
+    around = [error_at(x, y, h * (1 + step)) for step in (-1e-3, 0, 1e-3)]
+    slope, curvature = (around[2] - around[0]) / 2e-3, (around[0] - 2 * around[1] + around[2]) / 1e-6
+    assert curvature > 0
+    assert abs(slope / curvature) < 1e-5
+
+
+def test_two_wells_and_the_deeper_one_wins():
+    """A fast wave on a slow one: a local search from a rule of thumb stops in the shallow well."""
+    x = np.linspace(0, 10, 400)
+    y = np.sin(x) + np.sin(40 * x) + np.random.default_rng(0).normal(0, 0.1, 400)
+    model = NadarayaWatsonRegressor().fit(x[:, None], y)
+    assert model.bandwidth_[0] < 0.05
+    assert rule_of_thumb(x[:, None])[0] > 0.5
+    path = model.bandwidth_search_
+    assert np.all(np.diff(path.factors) > 0)
+    assert path.error == path.errors.min()
+
+
+def test_spreads_and_weights_shape_the_search(generator):
+    """Columns in other units: bandwidths follow, predictions do not change."""
+    X, y = generator.normal(size=(80, 2)), generator.normal(size=80)
+    y = y + 2 * X[:, 0]
+    one = NadarayaWatsonRegressor().fit(X, y)
+    other = NadarayaWatsonRegressor().fit(X * [1.0, 1024.0], y)
+    np.testing.assert_allclose(other.bandwidth_, one.bandwidth_ * [1, 1024], rtol=1e-9)
+    np.testing.assert_allclose(other.predict(X * [1.0, 1024.0]), one.predict(X), rtol=1e-9)
+
+
+@pytest.mark.parametrize("bandwidth", ["loo", "scott", "silverman"])
+@pytest.mark.parametrize("kernel", ["gaussian", "biweight"])
+def test_weighted_and_repeated_rows_are_the_same_problem(bandwidth, kernel, generator):
+    X, y = generator.normal(size=(40, 2)), generator.normal(size=40)
+    weight = generator.integers(0, 4, 40)
+    order = generator.permutation(weight.sum())
+    repeated, outputs = np.repeat(X, weight, axis=0)[order], np.repeat(y, weight)[order]
+    weighted = NadarayaWatsonRegressor(kernel, bandwidth, empty="mean").fit(X, y, sample_weight=weight)
+    plain = NadarayaWatsonRegressor(kernel, bandwidth, empty="mean").fit(repeated, outputs)
+    np.testing.assert_allclose(weighted.bandwidth_, plain.bandwidth_, rtol=0 if bandwidth == "loo" else 1e-12)
+    np.testing.assert_allclose(weighted.predict(X), plain.predict(X), rtol=1e-10, atol=1e-12)
+    if bandwidth == "loo":
+        assert weighted.loo_error_ == plain.loo_error_
+    np.testing.assert_allclose(weighted.leave_one_out().error, plain.leave_one_out().error, rtol=1e-10)
+
+
+def test_empty_leave_one_out_windows_get_the_mean_of_the_others_and_are_counted():
+    x, y = np.array([[0.0], [0.1], [5.0]]), np.array([1.0, 2.0, 30.0])
+    problem = Problem.from_arrays(x, x, y, kernel="boxcar", bandwidth=0.5, exclude_self=True)
+    result = leave_one_out(problem)
+    np.testing.assert_allclose(result.prediction[:, 0], [2.0, 1.0, 1.5])
+    assert result.empty_windows == 1
+    weighted = Problem.from_arrays(
+        x, x, y, kernel="boxcar", bandwidth=0.5, exclude_self=True, key_weight=[3.0, 1.0, 1.0]
+    )
+    assert leave_one_out(weighted).prediction[2, 0] == pytest.approx(5 / 4)
+    model = NadarayaWatsonRegressor("boxcar", bandwidth="loo").fit(x, y)
+    assert model.loo_empty_windows_ == model.leave_one_out().empty_windows
+
+
+def test_rules_of_thumb():
+    """Textbook values for a normal sample of n = 1000: Scott n^(-1/5), Silverman (4/3)^(1/5) n^(-1/5)."""
+    x = np.random.default_rng(0).normal(size=(1000, 1))
+    spread = column_spread(x)
+    assert spread[0] == pytest.approx(1, abs=0.05)
+    np.testing.assert_allclose(rule_of_thumb(x, rule="scott") / spread, 1000**-0.2)
+    np.testing.assert_allclose(rule_of_thumb(x, rule="silverman") / spread, (4 / 3) ** 0.2 * 1000**-0.2)
+    ratio = get_kernel("epanechnikov").canonical_factor / get_kernel("gaussian").canonical_factor
+    np.testing.assert_allclose(rule_of_thumb(x, kernel="epanechnikov"), rule_of_thumb(x) * ratio)
+    np.testing.assert_array_equal(rule_of_thumb(x, kernel="constant"), rule_of_thumb(x))
+    with pytest.raises(ValueError, match="unknown bandwidth rule"):
+        rule_of_thumb(x, rule="thumb")
+
+
+def test_spread_of_odd_columns():
+    mostly_zero = np.r_[np.zeros(90), np.arange(10.0)][:, None]
+    assert column_spread(mostly_zero)[0] == pytest.approx(mostly_zero.std(ddof=1))  # the IQR is zero
+    with pytest.warns(UserWarning, match=r"column\(s\) \[1\] do not vary"):
+        np.testing.assert_array_equal(column_spread(np.c_[[0.0, 1.0, 2.0], [5.0, 5.0, 5.0]])[1], 1.0)
+
+
+def test_a_single_row_and_rows_at_one_place():
+    with pytest.warns(UserWarning, match=r"needs more than one row|do not vary"):
+        model = NadarayaWatsonRegressor().fit([[1.0]], [7.0])
+    assert np.isnan(model.loo_error_)
+    np.testing.assert_array_equal(model.predict([[1.0], [99.0]]), [7.0, 7.0])
+    with pytest.warns(UserWarning, match="do not vary"):
+        model = NadarayaWatsonRegressor().fit([[1.0], [1.0], [1.0]], [1.0, 2.0, 6.0])
+    np.testing.assert_allclose(model.predict([[1.0]]), [3.0])
+
+
+def test_unusual_mean_weights_are_asked_about():
+    x = np.arange(5.0)[:, None]
+    with pytest.warns(UserWarning, match="weights are read as frequencies"):
+        NadarayaWatsonRegressor(bandwidth=1.0).fit(x, x[:, 0], sample_weight=np.full(5, 0.001))
+
+
+def test_progress_of_a_search(generator):
+    X, y = generator.normal(size=(30, 1)), generator.normal(size=(30, 1))
+    seen = []
+    search_common_factor(
+        X, y, None, kernel=get_kernel("gaussian"), progress=lambda done, total: seen.append((done, total))
+    )
+    assert [done for done, _ in seen] == list(range(1, len(seen) + 1))
+    assert all(done <= total for done, total in seen)

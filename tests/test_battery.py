@@ -1,0 +1,139 @@
+"""The battery: every registered kernel in every registered algorithm agrees with the slow twin.
+
+A new kernel or algorithm is tested here by being registered.
+"""
+
+import numpy as np
+import pytest
+
+from kernpool import Problem, choose, get_kernel, kernel_names, make_kernel
+from kernpool.algorithms import ALGORITHMS
+from tests.conftest import VARIANTS, make_problem
+
+OTHERS = [name for name in ALGORITHMS if name != "reference"]
+EVERYTHING = frozenset({"query", "key", "value", "log_bandwidth"})
+
+
+def tolerance(problem, state):
+    """The promise of the package for float64: 1e-12 of the range of the values, more where D is tiny beside W."""
+    spread = np.ptp(problem.value, axis=0).max()
+    weight = len(problem.key) if problem.key_weight is None else problem.key_weight.sum()
+    share = np.where(state.denominator > 0, weight / np.maximum(1000 * state.denominator, 1e-300), 1.0)
+    if problem.similarity.kernel.is_compact:
+        return (1e-12 * spread * np.maximum(1.0, share))[:, None]
+    squared = problem.similarity.distance(problem.query, problem.key).min(axis=1) ** 2
+    return (1e-12 * spread + 8 * np.finfo(float).eps * (1 + squared / 2) * spread)[:, None]
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("columns", [1, 3])
+@pytest.mark.parametrize("composition", ["radial", "product"])
+@pytest.mark.parametrize("kernel", kernel_names())
+@pytest.mark.parametrize("algorithm", OTHERS)
+def test_pooled_values_agree_with_the_slow_twin(algorithm, kernel, composition, columns, variant):
+    problem = make_problem(kernel, composition, columns, variant)
+    if ALGORITHMS[algorithm].refusal(problem):
+        with pytest.raises(ValueError, match="use algorithm="):
+            choose(problem, algorithm)
+        return
+    expected = choose(problem, "reference").reduce(problem)
+    state = choose(problem, algorithm).reduce(problem)
+    np.testing.assert_array_equal(state.denominator == 0, expected.denominator == 0)
+    error = np.abs(state.finalize("zero") - expected.finalize("zero"))
+    assert np.all(error <= tolerance(problem, expected)), error.max()
+    occupied = state.denominator > 0
+    np.testing.assert_allclose(
+        state.log_denominator[occupied], expected.log_denominator[occupied], rtol=1e-10, atol=1e-10
+    )
+
+
+@pytest.mark.parametrize("variant", ["weighted", "masked", "weighted leave-one-out", "float mask"])
+@pytest.mark.parametrize("columns", [1, 3])
+@pytest.mark.parametrize("composition", ["radial", "product"])
+@pytest.mark.parametrize("kernel", [name for name in kernel_names() if get_kernel(name).log_slope])
+@pytest.mark.parametrize("algorithm", OTHERS)
+def test_gradients_agree_with_the_slow_twin(algorithm, kernel, composition, columns, variant, generator):
+    problem = make_problem(kernel, composition, columns, variant, m=40, n=700, bandwidth=1.1)
+    cotangent = generator.normal(size=(40, 2))
+    reference, other = choose(problem, "reference"), choose(problem, algorithm)
+    expected = reference.pullback(problem, reference.reduce(problem), cotangent, EVERYTHING)
+    found = other.pullback(problem, other.reduce(problem), cotangent, EVERYTHING)
+    for name in EVERYTHING:
+        target = getattr(expected, name)
+        np.testing.assert_allclose(getattr(found, name), target, rtol=1e-9, atol=1e-9 * np.abs(target).max())
+
+
+@pytest.mark.parametrize("kernel", [name for name in kernel_names() if get_kernel(name).log_slope])
+@pytest.mark.parametrize("composition", ["radial", "product"])
+def test_gradients_are_derivatives(kernel, composition):
+    """Central differences of the slow twin; boxcar and constant have slope zero wherever they have one."""
+    problem = make_problem(kernel, composition, 2, "weighted leave-one-out", m=6, n=30, bandwidth=1.3)
+    plan = choose(problem, "reference")
+    cotangent = np.random.default_rng(3).normal(size=(6, 2))
+    found = plan.pullback(problem, plan.reduce(problem), cotangent, EVERYTHING)
+
+    def loss(query=None, key=None, value=None, log_bandwidth=None):
+        moved = Problem.from_arrays(
+            problem.query if query is None else query,
+            problem.key if key is None else key,
+            problem.value + problem.value_center if value is None else value,
+            kernel=kernel,
+            composition=composition,
+            bandwidth=problem.similarity.bandwidth * (1 if log_bandwidth is None else np.exp(log_bandwidth)),
+            key_weight=problem.key_weight,
+            exclude_self=True,
+            self_index=problem.self_index,
+        )
+        return np.sum(cotangent * choose(moved, "reference").reduce(moved).finalize("zero"))
+
+    starts = {
+        "query": problem.query,
+        "key": problem.key,
+        "value": problem.value + problem.value_center,
+        "log_bandwidth": np.zeros(2),
+    }
+    for name, start in starts.items():
+        target = getattr(found, name)
+        gradient = target.sum(axis=0) if name == "log_bandwidth" else target
+        for index in list(np.ndindex(start.shape))[:8]:
+            step = np.zeros_like(start)
+            step[index] = 1e-6
+            difference = (loss(**{name: start + step}) - loss(**{name: start - step})) / 2e-6
+            assert gradient[index] == pytest.approx(difference, rel=1e-5, abs=1e-6)
+
+
+@pytest.mark.parametrize("algorithm", OTHERS)
+def test_an_unregistered_kernel_runs_everywhere(algorithm):
+    mine = make_kernel("gaussian", lambda u: 1 / (1 + u) ** 4)  # the name of a built-in one must not confuse anybody
+    problem = make_problem(mine, "radial", 2, "weighted")
+    expected = choose(problem, "reference").reduce(problem).finalize()
+    np.testing.assert_allclose(choose(problem, algorithm).reduce(problem).finalize(), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov", "logistic"])
+@pytest.mark.parametrize("algorithm", OTHERS)
+def test_the_bits_do_not_depend_on_the_number_of_threads(algorithm, kernel, generator):
+    problem = Problem.from_arrays(
+        generator.normal(size=9000), generator.normal(size=9000), generator.normal(size=9000), kernel=kernel
+    )
+    plan = choose(problem, algorithm)
+    first = plan.reduce(problem, n_jobs=1)
+    for n_jobs in (2, 8):
+        again = plan.reduce(problem, n_jobs=n_jobs)
+        assert first.numerator.tobytes() == again.numerator.tobytes()
+        assert first.denominator.tobytes() == again.denominator.tobytes()
+
+
+def test_boxcar_edges_on_a_grid_are_the_same_in_every_algorithm():
+    """On gridded data |q - k| = h happens; one predicate, fl(|q - k|) <= h, decides it everywhere."""
+    grid = np.arange(0, 60) * 0.1
+    for bandwidth in (0.1, 0.3, 0.7, 1.1):
+        problem = Problem.from_arrays(grid, grid, np.arange(60.0), kernel="boxcar", bandwidth=bandwidth)
+        counts = np.sum(np.abs(grid[:, None] - grid) <= bandwidth, axis=1)
+        for algorithm in ALGORITHMS:
+            np.testing.assert_array_equal(choose(problem, algorithm).reduce(problem).denominator, counts)
+    corners = np.array([[3.0, 4.0], [4.0, 3.0], [0.6, 0.8], [5.0, 12.0], [0.0, 1.0]])
+    for bandwidth in (1.0, 5.0, 13.0):
+        problem = Problem.from_arrays(np.zeros((1, 2)), corners, np.zeros(5), kernel="boxcar", bandwidth=bandwidth)
+        counts = {name: choose(problem, name).reduce(problem).denominator[0] for name in ALGORITHMS}
+        assert len(set(counts.values())) == 1, counts

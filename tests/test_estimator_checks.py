@@ -1,0 +1,21 @@
+"""scikit-learn's own checks, all of them; `make test` runs this file a second time with SCIPY_ARRAY_API=1."""
+
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from kernpool import NadarayaWatsonClassifier, NadarayaWatsonRegressor
+
+ESTIMATORS = [
+    NadarayaWatsonRegressor(),
+    NadarayaWatsonRegressor(kernel="epanechnikov", empty="nearest"),
+    NadarayaWatsonRegressor(kernel="biweight", composition="product", bandwidth="silverman", empty="mean"),
+    NadarayaWatsonRegressor(kernel="constant"),
+    NadarayaWatsonRegressor(bandwidth="scott"),
+    NadarayaWatsonRegressor(bandwidth=0.5, algorithm="brute"),
+    NadarayaWatsonClassifier(),
+    NadarayaWatsonClassifier(kernel="boxcar", bandwidth="scott"),
+]
+
+
+@parametrize_with_checks(ESTIMATORS)
+def test_scikit_learn_check(estimator, check):
+    check(estimator)

@@ -1,0 +1,47 @@
+"""What importing and small problems load, and what they leave to later."""
+
+import subprocess
+import sys
+
+import pytest
+
+
+def loaded_after(code):
+    script = f"{code}\nimport sys\nprint(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    return {name.partition(".")[0] for name in done.stdout.splitlines()[-1].split()}
+
+
+HEAVY = {"numba", "torch", "sklearn", "matplotlib", "scipy", "pandas", "pyarrow", "joblib"}
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import kernpool",
+        "import kernpool; kernpool.pool(range(50), range(50), range(50))",
+        "import kernpool; kernpool.pooling_weights(range(50), range(50), kernel='epanechnikov')",
+    ],
+)
+def test_small_problems_load_numpy_alone(code):
+    modules = loaded_after(code)
+    assert not HEAVY & modules
+    assert "numpy" in modules
+
+
+def test_help_loads_not_even_numpy_beyond_the_package_itself():
+    code = (
+        "import contextlib\nfrom kernpool.cli import main\n"
+        "with contextlib.suppress(SystemExit):\n    main(['fit', '--help'])"
+    )
+    assert not HEAVY & loaded_after(code)
+
+
+def test_everything_public_is_there():
+    import kernpool
+
+    for name in kernpool.__all__:
+        assert getattr(kernpool, name) is not None
+    assert set(kernpool.__all__) <= set(dir(kernpool))
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        kernpool.nothing  # noqa: B018  # the access is the test

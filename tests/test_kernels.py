@@ -1,0 +1,132 @@
+"""Every registered kernel is what its record says it is."""
+
+import copy
+import math
+import pickle
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+
+from kernpool import Kernel, get_kernel, kernel_names, make_kernel, pool, register_kernel
+from kernpool.kernels import BUILT_IN
+
+FINITE = [name for name in BUILT_IN if name != "constant"]
+
+
+@pytest.mark.parametrize("name", kernel_names())
+def test_profile_laws(name):
+    kernel = get_kernel(name)
+    u = np.linspace(0, 4, 801)
+    weight = kernel.profile(u)
+    assert np.all(weight >= 0)
+    assert np.all(np.diff(weight) <= 0)
+    assert np.all(weight[u > kernel.support] == 0)
+    positive = weight > 0
+    np.testing.assert_allclose(np.exp(kernel.log_profile(u))[positive], weight[positive], rtol=1e-13)
+    assert np.all(np.isneginf(kernel.log_profile(u[~positive])))
+
+
+@pytest.mark.parametrize("name", FINITE)
+def test_constants(name):
+    kernel = get_kernel(name)
+    end = min(kernel.support, 40.0)
+
+    def integral(f):
+        return 2 * quad(f, 0, end, limit=200, epsabs=1e-13)[0]
+
+    def density(u):
+        return kernel.profile(np.array([u]))[0] / kernel.integral
+
+    assert integral(density) == pytest.approx(1, rel=1e-10)
+    assert integral(lambda u: density(u) ** 2) == pytest.approx(kernel.roughness, rel=1e-10)
+    assert integral(lambda u: u**2 * density(u)) == pytest.approx(kernel.second_moment, rel=1e-10)
+
+
+@pytest.mark.parametrize("name", [name for name in BUILT_IN if name not in ("boxcar", "constant")])
+def test_log_slopes_are_derivatives(name):
+    kernel = get_kernel(name)
+    u = np.linspace(0.05, min(0.95 * kernel.support, 6.0), 50)
+    difference = (kernel.log_profile(u + 1e-6) - kernel.log_profile(u - 1e-6)) / 2e-6
+    np.testing.assert_allclose(kernel.log_slope(u), difference, rtol=1e-6)
+
+
+def test_published_canonical_factors():
+    """Fifth powers as in KernSmooth's bkde (peers note) and Marron and Nolan (1988)."""
+    powers = {
+        "gaussian": 1 / math.sqrt(4 * math.pi),
+        "boxcar": 9 / 2,
+        "epanechnikov": 15,
+        "biweight": 35,
+        "triweight": 9450 / 143,
+    }
+    for name, power in powers.items():
+        assert get_kernel(name).canonical_factor ** 5 == pytest.approx(power, rel=1e-12)
+    assert math.isnan(get_kernel("constant").canonical_factor)
+
+
+def test_the_four_kernels_as_taught():
+    u = np.array([0.0, 0.5, 1.0, 1.5])
+    np.testing.assert_allclose(get_kernel("gaussian").profile(u), np.exp(-(u**2) / 2), rtol=1e-15)
+    np.testing.assert_array_equal(get_kernel("boxcar").profile(u), [1, 1, 1, 0])  # the edge belongs to the window
+    np.testing.assert_array_equal(get_kernel("constant").profile(u), [1, 1, 1, 1])
+    np.testing.assert_allclose(get_kernel("epanechnikov").profile(u), [0.75, 0.5625, 0, 0])
+    np.testing.assert_allclose(get_kernel("triangular").profile(u), [1, 0.5, 0, 0])
+
+
+@pytest.mark.parametrize("alias", ["tophat", "linear", "quartic", "exponential"])
+def test_aliases(alias):
+    assert alias not in kernel_names()
+    assert isinstance(get_kernel(alias), Kernel)
+
+
+def test_small_weights_keep_their_digits():
+    """A key just inside the window: 1 - u^2 computed as such would keep 6 digits of 16."""
+    from mpmath import mp, mpf
+
+    u = np.array([1 - 2.0**-33])
+    with mp.workdps(40):
+        exact = {
+            "epanechnikov": 0.75 * (1 - mpf(u[0]) ** 2),
+            "biweight": mpf(15) / 16 * (1 - mpf(u[0]) ** 2) ** 2,
+            "triweight": mpf(35) / 32 * (1 - mpf(u[0]) ** 2) ** 3,
+            "tricube": mpf(70) / 81 * (1 - mpf(u[0]) ** 3) ** 3,
+            "cosine": mp.pi / 4 * mp.cos(mp.pi / 2 * mpf(u[0])),
+        }
+    for name, value in exact.items():
+        assert float(get_kernel(name).profile(u)[0]) == pytest.approx(float(value), rel=1e-14)
+
+
+def test_an_unknown_name_gets_the_closest_one():
+    with pytest.raises(ValueError, match="did you mean 'epanechnikov'"):
+        get_kernel("epanechikov")
+    with pytest.raises(TypeError, match="kernel must be a name"):
+        get_kernel(3)
+
+
+def test_registering(request):
+    mine = make_kernel("test-quadratic", lambda u: np.maximum(1 - u**2, 0), support=1.0, aliases=("test-alias",))
+    assert mine.roughness == pytest.approx(0.6)
+    assert register_kernel(mine) is mine
+    assert get_kernel("test-alias") is mine
+    assert pickle.loads(pickle.dumps(mine)) is mine
+    assert copy.deepcopy(mine) is mine
+    assert pool([0.0], [0.5], [2.0], kernel="test-alias") == [2.0]
+    with pytest.raises(ValueError, match="already taken"):
+        register_kernel(mine)
+
+
+@pytest.mark.parametrize(
+    ("profile", "support", "complaint"),
+    [
+        (lambda u: u - 1, math.inf, "finite weights >= 0"),
+        (lambda u: u, math.inf, "must not increase"),
+        (lambda u: np.exp(-u), 1.0, "beyond support"),
+        (lambda u: np.full_like(u, np.nan), math.inf, "finite weights"),
+    ],
+)
+def test_a_profile_that_is_no_kernel_is_refused(profile, support, complaint):
+    bad = Kernel("test-bad", profile, lambda u: u, None, support, 1.0, 1.0, 1.0)
+    with pytest.raises(ValueError, match=complaint):
+        register_kernel(bad)
+    assert "test-bad" not in kernel_names()
