@@ -23,7 +23,7 @@ def benchmark() -> None:
         f"| `import numpy` | {median['numpy']:.3f} |\n"
         f"| `import kernpool`, pool 50 x 50 | {median['kernpool']:.3f} |\n"
         f"| difference (bar: at most 0.3) | {median['kernpool'] - median['numpy']:.3f} |\n\n"
-        "Medians of 15 alternating runs. The process loads none of Numba, torch, scikit-learn and matplotlib (asserted).",
+        "Medians of 15 alternating runs. The process loads none of Numba, torch, scikit-learn, matplotlib (asserted).",
     )
 
 

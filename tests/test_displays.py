@@ -92,7 +92,8 @@ def test_one_of_several_columns(generator):
 
 
 def test_data_frames_keep_their_names(generator):
-    pandas = pytest.importorskip("pandas", reason="pandas is not among kernpool's extras")
+    import pandas
+
     X = pandas.DataFrame({"size": generator.normal(size=60), "age": generator.normal(size=60)})
     model = NadarayaWatsonRegressor(bandwidth=0.5).fit(X, X["size"])
     display = KernelCurveDisplay.from_estimator(model, X, X["size"], feature="age", target="price")
