@@ -1,6 +1,6 @@
 # Both commands below build their own virtual environment; all they need is make and Python >= 3.11 with venv.
 #
-#   make demo   install, fit two real tables, draw them
+#   make demo   install, fit two real tables, draw them, write the tour
 #   make test   install, run the tests
 #
 # Others: make lint (style, types, floors), make bench (measurements), make clean.
@@ -33,7 +33,7 @@ bench: $(VENV)/.installed
 
 $(VENV)/.installed: pyproject.toml constraints.txt | $(VENV)/bin/python
 	@echo "Installing kernpool into $(VENV) (a minute or two) ..."
-	$(PIP) --editable ".[plot,arrow,test]"
+	$(PIP) --editable ".[plot,torch,arrow,test]"
 	@touch $@
 
 $(VENV)/.installed-lint: $(VENV)/.installed

@@ -1,4 +1,4 @@
-"""The main job on real data: fit two tables with the command line, predict, draw; then the picture of the README.
+"""The main job on real data: fit two tables with the command line, predict, draw; then the tour.
 
 Everything lands in the folder `demo/`, made anew on every run.
 """
@@ -40,8 +40,9 @@ def demo() -> None:
     run("fit", co2, "--target", "co2", "--bandwidth", "1", "--plot", OUT / "co2-trend.png")
 
     draw_readme_picture(OUT / "kernel-regression.png")
-    print("\nThe pictures, to be looked at:", file=sys.stderr)
-    for picture in sorted(OUT.glob("*.png")):
+    run("tour", "--out", OUT / "tour")
+    print("\nThe pictures, to be looked at, and the page that tells the whole story:", file=sys.stderr)
+    for picture in [*sorted(OUT.glob("*.png")), OUT / "tour" / "index.html"]:
         print(f"  {picture}", file=sys.stderr)
 
 

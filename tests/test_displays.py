@@ -10,7 +10,17 @@ import matplotlib as mpl
 mpl.use("Agg")
 import matplotlib.pyplot as plt
 
-from kernpool import KernelCurveDisplay, NadarayaWatsonRegressor
+from kernpool import (
+    AttentionDisplay,
+    BandwidthPathDisplay,
+    KernelCurveDisplay,
+    KernelDisplay,
+    NadarayaWatsonRegressor,
+    TrainingDisplay,
+    get_kernel,
+    pool,
+    pooling_weights,
+)
 from kernpool.datasets import make_sine_power
 
 
@@ -105,3 +115,152 @@ def test_several_outputs_are_refused(generator):
     model = NadarayaWatsonRegressor(bandwidth=1.0).fit(X, y)
     with pytest.raises(ValueError, match="one output can be drawn at a time"):
         KernelCurveDisplay.from_estimator(model, X, y)
+
+
+def test_kernels_side_by_side():
+    display = KernelDisplay.from_kernels()
+    assert [ax.get_title() for ax in display.axes_] == ["gaussian", "boxcar", "constant", "epanechnikov"]
+    taught = np.arange(-25, 25) / 10
+    for line, name in zip(display.lines_, ["gaussian", "boxcar", "constant", "epanechnikov"], strict=True):
+        x, y = line.get_data()
+        assert set(taught) <= set(x)
+        np.testing.assert_array_equal(y, get_kernel(name).profile(np.abs(x)))
+    assert len({ax.get_ylim() for ax in display.axes_}) == 1
+    exact = KernelDisplay.from_kernels(["tophat"], u=taught, names=["box"])
+    np.testing.assert_array_equal(exact.lines_[0].get_xdata(), taught)
+    assert exact.axes_[0].get_title() == "box"
+    with pytest.raises(ValueError, match="did you mean 'epanechnikov'"):
+        KernelDisplay.from_kernels(["epanechikov"])
+    with pytest.raises(ValueError, match="one pair of axes per kernel, got 1 for 2"):
+        KernelDisplay.from_kernels(["gaussian", "boxcar"], axes=plt.subplots()[1])
+
+
+def test_weights_of_one_head(sample, model):
+    weights = model.attention_weights(sample.x_test[:, None])
+    display = AttentionDisplay.from_weights(weights)
+    np.testing.assert_array_equal(display.images_[0].get_array(), weights)
+    panel = display.axes_[0, 0]
+    assert (panel.get_xlabel(), panel.get_ylabel()) == ("keys", "queries")
+    lightness = [sum(display.images_[0].cmap(share)[:3]) for share in np.linspace(0, 1, 30)]
+    assert np.all(np.diff(lightness) < 0)  # more weight is more ink, in black and white too
+
+
+def test_weights_of_an_estimator_are_sorted(sample, model, generator):
+    order = generator.permutation(50)
+    query = sample.x_test[order, None]
+    display = AttentionDisplay.from_estimator(model, query)
+    np.testing.assert_allclose(display.images_[0].get_array(), model.attention_weights(sample.x_test[:, None]))
+    unsorted = AttentionDisplay.from_estimator(model, query, sort=False)
+    np.testing.assert_allclose(unsorted.images_[0].get_array(), model.attention_weights(query))
+
+
+def test_heads_share_one_scale(generator):
+    weights = generator.dirichlet(np.ones(8), size=(2, 3, 5))
+    display = AttentionDisplay.from_weights(weights, title=["a", "b", "c"])
+    assert display.axes_.shape == (2, 3)
+    assert {image.get_clim() for image in display.images_} == {(0.0, weights.max())}
+    assert [ax.get_title() for ax in display.axes_[0]] == ["a", "b", "c"]
+    with pytest.raises(ValueError, match="ax is for one head"):
+        AttentionDisplay.from_weights(weights, ax=plt.subplots()[1])
+
+
+def test_more_keys_than_pixels_lose_no_weight(generator):
+    weights = generator.dirichlet(np.full(4000, 0.01), size=1100)
+    display = AttentionDisplay.from_weights(weights)
+    cells = display.images_[0].get_array()
+    assert cells.shape == (367, 500)
+    np.testing.assert_allclose(cells.sum(axis=1), 1)  # a lone heavy key does not fall between pixels
+    assert display.colorbar_.ax.get_ylabel() == "weight of 8 keys"
+    assert display.axes_[0, 0].get_xlim() == (-0.5, 3999.5)
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        (np.full(4, 0.25), r"must have shape \(queries, keys\)"),
+        (np.full((1, 2, 2), 0.5), r"got \(1, 2, 2\)"),
+        (np.empty((0, 3)), "must have shape"),
+        ([[0.5, 0.6]], "the row of query 0 sums to 1.1"),
+        ([[1.5, -0.5]], "one is -0.5"),
+        ([[0.5, np.nan]], r"weights hold nan at \(query, key\) \(0, 1\); empty windows give NaN"),
+    ],
+)
+def test_weights_that_are_none(weights, message):
+    with pytest.raises(ValueError, match=message):
+        AttentionDisplay.from_weights(weights)
+
+
+def test_masked_rows_and_any_matrix():
+    AttentionDisplay.from_weights([[0.5, 0.5], [0.0, 0.0]])
+    AttentionDisplay.from_weights([[3.0, 4.0]], distributions=False)
+    AttentionDisplay.from_weights(np.zeros((2, 2)))
+
+
+def test_the_path_of_a_search(sample):
+    model = NadarayaWatsonRegressor().fit(sample.x_train[:, None], sample.y_train)
+    display = BandwidthPathDisplay.from_estimator(model)
+    bandwidths, errors = display.line_.get_data()
+    assert display.best == pytest.approx(model.bandwidth_[0], rel=1e-14)
+    assert errors.min() == model.loo_error_
+    assert bandwidths[errors.argmin()] == pytest.approx(display.best)
+    assert display.ax_.get_xscale() == "log"
+    several = NadarayaWatsonRegressor().fit(np.c_[sample.x_train, sample.x_train**2], sample.y_train)
+    assert "spreads" in BandwidthPathDisplay.from_estimator(several).ax_.get_xlabel()
+    with pytest.raises(ValueError, match="fit it with bandwidth='loo'"):
+        BandwidthPathDisplay.from_estimator(NadarayaWatsonRegressor(bandwidth=1.0))
+
+
+@pytest.fixture
+def training(sample):
+    bandwidths = [1.0, 0.6, 0.4]
+    return TrainingDisplay(
+        [0.9, 0.5, 0.4],
+        x=sample.x_test,
+        fits=[pool(sample.x_test, sample.x_train, sample.y_train, bandwidth=h) for h in bandwidths],
+        weights=[pooling_weights(sample.x_test, sample.x_train, bandwidth=h) for h in bandwidths],
+        x_train=sample.x_train,
+        y_train=sample.y_train,
+        truth=sample.y_truth,
+    )
+
+
+def test_loss_per_epoch(training):
+    line = training.plot().line_
+    np.testing.assert_array_equal(line.get_xdata(), [0, 1, 2])
+    np.testing.assert_array_equal(line.get_ydata(), [0.9, 0.5, 0.4])
+    some = TrainingDisplay([3.0, 1.0], epochs=[0, 50]).plot()
+    np.testing.assert_array_equal(some.line_.get_xdata(), [0, 50])
+
+
+def test_animations(training, tmp_path):
+    from PIL import Image
+
+    before = plt.get_fignums()
+    with Image.open(training.animate(tmp_path / "training.gif")) as gif:
+        assert gif.n_frames == 3
+    page = training.animate(tmp_path / "training.html").read_text()
+    assert page.count("data:image/png;base64,") == 3
+    assert "http" not in page
+    assert plt.get_fignums() == before
+    with pytest.raises(FileExistsError, match="exists already"):
+        training.animate(tmp_path / "training.gif")
+    with pytest.raises(ValueError, match=r"must end in .gif or .html"):
+        training.animate(tmp_path / "training.mp4")
+    with pytest.raises(ValueError, match="needs fits"):
+        TrainingDisplay([1.0]).animate(tmp_path / "nothing.gif")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["training.gif", "training.html"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"losses": []}, "one finite number per epoch"),
+        ({"losses": [1.0, np.nan]}, "one finite number per epoch"),
+        ({"losses": [1.0, 2.0], "fits": [[1.0]]}, "fits must be finite, one per epoch: got 1 for 2"),
+        ({"losses": [1.0], "weights": [[[np.nan]]]}, "weights must be finite"),
+        ({"losses": [1.0], "epochs": [1, 2]}, "epochs must number the losses"),
+    ],
+)
+def test_training_that_cannot_be_drawn(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        TrainingDisplay(**arguments)

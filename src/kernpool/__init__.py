@@ -17,21 +17,31 @@ from kernpool.state import EmptyWindowWarning, PoolState, empty_state, merge
 
 if TYPE_CHECKING:
     from kernpool import datasets
-    from kernpool.displays import KernelCurveDisplay
+    from kernpool.displays import (
+        AttentionDisplay,
+        BandwidthPathDisplay,
+        KernelCurveDisplay,
+        KernelDisplay,
+        TrainingDisplay,
+    )
     from kernpool.estimators import NadarayaWatsonClassifier, NadarayaWatsonRegressor
     from kernpool.model_files import load_model, save_model
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "AttentionDisplay",
+    "BandwidthPathDisplay",
     "EmptyWindowWarning",
     "Kernel",
     "KernelCurveDisplay",
+    "KernelDisplay",
     "NadarayaWatsonClassifier",
     "NadarayaWatsonRegressor",
     "Plan",
     "PoolState",
     "Problem",
+    "TrainingDisplay",
     "choose",
     "datasets",
     "empty_state",
@@ -49,7 +59,11 @@ __all__ = [
 
 # The submodule `kernpool.pool` and the function `kernpool.pool` share a name; the function wins, being imported last.
 _LAZY = {
+    "AttentionDisplay": "kernpool.displays",
+    "BandwidthPathDisplay": "kernpool.displays",
     "KernelCurveDisplay": "kernpool.displays",
+    "KernelDisplay": "kernpool.displays",
+    "TrainingDisplay": "kernpool.displays",
     "NadarayaWatsonClassifier": "kernpool.estimators",
     "NadarayaWatsonRegressor": "kernpool.estimators",
     "datasets": "kernpool.datasets",

@@ -18,6 +18,7 @@ examples:
   kernpool predict engel-model new-households.csv --out predictions.csv
   cat new-households.csv | kernpool predict engel-model - > predictions.csv
   kernpool info engel-model
+  kernpool tour --open
 
 exit codes: 0 success, 1 failure (bad data, missing files), 2 wrong usage, 130 interrupted
 """
@@ -32,7 +33,7 @@ def build_parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="store_true", help="print the version and exit")
-    commands = parser.add_subparsers(dest="command", metavar="{fit,predict,info}")
+    commands = parser.add_subparsers(dest="command", metavar="{fit,predict,info,tour}")
 
     fit = commands.add_parser("fit", help="fit a column of a table by the others", description="Fit a table.")
     fit.add_argument("data", metavar="DATA", help="CSV, TSV, Parquet or .npy file; - for standard input")
@@ -52,6 +53,21 @@ def build_parser() -> argparse.ArgumentParser:
     predict.add_argument("data", metavar="DATA", help="table with the model's features; - for standard input")
     predict.add_argument("--out", default="-", metavar="FILE", help="where to write (default: standard output)")
     predict.set_defaults(run="run_predict")
+
+    tour = commands.add_parser(
+        "tour",
+        help="write the story of attention pooling, in pictures",
+        description="Write the tour: one page, offline.",
+    )
+    tour.add_argument(
+        "--out", default="kernpool-tour", metavar="DIR", help="empty or new folder (default: kernpool-tour)"
+    )
+    tour.add_argument("--lang", default="en", metavar="{en,zh}", help="English or Simplified Chinese (default: en)")
+    tour.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the synthetic data (default: 0)")
+    tour.add_argument("--open", action="store_true", help="show the page in the browser")
+    tour.add_argument("--force", action="store_true", help="replace an earlier tour")
+    tour.add_argument("--quiet", action="store_true", help="no progress bar, no messages")
+    tour.set_defaults(run="run_tour")
 
     info = commands.add_parser("info", help="describe a model", description="Describe a model.")
     info.add_argument("model", metavar="MODEL", help="folder written by kernpool fit --model")
@@ -75,7 +91,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(__version__)
         return 0
     if options.command is None:
-        parser.error("a command is needed: fit, predict or info")
+        parser.error("a command is needed: fit, predict, info or tour")
     try:
         from kernpool import commands
 

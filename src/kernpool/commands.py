@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import sys
+import webbrowser
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,8 @@ from kernpool.model_files import load_model, read_header, save_model
 from kernpool.plan import choose
 from kernpool.problem import Problem
 from kernpool.tables import Table, TableError, read_table, table_format, write_table
-from kernpool.terminal import UsageError, progress_bar, say
+from kernpool.terminal import UsageError, bar, progress_bar, say
+from kernpool.tour import LANGUAGES, make_tour
 
 
 def run_fit(options: argparse.Namespace) -> None:
@@ -144,3 +147,18 @@ def run_info(options: argparse.Namespace) -> None:
         **{name.rstrip("_"): value for name, value in header["results"].items()},
     }
     print(json.dumps(description, indent=2))
+
+
+def run_tour(options: argparse.Namespace) -> None:
+    """Write the tour, and show it if asked to."""
+    if options.lang not in LANGUAGES:
+        raise UsageError(f"--lang must be {' or '.join(LANGUAGES)}, got {options.lang!r}")
+    os.environ.setdefault("MPLBACKEND", "Agg")
+    listener = None if options.quiet or not sys.stderr.isatty() else bar("drawing")
+    page = make_tour(options.out, language=options.lang, seed=options.seed, force=options.force, progress=listener)
+    if listener is not None:
+        sys.stderr.write("\r\033[K")
+    if not options.quiet:
+        say(f"tour       {page.resolve()}")
+    if options.open:
+        webbrowser.open(page.resolve().as_uri())

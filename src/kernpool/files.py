@@ -15,8 +15,8 @@ class OutputExistsError(FileExistsError):
 
 
 def refuse_existing(path: Path, force: bool) -> None:
-    """Raise if `path` exists, unless `force`; to be called before the long work and not after it."""
-    if path.exists() and not force:
+    """Raise if `path` exists and is no empty folder, unless `force`; to be called before the long work, not after."""
+    if path.exists() and not force and not (path.is_dir() and not any(path.iterdir())):
         raise OutputExistsError(
             f"{path} exists already; choose another name, or overwrite it with --force (force=True)"
         )
@@ -47,6 +47,7 @@ def whole_file(path: Path, *, force: bool = False) -> Iterator[Path]:
 @contextmanager
 def whole_folder(path: Path, *, force: bool = False) -> Iterator[Path]:
     """Yield a temporary folder beside `path`; when the block ends well it becomes `path`, otherwise it is gone."""
+    path = path.resolve()  # "." has no name of its own
     refuse_existing(path, force)
     temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
     try:

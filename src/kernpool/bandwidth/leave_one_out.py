@@ -57,6 +57,8 @@ class BandwidthSearch:
         Its leave-one-out error.
     empty_windows : int
         Rows with an empty leave-one-out window at this bandwidth.
+    factor : float
+        The common factor on the spreads of the columns.
     factors, errors : ndarray of shape (k,)
         Everything that was evaluated, by increasing factor.
     """
@@ -64,6 +66,7 @@ class BandwidthSearch:
     bandwidth: Array
     error: float
     empty_windows: int
+    factor: float
     factors: Array
     errors: Array
 
@@ -162,7 +165,7 @@ def search_common_factor(
     factors = np.array(sorted(found))
     errors = np.array([found[factor].error for factor in factors])
     best = float(factors[::-1][np.argmin(errors[::-1])])
-    return BandwidthSearch(best * spread, found[best].error, found[best].empty_windows, factors, errors)
+    return BandwidthSearch(best * spread, found[best].error, found[best].empty_windows, best, factors, errors)
 
 
 def _canonical(X: Array, value: Array, weight: Array | None) -> tuple[Array, Array, Array]:

@@ -1,4 +1,4 @@
-"""Pictures in the style of scikit-learn: data in the constructor, style in `plot`, nothing computed here."""
+"""The fitted curve."""
 
 from __future__ import annotations
 
@@ -8,24 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kernpool.displays.style import BLACK, GREY, RED, evenly, new_axes, tidy
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 Array = NDArray[np.float64]
-
-# Petroff (arXiv:2107.02270): told apart by colour-blind readers, and of different lightness in print.
-BLUE, ORANGE, GREY = "#3f90da", "#bd1f01", "#717581"
-
-
-def import_pyplot() -> Any:
-    """Import matplotlib, or say which extra brings it."""
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError as error:
-        raise ImportError(
-            "pictures need matplotlib, which is not installed; install it with: pip install 'kernpool[plot]'"
-        ) from error
-    return plt
 
 
 class KernelCurveDisplay:
@@ -155,7 +143,7 @@ class KernelCurveDisplay:
         prediction = np.asarray(estimator.predict(query))
         if prediction.ndim != 1:
             raise ValueError(f"one output can be drawn at a time, the estimator predicts {prediction.shape[1]}")
-        kept = _evenly(len(inputs), subsample)
+        kept = evenly(len(inputs), subsample)
         return cls(
             x=grid,
             prediction=prediction,
@@ -240,9 +228,7 @@ class KernelCurveDisplay:
         KernelCurveDisplay
             Itself, with `ax_`, `figure_`, `lines_` and `scatter_`.
         """
-        if ax is None:
-            _, ax = import_pyplot().subplots(figsize=(6.4, 4.4), layout="constrained")
-        assert ax is not None
+        ax = new_axes() if ax is None else ax
         self.ax_, self.figure_ = ax, ax.figure
         self.lines_: list[Any] = []
         self.scatter_: Any = None
@@ -254,12 +240,12 @@ class KernelCurveDisplay:
             style |= {"label": "training samples", "zorder": 1}
             self.scatter_ = ax.scatter(self.x_train, self.y_train, **(style | (scatter_kwargs or {})))
         if self.truth is not None:
-            style = {"color": "black", "linestyle": "--", "linewidth": 1.5, "label": "truth", "zorder": 2}
+            style = {"color": BLACK, "linestyle": "--", "linewidth": 1.5, "label": "truth", "zorder": 2}
             self.lines_ += ax.plot(self.x, self.truth, **(style | (truth_kwargs or {})))
-        style = {"color": ORANGE, "linewidth": 2.0 if len(self.x) < 1000 else 1.2, "label": self.name, "zorder": 3}
+        style = {"color": RED, "linewidth": 2.0 if len(self.x) < 1000 else 1.2, "label": self.name, "zorder": 3}
         self.lines_ += ax.plot(self.x, self.prediction, **(style | (curve_kwargs or {})))
         ax.set(xlabel=self.x_label, ylabel=self.y_label)
-        ax.spines[["top", "right"]].set_visible(False)
+        tidy(ax)
         ax.legend(frameon=False)
         return self
 
@@ -276,7 +262,3 @@ def _column_index(feature: int | str | None, names: list[str], d: int) -> int:
     if not 0 <= feature < d:
         raise ValueError(f"feature must lie in [0, {d - 1}], got {feature}")
     return feature
-
-
-def _evenly(n: int, at_most: int | None) -> NDArray[np.intp]:
-    return np.arange(n) if at_most is None or n <= at_most else np.linspace(0, n - 1, at_most).astype(np.intp)

@@ -1,0 +1,244 @@
+"""Attention weights as heat maps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kernpool.displays.style import WEIGHT_COLOURS, import_pyplot
+
+Array = NDArray[np.float64]
+
+
+class AttentionDisplay:
+    """Heat map of pooling weights, queries down and keys across; several heads share one colour scale.
+
+    Parameters
+    ----------
+    weights : ndarray of shape (rows, columns, queries, keys)
+        Weights of a grid of heads.
+    title : str or sequence of str, optional
+        One title per column of heads.
+    x_label, y_label : str
+        Axis labels.
+    max_cells : int, default=512
+        More keys (or queries) than this are drawn in groups of equal size: a cell then shows the weight that the whole
+        group of keys gets, averaged over the group of queries, so that no weight is lost between the pixels.
+
+    Attributes
+    ----------
+    axes_ : ndarray of matplotlib Axes, shape (rows, columns)
+        One per head.
+    figure_ : matplotlib Figure
+        The figure.
+    images_ : list of matplotlib AxesImage
+        One per head.
+    colorbar_ : matplotlib Colorbar or None
+        The shared scale.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernpool import AttentionDisplay, pooling_weights
+    >>> x = np.linspace(0, 5, 40)
+    >>> display = AttentionDisplay.from_weights(pooling_weights(x, x, bandwidth=0.3))  # doctest: +SKIP
+    """
+
+    def __init__(
+        self,
+        *,
+        weights: Array,
+        title: str | list[str] | None = None,
+        x_label: str = "keys",
+        y_label: str = "queries",
+        max_cells: int = 512,
+    ) -> None:
+        self.weights = weights
+        self.title = title
+        self.x_label = x_label
+        self.y_label = y_label
+        self.max_cells = max_cells
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, X: ArrayLike, *, sort: bool = True, ax: Any = None, max_cells: int = 512, **style: Any
+    ) -> AttentionDisplay:
+        """Draw the weights that a fitted estimator gives to its training rows.
+
+        Parameters
+        ----------
+        estimator : NadarayaWatsonRegressor or NadarayaWatsonClassifier
+            Fitted.
+        X : array_like of shape (m, d)
+            Queries.
+        sort : bool, default=True
+            Order queries and training rows by their first column; then high weights lie near the diagonal.
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure by default.
+        max_cells : int, default=512
+            See the class.
+        **style
+            As in `from_weights`.
+
+        Returns
+        -------
+        AttentionDisplay
+            The display, drawn.
+        """
+        weights = estimator.attention_weights(X)
+        labels = {"x_label": "training rows", "y_label": "queries"}
+        if sort:
+            weights = weights[np.argsort(np.asarray(X)[:, 0], kind="stable")]
+            weights = weights[:, np.argsort(np.asarray(estimator.key_)[:, 0], kind="stable")]
+            labels = {"x_label": "sorted training inputs", "y_label": "sorted queries"}
+        return cls.from_weights(weights, ax=ax, max_cells=max_cells, **(labels | style))
+
+    @classmethod
+    def from_weights(
+        cls,
+        weights: ArrayLike,
+        *,
+        title: str | list[str] | None = None,
+        x_label: str = "keys",
+        y_label: str = "queries",
+        distributions: bool = True,
+        max_cells: int = 512,
+        ax: Any = None,
+        cmap: str = WEIGHT_COLOURS,
+        colorbar: bool = True,
+    ) -> AttentionDisplay:
+        """Draw weights that are there already.
+
+        Parameters
+        ----------
+        weights : array_like of shape (queries, keys) or (rows, columns, queries, keys)
+            Weights of one head, or of a grid of heads.
+        title : str or list of str, optional
+            Title, or one per column of heads.
+        x_label, y_label : str
+            Axis labels.
+        distributions : bool, default=True
+            Insist that every row sums to one, or to zero where no key takes part.
+        max_cells : int, default=512
+            See the class.
+        ax : matplotlib Axes, optional
+            Where to draw a single head; a new figure by default.
+        cmap : str, default="Reds"
+            Colours; the default gets darker with the weight and so prints well.
+        colorbar : bool, default=True
+            Whether to draw the scale.
+
+        Returns
+        -------
+        AttentionDisplay
+            The display, drawn.
+
+        Raises
+        ------
+        ValueError
+            If the weights have another number of dimensions, hold NaN, infinity or negative entries, or their rows do
+            not sum to one.
+        """
+        grid = _as_grid(weights, distributions)
+        display = cls(weights=grid, title=title, x_label=x_label, y_label=y_label, max_cells=max_cells)
+        return display.plot(ax=ax, cmap=cmap, colorbar=colorbar)
+
+    def plot(self, *, ax: Any = None, cmap: str = WEIGHT_COLOURS, colorbar: bool = True) -> AttentionDisplay:
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw a single head; a new figure by default.
+        cmap : str, default="Reds"
+            Colours.
+        colorbar : bool, default=True
+            Whether to draw the scale.
+
+        Returns
+        -------
+        AttentionDisplay
+            Itself, with `axes_`, `figure_`, `images_` and `colorbar_`.
+
+        Raises
+        ------
+        ValueError
+            If `ax` is given for several heads.
+        """
+        rows, columns, queries, keys = self.weights.shape
+        if ax is not None and rows * columns > 1:
+            raise ValueError(f"ax is for one head, the weights have {rows} x {columns}; leave it out")
+        if ax is None:
+            size = (1.4 + max(2.2, 4.2 / columns**0.5) * columns, 0.6 + max(1.8, 3.6 / rows**0.5) * rows)
+            plt = import_pyplot()
+            _, axes = plt.subplots(
+                rows, columns, figsize=size, sharex=True, sharey=True, squeeze=False, layout="constrained"
+            )
+        else:
+            axes = np.array([[ax]], dtype=object)
+        cells = np.stack([[_grouped(head, self.max_cells) for head in row] for row in self.weights])
+        self.axes_, self.figure_, self.images_ = axes, axes[0, 0].figure, []
+        titles = [self.title] * columns if isinstance(self.title, str) or self.title is None else self.title
+        for (i, j), panel in np.ndenumerate(axes):
+            image = panel.imshow(
+                cells[i, j],
+                cmap=cmap,
+                vmin=0.0,
+                vmax=max(float(cells.max()), 1e-300),  # one scale for all heads
+                aspect="auto",
+                interpolation="nearest",
+                extent=(-0.5, keys - 0.5, queries - 0.5, -0.5),
+            )
+            self.images_.append(image)
+            panel.locator_params(integer=True)
+            if i == 0 and titles[j]:
+                panel.set_title(titles[j])
+            if i == rows - 1:
+                panel.set_xlabel(self.x_label)
+            if j == 0:
+                panel.set_ylabel(self.y_label)
+        self.colorbar_ = None
+        if colorbar:
+            self.colorbar_ = self.figure_.colorbar(self.images_[0], ax=axes, shrink=0.9, pad=0.02)
+            group = -(-keys // self.max_cells)
+            self.colorbar_.set_label("weight" if group == 1 else f"weight of {group} keys")
+        return self
+
+
+def _as_grid(weights: ArrayLike, distributions: bool) -> Array:
+    grid = np.asarray(weights, dtype=np.float64)
+    if grid.ndim not in (2, 4) or grid.size == 0:
+        raise ValueError(
+            f"weights must have shape (queries, keys) or (rows, columns, queries, keys), got {grid.shape}; "
+            "for a batch of heads use weights[None] or reshape it to a grid"
+        )
+    grid = grid if grid.ndim == 4 else grid[None, None]
+    if not np.all(np.isfinite(grid)):
+        place = tuple(int(i) for i in np.argwhere(~np.isfinite(grid))[0][-2:])
+        raise ValueError(
+            f"weights hold {grid[..., place[0], place[1]].ravel()[0]} at (query, key) {place}; "
+            "empty windows give NaN: use empty='zero', or another kernel or bandwidth"
+        )
+    sums = grid.sum(axis=-1)
+    off = (np.abs(sums - 1) > 1e-3) & (sums != 0)  # half precision sums to one within a thousandth
+    if distributions and (off.any() or grid.min() < 0):
+        place = tuple(int(i) for i in np.argwhere(off)[0]) if off.any() else ()
+        what = f"the row of query {place[-1]} sums to {sums[place]:.4g}" if place else f"one is {grid.min():.4g}"
+        raise ValueError(
+            f"weights must be non-negative and each row must sum to one (or to zero, if masked), but {what}; "
+            "apply a softmax first, or pass distributions=False to draw any matrix"
+        )
+    return grid
+
+
+def _grouped(head: Array, max_cells: int) -> Array:
+    """Add up keys and average queries in groups, so that at most `max_cells` are left along each axis."""
+    for axis, combine in ((0, np.mean), (1, np.sum)):
+        n = head.shape[axis]
+        if n > max_cells:
+            size = -(-n // max_cells)
+            parts = np.split(head, np.arange(size, n, size), axis=axis)
+            head = np.stack([combine(part, axis=axis) for part in parts], axis=axis)
+    return head

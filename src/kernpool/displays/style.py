@@ -1,0 +1,44 @@
+"""What all pictures share: colours that survive grey printing and colour blindness, and how they are made."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# After Petroff (arXiv:2107.02270): told apart by colour-blind readers, and of different lightness in print.
+BLUE, RED, GREY, BLACK = "#3f90da", "#bd1f01", "#717581", "#000000"
+# From white to dark red with falling lightness: more weight is more ink, in black and white too.
+WEIGHT_COLOURS = "Reds"
+
+
+def import_pyplot() -> Any:
+    """Import matplotlib, or say which extra brings it."""
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError as error:
+        raise ImportError(
+            "pictures need matplotlib, which is not installed; install it with: pip install 'kernpool[plot]'"
+        ) from error
+    return plt
+
+
+def new_axes(width: float = 6.4, height: float = 4.4) -> Axes:
+    """Make a figure with one pair of axes."""
+    _, ax = import_pyplot().subplots(figsize=(width, height), layout="constrained")
+    axes: Axes = ax
+    return axes
+
+
+def tidy(ax: Axes) -> None:
+    """Take away the lines that say nothing."""
+    ax.spines[["top", "right"]].set_visible(False)
+
+
+def evenly(n: int, at_most: int | None) -> NDArray[np.intp]:
+    """Return the indices of at most so many of n things, evenly chosen."""
+    return np.arange(n) if at_most is None or n <= at_most else np.linspace(0, n - 1, at_most).astype(np.intp)

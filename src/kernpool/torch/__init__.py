@@ -1,0 +1,28 @@
+"""kernpool for torch: attention pooling with a similarity that learns.
+
+The same numbers as `kernpool.pool`, as differentiable layers. Needs the extra ``torch``.
+
+- `AttentionPooling` pools values by an exchangeable similarity: `GaussianSimilarity` (Nadaraya-Watson),
+  `DotProductSimilarity`, `AdditiveSimilarity`; `attention_pool` is the same as a function.
+- `masked_softmax` is a softmax over the valid keys only.
+"""
+
+try:
+    import torch as _torch  # noqa: F401  # to say at once what is missing
+except ImportError as error:
+    raise ImportError(
+        "kernpool.torch needs torch, which is not installed; install it with: pip install 'kernpool[torch]'"
+    ) from error
+
+from kernpool.torch.masking import masked_softmax
+from kernpool.torch.pooling import AttentionPooling, attention_pool
+from kernpool.torch.similarities import AdditiveSimilarity, DotProductSimilarity, GaussianSimilarity
+
+__all__ = [
+    "AdditiveSimilarity",
+    "AttentionPooling",
+    "DotProductSimilarity",
+    "GaussianSimilarity",
+    "attention_pool",
+    "masked_softmax",
+]

@@ -1,0 +1,94 @@
+"""Softmax over the valid keys only."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+
+def valid_length_mask(valid_lens: Tensor, shape: torch.Size) -> Tensor:
+    """Turn valid lengths into a mask of shape (..., L, S), True where ``key index < length``.
+
+    Parameters
+    ----------
+    valid_lens : Tensor of int
+        One length per sequence, shape (...), or one per query, shape (..., L).
+    shape : torch.Size
+        Shape (..., L, S) of the logits.
+
+    Returns
+    -------
+    Tensor of bool
+        Broadcastable to `shape`.
+
+    Raises
+    ------
+    ValueError
+        If the lengths are no integers, or fit neither the sequences nor the queries.
+    """
+    valid_lens = torch.as_tensor(valid_lens)
+    if valid_lens.is_floating_point() or valid_lens.is_complex() or valid_lens.dtype == torch.bool:
+        raise ValueError(f"valid_lens must be integers, got {valid_lens.dtype}; pass a boolean mask as attn_mask")
+    batch = tuple(shape[:-2])
+    if tuple(valid_lens.shape) == batch:
+        lengths = valid_lens[..., None, None]
+    elif tuple(valid_lens.shape) == tuple(shape[:-1]):
+        lengths = valid_lens[..., None]
+    else:
+        raise ValueError(
+            f"valid_lens must have shape {batch} (one length per sequence) or {tuple(shape[:-1])} (one per query), "
+            f"got {tuple(valid_lens.shape)}"
+        )
+    return torch.arange(shape[-1], device=valid_lens.device) < lengths
+
+
+def masked_softmax(logits: Tensor, valid: Tensor | None = None) -> Tensor:
+    r"""Softmax over the last axis, restricted to valid entries.
+
+    .. math:: \alpha_j = [j \text{ valid}]\, e^{s_j} \Big/ \sum_{l \text{ valid}} e^{s_l}
+
+    Parameters
+    ----------
+    logits : Tensor of shape (..., L, S)
+        Scores of S keys for L queries. Never changed.
+    valid : Tensor, optional
+        Which entries count: a boolean mask that broadcasts to the logits, True where valid; or integer lengths, one per
+        sequence, shape (...), or one per query, shape (..., L). None means all.
+
+    Returns
+    -------
+    Tensor of shape (..., L, S)
+        Each row sums to one; a row without a valid entry is zero, with zero gradient.
+
+    Raises
+    ------
+    ValueError
+        If `valid` fits the logits in neither way.
+
+    Notes
+    -----
+    Invalid entries become minus infinity, not a large negative number: with the widespread -1e6 a fully masked row
+    attends to the padding, and in half precision it is NaN. NaN in an invalid entry does not spread.
+
+    Examples
+    --------
+    >>> import torch
+    >>> masked_softmax(torch.zeros(2, 1, 4), torch.tensor([2, 0])).tolist()
+    [[[0.5, 0.5, 0.0, 0.0]], [[0.0, 0.0, 0.0, 0.0]]]
+    """
+    if valid is None:
+        return torch.softmax(logits, dim=-1)
+    if valid.dtype == torch.bool:
+        try:
+            mask = valid.expand(logits.shape)
+        except RuntimeError:
+            raise ValueError(
+                f"a boolean mask must broadcast to the logits' shape {tuple(logits.shape)}, got {tuple(valid.shape)}"
+            ) from None
+    else:
+        mask = valid_length_mask(valid, logits.shape)
+    nothing = ~mask.any(dim=-1, keepdim=True)
+    # A row without a valid entry gets finite logits and is zeroed afterwards: softmax of minus infinities is NaN, and a
+    # NaN that is masked only afterwards still spoils the gradient.
+    weights = torch.softmax(logits.masked_fill(~mask, -torch.inf).masked_fill(nothing, 0.0), dim=-1)
+    return weights.masked_fill(nothing, 0.0)

@@ -1,0 +1,207 @@
+"""The torch layers: the numbers of `pool`, masks, gradients, and training that selects the bandwidth."""
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="the layers need the extra 'torch'")
+
+from kernpool import NadarayaWatsonRegressor, pool, pooling_weights
+from kernpool.datasets import make_sine_linear, make_sine_power
+from kernpool.torch import (
+    AdditiveSimilarity,
+    AttentionPooling,
+    DotProductSimilarity,
+    GaussianSimilarity,
+    attention_pool,
+    masked_softmax,
+)
+
+PARAMETERIZATIONS = ["log_bandwidth", "inverse_bandwidth"]
+
+
+def gaussian_layer(width=1.0, parameterization="inverse_bandwidth"):
+    return AttentionPooling(GaussianSimilarity(width, parameterization=parameterization, dtype=torch.float64))
+
+
+def columns(*arrays):
+    return [torch.tensor(array)[:, None] for array in arrays]
+
+
+def train(layer, x, y, epochs=5, rate=0.5):
+    """The loop as it is taught: SGD on the mean leave-one-out loss, full batch."""
+    optimizer, losses = torch.optim.SGD(layer.parameters(), lr=rate), []
+    for _ in range(epochs + 1):
+        loss = torch.mean((layer(x, x, y, exclude_self=True) - y) ** 2)
+        losses.append(loss.item())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    return losses
+
+
+@pytest.mark.parametrize("parameterization", PARAMETERIZATIONS)
+@pytest.mark.parametrize("width", [0.02, 0.7, 30.0])
+@pytest.mark.parametrize("offset", [0.0, 1e6])
+def test_the_numbers_of_pool(parameterization, width, offset, generator):
+    query, key = generator.normal(size=(2, 1, 9, 3)) + offset, generator.normal(size=(4, 20, 3)) + offset
+    value, mask = generator.normal(size=(2, 4, 20, 2)), generator.random((4, 9, 20)) < 0.7
+    layer = gaussian_layer(width, parameterization)
+    tensors = [torch.tensor(array) for array in (query, key, value)]
+    pooled, weights = layer(*tensors, torch.tensor(mask), return_weights=True)
+    expected = pool(query, key, value, bandwidth=width, attn_mask=mask, empty="zero")
+    alpha = pooling_weights(query, key, bandwidth=width, attn_mask=mask, empty="zero")
+    tolerance = 1e-12 if width > 0.1 else 1e-10  # at 100 bandwidths and more the promise is 8 eps (1 + u^2 / 2)
+    np.testing.assert_allclose(pooled.detach().numpy(), expected, rtol=0, atol=tolerance)
+    np.testing.assert_allclose(weights.detach().numpy(), alpha, rtol=0, atol=tolerance)
+
+
+def test_leave_one_out_by_index(generator):
+    x, y = generator.normal(size=30), generator.normal(size=30)
+    found = gaussian_layer(0.3)(*columns(x, x, y), exclude_self=True)
+    np.testing.assert_allclose(
+        found[:, 0].detach().numpy(), pool(x, x, y, bandwidth=0.3, exclude_self=True), atol=1e-12
+    )
+    with pytest.raises(ValueError, match="there are 2 and 30"):
+        gaussian_layer()(*columns(x[:2], x, y), exclude_self=True)
+
+
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("make", [make_sine_linear, make_sine_power])
+def test_the_mean_loss_falls_on_every_draw(make, seed):
+    sample = make(random_state=seed)
+    x, y = columns(sample.x_train, sample.y_train)
+    layer = gaussian_layer()
+    losses = train(layer, x, y)
+    assert np.all(np.diff(losses) < 0), losses
+    assert layer.similarity.w.item() > 1  # sharper weights after training
+
+
+@pytest.mark.parametrize("parameterization", PARAMETERIZATIONS)
+def test_training_to_convergence_is_bandwidth_selection(parameterization):
+    sample = make_sine_power(random_state=0)
+    x, y = columns(sample.x_train, sample.y_train)
+    layer = gaussian_layer(1.0, parameterization)
+    optimizer = torch.optim.LBFGS(
+        layer.parameters(), max_iter=200, tolerance_grad=1e-12, tolerance_change=1e-14, line_search_fn="strong_wolfe"
+    )
+
+    def closure():
+        optimizer.zero_grad()
+        loss = torch.mean((layer(x, x, y, exclude_self=True) - y) ** 2)
+        loss.backward()
+        return loss
+
+    optimizer.step(closure)
+    model = NadarayaWatsonRegressor().fit(sample.x_train[:, None], sample.y_train)
+    assert 1 / layer.similarity.bandwidth == pytest.approx(1 / model.bandwidth_[0], rel=1e-4)
+    assert closure().item() == pytest.approx(model.loo_error_, rel=1e-9)
+
+
+def test_gradients(generator):
+    query, key, value = (torch.tensor(generator.normal(size=(2, 4, 2)), requires_grad=True) for _ in range(3))
+    mask = torch.tensor(generator.random((2, 4, 4)) < 0.6)
+    mask[0, 1] = False
+    for parameterization in PARAMETERIZATIONS:
+        layer = gaussian_layer(0.8, parameterization)
+        assert torch.autograd.gradcheck(lambda q, k, v, layer=layer: layer(q, k, v, mask), (query, key, value))
+    additive = AttentionPooling(AdditiveSimilarity(2, 2, 3, dtype=torch.float64))
+    assert torch.autograd.gradcheck(lambda q, k, v: additive(q, k, v, mask), (query, key, value))
+
+
+def test_equal_keys_get_equal_weights_over_the_valid_lengths():
+    """The case of the additive score: uniform over the first 2 and 6 keys."""
+    torch.manual_seed(0)
+    layer = AttentionPooling(AdditiveSimilarity(20, 2, 8))
+    queries, keys = torch.randn(2, 1, 20), torch.ones(2, 10, 2)
+    values = torch.arange(40.0).reshape(1, 10, 4).repeat(2, 1, 1)
+    found = layer(queries, keys, values, valid_lens=torch.tensor([2, 6]))
+    torch.testing.assert_close(found, torch.tensor([[[2.0, 3, 4, 5]], [[10, 11, 12, 13]]]))
+    dot = AttentionPooling(DotProductSimilarity())(torch.randn(2, 1, 2), keys, values, valid_lens=torch.tensor([2, 6]))
+    torch.testing.assert_close(dot, found)
+
+
+def test_dot_product_is_that_of_torch(generator):
+    query, key, value = (torch.tensor(generator.normal(size=(3, 5, 4))) for _ in range(3))
+    bias = torch.tensor(generator.normal(size=(5, 5)))
+    bias[2, 3] = -torch.inf
+    expected = torch.nn.functional.scaled_dot_product_attention(query, key, value, bias)
+    found = attention_pool(query, key, value, bias, similarity=DotProductSimilarity())
+    torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.float16, torch.bfloat16])
+def test_masked_softmax(dtype):
+    logits = torch.tensor([[[1.0, 2.0, 3.0], [3.0, 2.0, 1.0]]] * 2, dtype=dtype)
+    before = logits.clone()
+    by_sequence = masked_softmax(logits, torch.tensor([2, 0]))
+    torch.testing.assert_close(by_sequence[0, 0], torch.softmax(torch.tensor([1.0, 2.0, -torch.inf], dtype=dtype), -1))
+    assert by_sequence[1].eq(0).all()
+    by_query = masked_softmax(logits, torch.tensor([[1, 3], [0, 2]]))
+    assert by_query[0, 0].tolist() == [1, 0, 0]
+    assert by_query[1, 0].tolist() == [0, 0, 0]
+    mask = torch.tensor([[[True, True, False]], [[False, False, False]]])
+    torch.testing.assert_close(masked_softmax(logits, mask), by_sequence)
+    assert torch.equal(logits, before)
+    torch.testing.assert_close(masked_softmax(logits), torch.softmax(logits, -1))
+
+
+def test_fully_masked_rows_have_zero_gradient():
+    logits = torch.randn(2, 3, dtype=torch.float64, requires_grad=True)
+    (masked_softmax(logits, torch.tensor([[True, True, False], [False, False, False]])) ** 2).sum().backward()
+    assert logits.grad[0, :2].abs().min() > 0
+    assert logits.grad[0, 2] == 0
+    assert logits.grad[1].eq(0).all()
+
+
+def test_padding_may_hold_anything(generator):
+    query, key, value = (torch.tensor(generator.normal(size=(2, 4, 3))) for _ in range(3))
+    lengths = torch.tensor([2, 3])
+    clean_layer, layer = gaussian_layer(), gaussian_layer()
+    expected = clean_layer(query, key, value, valid_lens=lengths)
+    expected.sum().backward()
+    for i, length in enumerate(lengths):
+        key[i, length:], value[i, length:] = torch.nan, torch.inf
+    found = layer(query, key, value, valid_lens=lengths)
+    found.sum().backward()
+    assert torch.equal(found, expected)
+    assert torch.equal(layer.similarity.w.grad, clean_layer.similarity.w.grad)
+    assert torch.isnan(key).any()  # the inputs are left alone
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"valid_lens": [1.5]}, "valid_lens must be integers"),
+        ({"valid_lens": [1, 2, 3]}, r"valid_lens must have shape \(2,\) .* got \(3,\)"),
+        ({"attn_mask": torch.ones(7, dtype=torch.bool)}, "does not broadcast"),
+        ({"value": torch.zeros(2, 9, 1)}, "key has 5 rows and value has 9"),
+        ({"key": torch.zeros(2, 5, 4)}, "expected queries of size 3 and keys of size 3"),
+    ],
+)
+def test_bad_input(change, message):
+    arguments = {"query": torch.zeros(2, 4, 3), "key": torch.zeros(2, 5, 3), "value": torch.zeros(2, 5, 1)} | change
+    with pytest.raises(ValueError, match=message):
+        AttentionPooling(GaussianSimilarity())(**arguments)
+
+
+def test_bad_widths():
+    for width in (0.0, -1.0, float("nan"), float("inf")):
+        with pytest.raises(ValueError, match="width must be positive"):
+            GaussianSimilarity(width)
+    with pytest.raises(ValueError, match="parameterization must be"):
+        GaussianSimilarity(parameterization="sigma")
+
+
+@pytest.mark.parametrize("parameterization", PARAMETERIZATIONS)
+def test_modules_behave_as_modules(parameterization, tmp_path):
+    similarity = GaussianSimilarity(0.5, parameterization=parameterization)
+    name = {"log_bandwidth": "log_bandwidth", "inverse_bandwidth": "w"}[parameterization]
+    assert list(similarity.state_dict()) == [name]
+    torch.save(similarity.state_dict(), tmp_path / "weights.pt")
+    other = GaussianSimilarity(9.0, parameterization=parameterization)
+    other.load_state_dict(torch.load(tmp_path / "weights.pt", weights_only=True))
+    assert other.bandwidth == pytest.approx(0.5)
+    other.reset_parameters()
+    assert other.bandwidth == pytest.approx(9.0)
+    assert "bandwidth=9" in repr(other)
+    assert next(GaussianSimilarity(dtype=torch.float64).parameters()).dtype == torch.float64
