@@ -23,8 +23,8 @@ X = np.array([0.0, 1.0, 2.0])
         ({"query": [1e200]}, ValueError, "query holds numbers beyond 1e\\+150"),
         ({"bandwidth": 0.0}, ValueError, "bandwidth must be positive, got 0.0"),
         ({"bandwidth": -1}, ValueError, "bandwidth must be positive, got -1"),
-        ({"bandwidth": np.nan}, ValueError, "bandwidth holds nan"),
-        ({"bandwidth": np.inf}, ValueError, "bandwidth holds inf"),
+        ({"bandwidth": np.nan}, ValueError, "bandwidth is nan; it must be finite"),
+        ({"bandwidth": np.inf}, ValueError, "bandwidth is inf"),
         ({"bandwidth": [1.0, 2.0]}, ValueError, "bandwidth must be one number or one per column"),
         ({"bandwidth": "loo"}, TypeError, "belong to NadarayaWatsonRegressor"),
         ({"bandwidth": 1e-149, "key": [0.0, 1.0, 100.0]}, ValueError, "bandwidth is too small"),
@@ -45,6 +45,11 @@ X = np.array([0.0, 1.0, 2.0])
         ({"self_index": [0]}, ValueError, "needs exclude_self=True"),
         ({"exclude_self": True, "self_index": [3]}, ValueError, r"self_index must lie in \[-1, 2\]"),
         ({"exclude_self": True, "self_index": [0.5]}, ValueError, "self_index must be 1 integers"),
+        ({"exclude_self": "no"}, TypeError, "exclude_self must be True or False"),
+        ({"bandwidth": 1e-200}, ValueError, "bandwidth must be at least 1e-150"),
+        ({"key_weight": [[1], [1, 2]]}, ValueError, "key_weight must be a rectangular array"),
+        ({"value": np.array([10**400, 1, 2], dtype=object)}, ValueError, "too large for a float"),
+        ({"value": np.ma.masked_array(X, mask=[0, 1, 0])}, TypeError, "value is a masked array"),
         ({"tol": 1.0}, ValueError, r"tol must be None or a share of the weight in \[0, 1\)"),
         ({"tol": "small"}, ValueError, "tol must be None"),
         ({"empty": "maybe"}, ValueError, "empty must be one of"),
@@ -60,6 +65,13 @@ def test_pool_says_what_is_wrong(change, error, message):
         pool(**arguments)
 
 
+def test_a_misspelt_argument_is_named():
+    from kernpool import pool_state
+
+    with pytest.raises(TypeError, match="unexpected argument 'bandwith'; known are kernel, bandwidth"):
+        pool_state(X, X, X, bandwith=2.0)
+
+
 def test_sparse_matrices_are_refused():
     from scipy.sparse import csr_array
 
@@ -71,6 +83,16 @@ def test_torch_tensors_are_sent_to_the_other_door():
     torch = pytest.importorskip("torch", reason="torch is an optional extra")
     with pytest.raises(TypeError, match=r"value is a torch tensor.*value.detach\(\).cpu\(\).numpy\(\)"):
         pool(X, X, torch.zeros(3))
+    for name, tensor in (
+        ("key_weight", torch.ones(3)),
+        ("attn_mask", torch.ones(3, 3, dtype=torch.bool)),
+        ("self_index", torch.arange(3)),
+        ("query", [torch.tensor(1.0, requires_grad=True)] * 3),
+        ("key", torch.nn.Parameter(torch.zeros(3))),
+    ):
+        arguments = {"query": X, "key": X, "value": X, "exclude_self": name == "self_index"} | {name: tensor}
+        with pytest.raises(TypeError, match=f"{name} is a torch tensor"):
+            pool(**arguments)
 
 
 def test_a_class_of_torch_is_recognised_without_importing_torch():

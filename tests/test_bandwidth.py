@@ -128,5 +128,19 @@ def test_progress_of_a_search(generator):
     search_common_factor(
         X, y, None, kernel=get_kernel("gaussian"), progress=lambda done, total: seen.append((done, total))
     )
-    assert [done for done, _ in seen] == list(range(1, len(seen) + 1))
+    assert [done for done, _ in seen] == [30 * (i + 1) for i in range(len(seen))]
     assert all(done <= total for done, total in seen)
+
+
+@pytest.mark.parametrize("composition", ["radial", "product"])
+@pytest.mark.parametrize("seed", range(6))
+def test_the_step_function_of_the_boxcar_is_searched_step_by_step(seed, composition):
+    generator = np.random.default_rng(seed + 20)
+    X = generator.uniform(size=(40, 1 if composition == "radial" else 2))
+    y = np.sin(20 * X[:, 0]) + 0.3 * generator.normal(size=40)
+    model = NadarayaWatsonRegressor("boxcar", composition=composition).fit(X, y)
+    best = min(
+        error_at(X, y, factor * column_spread(X), kernel="boxcar", composition=composition)
+        for factor in np.geomspace(1e-3, 10, 3000)
+    )
+    assert model.loo_error_ <= best * (1 + 1e-12)

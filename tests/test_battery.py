@@ -6,7 +6,7 @@ A new kernel or algorithm is tested here by being registered.
 import numpy as np
 import pytest
 
-from kernpool import Problem, choose, get_kernel, kernel_names, make_kernel
+from kernpool import Problem, choose, get_kernel, kernel_names, make_kernel, merge, pool, pool_state
 from kernpool.algorithms import ALGORITHMS
 from tests.conftest import VARIANTS, make_problem
 
@@ -17,7 +17,7 @@ EVERYTHING = frozenset({"query", "key", "value", "log_bandwidth"})
 def tolerance(problem, state):
     """The promise of the package for float64: 1e-12 of the range of the values, more where D is tiny beside W."""
     spread = np.ptp(problem.value, axis=0).max()
-    weight = len(problem.key) if problem.key_weight is None else problem.key_weight.sum()
+    weight = len(problem.key) if problem.key_weight is None else problem.key_weight.sum()  # in the unit of D
     share = np.where(state.denominator > 0, weight / np.maximum(1000 * state.denominator, 1e-300), 1.0)
     if problem.similarity.kernel.is_compact:
         return (1e-12 * spread * np.maximum(1.0, share))[:, None]
@@ -80,7 +80,7 @@ def test_gradients_are_derivatives(kernel, composition):
             kernel=kernel,
             composition=composition,
             bandwidth=problem.similarity.bandwidth * (1 if log_bandwidth is None else np.exp(log_bandwidth)),
-            key_weight=problem.key_weight,
+            key_weight=problem.key_weight * problem.weight_unit,
             exclude_self=True,
             self_index=problem.self_index,
         )
@@ -137,3 +137,75 @@ def test_boxcar_edges_on_a_grid_are_the_same_in_every_algorithm():
         problem = Problem.from_arrays(np.zeros((1, 2)), corners, np.zeros(5), kernel="boxcar", bandwidth=bandwidth)
         counts = {name: choose(problem, name).reduce(problem).denominator[0] for name in ALGORITHMS}
         assert len(set(counts.values())) == 1, counts
+
+
+@pytest.mark.parametrize("algorithm", list(ALGORITHMS))
+def test_padding_does_not_spoil_the_digits_of_the_rest(algorithm):
+    """Values that do not take part, and outliers out of reach, may be as large as they like."""
+    options = {"algorithm": algorithm}
+    mask = [[True, True, False]]
+    assert pool([0.0], [0.0, 0.0, 0.0], [1.0, 2.0, 1e18], attn_mask=mask, **options) == [1.5]
+    assert pool([0.0], [0.0, 0.0, 0.0], [1.0, 2.0, 1e18], key_weight=[1, 1, 0], **options) == [1.5]
+    assert pool([0.0], [0.0, 0.0, 100.0], [1.0, 2.0, 1e18], kernel="epanechnikov", **options) == [1.5]
+
+
+@pytest.mark.parametrize("algorithm", list(ALGORITHMS))
+@pytest.mark.parametrize("scale", [1e-200, 1e-28, 1e28, 1e100])
+def test_the_scale_of_key_weights_does_not_matter(algorithm, scale, generator):
+    weight = scale * np.array([1.0, 1.0])
+    assert pool([1000.0], [0.0, 1.0], [10.0, 20.0], key_weight=weight, algorithm=algorithm) == [20.0]
+    query, key, value = generator.normal(size=20), generator.normal(size=30), generator.normal(size=30)
+    weights = generator.integers(1, 5, 30).astype(float)
+    plain = pool(query, key, value, key_weight=weights, algorithm=algorithm)
+    scaled = pool(query, key, value, key_weight=weights * 2.0 ** round(np.log2(scale)), algorithm=algorithm)
+    np.testing.assert_array_equal(scaled, plain)
+
+
+@pytest.mark.parametrize("algorithm", list(ALGORITHMS))
+def test_weights_of_very_different_size(algorithm):
+    found = pool([0.0], [0.0, 100.0], [0.0, 1.0], key_weight=[1e-150, 1e150], algorithm=algorithm)
+    assert found == [0.0]  # exp(-5000) beats 1e300
+
+
+def test_states_of_chunks_with_weights_of_very_different_size_merge(generator):
+    query, key, value = generator.normal(size=5), generator.normal(size=40), generator.normal(size=40)
+    weight = np.exp(generator.normal(size=40) * 30)
+    parts = [pool_state(query, key[part], value[part], key_weight=weight[part]) for part in (slice(0, 7), slice(7, 40))]
+    expected = pool(query, key, value, key_weight=weight)
+    np.testing.assert_allclose(merge(*parts).finalize()[:, 0], expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("kernel", [name for name in kernel_names() if get_kernel(name).is_compact])
+@pytest.mark.parametrize("composition", ["radial", "product"])
+def test_keys_exactly_on_the_edge(kernel, composition):
+    """fl(h * (1 / h)) is not always one, so an edge that is decided by a product would differ from the reference."""
+    for bandwidth in np.linspace(0.01, 5, 500):
+        problem = Problem.from_arrays(
+            [[0.0, 0.0]], [[bandwidth, 0.0], [0.0, 9 * bandwidth]], [5.0, 7.0],
+            kernel=kernel, bandwidth=bandwidth, composition=composition,
+        )  # fmt: skip
+        found = {name: choose(problem, name).reduce(problem).denominator[0] == 0 for name in ALGORITHMS}
+        assert set(found.values()) == {kernel != "boxcar"}, (bandwidth, found)
+
+
+@pytest.mark.parametrize("algorithm", list(ALGORITHMS))
+@pytest.mark.parametrize("kernel", ["triweight", "epanechnikov", "cosine"])
+def test_products_of_many_columns_do_not_underflow(kernel, algorithm):
+    query, key = np.full((1, 200), 0.95), np.zeros((2, 200))
+    key[1, 0] = 0.01
+    found = pool(query, key, [3.0, 5.0], kernel=kernel, composition="product", algorithm=algorithm)
+    weight = get_kernel(kernel).profile(np.array([0.95, 0.94]))
+    assert found[0] == pytest.approx((3 * weight[0] + 5 * weight[1]) / weight.sum(), rel=1e-10)
+
+
+def test_what_a_pullback_is_given_is_checked():
+    problem = make_problem("gaussian", "radial", 1, "plain", m=5, n=8)
+    plan = choose(problem, "brute")
+    state = plan.reduce(problem)
+    for cotangent in (np.ones((5, 1)), np.ones(5), np.ones((4, 2))):
+        with pytest.raises(ValueError, match="cotangent must have shape"):
+            plan.pullback(problem, state, cotangent, {"value"})
+    other = choose(problem.block(slice(0, 3)), "brute").reduce(problem.block(slice(0, 3)))
+    with pytest.raises(ValueError, match=r"state.numerator must have shape"):
+        plan.pullback(problem, other, np.ones((5, 2)), ["value"])
+    assert plan.pullback(problem, state, np.ones((5, 2)), ["value"]).value.shape == (8, 2)

@@ -21,7 +21,7 @@ needs_matplotlib = pytest.mark.skipif(not find_spec("matplotlib"), reason="pictu
 needs_pyarrow = pytest.mark.skipif(not find_spec("pyarrow"), reason="Parquet needs the extra 'arrow'")
 
 
-def kernpool(*arguments, stdin=None, cwd=None):
+def kernpool(*arguments, stdin=b"", cwd=None):
     command = [sys.executable, "-m", "kernpool", *map(str, arguments)]
     return subprocess.run(command, input=stdin, capture_output=True, cwd=cwd, check=False)
 
@@ -125,6 +125,9 @@ def test_a_picture_of_several_features(tmp_path):
         ("a,y\n1,2\n3,x\n", "row 3, column 'y' holds 'x', not a finite number"),
         ("a,y\n1,2\n,4\n", "row 3, column 'a' is empty"),
         ("a,y\n1,nan\n2,3\n", "row 2, column 'y' holds 'nan'"),
+        ("a,y\n1,2\n1_0,3\n", "row 3, column 'a' holds '1_0', not a finite number"),
+        ("a,y\n1,2\n\u0661,3\n", "row 3, column 'a' holds '\u0661', not a finite number"),
+        ("a,y\n1,2\n2,1e999\n", "row 3, column 'y' holds '1e999'"),
         ("a,y\n1,2\n3\n", "row 3 has 1 cells, the header has 2"),
         ("a,a\n1,2\n", "two columns have the same name"),
         ("b,c\n1,2\n", "no column 'y'; columns are 'b', 'c'"),
@@ -135,7 +138,7 @@ def test_a_picture_of_several_features(tmp_path):
     ],
 )
 def test_malformed_tables(table, message, tmp_path):
-    (tmp_path / "t.csv").write_text(table)
+    (tmp_path / "t.csv").write_text(table, encoding="utf-8")
     done = kernpool("fit", "t.csv", "--target", "y", "--model", "m", cwd=tmp_path)
     assert done.returncode in (1, 2)
     assert message in done.stderr.decode()
@@ -151,11 +154,16 @@ def test_malformed_tables(table, message, tmp_path):
         (["fit", "t.csv"], 2, "required: --target"),
         (["fit", "t.csv", "--target", "y", "--features", "a,y"], 2, "cannot predict itself"),
         (["fit", "t.csv", "--target", "y", "--features", "z"], 1, "no column 'z'"),
-        (["fit", "t.csv", "--target", "y", "--kernel", "gausian"], 1, "did you mean 'gaussian'"),
+        (["fit", "t.csv", "--target", "y", "--kernel", "gausian"], 2, "did you mean 'gaussian'"),
         (["fit", "t.csv", "--target", "y", "--bandwidth", "wide"], 2, "--bandwidth must be loo"),
-        (["fit", "t.csv", "--target", "y", "--bandwidth", "-1"], 1, "bandwidth must be positive"),
+        (["fit", "t.csv", "--target", "y", "--bandwidth", "-1"], 2, "bandwidth must be positive"),
+        (["fit", "t.csv", "--target", "y", "--bandwidth", "1,2"], 1, "one per column"),
+        (["fit", "t.csv", "--target", "y", "--model", "m", "--plot", "p.xyz"], 2, "--plot must end in one of png"),
+        (["fit", "t.csv", "--target", "y", "--model", "m.png", "--plot", "m.png"], 2, "both name"),
+        (["fit", "t.csv", "--target", "y", "--plot", "."], 1, "is a folder"),
+        (["fit", "-", "--target", "y"], 1, "standard input is empty"),
         (["fit", "t.csv", "--target", "y", "--model", "no/where"], 1, "does not exist; make it first"),
-        (["fit", "t.csv", "--target", "y", "--jobs", "0"], 1, "n_jobs must be"),
+        (["fit", "t.csv", "--target", "y", "--jobs", "0"], 2, "n_jobs must be"),
         (["predict", "nothing", "t.csv"], 1, "is no kernpool model"),
         (["info", "."], 1, "has no model.json"),
         ([], 2, "a command is needed"),
@@ -163,6 +171,8 @@ def test_malformed_tables(table, message, tmp_path):
     ],
 )
 def test_wrong_usage(arguments, code, message, tmp_path):
+    if "--plot" in arguments and not find_spec("matplotlib"):
+        pytest.skip("pictures need the extra 'plot'")
     (tmp_path / "t.csv").write_text("a,y\n1,2\n2,3\n3,5\n")
     done = kernpool(*arguments, cwd=tmp_path)
     assert done.returncode == code
@@ -243,3 +253,75 @@ def test_version():
     import kernpool as package
 
     assert kernpool("--version").stdout.decode().strip() == package.__version__
+
+
+def test_a_byte_order_mark_and_windows_lines(fitted, tmp_path):
+    folder, _ = fitted
+    table = b"\xef\xbb\xbfincome\r\n500\r\n"
+    (tmp_path / "t.csv").write_bytes(table)
+    by_name = kernpool("predict", folder, tmp_path / "t.csv")
+    assert by_name.returncode == 0, by_name.stderr
+    assert kernpool("predict", folder, "-", stdin=table).stdout == by_name.stdout
+
+
+@pytest.mark.parametrize(
+    ("array", "message"),
+    [
+        (np.array([[1, 2j]]), "column '0' holds complex128, not real numbers"),
+        (np.array([["1", "2"]]), "column '0' holds <U1"),
+        (np.array([["2020", "2021"]], "M8[Y]"), "holds datetime64"),
+        (np.zeros(3, dtype=[("a", float, (2,)), ("1", float)]), "column 'a' holds float64[2]"),
+        (np.zeros((2, 2, 2)), "expected a matrix"),
+    ],
+)
+def test_columns_of_npy_files_that_are_no_numbers(array, message, tmp_path):
+    np.save(tmp_path / "t.npy", array)
+    done = kernpool("fit", tmp_path / "t.npy", "--target", "1")
+    assert done.returncode == 1
+    assert message in done.stderr.decode()
+
+
+def test_archives_and_damaged_npy_files(tmp_path):
+    np.savez(tmp_path / "t.npz", a=np.zeros(3))
+    (tmp_path / "archive.npy").write_bytes((tmp_path / "t.npz").read_bytes())
+    np.save(tmp_path / "whole.npy", np.zeros((9, 2)))
+    whole = (tmp_path / "whole.npy").read_bytes()
+    (tmp_path / "header.npy").write_bytes(whole[:20] + b"((((" + whole[24:])
+    (tmp_path / "short.npy").write_bytes(whole[:-9])
+    for name, message in (("archive", "archive of arrays"), ("header", "no .npy file"), ("short", "no .npy file")):
+        done = kernpool("fit", tmp_path / f"{name}.npy", "--target", "1")
+        assert done.returncode == 1
+        assert message in done.stderr.decode()
+        assert "Traceback" not in done.stderr.decode()
+
+
+def test_names_with_commas_and_blanks(tmp_path):
+    (tmp_path / "t.csv").write_text('"a,b", c ,y\n1,2,3\n2,3,4\n3,5,7\n')
+    done = kernpool("fit", tmp_path / "t.csv", "--target", "y", "--features", '"a,b", c', "--bandwidth", "1")
+    assert done.returncode == 0, done.stderr
+    assert b"columns    a,b, c" in done.stderr
+
+
+def test_warnings_are_for_people(tmp_path):
+    (tmp_path / "t.csv").write_text("a,y\n0,1\n1,2\n")
+    done = kernpool(
+        "fit", "t.csv", "--target", "y", "--kernel", "boxcar", "--bandwidth", "2", "--model", "m", cwd=tmp_path
+    )
+    assert done.returncode == 0, done.stderr
+    done = kernpool("predict", "m", "-", stdin=b"a\n50\n", cwd=tmp_path)
+    assert done.stderr.startswith(b"kernpool predict: warning: 1 of 1 queries have no key")
+    assert b".py" not in done.stderr
+
+
+def test_force_through_a_symbolic_link(fitted, tmp_path):
+    import shutil
+
+    folder, _ = fitted
+    shutil.copytree(folder, tmp_path / "real")
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    arguments = ["fit", DATA / "engel.csv", "--target", "foodexp", "--bandwidth", "50", "--model", tmp_path / "link"]
+    assert kernpool(*arguments).returncode == 1
+    assert kernpool(*arguments, "--force").returncode == 0
+    assert (tmp_path / "link").is_symlink()
+    assert json.loads(kernpool("info", tmp_path / "real").stdout)["bandwidth"] == {"income": 50.0}
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["link", "real"]

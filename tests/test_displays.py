@@ -69,6 +69,10 @@ def test_predictions_in_any_order(sample):
     assert display.lines_[1].get_color() == "black"
     with pytest.raises(ValueError, match="one prediction per input"):
         KernelCurveDisplay.from_predictions([1.0, 2.0], [1.0])
+    with pytest.raises(ValueError, match="one truth per input"):
+        KernelCurveDisplay.from_predictions([1.0, 2.0], [1.0, 2.0], truth=[1.0])
+    with pytest.raises(ValueError, match="belong together"):
+        KernelCurveDisplay.from_predictions([1.0, 2.0], [1.0, 2.0], x_train=[1.0])
 
 
 def test_the_given_axes_are_used(sample, model):
@@ -97,6 +101,10 @@ def test_one_of_several_columns(generator):
     for feature, message in [(None, "feature= must say"), (2, r"feature must lie in \[0, 1\]"), ("a", "not a column")]:
         with pytest.raises(ValueError, match=message):
             KernelCurveDisplay.from_estimator(model, X, y, feature=feature)
+    with pytest.raises(ValueError, match="one output per row"):
+        KernelCurveDisplay.from_estimator(model, X, y[:-1], feature=0)
+    with pytest.raises(ValueError, match="grid_resolution must be at least 2"):
+        KernelCurveDisplay.from_estimator(model, X, y, feature=0, grid_resolution=1)
     with pytest.raises(ValueError, match=r"a single column is x\[:, None\]"):
         KernelCurveDisplay.from_estimator(model, X[:, 0], y)
 
@@ -108,6 +116,9 @@ def test_data_frames_keep_their_names(generator):
     model = NadarayaWatsonRegressor(bandwidth=0.5).fit(X, X["size"])
     display = KernelCurveDisplay.from_estimator(model, X, X["size"], feature="age", target="price")
     assert (display.ax_.get_xlabel(), display.ax_.get_ylabel()) == ("age", "price")
+    numbered = X.set_axis([0, 1], axis=1)
+    model.fit(numbered, X["size"])
+    assert KernelCurveDisplay.from_estimator(model, numbered, X["size"], feature=1).ax_.get_xlabel() == "column 1"
 
 
 def test_several_outputs_are_refused(generator):

@@ -154,3 +154,52 @@ def test_progress_needs_no_parameter(sample):
     model.predict(sample.x_test[:, None])
     assert seen[-1] == (50, 50)
     assert len(seen) == fitted + 1
+
+
+def test_effective_sample_size_far_away():
+    """Two equal nearest keys, a thousand million bandwidths away."""
+    for algorithm in ("reference", "brute"):
+        model = NadarayaWatsonRegressor(bandwidth=1.0, algorithm=algorithm).fit([[0.0], [0.0], [-1.0]], [1.0, 2.0, 3.0])
+        np.testing.assert_array_equal(model.effective_sample_size([[1e9]]), [2.0])
+
+
+def test_a_constant_column_is_recognised_whatever_its_value():
+    for value in (0.1, 0.3, 0.7, 1e6 + 0.1):
+        X = np.c_[np.linspace(0, 1, 50), np.full(50, value)]
+        with pytest.warns(UserWarning, match="do not vary"):
+            model = NadarayaWatsonRegressor().fit(X, X[:, 0])
+        found = model.predict([[0.2, value], [0.2, value + 1e-9]])
+        np.testing.assert_allclose(found, found[0], rtol=1e-6)
+
+
+def test_normalised_weights_are_searched_like_others(sample):
+    X = sample.x_train[:, None]
+    for total in (1.0, 1 - 1e-16, 1 + 4e-16):
+        with pytest.warns(UserWarning, match="weights are read as frequencies"):
+            model = NadarayaWatsonRegressor().fit(X, sample.y_train, sample_weight=np.full(50, total / 50))
+        assert model.loo_error_ == pytest.approx(NadarayaWatsonRegressor().fit(X, sample.y_train).loo_error_, rel=1e-6)
+
+
+def test_a_failed_refit_leaves_the_old_fit_whole(sample):
+    model = NadarayaWatsonRegressor(bandwidth=0.2).fit(sample.x_train[:, None], sample.y_train)
+    with pytest.raises(ValueError, match="bandwidth must be positive"):
+        model.set_params(bandwidth=-1.0).fit(np.zeros((9, 1)), np.zeros(9))
+    assert model.key_.shape == (50, 1)
+    assert model.predict([[2.0]]) == pool([2.0], sample.x_train, sample.y_train, bandwidth=0.2)
+
+
+def test_the_model_owns_its_data(sample):
+    X, y = sample.x_train[:, None].copy(), sample.y_train.copy()
+    model = NadarayaWatsonRegressor(bandwidth=0.2).fit(X, y)
+    before = model.predict([[2.0]])
+    X[:], y[:] = 0.0, 0.0
+    assert model.predict([[2.0]]) == before
+
+
+@pytest.mark.parametrize(
+    ("parameter", "message"),
+    [({"tol": 5}, "tol must be"), ({"algorithm": "x"}, "unknown algorithm"), ({"n_jobs": 0}, "n_jobs")],
+)
+def test_fit_checks_what_predict_will_need(parameter, message, sample):
+    with pytest.raises(ValueError, match=message):
+        NadarayaWatsonRegressor(bandwidth=1.0, **parameter).fit(sample.x_train[:, None], sample.y_train)

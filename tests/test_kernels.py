@@ -130,3 +130,22 @@ def test_a_profile_that_is_no_kernel_is_refused(profile, support, complaint):
     with pytest.raises(ValueError, match=complaint):
         register_kernel(bad)
     assert "test-bad" not in kernel_names()
+
+
+def test_support_is_enforced_and_profiles_are_checked_when_made():
+    parabola = make_kernel("test-parabola", lambda u: 1 - u**2, support=1.0)
+    np.testing.assert_array_equal(pool([0.0], [0.0, 2.0], [1.0, 2.0], kernel=parabola), [1.0])
+    assert parabola.second_moment == pytest.approx(1 / 5)
+    for profile, complaint in ((lambda u: 1 - u, "finite weights >= 0"), (lambda _: 1.0, "array of as many weights")):
+        with pytest.raises(ValueError, match=complaint):
+            make_kernel("test-bad", profile)
+    raw = Kernel("test-raw", lambda u: 1 - u, lambda u: u, None, math.inf, 1.0, 1.0, 1.0)
+    with pytest.raises(ValueError, match="finite weights >= 0"):
+        pool([0.0], [2.0], [1.0], kernel=raw)
+
+
+def test_a_record_that_its_name_would_not_find_is_not_pickled():
+    impostor = make_kernel("gaussian", lambda u: 1 / (1 + u**2) ** 3)
+    with pytest.raises(ValueError, match="is not registered"):
+        pickle.dumps(impostor)
+    assert copy.copy(impostor) is impostor

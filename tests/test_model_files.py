@@ -93,6 +93,29 @@ def test_objects_are_never_unpickled(folder):
         load_model(folder)
 
 
+def test_deep_nesting_and_archives(folder):
+    np.savez(folder / "other.npz", a=np.zeros(3))
+    (folder / "key_.npy").write_bytes((folder / "other.npz").read_bytes())
+    with pytest.raises(ModelFileError, match=r"key_.npy"):
+        load_model(folder)
+    (folder / "model.json").write_text("[" * 100_000)
+    with pytest.raises(ModelFileError, match="truncated or edited"):
+        load_model(folder)
+
+
+def test_any_damaged_byte_is_found(folder, generator):
+    for path in folder.iterdir():
+        whole = path.read_bytes()
+        for _ in range(30):
+            edited = bytearray(whole)
+            edited[generator.integers(len(edited))] ^= 1 << generator.integers(8)
+            path.write_bytes(edited)
+            with pytest.raises(ModelFileError):
+                load_model(folder)
+        path.write_bytes(whole)
+    load_model(folder)
+
+
 def test_nothing_is_overwritten_without_force(model, folder, tmp_path):
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
     with pytest.raises(FileExistsError, match="exists already"):
@@ -127,7 +150,10 @@ def test_what_cannot_be_saved(tmp_path):
 def test_a_kernel_of_ones_own_is_saved_by_name(tmp_path, monkeypatch):
     from kernpool.kernels import registry
 
-    register_kernel(make_kernel("test-saved", lambda u: 1 / (1 + u**2) ** 2))
+    mine = make_kernel("test-saved", lambda u: 1 / (1 + u**2) ** 2)
+    with pytest.raises(ValueError, match="is not registered"):
+        save_model(NadarayaWatsonRegressor(mine, 1.0).fit([[0.0], [1.0]], [0.0, 1.0]), tmp_path / "model")
+    register_kernel(mine)
     save_model(NadarayaWatsonRegressor("test-saved", 1.0).fit([[0.0], [1.0]], [0.0, 1.0]), tmp_path / "model")
     assert load_model(tmp_path / "model").predict([[0.5]]) == [0.5]
     monkeypatch.delitem(registry._KERNELS, "test-saved")

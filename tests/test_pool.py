@@ -207,3 +207,37 @@ def test_more_data_bring_the_estimate_to_the_truth():
         found = pool(sample.x_test[inner], sample.x_train, sample.y_train, bandwidth=0.8 * n**-0.2)
         errors.append(np.mean((found - sample.y_truth[inner]) ** 2))
     assert errors[0] > 3 * errors[1] > 9 * errors[2]
+
+
+def test_where_no_key_takes_part_there_is_no_nearest_and_no_mean():
+    mask = [[True, True], [False, False]]
+    for empty in ("nearest", "mean"):
+        with pytest.warns(
+            EmptyWindowWarning, match=r"1 of 2 queries have no key that takes part, the first is query 1"
+        ):
+            found = pool([0.0, 5.0], [0.0, 1.0], [1.0, 2.0], attn_mask=mask, empty=empty)
+        assert np.isnan(found).tolist() == [False, True]
+
+
+def test_a_float_mask_of_one_row_stays_one_row():
+    """A bias per key is n numbers, not n x m of them."""
+    import tracemalloc
+
+    bias = np.zeros(2000, dtype=np.float32)
+    tracemalloc.start()
+    problem = Problem.from_arrays(np.zeros(2000), np.zeros(2000), np.zeros(2000), attn_mask=bias)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert problem.logit_bias.shape == (2000, 2000)
+    assert peak < 1_000_000
+
+
+def test_a_batch_is_made_one_item_at_a_time():
+    import tracemalloc
+
+    key, value = np.zeros((5000, 1)), np.zeros((5000, 1))
+    tracemalloc.start()
+    pool(np.zeros((100, 1, 1)), key, value)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 2_000_000  # 100 centred copies would be 4 MB

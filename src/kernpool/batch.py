@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,8 @@ from numpy.typing import NDArray
 
 from kernpool import checks
 from kernpool.problem import Problem
+
+_SIMILARITY = ("kernel", "bandwidth", "composition", "exclude_self", "tol")
 
 
 class Batch:
@@ -27,8 +30,8 @@ class Batch:
     ----------
     shape : tuple of int
         The broadcast leading dimensions, empty if there are none.
-    problems : list of Problem
-        One per batch item, in C order.
+    n_queries, n_keys : int
+        Of every item.
     """
 
     def __init__(
@@ -42,6 +45,9 @@ class Batch:
         self_index: Any = None,
         **similarity: Any,
     ) -> None:
+        for name in similarity:
+            if name not in _SIMILARITY:
+                raise TypeError(f"unexpected argument {name!r}; known are {', '.join(_SIMILARITY)}")
         arrays = {"query": checks.as_real_array("query", query), "key": checks.as_real_array("key", key)}
         rows = arrays["key"].shape[:-1] if arrays["key"].ndim > 1 else arrays["key"].shape
         arrays["value"] = np.zeros((*rows, 1)) if value is None else checks.as_real_array("value", value)
@@ -50,32 +56,38 @@ class Batch:
         items: dict[str, tuple[NDArray[Any], int]] = {}  # array, and how many of its dimensions are no batch
         for name, array in arrays.items():
             items[name] = (array[:, None] if array.ndim == 1 else array, 2)
-        for name, array, own in (
-            ("key_weight", key_weight, 1),
-            ("attn_mask", attn_mask, 2),
-            ("self_index", self_index, 1),
-        ):
+        if key_weight is not None:
+            items["key_weight"] = (checks.as_real_array("key_weight", key_weight), 1)
+        for name, array, own in (("attn_mask", attn_mask, 2), ("self_index", self_index, 1)):
             if array is not None:
+                checks.refuse_foreign(name, array)
                 items[name] = (np.asarray(array), own)
         leading = {name: array.shape[: max(array.ndim - own, 0)] for name, (array, own) in items.items()}
         try:
             self.shape = np.broadcast_shapes(*leading.values())
         except ValueError:
             raise ValueError(f"batch dimensions do not broadcast: {leading}") from None
-        spread = {
-            name: np.broadcast_to(array, self.shape + array.shape[len(leading[name]) :])
-            for name, (array, own) in items.items()
-        }
-        self.problems = [
-            Problem.from_arrays(**{name: array[index] for name, array in spread.items()}, **similarity)  # type: ignore[arg-type]
-            for index in np.ndindex(self.shape)
-        ]
-        if not self.problems:
+        if 0 in self.shape:
             raise ValueError(f"the batch is empty: leading dimensions are {leading}")
-        self.n_queries, self.n_keys = self.problems[0].shape
+        self._arrays: dict[str, Any] = {
+            name: np.broadcast_to(array, self.shape + array.shape[len(leading[name]) :])
+            for name, (array, _) in items.items()
+        }
+        self._similarity = similarity
+        self._first = self.problem(0)
+        self.n_queries, self.n_keys = self._first.shape
+
+    def __len__(self) -> int:
+        """Return the number of batch items."""
+        return math.prod(self.shape)
+
+    def problem(self, i: int) -> Problem:
+        """Make the problem of item i in C order; made when asked for, so that one is held at a time."""
+        index = np.unravel_index(i, self.shape)
+        return Problem.from_arrays(**{name: array[index] for name, array in self._arrays.items()}, **self._similarity)
 
     @property
     def output_shape(self) -> tuple[int, ...]:
         """Shape of the pooled values."""
         shape = (*self.shape, self.n_queries)
-        return shape if self._flat_values else (*shape, self.problems[0].value.shape[1])
+        return shape if self._flat_values else (*shape, self._first.value.shape[1])

@@ -33,13 +33,7 @@ def as_real_array(name: str, array: Any) -> NDArray[np.floating[Any]]:
     ValueError
         If it is ragged, holds NaN or infinity, or numbers beyond 1e150 in magnitude.
     """
-    if type(array).__module__.partition(".")[0] == "torch":
-        raise TypeError(
-            f"{name} is a torch tensor, which kernpool.pool does not take (gradients would be lost silently); "
-            f"pass {name}.detach().cpu().numpy()"
-        )
-    if type(array).__module__.startswith("scipy.sparse"):
-        raise TypeError(f"{name} is a sparse matrix; kernpool needs dense arrays: pass {name}.toarray()")
+    refuse_foreign(name, array)
     try:
         read = np.asarray(array)
     except ValueError as error:
@@ -53,6 +47,8 @@ def as_real_array(name: str, array: Any) -> NDArray[np.floating[Any]]:
     if read.dtype.kind != "f" or read.dtype.itemsize > 8:
         read = read.astype(np.float64)
     read = read.astype(read.dtype.newbyteorder("="), copy=False)
+    if read.ndim == 0 and not np.isfinite(read):
+        raise ValueError(f"{name} is {read}; it must be finite")
     if not np.all(np.isfinite(read)):
         place = tuple(int(index) for index in np.argwhere(~np.isfinite(read))[0])
         raise ValueError(f"{name} holds {read[place]} at index {place}; drop or fill such entries first")
@@ -63,10 +59,44 @@ def as_real_array(name: str, array: Any) -> NDArray[np.floating[Any]]:
     return read
 
 
+def refuse_foreign(name: str, array: Any) -> None:
+    """Refuse what `np.asarray` would take silently and wrongly: tensors, sparse matrices, masked arrays.
+
+    Parameters
+    ----------
+    name : str
+        The argument's name, for messages.
+    array : object
+        What the caller passed.
+
+    Raises
+    ------
+    TypeError
+        If it is one of them, or a list that begins with a tensor.
+    """
+    first = array
+    while isinstance(first, list | tuple) and first:
+        first = first[0]
+    if any(base.__module__.partition(".")[0] == "torch" for base in type(first).__mro__):
+        raise TypeError(
+            f"{name} is a torch tensor, which kernpool.pool does not take (gradients would be lost silently): "
+            f"pass {name}.detach().cpu().numpy(), or use the layers of kernpool.torch"
+        )
+    if type(array).__module__.startswith("scipy.sparse"):
+        raise TypeError(f"{name} is a sparse matrix; kernpool needs dense arrays: pass {name}.toarray()")
+    if isinstance(array, np.ma.MaskedArray) and np.ma.is_masked(array):
+        raise TypeError(
+            f"{name} is a masked array; drop its masked rows, or give them key_weight 0 and any finite value"
+        )
+
+
 def _objects_as_floats(name: str, read: NDArray[Any]) -> NDArray[Any]:
     # Object arrays of plain numbers are common (a table with one mixed column); strings must not turn into numbers.
     if all(isinstance(item, (int, float, np.number, np.bool_)) for item in read.ravel()):
-        return read.astype(np.float64)
+        try:
+            return read.astype(np.float64)
+        except OverflowError:
+            raise ValueError(f"{name} holds integers too large for a float; rescale it first") from None
     wrong = next(item for item in read.ravel() if not isinstance(item, (int, float, np.number, np.bool_)))
     raise TypeError(
         f"{name} must hold real numbers, got an object array with {wrong!r} ({type(wrong).__name__}) in it; "
@@ -109,8 +139,10 @@ def as_bandwidth(bandwidth: Any, n_columns: int) -> NDArray[np.float64]:
         raise ValueError(
             f"bandwidth must be one number or one per column, got shape {read.shape} for {n_columns} key column(s)"
         )
-    if np.any(read < 1 / LARGEST):
+    if np.any(read <= 0):
         raise ValueError(f"bandwidth must be positive, got {bandwidth!r}; it is a length in the units of the keys")
+    if np.any(read < 1 / LARGEST):
+        raise ValueError(f"bandwidth must be at least {1 / LARGEST:g}, got {bandwidth!r}; rescale the columns")
     return np.ascontiguousarray(np.broadcast_to(read, (n_columns,)))
 
 

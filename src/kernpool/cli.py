@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import warnings
 from collections.abc import Sequence
 
 from kernpool.terminal import UsageError, say
@@ -95,7 +96,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         from kernpool import commands
 
-        getattr(commands, options.run)(options)
+        with warnings.catch_warnings():
+            warnings.showwarning = lambda message, *_, **__: say(f"kernpool {options.command}: warning: {message}")
+            getattr(commands, options.run)(options)
     except KeyboardInterrupt:
         say("interrupted; nothing was written")
         return 130
@@ -114,5 +117,5 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def describe(error: BaseException) -> str:
     """Return an error's message as one sentence for people."""
     if isinstance(error, OSError) and error.strerror:
-        return f"{error.filename}: {error.strerror}"
+        return f"{error.filename or 'standard output'}: {error.strerror}"
     return str(error) or type(error).__name__

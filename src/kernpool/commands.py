@@ -3,59 +3,93 @@
 from __future__ import annotations
 
 import argparse
+import csv
 import json
 import os
 import sys
 import webbrowser
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from kernpool.algorithms.threads import resolve_n_jobs
+from kernpool.bandwidth import LeaveOneOut
+from kernpool.checks import as_bandwidth
 from kernpool.displays import KernelCurveDisplay, import_pyplot
 from kernpool.estimators import NadarayaWatsonRegressor
 from kernpool.files import refuse_existing, whole_file
-from kernpool.model_files import load_model, read_header, save_model
+from kernpool.kernels import get_kernel
+from kernpool.model_files import check_target, load_model, read_header, save_model
 from kernpool.plan import choose
 from kernpool.problem import Problem
 from kernpool.tables import Table, TableError, read_table, table_format, write_table
 from kernpool.terminal import UsageError, bar, progress_bar, say
 from kernpool.tour import LANGUAGES, make_tour
 
+PICTURES = ("png", "svg", "pdf", "jpg", "jpeg", "webp")
+
 
 def run_fit(options: argparse.Namespace) -> None:
     """Fit, report, save, draw; outputs are checked before the long work."""
-    for output in (options.model, options.plot):
-        if output is not None:
-            refuse_existing(Path(output), options.force)
-    if options.plot is not None:
-        import_matplotlib_early()
+    model = build_model(options)
+    check_outputs(options)
     table = read_table(options.data, options.format)
     features = choose_features(table, options.target, options.features)
     X, y = table.numbers(features), table.numbers([options.target])[:, 0]
-
-    model = NadarayaWatsonRegressor(
-        kernel=options.kernel,
-        bandwidth=parse_bandwidth(options.bandwidth),
-        composition=options.composition,
-        n_jobs=options.jobs,
-    )
     with progress_bar("fitting", options.quiet):
         model.fit(X, y)
     if not options.quiet:
-        report_fit(model, features, y)
+        with progress_bar("leaving one out", options.quiet):
+            result = model.leave_one_out()
+        report_fit(model, features, y, result)
+    model.set_params(n_jobs=None)  # the machine that loads the model has processors of its own
+    with whole_file(Path(options.plot), force=options.force) if options.plot else nullcontext() as picture:
+        if picture is not None:  # drawn before the model is written: either both outputs appear or none
+            draw(model, X, y, features, options.target, picture)
+        if options.model is not None:
+            save_model(model, options.model, features=features, target=options.target, force=options.force)
+    if not options.quiet:
+        for what, output in (("model", options.model), ("picture", options.plot)):
+            if output is not None:
+                say(f"{what:<10} {output}")
+
+
+def build_model(options: argparse.Namespace) -> NadarayaWatsonRegressor:
+    """Return the unfitted model that the options ask for; what cannot be meant is a usage error."""
+    bandwidth = parse_bandwidth(options.bandwidth)
+    try:
+        get_kernel(options.kernel)
+        resolve_n_jobs(options.jobs)
+        if not isinstance(bandwidth, str):
+            as_bandwidth(bandwidth, np.size(bandwidth))
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+    return NadarayaWatsonRegressor(options.kernel, bandwidth, composition=options.composition, n_jobs=options.jobs)
+
+
+def check_outputs(options: argparse.Namespace) -> None:
+    """Refuse outputs that could not be written, before the long work."""
     if options.model is not None:
-        model.set_params(n_jobs=None)  # the machine that loads the model has processors of its own
-        save_model(model, options.model, features=features, target=options.target, force=options.force)
-        say(f"model      {options.model}")
+        check_target(Path(options.model), options.force)
     if options.plot is not None:
-        draw(model, X, y, features, options)
-        say(f"picture    {options.plot}")
+        import_matplotlib_early()
+        refuse_existing(Path(options.plot), options.force)
+        if options.model is not None and Path(options.plot).resolve() == Path(options.model).resolve():
+            raise UsageError(f"--model and --plot both name {options.plot!r}")
+        suffix = Path(options.plot).suffix.removeprefix(".").lower()
+        if suffix not in PICTURES:
+            raise UsageError(f"--plot must end in one of {', '.join(PICTURES)}, got {options.plot!r}")
 
 
 def choose_features(table: Table, target: str, listed: str | None) -> list[str]:
     """Return the columns to predict from."""
     if target not in table.columns:
         raise TableError(f"{table.source}: no column {target!r}; columns are {', '.join(map(repr, table.names))}")
-    features = [name for name in table.names if name != target] if listed is None else listed.split(",")
+    features = [name for name in table.names if name != target]
+    if listed is not None:  # read as a line of CSV, so that a name with a comma can stand in quotes
+        features = [name.strip() for name in next(csv.reader([listed], skipinitialspace=True), [])]
     if target in features:
         raise UsageError(f"--features names the target {target!r} too; a column cannot predict itself")
     if not features or len(set(features)) < len(features):
@@ -76,11 +110,13 @@ def parse_bandwidth(text: str) -> Any:
     return numbers[0] if len(numbers) == 1 else numbers
 
 
-def report_fit(model: NadarayaWatsonRegressor, features: list[str], y: Any) -> None:
+def report_fit(model: NadarayaWatsonRegressor, features: list[str], y: Any, result: LeaveOneOut) -> None:
     """Print what was fitted and how well it predicts rows that it has not seen."""
-    result = model.leave_one_out()
     spread = float(((y - y.mean()) ** 2).mean())
-    plan = choose(Problem.from_arrays(model.key_, model.key_, y, kernel=model.kernel), model.algorithm)
+    problem = Problem.from_arrays(
+        model.key_, model.key_, y, kernel=model.kernel, bandwidth=model.bandwidth_, composition=model.composition
+    )
+    plan = choose(problem, model.algorithm)
     say(f"rows       {len(y)}")
     say(f"columns    {', '.join(features)}")
     say(f"kernel     {model.kernel}")
@@ -102,23 +138,26 @@ def import_matplotlib_early() -> None:
     import_pyplot()
 
 
-def draw(model: NadarayaWatsonRegressor, X: Any, y: Any, features: list[str], options: argparse.Namespace) -> None:
-    """Draw the fitted curve, one panel per feature."""
+def draw(model: NadarayaWatsonRegressor, X: Any, y: Any, features: list[str], target: str, path: Path) -> None:
+    """Draw the fitted curve, one panel per feature, into a file."""
     plt = import_pyplot()
     size = (6.4 * len(features), 4.4)
     figure, axes = plt.subplots(1, len(features), figsize=size, squeeze=False, layout="constrained")
     for i, (ax, name) in enumerate(zip(axes[0], features, strict=True)):
-        KernelCurveDisplay.from_estimator(model, X, y, feature=i, target=options.target, ax=ax)
+        KernelCurveDisplay.from_estimator(model, X, y, feature=i, target=target, ax=ax)
         ax.set_xlabel(name)
         if len(features) > 1:
             ax.set_title(f"over {name}, other columns at their median", fontsize=10)
-    with whole_file(Path(options.plot), force=options.force) as temporary:
-        figure.savefig(temporary, dpi=150)
+    figure.savefig(path, dpi=150)
     plt.close(figure)
 
 
 def run_predict(options: argparse.Namespace) -> None:
     """Predict the rows of a table."""
+    try:
+        resolve_n_jobs(options.jobs)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
     if options.out != "-":
         table_format(options.out)
         refuse_existing(Path(options.out), options.force)
@@ -144,7 +183,7 @@ def run_info(options: argparse.Namespace) -> None:
         "rows": len(model.key_),
         "parameters": header["parameters"],
         "bandwidth": dict(zip(header["features"], model.bandwidth_.tolist(), strict=True)),
-        **{name.rstrip("_"): value for name, value in header["results"].items()},
+        **{name.rstrip("_"): value if np.isfinite(value) else None for name, value in header["results"].items()},
     }
     print(json.dumps(description, indent=2))
 

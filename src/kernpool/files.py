@@ -14,8 +14,10 @@ class OutputExistsError(FileExistsError):
     """The output is there already and overwriting was not asked for."""
 
 
-def refuse_existing(path: Path, force: bool) -> None:
+def refuse_existing(path: Path, force: bool, *, folder: bool = False) -> None:
     """Raise if `path` exists and is no empty folder, unless `force`; to be called before the long work, not after."""
+    if path.is_dir() and not folder:
+        raise OutputExistsError(f"{path} is a folder, and a file is to be written; choose another name")
     if path.exists() and not force and not (path.is_dir() and not any(path.iterdir())):
         raise OutputExistsError(
             f"{path} exists already; choose another name, or overwrite it with --force (force=True)"
@@ -30,6 +32,7 @@ def whole_file(path: Path, *, force: bool = False) -> Iterator[Path]:
 
     The temporary name keeps the suffix, because writers choose the format by it.
     """
+    path = path.resolve()  # through a symbolic link to the file that it names
     refuse_existing(path, force)
     handle, name = tempfile.mkstemp(prefix=f".{path.stem}.", suffix=path.suffix, dir=path.parent)
     os.close(handle)
@@ -48,12 +51,12 @@ def whole_file(path: Path, *, force: bool = False) -> Iterator[Path]:
 def whole_folder(path: Path, *, force: bool = False) -> Iterator[Path]:
     """Yield a temporary folder beside `path`; when the block ends well it becomes `path`, otherwise it is gone."""
     path = path.resolve()  # "." has no name of its own
-    refuse_existing(path, force)
+    refuse_existing(path, force, folder=True)
     temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
     try:
         yield temporary
         temporary.chmod(0o777 & ~_umask())
-        refuse_existing(path, force)
+        refuse_existing(path, force, folder=True)
         if path.exists():
             retired = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
             path.replace(retired)  # onto an empty folder: one atomic step

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.estimators import NadarayaWatsonClassifier, NadarayaWatsonRegressor
-from kernpool.files import whole_folder
-from kernpool.kernels import get_kernel
+from kernpool.files import refuse_existing, whole_folder
+from kernpool.kernels import get_kernel, registered_name
 
 Model = NadarayaWatsonRegressor | NadarayaWatsonClassifier
 
@@ -79,10 +79,9 @@ def save_model(
     if type(model).__name__ not in ESTIMATORS:
         raise TypeError(f"model must be one of {', '.join(ESTIMATORS)}, got {type(model).__name__}")
     folder = Path(folder)
-    if force and folder.exists() and not (folder / "model.json").is_file():
-        raise FileExistsError(f"{folder} exists and is no kernpool model, so it is not replaced; choose another name")
+    check_target(folder, force)
     parameters = model.get_params()
-    parameters["kernel"] = get_kernel(parameters["kernel"]).name
+    parameters["kernel"] = registered_name(get_kernel(parameters["kernel"]))
     with whole_folder(folder, force=force) as temporary:
         header: dict[str, Any] = {
             "format": FORMAT,
@@ -102,6 +101,13 @@ def save_model(
                 header["arrays"][name] = _write_array(temporary / f"{name}.npy", array)
         header["checksum"] = _checksum(header)
         (temporary / "model.json").write_text(json.dumps(header, indent=2), encoding="utf-8")
+
+
+def check_target(folder: Path, force: bool) -> None:
+    """Raise if a model cannot be written to `folder`; to be called before the long work too."""
+    if force and folder.exists() and not (folder / "model.json").is_file():
+        raise FileExistsError(f"{folder} exists and is no kernpool model, so it is not replaced; choose another name")
+    refuse_existing(folder, force, folder=True)
 
 
 def load_model(folder: str | Path) -> Model:
@@ -155,7 +161,7 @@ def read_header(folder: Path) -> dict[str, Any]:
         )
     try:
         header = json.loads(path.read_text(encoding="utf-8"))
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ModelFileError(f"{path} is truncated or edited: {error}; fit the model again") from None
     if not isinstance(header, dict) or header.get("format") != FORMAT:
         raise ModelFileError(f"{path} is no kernpool model")
@@ -170,9 +176,7 @@ def read_header(folder: Path) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, np.ndarray | np.generic):
-        return value.tolist()
-    return list(value) if isinstance(value, tuple) else value
+    return value.tolist() if hasattr(value, "tolist") else value
 
 
 def _checksum(header: dict[str, Any]) -> str:
@@ -191,14 +195,11 @@ def _read_array(path: Path, record: dict[str, Any]) -> NDArray[Any]:
     remedy = "copy the whole folder again or fit the model again"
     if not path.is_file():
         raise ModelFileError(f"{path} is missing; {remedy}")
-    try:
-        mapped = np.load(path, mmap_mode="r", allow_pickle=False)  # reads the header alone, allocates nothing
-    except (ValueError, EOFError, OSError) as error:
-        raise ModelFileError(f"{path} is truncated or no .npy file: {error}; {remedy}") from None
-    if [mapped.dtype.str, list(mapped.shape)] != [record["dtype"], record["shape"]] or _sha256(path) != record[
-        "sha256"
-    ]:
-        raise ModelFileError(f"{path} was edited or damaged: it is not what model.json recorded; {remedy}")
+    if _sha256(path) != record["sha256"]:  # before anything in it is interpreted
+        raise ModelFileError(f"{path} was edited, truncated or damaged: it is not what model.json recorded; {remedy}")
+    mapped = np.load(path, mmap_mode="r", allow_pickle=False)  # reads the header alone, allocates nothing
+    if [mapped.dtype.str, list(mapped.shape)] != [record["dtype"], record["shape"]]:
+        raise ModelFileError(f"{path} does not have the type and shape that model.json recorded; {remedy}")
     return np.array(mapped)
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,14 +52,14 @@ class Plan:
         PoolState
             The sums over all keys, of values with their centre.
         """
-        return problem.uncentred(self._chosen.reduce(problem, resolve_n_jobs(n_jobs), progress))
+        return problem.restored(self._chosen.reduce(problem, resolve_n_jobs(n_jobs), progress))
 
     def pullback(
         self,
         problem: Problem,
         state: PoolState,
         cotangent: NDArray[np.float64],
-        wanted: frozenset[str],
+        wanted: Collection[str],
         *,
         n_jobs: int | None = None,
         progress: Progress | None = None,
@@ -73,7 +74,7 @@ class Plan:
             What `reduce` returned for it.
         cotangent : ndarray of shape (m, c)
             Derivative of a scalar with respect to the pooled values.
-        wanted : frozenset of {"query", "key", "value", "log_bandwidth"}
+        wanted : collection of {"query", "key", "value", "log_bandwidth"}
             Which derivatives; ``log_bandwidth`` is one row per query, to be summed or used as it is.
         n_jobs, progress
             As in `reduce`.
@@ -88,13 +89,37 @@ class Plan:
         ValueError
             If something unknown is wanted, or the kernel has no slope.
         """
+        wanted = frozenset([wanted] if isinstance(wanted, str) else wanted)
         if not wanted or wanted - WANTED:
             raise ValueError(f"wanted must be some of {sorted(WANTED)}, got {sorted(wanted)}")
         if self._chosen.pullback is None:
             raise ValueError(f"algorithm {self.algorithm!r} has no gradients; use algorithm='brute'")
-        centred = replace(state, numerator=state.numerator - state.denominator[:, None] * problem.value_center)
         cotangent = np.ascontiguousarray(cotangent, dtype=np.float64)
-        return self._chosen.pullback(problem, centred, cotangent, wanted, resolve_n_jobs(n_jobs), progress)
+        for name, shape in (("cotangent", cotangent.shape), ("state.numerator", state.numerator.shape)):
+            if shape != (len(problem.query), problem.value.shape[1]):
+                raise ValueError(
+                    f"{name} must have shape (queries, value columns) = "
+                    f"{(len(problem.query), problem.value.shape[1])}, got {shape}"
+                )
+        reduced = problem.reduced(state)
+        return self._chosen.pullback(problem, reduced, cotangent, wanted, resolve_n_jobs(n_jobs), progress)
+
+
+def check_algorithm(algorithm: str) -> None:
+    """Refuse an unknown algorithm.
+
+    Parameters
+    ----------
+    algorithm : str
+        What the caller passed.
+
+    Raises
+    ------
+    ValueError
+        If it is neither ``"auto"`` nor registered.
+    """
+    if algorithm != "auto" and algorithm not in ALGORITHMS:
+        raise ValueError(f"unknown algorithm {algorithm!r}; known algorithms: auto, {', '.join(ALGORITHMS)}")
 
 
 def choose(problem: Problem, algorithm: str = "auto") -> Plan:
@@ -127,16 +152,15 @@ def choose(problem: Problem, algorithm: str = "auto") -> Plan:
     >>> kernpool.choose(problem, "brute").reason
     'every pair, in compiled tiles: as asked'
     """
+    check_algorithm(algorithm)
     if algorithm == "auto":
         m, n = problem.shape
         small = m * n <= DENSE_PAIRS
         chosen = ALGORITHMS["reference" if small else "brute"]
         why = f"{m} queries x {n} keys are {'few enough' if small else 'too many'} to hold at once"
-    elif algorithm in ALGORITHMS:
+    else:
         chosen, why = ALGORITHMS[algorithm], "as asked"
         if refusal := chosen.refusal(problem):
             able = [name for name, other in ALGORITHMS.items() if other.refusal(problem) is None]
             raise ValueError(f"algorithm {algorithm!r} {refusal}; use algorithm='auto' or one of {able}")
-    else:
-        raise ValueError(f"unknown algorithm {algorithm!r}; known algorithms: auto, {', '.join(ALGORITHMS)}")
     return Plan(chosen.name, f"{chosen.summary}: {why}", chosen)

@@ -7,6 +7,7 @@ For one query `q` and pairs ``(k_j, v_j)`` the pooled value is the weighted mean
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 from typing import Any, cast
 
@@ -23,7 +24,7 @@ from kernpool.state import Empty, PoolState, check_empty
 
 Array = NDArray[np.float64]
 
-WEIGHT_ROWS_AT_ONCE = 1 << 20  # pairs whose dense temporaries exist at one time beside the weights themselves
+PAIRS_AT_ONCE = 1 << 20  # dense temporaries of 8 MiB each
 
 
 def pool(
@@ -73,12 +74,14 @@ def pool(
         Which key is query i's own, -1 for none; by default key i.
     tol : float, optional
         Share of a query's attention mass that may be left out; the result is then within
-        ``tol * (max(value) - min(value))`` of the exact one. The default is the machine epsilon of the inputs.
+        ``tol * (max(value) - min(value))`` of the exact one. The default is the machine epsilon of the inputs. The
+        algorithms of this version leave nothing out.
     algorithm : str, default="auto"
         How the sum is organised; all give the same numbers. See `choose`.
     empty : {"nan", "nearest", "mean", "zero", "raise"}, default="nan"
         What a query without any key of positive weight gets: NaN with one warning, the value of the nearest key, the
-        weighted mean of the keys that take part, zero, or an error.
+        weighted mean of the keys that take part, zero, or an error. Where a mask lets no key take part at all, nearest
+        and mean are NaN with a warning too.
     n_jobs : int, optional
         Threads; the result has the same bits for any number. None is 1 unless in a ``joblib.parallel_config``
         context, -1 all processors.
@@ -88,8 +91,8 @@ def pool(
     Returns
     -------
     ndarray of shape (m,), (m, c) or (..., m, c)
-        One pooled value per query, without the last axis if `value` had one dimension. Float32 in, float32 out (sums
-        are float64 all the same); anything else gives float64.
+        One pooled value per query, without the last axis if `value` had one dimension. In the common floating-point
+        type of the arrays, float64 for integers; sums are float64 all the same.
 
     Raises
     ------
@@ -148,7 +151,7 @@ def pool(
 
     def fill(rows: NDArray[np.intp]) -> Array:
         item, row = np.divmod(rows, batch.n_queries)
-        parts = [fill_empty(batch.problems[i], row[item == i], empty, n_jobs) for i in np.unique(item)]
+        parts = [fill_empty(batch.problem(i), row[item == i], empty, n_jobs) for i in np.unique(item)]
         return np.concatenate(parts)
 
     pooled = state.finalize(empty, fill).reshape(batch.output_shape)
@@ -209,8 +212,9 @@ def pool_state(
 
 def _reduce(batch: Batch, algorithm: str, n_jobs: int | None, progress: Progress | None) -> PoolState:
     states = []
-    for i, problem in enumerate(batch.problems):
-        report = None if progress is None else partial(_report, progress, i, len(batch.problems))
+    for i in range(len(batch)):
+        problem = batch.problem(i)
+        report = None if progress is None else partial(_report, progress, i, len(batch))
         states.append(choose(problem, algorithm).reduce(problem, n_jobs=n_jobs, progress=report))
     if len(states) == 1:
         return states[0]
@@ -239,7 +243,9 @@ def limit_problem(problem: Problem, empty: str) -> Problem:
 def fill_empty(problem: Problem, rows: NDArray[np.intp], empty: str, n_jobs: int | None = None) -> Array:
     """Return the values of rows whose window is empty under the policy "nearest" or "mean"."""
     limit = limit_problem(problem.block(rows), empty)
-    return choose(limit).reduce(limit, n_jobs=n_jobs).finalize()
+    state = choose(limit).reduce(limit, n_jobs=n_jobs)
+    with np.errstate(invalid="ignore"):  # 0 / 0 where no key takes part at all
+        return state.numerator / state.denominator[:, None]
 
 
 def pooling_weights(
@@ -285,31 +291,45 @@ def pooling_weights(
     check_empty(empty)
     batch = Batch(query, key, None, **similarity)
     n = batch.n_keys
-    size = 8 * len(batch.problems) * batch.n_queries * n
+    size = 8 * len(batch) * batch.n_queries * n
     if size > max_bytes:
         raise ValueError(
-            f"the weights of {batch.n_queries * len(batch.problems)} queries x {n} keys need {size / 1e9:.3g} GB, more "
+            f"the weights of {batch.n_queries * len(batch)} queries x {n} keys need {size / 1e9:.3g} GB, more "
             f"than max_bytes={max_bytes}; ask for fewer queries, or pass a larger max_bytes"
         )
-    weights = np.empty((len(batch.problems), batch.n_queries, n))
-    rows_at_once = max(1, WEIGHT_ROWS_AT_ONCE // n)
-    for problem, table in zip(batch.problems, weights, strict=True):
-        for start in range(0, batch.n_queries, rows_at_once):
-            rows = slice(start, start + rows_at_once)
-            table[rows] = _normalised(problem.block(rows))
+    weights = np.empty((len(batch), batch.n_queries, n))
+    for i, table in enumerate(weights):
+        for rows, part in weight_rows(batch.problem(i)):
+            table[rows] = part
     flat = weights.reshape(-1, n)
     is_empty = ~(flat.sum(axis=1) > 0)
 
     def fill(rows: NDArray[np.intp]) -> Array:
         item, row = np.divmod(rows, batch.n_queries)
         return np.concatenate(
-            [_normalised(limit_problem(batch.problems[i].block(row[item == i]), empty)) for i in np.unique(item)]
+            [
+                _or_nan(_normalised(limit_problem(batch.problem(i).block(row[item == i]), empty)))
+                for i in np.unique(item)
+            ]
         )
 
     if is_empty.any():
         policy = PoolState(np.zeros(len(flat)), np.where(is_empty, 0.0, 1.0), flat)
         flat = policy.finalize(empty, fill)
     return np.asarray(flat.reshape(*batch.shape, batch.n_queries, n))
+
+
+def weight_rows(problem: Problem) -> Iterator[tuple[slice, Array]]:
+    """Yield the pooling weights of a problem, some rows at a time; zero where a window is empty."""
+    m, n = problem.shape
+    at_once = max(1, PAIRS_AT_ONCE // n)
+    for start in range(0, m, at_once):
+        rows = slice(start, min(start + at_once, m))
+        yield rows, _normalised(problem.block(rows))
+
+
+def _or_nan(weights: Array) -> Array:
+    return np.where(weights.any(axis=1, keepdims=True), weights, np.nan)
 
 
 def _normalised(problem: Problem) -> Array:

@@ -33,11 +33,13 @@ class Problem:
     value : ndarray of shape (n, c)
         What is pooled, less `value_center`: sums of centred values lose fewer digits.
     value_center : ndarray of shape (c,)
-        What was subtracted.
+        What was subtracted: the median of the values that take part, which no padding or outlier can spoil.
     similarity : KernelSimilarity
         Kernel, bandwidth and composition.
     key_weight : ndarray of shape (n,) or None
-        Frequencies of keys; None is one each.
+        Frequencies of keys in units of `weight_unit`, so that the largest is between 1 and 2; None is one each.
+    weight_unit : float
+        A power of two.
     self_index : ndarray of shape (m,) or None
         The key that is query i's own, of which one unit is left out; -1 for none.
     attn_mask : ndarray of bool, shape (m, n), or None
@@ -54,6 +56,7 @@ class Problem:
     value_center: Array
     similarity: KernelSimilarity
     key_weight: Array | None = None
+    weight_unit: float = 1.0
     self_index: NDArray[np.int64] | None = None
     attn_mask: NDArray[np.bool_] | None = None
     logit_bias: Array | None = None
@@ -77,7 +80,7 @@ class Problem:
     ) -> Problem:
         """Check arrays without batch dimensions and make a problem of them; parameters as in `pool`."""
         check_composition(composition)
-        tol = _as_tol(tol, query, key, value)
+        tol = as_tol(tol, query, key, value)
         query, key, value = _as_matrix("query", query), _as_matrix("key", key), _as_matrix("value", value)
         if query.shape[1] != key.shape[1]:
             raise ValueError(
@@ -92,14 +95,16 @@ class Problem:
         )
         _check_range(query, key, similarity.bandwidth)
         mask, bias = _as_mask(attn_mask, (m, n))
-        center = value.mean(axis=0)
+        weight, unit = _as_weight(key_weight, n)
+        center = _center(value, weight, mask)
         return cls(
             query=query,
             key=key,
             value=value - center,
             value_center=center,
             similarity=similarity,
-            key_weight=None if key_weight is None else np.ascontiguousarray(checks.as_key_weight(key_weight, (n,))),
+            key_weight=weight,
+            weight_unit=unit,
             self_index=_as_self_index(exclude_self, self_index, m, n),
             attn_mask=mask,
             logit_bias=bias,
@@ -113,10 +118,11 @@ class Problem:
 
     @property
     def own_weight(self) -> Array:
-        """What is left of each query's own key once one unit is taken away: ``max(w - 1, 0)``, of shape (m,)."""
+        """What is left of each query's own key once one of it is taken away: ``max(w - 1, 0)``, of shape (m,)."""
         if self.self_index is None or self.key_weight is None:
             return np.zeros(len(self.query))
-        return np.where(self.self_index >= 0, np.maximum(self.key_weight[self.self_index] - 1.0, 0.0), 0.0)
+        left = np.maximum(self.key_weight[self.self_index] - 1.0 / self.weight_unit, 0.0)
+        return np.where(self.self_index >= 0, left, 0.0)
 
     def multiplicity(self) -> Array:
         """How often each key counts for each query, of shape (m, n): key weights, less own units, under the mask."""
@@ -151,9 +157,21 @@ class Problem:
             self, similarity=replace(self.similarity, kernel=kernel, bandwidth=factor * self.similarity.bandwidth)
         )
 
-    def uncentred(self, state: PoolState) -> PoolState:
-        """Give a state of centred values its centre back."""
-        return replace(state, numerator=state.numerator + state.denominator[:, None] * self.value_center)
+    def restored(self, state: PoolState) -> PoolState:
+        """Give a state that an algorithm made its centre and its unit of weight back."""
+        return PoolState(
+            state.shift + np.log(self.weight_unit),
+            state.denominator,
+            state.numerator + state.denominator[:, None] * self.value_center,
+        )
+
+    def reduced(self, state: PoolState) -> PoolState:
+        """Undo `restored`."""
+        return PoolState(
+            state.shift - np.log(self.weight_unit),
+            state.denominator,
+            state.numerator - state.denominator[:, None] * self.value_center,
+        )
 
 
 def _as_matrix(name: str, array: Any) -> Array:
@@ -165,9 +183,11 @@ def _as_matrix(name: str, array: Any) -> Array:
     return np.ascontiguousarray(read[:, None] if read.ndim == 1 else read, dtype=np.float64)
 
 
-def _as_tol(tol: float | None, *arrays: Any) -> float:
+def as_tol(tol: float | None, *arrays: Any) -> float:
+    """Read a tolerance; None is the machine epsilon of the arrays."""
     if tol is None:
-        dtype = np.result_type(*(getattr(array, "dtype", np.float64) for array in arrays))
+        dtypes = [getattr(array, "dtype", np.float64) for array in arrays]
+        dtype = np.result_type(*dtypes) if dtypes else np.dtype(np.float64)
         return float(np.finfo(dtype if dtype.kind == "f" else np.float64).eps)
     if not isinstance(tol, (int, float, np.number)) or not 0 <= tol < 1:
         raise ValueError(f"tol must be None or a share of the weight in [0, 1), got {tol!r}")
@@ -189,6 +209,7 @@ def _check_range(query: Array, key: Array, bandwidth: Array) -> None:
 def _as_mask(attn_mask: Any, shape: tuple[int, int]) -> tuple[NDArray[np.bool_] | None, Array | None]:
     if attn_mask is None:
         return None, None
+    checks.refuse_foreign("attn_mask", attn_mask)
     mask = np.asarray(attn_mask)
     if mask.dtype.kind not in "bf":
         raise TypeError(
@@ -197,14 +218,34 @@ def _as_mask(attn_mask: Any, shape: tuple[int, int]) -> tuple[NDArray[np.bool_] 
         )
     if mask.dtype.kind == "f" and not np.all(mask < np.inf):
         raise ValueError("attn_mask holds NaN or plus infinity; a float mask is added to logits, -inf leaves a key out")
+    if mask.dtype.kind == "f":  # before it is broadcast: a mask of one row stays one row
+        mask = mask.astype(np.float64, copy=False)
     try:
         mask = np.broadcast_to(mask, shape)
     except ValueError:
         raise ValueError(f"attn_mask of shape {mask.shape} does not broadcast to (queries, keys) = {shape}") from None
-    return (mask, None) if mask.dtype.kind == "b" else (None, mask.astype(np.float64, copy=False))
+    return (mask, None) if mask.dtype.kind == "b" else (None, mask)
+
+
+def _as_weight(key_weight: Any, n: int) -> tuple[Array | None, float]:
+    if key_weight is None:
+        return None, 1.0
+    weight = checks.as_key_weight(key_weight, (n,))
+    # Whether a sum of weights is faint is judged against 1, so the largest weight is brought there, exactly.
+    unit = 2.0 ** np.floor(np.log2(weight.max()))
+    return np.ascontiguousarray(weight / unit), float(unit)
+
+
+def _center(value: Array, weight: Array | None, mask: NDArray[np.bool_] | None) -> Array:
+    takes_part = np.ones(len(value), dtype=bool) if weight is None else weight > 0
+    if mask is not None:
+        takes_part = takes_part & mask.any(axis=0)
+    return np.median(value[takes_part], axis=0) if takes_part.any() else np.zeros(value.shape[1])
 
 
 def _as_self_index(exclude_self: bool, self_index: Any, m: int, n: int) -> NDArray[np.int64] | None:
+    if not isinstance(exclude_self, bool | np.bool_):
+        raise TypeError(f"exclude_self must be True or False, got {exclude_self!r}")
     if not exclude_self:
         if self_index is not None:
             raise ValueError("self_index says which key to leave out, so it needs exclude_self=True")
@@ -216,6 +257,7 @@ def _as_self_index(exclude_self: bool, self_index: Any, m: int, n: int) -> NDArr
                 "say which with self_index, -1 for none"
             )
         return np.arange(n)
+    checks.refuse_foreign("self_index", self_index)
     index = np.asarray(self_index)
     if index.dtype.kind not in "iu" or index.shape != (m,):
         raise ValueError(f"self_index must be {m} integers, one per query, got shape {index.shape} of {index.dtype}")

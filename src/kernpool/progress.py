@@ -24,7 +24,7 @@ def report_progress(listener: Progress) -> Iterator[None]:
     Parameters
     ----------
     listener : callable
-        `done` and `total` count queries when predicting, and bandwidths tried when fitting.
+        `done` and `total` count queries; when fitting, over all the bandwidths that are expected to be tried.
 
     Yields
     ------

@@ -97,7 +97,7 @@ class PoolState:
             warnings.warn(
                 f"{story} and become NaN; use a larger bandwidth, or empty='nearest', 'mean' or 'zero'",
                 EmptyWindowWarning,
-                stacklevel=2,
+                stacklevel=3,
             )
         elif empty == "zero":
             pooled[is_empty] = 0.0
@@ -107,6 +107,15 @@ class PoolState:
             )
         else:
             pooled[is_empty] = fill(rows)
+            left = rows[np.isnan(pooled[is_empty]).any(axis=-1)]
+            count = is_empty.size
+            if left.size:
+                warnings.warn(
+                    f"{left.size} of {count} queries have no key that takes part, the first is query {left[0]}: "
+                    "there is no nearest key and no mean, and they become NaN",
+                    EmptyWindowWarning,
+                    stacklevel=3,
+                )
         return pooled
 
 

@@ -57,23 +57,24 @@ class Table:
             If a column is missing, or a cell is empty, no number, NaN or infinite; it names file, row and column.
         """
         names = list(names)
-        missing = [name for name in names if name not in self.columns]
-        if missing:
-            raise TableError(f"{self.source}: no column {missing[0]!r}; columns are {', '.join(map(repr, self.names))}")
+        unknown = [name for name in names if name not in self.columns]
+        if unknown:
+            raise TableError(f"{self.source}: no column {unknown[0]!r}; columns are {', '.join(map(repr, self.names))}")
         return np.column_stack([self._column(name) for name in names])
 
     def _column(self, name: str) -> Array:
         cells = self.columns[name]
-        try:
-            read = np.array(cells, dtype=np.float64)
-            bad = np.flatnonzero(~np.isfinite(read))
-        except (ValueError, TypeError):
-            bad = np.array([i for i, cell in enumerate(cells) if not _is_number(cell)])
+        if isinstance(cells, np.ndarray) and (cells.dtype.kind not in "fiubO" or cells.ndim != 1):
+            raise TableError(
+                f"{self.source}: column {name!r} holds {cells.dtype}{list(cells.shape[1:]) or ''}, not real numbers; "
+                "convert it first, or leave it out with --features"
+            )
+        read = _floats(cells)
+        bad = np.flatnonzero(~np.isfinite(read))
         if bad.size:
             cell = cells[bad[0]]
-            what = (
-                "is empty" if cell is None or str(cell).strip() == "" else f"holds {str(cell)!r}, not a finite number"
-            )
+            blank = cell is None or str(cell).strip() == ""
+            what = "is empty" if blank else f"holds {str(cell)!r}, not a finite number"
             more = f" (and {bad.size - 1} more cells of this column)" if bad.size > 1 else ""
             raise TableError(
                 f"{self.source}: row {self.rows[bad[0]]}, column {name!r} {what}{more}; correct or drop such rows, "
@@ -82,11 +83,28 @@ class Table:
         return read
 
 
-def _is_number(cell: Any) -> bool:
+def _floats(cells: Any) -> Array:
+    """Read cells as floats; what is no number becomes NaN."""
+    if isinstance(cells, np.ndarray) and cells.dtype.kind != "O":
+        return cells.astype(np.float64)
+    text = "".join(cells) if cells and isinstance(cells[0], str) else "_"
+    if text.isascii() and "_" not in text:  # Python would read 1_0 as 10, and digits of other scripts
+        try:
+            return np.array(cells, dtype=np.float64)
+        except ValueError:
+            pass
+    return np.array([_float(cell) for cell in cells])
+
+
+def _float(cell: Any) -> float:
+    if isinstance(cell, str) and ("_" in cell or not cell.isascii()):
+        return math.nan
+    if not isinstance(cell, str | int | float | np.number | np.bool_):
+        return math.nan
     try:
-        return math.isfinite(float(cell))
-    except (TypeError, ValueError):
-        return False
+        return float(cell)
+    except (ValueError, OverflowError):
+        return math.nan
 
 
 def table_format(name: str, override: str | None = None) -> str:
@@ -123,7 +141,9 @@ def read_table(name: str, format: str | None = None) -> Table:
     source = "standard input" if name == "-" else name
     if format in ("csv", "tsv"):
         if name == "-":
-            return _read_text(sys.stdin, source, format)
+            if sys.stdin is None:
+                raise TableError("standard input is closed, so there is no table to read from it")
+            return _read_text(io.TextIOWrapper(sys.stdin.buffer, "utf-8-sig", newline=""), source, format)
         with open(name, encoding="utf-8-sig", newline="") as file:
             return _read_text(file, source, format)
     data = io.BytesIO(sys.stdin.buffer.read()) if name == "-" else name
@@ -164,10 +184,12 @@ def _read_npy(data: Any, source: str) -> Table:
         array = np.load(data, allow_pickle=False)
     except FileNotFoundError:
         raise
-    except (ValueError, EOFError, OSError) as error:
+    except Exception as error:  # a damaged header can make NumPy raise nearly anything
         raise TableError(f"{source} is truncated or no .npy file: {error}") from None
+    if not isinstance(array, np.ndarray):
+        raise TableError(f"{source} is an archive of arrays (.npz), not one array; save the table with np.save")
     if array.dtype.names:
-        return Table(source, {name: array[name].ravel() for name in array.dtype.names}, range(array.size))
+        return Table(source, {name: array.ravel()[name] for name in array.dtype.names}, range(array.size))
     if array.ndim != 2:
         raise TableError(f"{source}: expected a matrix (rows, columns) or a structured array, got shape {array.shape}")
     return Table(source, {str(i): column for i, column in enumerate(array.T)}, range(len(array)))
@@ -181,6 +203,8 @@ def _read_parquet(data: Any, source: str) -> Table:
         table = parquet.read_table(data)
     except ArrowInvalid as error:
         raise TableError(f"{source} is truncated or no Parquet file: {error}") from None
+    if len(set(table.column_names)) < len(table.column_names):
+        raise TableError(f"{source}: two columns have the same name; columns are {', '.join(table.column_names)}")
     columns = {name: table.column(name).to_numpy() for name in table.column_names}
     return Table(source, columns, range(table.num_rows))
 

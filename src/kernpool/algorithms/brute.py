@@ -3,8 +3,8 @@
 Queries are cut into blocks and keys into chunks. A block runs on a thread, visits the chunks in order and merges their
 states. The cuts depend on the shape of the problem alone, so the bits do not depend on the number of threads.
 
-Built-in kernels run in compiled loops. A kernel that a user registered, or a float mask, runs through the reference on
-one small dense block at a time: the same cuts, the same merges.
+Built-in kernels run in compiled loops. A kernel of the user's own, a float mask, or a product of many compact profiles
+runs through the reference on one small dense block at a time: the same cuts, the same merges.
 """
 
 from __future__ import annotations
@@ -47,7 +47,9 @@ class DenseBlocks:
 
 
 def _blocks(problem: Problem) -> Blocks:
-    if is_built_in(problem.similarity.kernel) and problem.logit_bias is None:
+    kernel = problem.similarity.kernel
+    in_logarithms = kernel.is_compact and reference.may_underflow(problem)
+    if is_built_in(kernel) and problem.logit_bias is None and not in_logarithms:
         from kernpool.algorithms.compiled import CompiledBlocks  # loads Numba, which small problems never wait for
 
         return CompiledBlocks(problem)

@@ -7,17 +7,25 @@ threads enter it, and no interrupt gets through; threads are Python threads over
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from numba import njit
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
+_SOURCES = hashlib.sha256(
+    b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py")))
+).hexdigest()[:12]
 _FLAGS = {"contract", "reassoc", "arcp", "nsz"}
 
 
 def _compile(function: Function, flags: set[str] | bool) -> Function:
+    # Numba takes a cached loop for fresh as long as the file that holds it has not changed, even if a function that it
+    # calls has, in another file. The digest of all of them in the name of the cache entry makes that impossible.
+    function.__qualname__ += f"_{_SOURCES}"
     options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": flags}
     try:
         return cast(Function, njit(cache=True, **options)(function))

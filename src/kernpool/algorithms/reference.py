@@ -21,8 +21,8 @@ def pair_weights(problem: Problem) -> tuple[Array, Array]:
     """Return the shift of shape (m,) and the weights of shape (m, n), in units of ``exp(shift)``."""
     times = problem.multiplicity()
     similarity = problem.similarity
-    if similarity.kernel.is_compact and problem.logit_bias is None:
-        # Profiles of compact kernels cannot underflow, and a detour through logarithms would cost digits at the edge.
+    if similarity.kernel.is_compact and problem.logit_bias is None and not may_underflow(problem):
+        # A profile of compact support does not underflow, and a detour through logarithms costs digits at the edge.
         return np.zeros(len(times)), times * similarity.profiles(problem.query, problem.key)
     logits = similarity.logits(problem.query, problem.key)
     if problem.logit_bias is not None:
@@ -31,6 +31,11 @@ def pair_weights(problem: Problem) -> tuple[Array, Array]:
     shift = logits.max(axis=1)
     base = np.where(np.isneginf(shift), 0.0, shift)
     return shift, times * np.exp(logits - base[:, None])
+
+
+def may_underflow(problem: Problem) -> bool:
+    """Whether products of compact profiles can underflow: the faintest, (2e-16)^3, six times and more."""
+    return problem.similarity.composition == "product" and problem.key.shape[1] > 5
 
 
 def reduce(problem: Problem, n_jobs: int = 1, progress: Progress | None = None) -> PoolState:

@@ -18,20 +18,20 @@ GAUSSIAN, BOXCAR, CONSTANT, EPANECHNIKOV = (CODES[k] for k in ("gaussian", "boxc
 TRIANGULAR, BIWEIGHT, TRIWEIGHT, TRICUBE = (CODES[k] for k in ("triangular", "biweight", "triweight", "tricube"))
 COSINE, LAPLACE, LOGISTIC = (CODES[k] for k in ("cosine", "laplace", "logistic"))
 
+EDGE = 1e-12  # rounding of a squared distance near 1 is below this for some thousand columns
 LN_2 = math.log(2.0)
 LOG2_E = 1.0 / LN_2
 
 
 @loop
 def exp2(t):
-    """2**t to 4e-16, clamped to the exponent range at both ends: faint weights are 2e-308 and never garbage.
+    """2**t to 4e-16; zero below the exponent range, and clamped above it, where only keys that do not count can be.
 
     A minimax polynomial on [-1/2, 1/2]; `np.rint` because the usual trick of adding and subtracting a large constant
     is optimised away under "reassoc", with wrong digits as the result.
     """
-    t = min(max(t, -1022.0), 1023.0)
-    whole = np.rint(t)
-    f = t - whole
+    whole = np.rint(min(max(t, -1023.0), 1023.0))
+    f = min(max(t - whole, -0.5), 0.5)
     p = 7.0372890723202395e-9
     p = p * f + 1.0208537844778034e-7
     p = p * f + 1.3215662773751729e-6
@@ -43,7 +43,7 @@ def exp2(t):
     p = p * f + 0.24022650695908768
     p = p * f + 0.6931471805599497
     p = p * f + 1.0
-    return p * np.int64((np.int64(whole) + 1023) << 52).view(np.float64)
+    return p * np.int64((np.int64(whole) + 1023) << 52).view(np.float64)  # 2**whole, whose bits are 0.0 at -1023
 
 
 @loop
@@ -58,10 +58,10 @@ def sine_of_quarter_turns(v):
 
 
 @strict_loop
-def squared_column(out, q, key, h, exact_edge, add):
+def squared_column(out, q, key, h, divide, add):
     """u**2 of one column into `out`, or onto it."""
     inverse = 1.0 / h
-    if exact_edge:  # division, as NumPy does it: fl(|q - k| / h) <= 1 exactly if fl(|q - k|) <= h
+    if divide:  # as NumPy does it: fl(|q - k| / h) <= 1 exactly if fl(|q - k|) <= h
         for j in range(out.size):
             u = (q - key[j]) / h
             out[j] = (out[j] if add else 0.0) + u * u
@@ -73,6 +73,26 @@ def squared_column(out, q, key, h, exact_edge, add):
         for j in range(out.size):
             u = (q - key[j]) * inverse
             out[j] = u * u
+
+
+@loop
+def on_edge(s):
+    """Whether some u is so near to 1 that rounding decides on which side it lies."""
+    near = 0
+    for j in range(s.size):
+        near += 1 if abs(s[j] - 1.0) < EDGE else 0
+    return near > 0
+
+
+@strict_loop
+def settle_edges(s, boxcar):
+    """Move what the reference counts as outside of the support well outside, and what it counts as inside, in."""
+    for j in range(s.size):
+        u = math.sqrt(s[j])
+        if u > 1.0 or (u == 1.0 and not boxcar):
+            s[j] = max(s[j], 2.0)
+        else:
+            s[j] = min(s[j], 1.0)
 
 
 @loop
@@ -105,7 +125,7 @@ def profiles(out, s, code):
     """From s = u**2 to K(u) of a compact kernel."""
     if code == BOXCAR:
         for j in range(s.size):
-            out[j] = 1.0 if math.sqrt(s[j]) <= 1.0 else 0.0
+            out[j] = 1.0 if s[j] <= 1.0 else 0.0
     elif code == EPANECHNIKOV:
         for j in range(s.size):
             out[j] = 0.75 * max(1.0 - s[j], 0.0)
@@ -157,12 +177,25 @@ def slopes(out, s, code):
 
 
 @loop
+def tile_distances(s, q, key, first, bandwidth, code, infinite):
+    """Squared distances in bandwidths; for kernels with an edge, on the same side of it as in the reference.
+
+    Multiplying by 1 / h is faster than dividing by h and rounds differently. That matters for u = 1 alone, which
+    gridded data do reach; a tile with such a distance is done again with divisions.
+    """
+    for a in range(q.size):
+        squared_column(s, q[a], key[a, first : first + s.size], bandwidth[a], False, a > 0)
+    if not infinite and on_edge(s):
+        for a in range(q.size):
+            squared_column(s, q[a], key[a, first : first + s.size], bandwidth[a], True, a > 0)
+        settle_edges(s, code == BOXCAR)
+
+
+@loop
 def tile_weights(weight, s, exponent, q, key, first, bandwidth, code, infinite, product, unit):
     """Kernel weights of one query and one tile of keys, in units of 2**unit; `exponent` keeps the logits."""
-    exact_edge = code == BOXCAR
     if not product:
-        for a in range(q.size):
-            squared_column(s, q[a], key[a, first : first + s.size], bandwidth[a], exact_edge, a > 0)
+        tile_distances(s, q, key, first, bandwidth, code, infinite)
         if infinite:
             exponents(exponent, s, code)
             for j in range(weight.size):
@@ -175,20 +208,20 @@ def tile_weights(weight, s, exponent, q, key, first, bandwidth, code, infinite, 
     if infinite:
         exponent[:] = 0.0
         for a in range(q.size):
-            squared_column(s, q[a], key[a, first : first + s.size], bandwidth[a], exact_edge, False)
+            tile_distances(s, q[a : a + 1], key[a : a + 1], first, bandwidth[a : a + 1], code, infinite)
             exponents(column, s, code)
             for j in range(weight.size):
                 exponent[j] += column[j]
         for j in range(weight.size):
             weight[j] = exp2(exponent[j] - unit)
         for a in range(q.size):
-            squared_column(s, q[a], key[a, first : first + s.size], bandwidth[a], exact_edge, False)
+            tile_distances(s, q[a : a + 1], key[a : a + 1], first, bandwidth[a : a + 1], code, infinite)
             exponents(column, s, code)
             correct(weight, column, code)
     else:
         weight[:] = 1.0
         for a in range(q.size):
-            squared_column(s, q[a], key[a, first : first + s.size], bandwidth[a], exact_edge, False)
+            tile_distances(s, q[a : a + 1], key[a : a + 1], first, bandwidth[a : a + 1], code, infinite)
             profiles(column, s, code)
             for j in range(weight.size):
                 weight[j] *= column[j]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +23,8 @@ from kernpool.progress import Progress
 Array = NDArray[np.float64]
 
 GRID_SIZE = 64
+FINE_GRID_SIZE, FINE_GRID_ROWS = 256, 1000  # for compact kernels, whose error has kinks
+STEP_ROWS = 64  # for the boxcar: up to 2016 distances, each tried
 REFINED_MINIMA = 3
 _EVALUATIONS_TO_REFINE = 40  # for the progress report only
 
@@ -71,7 +74,9 @@ class BandwidthSearch:
     errors: Array
 
 
-def leave_one_out(problem: Problem, *, algorithm: str = "auto", n_jobs: int | None = None) -> LeaveOneOut:
+def leave_one_out(
+    problem: Problem, *, algorithm: str = "auto", n_jobs: int | None = None, progress: Progress | None = None
+) -> LeaveOneOut:
     r"""Predict every row from the others, and measure the error.
 
     .. math:: CV(h) = \sum_i w_i \lVert y_i - \hat y_{-i}(x_i) \rVert^2 \Big/ \sum_i w_i
@@ -80,7 +85,7 @@ def leave_one_out(problem: Problem, *, algorithm: str = "auto", n_jobs: int | No
     ----------
     problem : Problem
         With the training rows as queries and as keys, and ``exclude_self=True``.
-    algorithm, n_jobs
+    algorithm, n_jobs, progress
         As in `pool`.
 
     Returns
@@ -96,7 +101,7 @@ def leave_one_out(problem: Problem, *, algorithm: str = "auto", n_jobs: int | No
     >>> leave_one_out(problem).error
     13.5
     """
-    state = choose(problem, algorithm).reduce(problem, n_jobs=n_jobs)
+    state = choose(problem, algorithm).reduce(problem, n_jobs=n_jobs, progress=progress)
     prediction = state.finalize("mean", lambda rows: fill_empty(problem, rows, "mean", n_jobs))
     squared = np.sum((problem.value + problem.value_center - prediction) ** 2, axis=1)
     weight = problem.key_weight
@@ -128,7 +133,7 @@ def search_common_factor(
     kernel, composition, algorithm, n_jobs
         As in `pool`.
     progress : callable, optional
-        Called as ``progress(evaluations_done, evaluations_expected)``.
+        Called as ``progress(done, total)``, in queries over all evaluations expected.
 
     Returns
     -------
@@ -138,10 +143,12 @@ def search_common_factor(
     Notes
     -----
     The criterion has several local minima as a rule, and kinks or steps for compact kernels. So it is evaluated on a
-    grid of 64 factors, equally spaced in logarithm, from a tenth of a typical distance between nearest neighbours
-    (below it a Gaussian window holds one row and nothing changes) to ten times the diameter (above it all rows weigh
-    the same). The best three local minima of the grid are then refined by Brent's method to 1e-7 in log h, and the best
-    of all evaluations wins; of equal ones the largest bandwidth. About 120 passes of O(n^2 d).
+    grid of 64 factors (256 for compact kernels on up to 1000 rows), equally spaced in logarithm, from a tenth of a
+    typical distance between nearest neighbours (below it a Gaussian window holds one row and nothing changes) to ten
+    times the diameter (above it all rows weigh the same). The best three local minima of the grid are then refined by
+    Brent's method to 1e-7 in log h, and the best of all evaluations wins; of equal ones the largest bandwidth. About
+    120 passes of O(n^2 d). A minimum narrower than the spacing of the grid can be missed; for the boxcar on up to 64
+    rows, where the error is a step function, every step is tried and none can.
     """
     X, value, weight = _canonical(X, value, weight)
     spread = column_spread(X, weight)
@@ -153,19 +160,22 @@ def search_common_factor(
     def error(log_factor: float) -> float:
         factor = float(np.exp(log_factor))
         scaled = problem.with_kernel(kernel, factor)
-        result = leave_one_out(scaled, algorithm=algorithm, n_jobs=n_jobs)
+        report = None if progress is None else partial(_report, progress, len(found), len(grid))
+        result = leave_one_out(scaled, algorithm=algorithm, n_jobs=n_jobs, progress=report)
         found[factor] = replace(result, prediction=result.prediction[:0])  # n numbers per evaluation are not kept
-        if progress is not None:
-            progress(len(found), max(len(found), GRID_SIZE + _EVALUATIONS_TO_REFINE))
         return result.error
 
-    low, high = _interval(X / spread)
-    grid = np.linspace(np.log(low), np.log(high), GRID_SIZE)
+    grid = np.log(_candidates(X / spread, kernel, composition))
     _refine(error, grid, np.array([error(point) for point in grid]))
     factors = np.array(sorted(found))
     errors = np.array([found[factor].error for factor in factors])
     best = float(factors[::-1][np.argmin(errors[::-1])])
     return BandwidthSearch(best * spread, found[best].error, found[best].empty_windows, best, factors, errors)
+
+
+def _report(progress: Progress, before: int, grid_size: int, done: int, total: int) -> None:
+    evaluations = max(before + 1, grid_size + _EVALUATIONS_TO_REFINE)
+    progress(before * total + done, evaluations * total)
 
 
 def _canonical(X: Array, value: Array, weight: Array | None) -> tuple[Array, Array, Array]:
@@ -178,15 +188,24 @@ def _canonical(X: Array, value: Array, weight: Array | None) -> tuple[Array, Arr
     return rows[:, :d], rows[:, d:], np.bincount(inverse.ravel(), weights=weight[kept]).astype(np.float64)
 
 
-def _interval(scaled: Array) -> tuple[float, float]:
+def _candidates(scaled: Array, kernel: Kernel, composition: str) -> Array:
+    """Return the factors of the grid, increasing."""
     from scipy.spatial import KDTree
+    from scipy.spatial.distance import pdist
 
     points = np.unique(scaled, axis=0)
     diameter = float(np.linalg.norm(points.max(axis=0) - points.min(axis=0)))
     if diameter == 0:  # all rows at one place: every bandwidth gives the mean
-        return 0.5, 2.0
+        return np.array([0.5, 1.0, 2.0])
+    if kernel.name == "boxcar" and len(points) <= STEP_ROWS:
+        # The error is a step function of h, which changes where h passes a distance: one candidate per step.
+        steps = np.unique(pdist(points, "chebyshev" if composition == "product" else "euclidean"))
+        return np.concatenate([[0.5 * steps[0]], np.sqrt(steps[:-1] * steps[1:]), [2.0 * steps[-1]]])
     nearest = KDTree(points).query(points, k=2)[0][:, 1]
-    return 0.1 * float(np.quantile(nearest, 0.1)), 10.0 * diameter
+    size = FINE_GRID_SIZE if kernel.is_compact and len(points) <= FINE_GRID_ROWS else GRID_SIZE
+    low = 0.1 * float(np.quantile(nearest, 0.1))
+    grid: Array = np.exp(np.linspace(np.log(low), np.log(10.0 * diameter), size))
+    return grid
 
 
 def _refine(error: Callable[[float], float], grid: Array, errors: Array) -> None:

@@ -46,11 +46,11 @@ def column_spread(X: Array, weight: Array | None = None) -> Array:
     weight = np.ones(len(X)) if weight is None else weight
     total = weight.sum()
     center = weight @ X / total
-    variance = weight @ (X - center) ** 2 / (total - 1 if total > 1 else total)
+    variance = weight @ (X - center) ** 2 / (total - 1 if total >= 2 else total)
     quartiles = np.quantile(X, [0.25, 0.75], axis=0, weights=weight, method="inverted_cdf")
     deviation, iqr = np.sqrt(variance), (quartiles[1] - quartiles[0]) / _NORMAL_IQR
     spread = np.where(iqr > 0, np.minimum(deviation, iqr), deviation)
-    constant = spread == 0
+    constant = np.ptp(X[weight > 0], axis=0) == 0  # a sum of squares may miss it by rounding
     if constant.any():
         warnings.warn(
             f"column(s) {np.flatnonzero(constant).tolist()} do not vary over the training rows; their bandwidth is set "

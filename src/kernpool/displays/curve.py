@@ -125,15 +125,21 @@ class KernelCurveDisplay:
         ValueError
             If X has several columns and `feature` is not given or not one of them.
         """
-        names = [str(column) for column in getattr(X, "columns", [])]
+        names = list(getattr(X, "columns", []))
+        if not all(isinstance(name, str) for name in names):  # scikit-learn takes no notice of other names either
+            names, X = [], np.asarray(X)
         inputs = np.asarray(X, dtype=np.float64)
         if inputs.ndim != 2:
             raise ValueError(f"X must have shape (n, columns), got {inputs.shape}; a single column is x[:, None]")
+        if len(np.asarray(y)) != len(inputs):
+            raise ValueError(f"X has {len(inputs)} rows and y has {len(np.asarray(y))}; one output per row is needed")
         column = _column_index(feature, names, inputs.shape[1])
         low, high = inputs[:, column].min(), inputs[:, column].max()
         if grid_resolution is None:
             bandwidth = getattr(estimator, "bandwidth_", np.full(inputs.shape[1], high - low))[column]
             grid_resolution = int(np.clip(8 * (high - low) / bandwidth, 200, 4000))
+        if grid_resolution < 2:
+            raise ValueError(f"grid_resolution must be at least 2, got {grid_resolution}")
         grid = np.linspace(low, high, grid_resolution)
         query: Any = np.tile(np.median(inputs, axis=0), (grid_resolution, 1))
         query[:, column] = grid
@@ -149,7 +155,7 @@ class KernelCurveDisplay:
             prediction=prediction,
             x_train=inputs[kept, column],
             y_train=np.asarray(y, dtype=np.float64).ravel()[kept],
-            truth=None if truth is None else np.asarray(truth(grid)),
+            truth=None if truth is None else np.broadcast_to(truth(grid), grid.shape),
             name=name,
             x_label=names[column] if names else ("x" if inputs.shape[1] == 1 else f"column {column}"),
             y_label=target,
@@ -165,6 +171,8 @@ class KernelCurveDisplay:
         y_train: ArrayLike | None = None,
         truth: ArrayLike | None = None,
         name: str = "prediction",
+        x_label: str = "x",
+        y_label: str = "y",
         ax: Axes | None = None,
         **style: Any,
     ) -> KernelCurveDisplay:
@@ -180,6 +188,8 @@ class KernelCurveDisplay:
             The true function at `x`.
         name : str, default="prediction"
             Legend entry of the curve.
+        x_label, y_label : str
+            Axis labels.
         ax : matplotlib Axes, optional
             Where to draw; a new figure by default.
         **style
@@ -193,10 +203,12 @@ class KernelCurveDisplay:
         x = np.ravel(np.asarray(x, dtype=np.float64))
         order = np.argsort(x, kind="stable")
         prediction = np.ravel(np.asarray(prediction, dtype=np.float64))
-        if len(prediction) != len(x):
-            raise ValueError(
-                f"x has {len(x)} entries and prediction {len(prediction)}; one prediction per input is needed"
-            )
+        for what, given in (("prediction", prediction), ("truth", truth)):
+            if given is not None and np.size(given) != len(x):
+                raise ValueError(f"x has {len(x)} entries and {what} {np.size(given)}; one {what} per input is needed")
+        sizes = [None if array is None else np.size(array) for array in (x_train, y_train)]
+        if sizes[0] != sizes[1]:
+            raise ValueError("x_train and y_train belong together: give both, of one length, or neither")
         return cls(
             x=x[order],
             prediction=prediction[order],
@@ -204,6 +216,8 @@ class KernelCurveDisplay:
             y_train=None if y_train is None else np.ravel(np.asarray(y_train)),
             truth=None if truth is None else np.ravel(np.asarray(truth))[order],
             name=name,
+            x_label=x_label,
+            y_label=y_label,
         ).plot(ax=ax, **style)
 
     def plot(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,12 +10,13 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from kernpool.algorithms.threads import resolve_n_jobs
 from kernpool.bandwidth import RULES, LeaveOneOut, leave_one_out, rule_of_thumb, search_common_factor
 from kernpool.checks import as_bandwidth, as_key_weight
 from kernpool.kernels import Kernel, get_kernel
-from kernpool.plan import choose
-from kernpool.pool import pool, pooling_weights
-from kernpool.problem import Problem
+from kernpool.plan import check_algorithm, choose
+from kernpool.pool import pool, pooling_weights, weight_rows
+from kernpool.problem import Problem, as_tol
 from kernpool.progress import current_progress
 from kernpool.similarity import check_composition
 from kernpool.state import check_empty
@@ -41,52 +41,56 @@ class KernelSmoother(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships
         """Store keys and values and find the bandwidth."""
         check_empty(self.empty)
         check_composition(self.composition)
+        check_algorithm(self.algorithm)
+        as_tol(self.tol)
+        resolve_n_jobs(self.n_jobs)
         kernel = get_kernel(self.kernel)
-        self.key_, self.value_ = X, value
-        self.key_weight_ = None if sample_weight is None else _frequencies(sample_weight, len(X))
+        weight = None if sample_weight is None else _frequencies(sample_weight, len(X))
+        found = self._find_bandwidth(kernel, X, value, weight)
+        # Nothing is assigned before everything is known, so that a failed refit leaves the old fit whole.
         for stale in ("loo_error_", "loo_empty_windows_", "bandwidth_search_"):
             self.__dict__.pop(stale, None)
+        self.__dict__ |= found
+        self.key_, self.value_, self.key_weight_ = _own(X), _own(value), weight
+
+    def _find_bandwidth(self, kernel: Kernel, X: Array, value: Array, weight: Array | None) -> dict[str, Any]:
+        """Return `bandwidth_`, and the results of the search if there was one."""
         if not isinstance(self.bandwidth, str):
-            self.bandwidth_ = as_bandwidth(self.bandwidth, X.shape[1])
-        elif self.bandwidth in RULES:
-            kept = slice(None) if self.key_weight_ is None else self.key_weight_ > 0
-            weight = None if self.key_weight_ is None else self.key_weight_[kept]
-            self.bandwidth_ = rule_of_thumb(X[kept].astype(np.float64), weight, rule=self.bandwidth, kernel=kernel)
-        elif self.bandwidth == "loo":
-            self._search(kernel)
-        else:
+            return {"bandwidth_": as_bandwidth(self.bandwidth, X.shape[1])}
+        if self.bandwidth not in ("loo", *RULES):
             raise ValueError(
                 f"bandwidth must be a positive number, one per column, or one of 'loo', {', '.join(map(repr, RULES))}; "
                 f"got {self.bandwidth!r}"
             )
-
-    def _search(self, kernel: Kernel) -> None:
-        X, value = self.key_.astype(np.float64), self.value_.reshape(len(self.value_), -1).astype(np.float64)
-        weight = np.ones(len(X)) if self.key_weight_ is None else self.key_weight_
-        kept = weight > 0
-        X, value, weight = X[kept], value[kept], weight[kept]
-        if weight.sum() <= 1:
+        times = np.ones(len(X)) if weight is None else weight
+        kept = times > 0
+        X, value, times = X[kept].astype(np.float64), value[kept].astype(np.float64), times[kept]
+        if self.bandwidth in RULES:
+            return {"bandwidth_": rule_of_thumb(X, times, rule=self.bandwidth, kernel=kernel)}
+        if len(X) == 1 and times[0] <= 1:
             warnings.warn(
                 "bandwidth='loo' needs more than one row to leave one out; using the rule of Scott instead",
                 UserWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
-            self.bandwidth_ = rule_of_thumb(X, weight, kernel=kernel)
-            self.loo_error_, self.loo_empty_windows_ = np.nan, 0
-            return
-        self.bandwidth_search_ = search_common_factor(
+            rule = rule_of_thumb(X, times, kernel=kernel)
+            return {"bandwidth_": rule, "loo_error_": np.nan, "loo_empty_windows_": 0}
+        search = search_common_factor(
             X,
-            value,
-            weight,
+            value.reshape(len(value), -1),
+            times,
             kernel=kernel,
             composition=self.composition,
             algorithm=self.algorithm,
             n_jobs=self.n_jobs,
             progress=current_progress(),
         )
-        self.bandwidth_ = self.bandwidth_search_.bandwidth
-        self.loo_error_ = self.bandwidth_search_.error
-        self.loo_empty_windows_ = self.bandwidth_search_.empty_windows
+        return {
+            "bandwidth_": search.bandwidth,
+            "loo_error_": search.error,
+            "loo_empty_windows_": search.empty_windows,
+            "bandwidth_search_": search,
+        }
 
     @property
     def _similarity(self) -> dict[str, Any]:
@@ -162,15 +166,16 @@ class KernelSmoother(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships
 
         Notes
         -----
-        This is Kish's effective sample size of the pooling weights. Cost as for `predict`.
+        This is Kish's effective sample size of the pooling weights. O(n m d) time in dense NumPy, O(n + m) memory.
         """
         problem = self._problem(X)
-        state = choose(problem, self.algorithm).reduce(problem, n_jobs=self.n_jobs)
-        squares = problem.with_kernel(squared(problem.similarity.kernel))
-        state_of_squares = choose(squares).reduce(squares, n_jobs=self.n_jobs)
-        with np.errstate(invalid="ignore"):
-            size = np.exp(2.0 * state.log_denominator - state_of_squares.log_denominator)
-        return np.where(state.denominator > 0, size, 0.0)
+        times = np.ones(len(self.key_)) if self.key_weight_ is None else self.key_weight_
+        kept = times > 0
+        size = np.zeros(len(problem.query))
+        for rows, weights in weight_rows(problem):
+            squares = np.sum(weights[:, kept] ** 2 / times[kept], axis=1)
+            size[rows] = np.divide(1.0, squares, where=squares > 0, out=np.zeros_like(squares))
+        return size
 
     def support_mask(self, X: ArrayLike) -> NDArray[np.bool_]:
         """Tell which queries have training rows within the kernel's support.
@@ -199,21 +204,15 @@ class KernelSmoother(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships
         """
         check_is_fitted(self)
         problem = Problem.from_arrays(self.key_, self.key_, self.value_, exclude_self=True, **self._similarity)
-        return leave_one_out(problem, algorithm=self.algorithm, n_jobs=self.n_jobs)
+        return leave_one_out(problem, algorithm=self.algorithm, n_jobs=self.n_jobs, progress=current_progress())
 
     def _problem(self, X: ArrayLike) -> Problem:
         return Problem.from_arrays(self._query(X), self.key_, np.zeros(len(self.key_)), **self._similarity)
 
 
-def squared(kernel: Kernel) -> Kernel:
-    """Return the kernel ``K(u)^2``."""
-    return replace(
-        kernel,
-        name=f"{kernel.name} squared",
-        profile=lambda u: kernel.profile(u) ** 2,
-        log_profile=lambda u: 2.0 * kernel.log_profile(u),
-        log_slope=None,
-    )
+def _own(array: Array) -> Array:
+    """Return an array that the caller cannot change; read-only ones, memory maps among them, are not copied."""
+    return array.copy() if array.flags.writeable else array
 
 
 def _frequencies(sample_weight: ArrayLike, n: int) -> Array:

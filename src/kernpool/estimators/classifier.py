@@ -125,8 +125,9 @@ class NadarayaWatsonClassifier(ClassifierMixin, KernelSmoother):  # type: ignore
         """
         X, y = cast(tuple[Array, NDArray[Any]], validate_data(self, X, y, dtype=[np.float64, np.float32]))
         check_classification_targets(y)
-        self.classes_, codes = np.unique(y, return_inverse=True)
-        self._fit_pairs(X, (codes[:, None] == np.arange(len(self.classes_))).astype(X.dtype), sample_weight)
+        classes, codes = np.unique(y, return_inverse=True)
+        self._fit_pairs(X, (codes[:, None] == np.arange(len(classes))).astype(X.dtype), sample_weight)
+        self.classes_ = classes
         return self
 
     def predict_proba(self, X: ArrayLike) -> Array:

@@ -11,7 +11,14 @@ plots ``max(1 - |u|, 0)`` under it shows the *triangular* kernel. Both are here 
 """
 
 import kernpool.kernels.built_in  # noqa: F401  # registers the kernels that everyone has
-from kernpool.kernels.registry import Kernel, get_kernel, kernel_names, make_kernel, register_kernel
+from kernpool.kernels.registry import (
+    Kernel,
+    get_kernel,
+    kernel_names,
+    make_kernel,
+    register_kernel,
+    registered_name,
+)
 
 # The compiled loops know these, by their place in this list.
 BUILT_IN = tuple(kernel_names())
@@ -22,4 +29,13 @@ def is_built_in(kernel: Kernel) -> bool:
     return kernel.name in BUILT_IN and get_kernel(kernel.name) is kernel
 
 
-__all__ = ["BUILT_IN", "Kernel", "get_kernel", "is_built_in", "kernel_names", "make_kernel", "register_kernel"]
+__all__ = [
+    "BUILT_IN",
+    "Kernel",
+    "get_kernel",
+    "is_built_in",
+    "kernel_names",
+    "make_kernel",
+    "register_kernel",
+    "registered_name",
+]

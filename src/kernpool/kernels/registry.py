@@ -74,18 +74,30 @@ class Kernel:
     def __repr__(self) -> str:
         return f"Kernel({self.name!r})"
 
+    def __copy__(self) -> Kernel:
+        return self
+
     def __deepcopy__(self, memo: dict[int, Any]) -> Kernel:
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return get_kernel, (self.name,)
+        return get_kernel, (registered_name(self),)
+
+
+def registered_name(kernel: Kernel) -> str:
+    """Return the name that a pickle or a model file carries; refuse a record that this name would not find again."""
+    if _KERNELS.get(kernel.name) is not kernel:
+        raise ValueError(
+            f"{kernel!r} is not registered, so its name would not find it again; register_kernel it before saving"
+        )
+    return kernel.name
 
 
 def logarithm(profile: Profile) -> Profile:
     """Return ``log K`` of a profile that does not underflow: minus infinity where it is zero."""
 
     def log_profile(u: Array) -> Array:
-        with np.errstate(divide="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore"):  # what is no kernel is told by the check of its profile
             return np.log(profile(u))
 
     return log_profile
@@ -134,7 +146,7 @@ def register_kernel(kernel: Kernel) -> Kernel:
 
 
 def _check_profile(kernel: Kernel) -> None:
-    u = np.linspace(0.0, 4.0, 401)
+    u = np.r_[np.linspace(0.0, 4.0, 401), np.linspace(4.0, 50.0, 100)]
     weight, logarithm = np.asarray(kernel.profile(u)), np.asarray(kernel.log_profile(u))
     if weight.shape != u.shape or not np.all(np.isfinite(weight)) or np.any(weight < 0) or not np.any(weight > 0):
         raise ValueError(
@@ -176,6 +188,8 @@ def get_kernel(kernel: str | Kernel) -> Kernel:
     15.0
     """
     if isinstance(kernel, Kernel):
+        if _KERNELS.get(kernel.name) is not kernel:
+            _check_profile(kernel)
         return kernel
     if not isinstance(kernel, str):
         raise TypeError(
@@ -224,7 +238,7 @@ def make_kernel(
     profile : callable
         ``K(u)`` for an array of ``u >= 0``; see `Kernel`.
     support : float, default=inf
-        Where the profile ends.
+        Where the profile ends: beyond it `profile` is not asked and the weight is zero.
     log_profile : callable, optional
         ``log K(u)``. Give it for a kernel of infinite support: the logarithm of an underflowed profile is minus
         infinity, and then far queries have an empty window.
@@ -238,6 +252,16 @@ def make_kernel(
     Kernel
         The record, not yet registered: `pool` takes it as it is, `register_kernel` makes its name known.
 
+    Raises
+    ------
+    ValueError
+        If the profile is negative, increasing or NaN somewhere, or disagrees with `log_profile`.
+
+    Notes
+    -----
+    The constants of a profile whose integrals do not converge are meaningless; pooling does not use them, the rules of
+    thumb do.
+
     Examples
     --------
     >>> import numpy as np
@@ -247,17 +271,26 @@ def make_kernel(
     """
     from scipy.integrate import quad
 
+    def supported(u: Array) -> Array:
+        if not math.isfinite(support):
+            return profile(u)
+        return np.where(u <= support, profile(np.minimum(u, support)), 0.0)
+
+    zero = np.asarray(profile(np.zeros(3)))
+    if zero.shape != (3,) or zero.dtype.kind not in "fiu":
+        raise ValueError(f"profile of {name!r} must map an array of u to an array of as many weights, got {zero!r}")
+
     def moment(power: int, order: int) -> float:
         def integrand(u: float) -> float:
-            return u**order * float(profile(np.array([u]))[0]) ** power
+            return u**order * float(supported(np.array([u]))[0]) ** power
 
-        return 2.0 * float(quad(integrand, 0.0, support, limit=200)[0])
+        return 2.0 * float(quad(integrand, 0.0, support, limit=200, full_output=True)[0])
 
     integral = moment(1, 0)
-    return Kernel(
+    made = Kernel(
         name=name,
-        profile=profile,
-        log_profile=log_profile or logarithm(profile),
+        profile=supported,
+        log_profile=log_profile or logarithm(supported),
         log_slope=log_slope,
         support=support,
         integral=integral,
@@ -265,3 +298,5 @@ def make_kernel(
         second_moment=moment(1, 2) / integral,
         aliases=aliases,
     )
+    _check_profile(made)
+    return made
