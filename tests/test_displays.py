@@ -137,6 +137,8 @@ def test_kernels_side_by_side():
         assert set(taught) <= set(x)
         np.testing.assert_array_equal(y, get_kernel(name).profile(np.abs(x)))
     assert len({ax.get_ylim() for ax in display.axes_}) == 1
+    low_first = KernelDisplay.from_kernels(["logistic", "biweight"])  # the first panel must not cut the others
+    assert low_first.axes_[1].get_ylim()[1] > 15 / 16
     exact = KernelDisplay.from_kernels(["tophat"], u=taught, names=["box"])
     np.testing.assert_array_equal(exact.lines_[0].get_xdata(), taught)
     assert exact.axes_[0].get_title() == "box"

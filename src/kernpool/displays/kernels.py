@@ -119,11 +119,12 @@ class KernelDisplay:
             raise ValueError(f"axes must hold one pair of axes per kernel, got {len(self.axes_)} for {count}")
         self.figure_ = self.axes_[0].figure
         self.lines_: list[Any] = []
+        highest = max(float(profile.max()) for profile in self.profiles.values())  # of all panels: they share the axis
         style: dict[str, Any] = {"color": BLUE, "linewidth": 2.0} | (curve_kwargs or {})
         for ax, profile, name in zip(self.axes_, self.profiles.values(), names or list(self.profiles), strict=True):
             ax.fill_between(self.u, profile, color=style["color"], alpha=0.15, linewidth=0)
             self.lines_ += ax.plot(self.u, profile, **style)
-            ax.set(title=name, xlabel="u = (q − k) / h", ylim=(0, None))
+            ax.set(title=name, xlabel="u = (q − k) / h", ylim=(0, 1.05 * highest))
             tidy(ax)
         self.axes_[0].set_ylabel("K(u)")
         return self
