@@ -190,6 +190,7 @@ def test_the_way_out_of_a_closed_pipe(fitted):
     assert b"Exception" not in done.stderr
 
 
+@pytest.mark.slow
 def test_an_interrupt_writes_nothing_and_exits_130(tmp_path):
     generator = np.random.default_rng(0)
     np.save(tmp_path / "big.npy", generator.normal(size=(60_000, 3)))
@@ -203,6 +204,7 @@ def test_an_interrupt_writes_nothing_and_exits_130(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["big.npy"]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "openpty"), reason="this system has no pseudo-terminals")
 def test_a_bar_on_a_terminal_and_none_elsewhere(tmp_path):
     generator = np.random.default_rng(0)

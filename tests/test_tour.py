@@ -168,6 +168,7 @@ def test_a_failure_half_way_leaves_nothing(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_the_command(tours, tmp_path):
     command = [sys.executable, "-m", "kernpool", "tour"]
     done = subprocess.run([*command, "--out", tmp_path / "t"], capture_output=True, text=True, check=False)

@@ -1,0 +1,5 @@
+"""Doctests of a module whose extra is not installed cannot even be collected."""
+
+from importlib.util import find_spec
+
+collect_ignore_glob = [] if find_spec("torch") else ["src/kernpool/torch/*"]
