@@ -142,6 +142,11 @@ def test_kernels_side_by_side():
     exact = KernelDisplay.from_kernels(["tophat"], u=taught, names=["box"])
     np.testing.assert_array_equal(exact.lines_[0].get_xdata(), taught)
     assert exact.axes_[0].get_title() == "box"
+    assert len(KernelDisplay.from_kernels("gaussian").lines_) == 1
+    with pytest.raises(ValueError, match="each once"):
+        KernelDisplay.from_kernels(["gaussian", "gaussian"])
+    with pytest.raises(ValueError, match="names must be one per kernel"):
+        KernelDisplay.from_kernels(["gaussian"], names=[])
     with pytest.raises(ValueError, match="did you mean 'epanechnikov'"):
         KernelDisplay.from_kernels(["epanechikov"])
     with pytest.raises(ValueError, match="one pair of axes per kernel, got 1 for 2"):
@@ -196,6 +201,7 @@ def test_more_keys_than_pixels_lose_no_weight(generator):
         ([[0.5, 0.6]], "the row of query 0 sums to 1.1"),
         ([[1.5, -0.5]], "one is -0.5"),
         ([[0.5, np.nan]], r"weights hold nan at \(query, key\) \(0, 1\); empty windows give NaN"),
+        ([[[[1.0]], [[np.nan]]]], r"weights hold nan at \(row, column, query, key\) \(0, 1, 0, 0\)"),
     ],
 )
 def test_weights_that_are_none(weights, message):
@@ -259,6 +265,10 @@ def test_animations(training, tmp_path):
         training.animate(tmp_path / "training.gif")
     with pytest.raises(ValueError, match=r"must end in .gif or .html"):
         training.animate(tmp_path / "training.mp4")
+    with pytest.raises(ValueError, match="frames_per_second must be positive"):
+        training.animate(tmp_path / "still.gif", frames_per_second=0)
+    constant = TrainingDisplay([1.0, 0.5], epochs=[0, 50], x=[0.0, 1.0], fits=np.ones((2, 2)))
+    assert "epochs=[0,50]" in constant.animate(tmp_path / "training.html", force=True).read_text()
     with pytest.raises(ValueError, match="needs fits"):
         TrainingDisplay([1.0]).animate(tmp_path / "nothing.gif")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["training.gif", "training.html"]
@@ -269,7 +279,8 @@ def test_animations(training, tmp_path):
     [
         ({"losses": []}, "one finite number per epoch"),
         ({"losses": [1.0, np.nan]}, "one finite number per epoch"),
-        ({"losses": [1.0, 2.0], "fits": [[1.0]]}, "fits must be finite, one per epoch: got 1 for 2"),
+        ({"losses": [1.0, 2.0], "fits": [[1.0]]}, r"fits must be finite, .* got shape \(1, 1\) for 2 losses"),
+        ({"losses": [1.0], "weights": [[1.0]]}, "with 3 dimensions"),
         ({"losses": [1.0], "weights": [[[np.nan]]]}, "weights must be finite"),
         ({"losses": [1.0], "epochs": [1, 2]}, "epochs must number the losses"),
     ],
@@ -277,3 +288,27 @@ def test_animations(training, tmp_path):
 def test_training_that_cannot_be_drawn(arguments, message):
     with pytest.raises(ValueError, match=message):
         TrainingDisplay(**arguments)
+
+
+def test_an_even_matrix_stays_even_when_it_is_grouped():
+    """513 keys make groups of two and a last one of one, which must not look like a pale stripe."""
+    display = AttentionDisplay.from_weights(np.full((4, 513), 1 / 513))
+    cells = display.images_[0].get_array()
+    np.testing.assert_allclose(cells, 2 / 513)
+    assert display.images_[0].get_extent() == [-0.5, 513.5, 3.5, -0.5]
+    assert display.axes_[0, 0].get_xlim() == (-0.5, 512.5)
+    for arguments, message in (
+        ({"max_cells": 0}, "max_cells must be"),
+        ({"title": ["a", "b"]}, "title must be one text"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            AttentionDisplay.from_weights([[1.0]], **arguments)
+
+
+def test_weights_straight_from_a_layer():
+    torch = pytest.importorskip("torch", reason="tensors need the extra 'torch'")
+    weights = torch.full((2, 2), 0.5, requires_grad=True)
+    for tensor in (weights, weights.to(torch.bfloat16), [[weights, weights]]):
+        AttentionDisplay.from_weights(tensor)
+    with pytest.raises(TypeError, match="real numbers are needed"):
+        AttentionDisplay.from_weights([[1j]])

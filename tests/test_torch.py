@@ -10,6 +10,7 @@ from kernpool.datasets import make_sine_linear, make_sine_power
 from kernpool.torch import (
     AdditiveSimilarity,
     AttentionPooling,
+    BilinearSimilarity,
     DotProductSimilarity,
     GaussianSimilarity,
     attention_pool,
@@ -116,6 +117,8 @@ def test_equal_keys_get_equal_weights_over_the_valid_lengths():
     values = torch.arange(40.0).reshape(1, 10, 4).repeat(2, 1, 1)
     found = layer(queries, keys, values, valid_lens=torch.tensor([2, 6]))
     torch.testing.assert_close(found, torch.tensor([[[2.0, 3, 4, 5]], [[10, 11, 12, 13]]]))
+    bilinear = AttentionPooling(BilinearSimilarity(20, 2))(queries, keys, values, valid_lens=torch.tensor([2, 6]))
+    torch.testing.assert_close(bilinear, found)
     dot = AttentionPooling(DotProductSimilarity())(torch.randn(2, 1, 2), keys, values, valid_lens=torch.tensor([2, 6]))
     torch.testing.assert_close(dot, found)
 
@@ -205,3 +208,53 @@ def test_modules_behave_as_modules(parameterization, tmp_path):
     assert other.bandwidth == pytest.approx(9.0)
     assert "bandwidth=9" in repr(other)
     assert next(GaussianSimilarity(dtype=torch.float64).parameters()).dtype == torch.float64
+
+
+def test_bilinear_score():
+    torch.manual_seed(0)
+    score = BilinearSimilarity(3, 2)
+    query, key = torch.randn(4, 3), torch.randn(5, 2)
+    expected = torch.stack([torch.stack([q @ score.key_map.weight @ k for k in key]) for q in query])
+    torch.testing.assert_close(score(query, key), expected)
+
+
+def test_an_integer_mask_is_refused():
+    """Added to the logits it would be silently wrong."""
+    arguments = torch.zeros(1, 1), torch.tensor([[0.0], [1.0]]), torch.tensor([[10.0], [20.0]])
+    with pytest.raises(TypeError, match=r"use attn_mask.bool\(\)"):
+        AttentionPooling(GaussianSimilarity())(*arguments, torch.tensor([[1, 0]]))
+    torch.testing.assert_close(masked_softmax(torch.zeros(1, 1, 2), [1]), torch.tensor([[[1.0, 0.0]]]))
+
+
+def test_a_padded_query_may_be_nan(generator):
+    query, key, value = (torch.tensor(generator.normal(size=(2, 3, 1))) for _ in range(3))
+    lengths = torch.tensor([[2, 2, 0], [2, 2, 2]])
+    clean, layer = gaussian_layer(), gaussian_layer()
+    clean(query, key, value, valid_lens=lengths).sum().backward()
+    query[0, 2] = torch.nan
+    key.requires_grad_()
+    found = layer(query, key, value, valid_lens=lengths)
+    found.sum().backward()
+    assert found[0, 2] == 0
+    assert torch.equal(layer.similarity.w.grad, clean.similarity.w.grad)
+    assert torch.isfinite(key.grad).all()
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_half_precision_reaches_as_far_as_single(dtype):
+    """Squares of half precision overflow at 256 bandwidths, and then every weight would be NaN."""
+    query, key = torch.tensor([[1000.0]], dtype=dtype), torch.tensor([[0.0], [1.0]], dtype=dtype)
+    found = AttentionPooling(GaussianSimilarity())(query, key, torch.tensor([[10.0], [20.0]], dtype=dtype))
+    assert found.dtype == dtype
+    assert found.item() in (15.0, 20.0)  # bfloat16 cannot tell 999 from 1000
+
+
+def test_odd_modules():
+    assert (
+        GaussianSimilarity(parameterization="inverse_bandwidth", device="meta").extra_repr().startswith("bandwidth=?")
+    )
+    flat = GaussianSimilarity(parameterization="inverse_bandwidth")
+    torch.nn.init.zeros_(flat.w)
+    assert flat.bandwidth == float("inf")
+    with pytest.raises(ValueError, match=r"a single column is x\[:, None\]"):
+        AttentionPooling(flat)(torch.zeros(3), torch.zeros(3), torch.zeros(3))

@@ -4,7 +4,9 @@ import re
 import subprocess
 import sys
 from html.parser import HTMLParser
+from pathlib import Path
 
+import numpy as np
 import pytest
 
 pytest.importorskip("matplotlib", reason="the tour needs the extra 'plot'")
@@ -17,7 +19,7 @@ import matplotlib.pyplot as plt
 
 from kernpool.kernels import BUILT_IN
 from kernpool.tour import LANGUAGES, make_tour
-from kernpool.tour.make import is_tour, read_texts
+from kernpool.tour.make import read_texts
 from kernpool.tour.pictures import Pictures
 from kernpool.tour.steps import STEPS
 
@@ -43,6 +45,7 @@ def test_both_languages_say_everything():
     assert shape(english) == shape(chinese)
     assert set(english["steps"]) == {step.name for step in STEPS}
     assert set(BUILT_IN) <= set(english["words"])
+    assert "paragraphs_local" in english["steps"]["selection"]
 
     def placeholders(texts):
         if isinstance(texts, str):
@@ -86,7 +89,7 @@ def test_the_page_needs_nothing_else(tours, language):
     assert "url(" not in text
     assert ("zh-Hans" in text) == (language == "zh")
     for step in STEPS:
-        assert len(step.code.splitlines()) <= 11
+        assert len(step.code.splitlines()) <= 12
     assert "{" not in re.sub(r"<style>.*?</style>|<pre.*?</pre>|alt=\"[^\"]*\"", "", text, flags=re.DOTALL)
 
 
@@ -110,6 +113,9 @@ def test_the_numbers_are_those_of_the_code(tours):
     assert abs(namespace["w_trained"] - namespace["w_selected"]) < 1e-4
     assert namespace["slope"] == pytest.approx(-0.8, abs=0.1)
     assert namespace["losses"] == sorted(namespace["losses"], reverse=True)
+    assert namespace["batched"].ravel().tolist() == [4.5, 14.5]
+    assert namespace["by_query"][1, 1].tolist() == [0, 0, 0, 0]
+    assert namespace["last_weights"].diagonal().eq(0).all()
     assert namespace["means"].detach().numpy().round(4).tolist() == [[[2, 3, 4, 5]], [[10, 11, 12, 13]]]
 
 
@@ -133,29 +139,51 @@ def short(monkeypatch):
 
 
 @pytest.mark.usefixtures("short")
-def test_folders(tmp_path):
+def test_folders(tmp_path, monkeypatch):
     (tmp_path / "empty").mkdir()
-    assert make_tour(tmp_path / "empty").parent.name == "empty"
-    with pytest.raises(FileExistsError, match="exists already"):
+    monkeypatch.chdir(tmp_path / "empty")
+    make_tour(".")  # the folder itself stays, also for a shell that is in it
+    assert sorted(path.name for path in Path.cwd().iterdir()) == ["01-cues.png", "index.html"]
+    with pytest.raises(FileExistsError, match=r"holds a tour already.*--force"):
         make_tour(tmp_path / "empty")
-    assert is_tour(tmp_path / "empty")
     make_tour(tmp_path / "empty", force=True)
+    (tmp_path / "empty" / "notes.txt").write_text("mine")
     (tmp_path / "thesis").mkdir()
     (tmp_path / "thesis" / "chapter.txt").write_text("years of work")
-    for force in (False, True):
-        with pytest.raises(FileExistsError, match=r"exists already|is no tour, so it is not replaced"):
-            make_tour(tmp_path / "thesis", force=force)
-    assert [path.name for path in (tmp_path / "thesis").iterdir()] == ["chapter.txt"]
+    for folder, name in (("empty", "notes.txt"), ("thesis", "chapter.txt")):
+        for force in (False, True):
+            with pytest.raises(FileExistsError, match=f"holds other files, '{name}'"):
+                make_tour(tmp_path / folder, force=force)
+        assert (tmp_path / folder / name).exists()
     (tmp_path / "file").write_text("")
-    with pytest.raises(FileExistsError):
-        make_tour(tmp_path / "file")
+    with pytest.raises(FileExistsError, match="is a file"):
+        make_tour(tmp_path / "file", force=True)
     with pytest.raises(FileNotFoundError, match="make it first"):
         make_tour(tmp_path / "no" / "where")
+    with pytest.raises(OSError, match=r"cannot write there.*proc"):
+        make_tour("/proc/tour")
     with pytest.raises(ValueError, match="unknown language 'fr'; the tour is told in en and zh"):
         make_tour(tmp_path / "fr", language="fr")
-    with pytest.raises(ValueError, match="seed must be"):
-        make_tour(tmp_path / "seed", seed=-1)
+    for seed in (-1, 2**53, 1.5):
+        with pytest.raises(ValueError, match="seed must be"):
+            make_tour(tmp_path / "seed", seed=seed)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["empty", "file", "thesis"]
+
+
+def test_where_training_stops_in_another_valley_the_page_says_so():
+    """With seed 41 the first valley is not the deepest; the text and the marks must not claim it."""
+    selection = next(step for step in STEPS if step.name == "selection")
+    namespace = {"seed": 41}
+    for step in STEPS[: STEPS.index(selection) + 1]:
+        exec(step.code, namespace)
+    plt.close("all")
+    assert selection.variant(namespace) == "_local"
+    (figure,) = selection.draw(namespace, read_texts("en")["words"]).values()
+    marks = {line.get_label(): line.get_xydata()[0] for line in figure.axes[0].lines if len(line.get_xdata()) == 1}
+    plt.close(figure)
+    np.testing.assert_allclose(marks["trained to convergence"], [namespace["w_trained"], namespace["loss_trained"]])
+    np.testing.assert_allclose(marks["found by the search"], [1 / namespace["best"], namespace["model"].loo_error_])
+    assert namespace["model"].loo_error_ < namespace["loss_trained"]
 
 
 def test_a_failure_half_way_leaves_nothing(tmp_path):
@@ -178,7 +206,8 @@ def test_the_command(tours, tmp_path):
     again = (tmp_path / "t" / "index.html").read_text(encoding="utf-8")
     assert again == tours["en"].read_text(encoding="utf-8")  # the same seed gives the same page
     for arguments, code, message in (
-        (["--out", tmp_path / "t"], 1, "exists already"),
+        (["--out", tmp_path / "t"], 1, "holds a tour already"),
+        (["--seed", "-1"], 2, "--seed must be in"),
         (["--lang", "fr"], 2, "--lang must be en or zh, got 'fr'"),
         (["--seed", "x"], 2, "invalid int value"),
     ):

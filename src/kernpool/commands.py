@@ -26,7 +26,7 @@ from kernpool.plan import choose
 from kernpool.problem import Problem
 from kernpool.tables import Table, TableError, read_table, table_format, write_table
 from kernpool.terminal import UsageError, bar, progress_bar, say
-from kernpool.tour import LANGUAGES, make_tour
+from kernpool.tour import LANGUAGES, LARGEST_SEED, make_tour
 
 PICTURES = ("png", "svg", "pdf", "jpg", "jpeg", "webp")
 
@@ -192,12 +192,14 @@ def run_tour(options: argparse.Namespace) -> None:
     """Write the tour, and show it if asked to."""
     if options.lang not in LANGUAGES:
         raise UsageError(f"--lang must be {' or '.join(LANGUAGES)}, got {options.lang!r}")
+    if not 0 <= options.seed < LARGEST_SEED:
+        raise UsageError(f"--seed must be in [0, {LARGEST_SEED}), got {options.seed}")
     os.environ.setdefault("MPLBACKEND", "Agg")
     listener = None if options.quiet or not sys.stderr.isatty() else bar("drawing")
     page = make_tour(options.out, language=options.lang, seed=options.seed, force=options.force, progress=listener)
     if listener is not None:
         sys.stderr.write("\r\033[K")
     if not options.quiet:
-        say(f"tour       {page.resolve()}")
+        say(f"tour       {page}")
     if options.open:
-        webbrowser.open(page.resolve().as_uri())
+        webbrowser.open(page.as_uri())

@@ -59,7 +59,11 @@ def whole_folder(path: Path, *, force: bool = False) -> Iterator[Path]:
         refuse_existing(path, force, folder=True)
         if path.exists():
             retired = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
-            path.replace(retired)  # onto an empty folder: one atomic step
+            try:
+                path.replace(retired)  # onto an empty folder: one atomic step
+            except OSError:
+                retired.rmdir()
+                raise
             temporary.replace(path)
             shutil.rmtree(retired)
         else:

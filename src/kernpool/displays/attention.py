@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kernpool.displays.style import WEIGHT_COLOURS, import_pyplot
+from kernpool.displays.style import WEIGHT_COLOURS, as_array, import_pyplot
 
 Array = NDArray[np.float64]
 
@@ -59,6 +59,8 @@ class AttentionDisplay:
         self.title = title
         self.x_label = x_label
         self.y_label = y_label
+        if max_cells < 1:
+            raise ValueError(f"max_cells must be at least 1, got {max_cells}")
         self.max_cells = max_cells
 
     @classmethod
@@ -178,9 +180,14 @@ class AttentionDisplay:
             )
         else:
             axes = np.array([[ax]], dtype=object)
+        titles = [self.title] * columns if isinstance(self.title, str) or self.title is None else list(self.title)
+        if len(titles) != columns:
+            raise ValueError(f"title must be one text, or one per column of heads, got {len(titles)} for {columns}")
         cells = np.stack([[_grouped(head, self.max_cells) for head in row] for row in self.weights])
         self.axes_, self.figure_, self.images_ = axes, axes[0, 0].figure, []
-        titles = [self.title] * columns if isinstance(self.title, str) or self.title is None else self.title
+        covered = [
+            -(-size // self.max_cells) * count for size, count in ((queries, cells.shape[2]), (keys, cells.shape[3]))
+        ]
         for (i, j), panel in np.ndenumerate(axes):
             image = panel.imshow(
                 cells[i, j],
@@ -189,8 +196,9 @@ class AttentionDisplay:
                 vmax=max(float(cells.max()), 1e-300),  # one scale for all heads
                 aspect="auto",
                 interpolation="nearest",
-                extent=(-0.5, keys - 0.5, queries - 0.5, -0.5),
+                extent=(-0.5, covered[1] - 0.5, covered[0] - 0.5, -0.5),
             )
+            panel.set(xlim=(-0.5, keys - 0.5), ylim=(queries - 0.5, -0.5))  # the last group may be a part of one
             self.images_.append(image)
             panel.locator_params(integer=True)
             if i == 0 and titles[j]:
@@ -208,7 +216,7 @@ class AttentionDisplay:
 
 
 def _as_grid(weights: ArrayLike, distributions: bool) -> Array:
-    grid = np.asarray(weights, dtype=np.float64)
+    grid = as_array(weights)
     if grid.ndim not in (2, 4) or grid.size == 0:
         raise ValueError(
             f"weights must have shape (queries, keys) or (rows, columns, queries, keys), got {grid.shape}; "
@@ -216,9 +224,10 @@ def _as_grid(weights: ArrayLike, distributions: bool) -> Array:
         )
     grid = grid if grid.ndim == 4 else grid[None, None]
     if not np.all(np.isfinite(grid)):
-        place = tuple(int(i) for i in np.argwhere(~np.isfinite(grid))[0][-2:])
+        place = tuple(int(i) for i in np.argwhere(~np.isfinite(grid))[0])
+        where = f"(query, key) {place[2:]}" if grid.shape[:2] == (1, 1) else f"(row, column, query, key) {place}"
         raise ValueError(
-            f"weights hold {grid[..., place[0], place[1]].ravel()[0]} at (query, key) {place}; "
+            f"weights hold {grid[place]} at {where}; "
             "empty windows give NaN: use empty='zero', or another kernel or bandwidth"
         )
     sums = grid.sum(axis=-1)
@@ -241,4 +250,6 @@ def _grouped(head: Array, max_cells: int) -> Array:
             size = -(-n // max_cells)
             parts = np.split(head, np.arange(size, n, size), axis=axis)
             head = np.stack([combine(part, axis=axis) for part in parts], axis=axis)
+            if axis == 1:  # a last group of fewer keys is drawn as dark as if it were full
+                head[:, -1] *= size / parts[-1].shape[1]
     return head

@@ -75,7 +75,9 @@ class KernelDisplay:
         ValueError
             If a kernel is unknown.
         """
-        found = [get_kernel(kernel) for kernel in kernels]
+        found = [get_kernel(kernel) for kernel in ([kernels] if isinstance(kernels, str | Kernel) else kernels)]
+        if not found or len({kernel.name for kernel in found}) < len(found):
+            raise ValueError(f"kernels must name at least one kernel, each once; got {kernels!r}")
         if u is None:
             grid = np.arange(-25, 26) / 10
             edges = [kernel.support * sign for kernel in found if kernel.is_compact for sign in (-1, 1)]
@@ -115,6 +117,8 @@ class KernelDisplay:
             size = (2.6 * count + 0.6, 2.8)
             _, axes = import_pyplot().subplots(1, count, figsize=size, sharex=True, sharey=True, layout="constrained")
         self.axes_ = np.atleast_1d(np.asarray(axes, dtype=object)).ravel()
+        if names is not None and len(names) != count:
+            raise ValueError(f"names must be one per kernel, got {len(names)} for {count}")
         if len(self.axes_) != count:
             raise ValueError(f"axes must hold one pair of axes per kernel, got {len(self.axes_)} for {count}")
         self.figure_ = self.axes_[0].figure

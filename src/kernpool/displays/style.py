@@ -34,6 +34,18 @@ def new_axes(width: float = 6.4, height: float = 4.4) -> Axes:
     return axes
 
 
+def as_array(values: Any) -> NDArray[np.float64]:
+    """Read an array or a torch tensor, with a gradient or on a device or in half precision, as float64."""
+    if hasattr(values, "detach"):
+        values = values.detach().cpu().double().numpy()
+    elif isinstance(values, list | tuple):
+        values = [as_array(value) for value in values]
+    read = np.asarray(values)
+    if read.dtype.kind not in "fiub":
+        raise TypeError(f"real numbers are needed for a picture, got dtype {read.dtype}")
+    return read.astype(np.float64)
+
+
 def tidy(ax: Axes) -> None:
     """Take away the lines that say nothing."""
     ax.spines[["top", "right"]].set_visible(False)

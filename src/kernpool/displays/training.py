@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kernpool.displays.style import BLACK, BLUE, GREY, RED, WEIGHT_COLOURS, import_pyplot, new_axes, tidy
+from kernpool.displays.style import BLACK, BLUE, GREY, RED, WEIGHT_COLOURS, as_array, import_pyplot, new_axes, tidy
 from kernpool.files import whole_file
 
 if TYPE_CHECKING:
@@ -70,20 +70,25 @@ class TrainingDisplay:
         y_train: ArrayLike | None = None,
         truth: ArrayLike | None = None,
     ) -> None:
-        self.losses = np.asarray(losses, dtype=np.float64)
+        self.losses = as_array(losses)
         if self.losses.ndim != 1 or not self.losses.size or not np.all(np.isfinite(self.losses)):
-            raise ValueError(f"losses must be one finite number per epoch, got shape {self.losses.shape}")
+            raise ValueError(
+                f"losses must be one finite number per epoch, got shape {self.losses.shape} "
+                f"with {np.count_nonzero(~np.isfinite(self.losses))} NaN or infinite"
+            )
         self.epochs = list(range(len(self.losses))) if epochs is None else list(epochs)
         if len(self.epochs) != len(self.losses):
             raise ValueError(f"epochs must number the losses: got {len(self.epochs)} for {len(self.losses)} losses")
         self.x, self.fits, self.weights, self.x_train, self.y_train, self.truth = (
-            None if array is None else np.asarray(array, dtype=np.float64)
-            for array in (x, fits, weights, x_train, y_train, truth)
+            None if array is None else as_array(array) for array in (x, fits, weights, x_train, y_train, truth)
         )
-        for name, array in (("fits", self.fits), ("weights", self.weights)):
-            if array is not None and (len(array) != len(self.losses) or not np.all(np.isfinite(array))):
+        for name, array, axes in (("fits", self.fits, 2), ("weights", self.weights, 3)):
+            if array is None:
+                continue
+            if array.ndim != axes or len(array) != len(self.losses) or not np.all(np.isfinite(array)):
                 raise ValueError(
-                    f"{name} must be finite, one per epoch: got {len(array)} for {len(self.losses)} losses"
+                    f"{name} must be finite, one per epoch, with {axes} dimensions: "
+                    f"got shape {array.shape} for {len(self.losses)} losses"
                 )
 
     def plot(
@@ -159,12 +164,14 @@ class TrainingDisplay:
         path = Path(path)
         if path.suffix not in (".gif", ".html"):
             raise ValueError(f"path must end in .gif or .html, got {path.name!r}")
+        if not frames_per_second > 0:
+            raise ValueError(f"frames_per_second must be positive, got {frames_per_second}")
         frames = self._frames(dpi, labels)
         with whole_file(path, force=force) as temporary:
             if path.suffix == ".gif":
                 _write_gif(temporary, frames, frames_per_second)
             else:
-                temporary.write_text(_page(frames, frames_per_second), encoding="utf-8")
+                temporary.write_text(_page(frames, self.epochs, frames_per_second), encoding="utf-8")
         return path
 
     def _frames(self, dpi: int, labels: Sequence[str]) -> list[bytes]:
@@ -203,7 +210,8 @@ class TrainingDisplay:
         ax.plot(self.x, self.fits[index], color=RED, linewidth=2)
         everything = [array for array in (self.fits, self.y_train, self.truth) if array is not None]
         low, high = min(a.min() for a in everything), max(a.max() for a in everything)
-        ax.set(xlabel=labels[1], ylabel=labels[2], ylim=(low - 0.05 * (high - low), high + 0.05 * (high - low)))
+        margin = 0.05 * (high - low) or 1.0
+        ax.set(xlabel=labels[1], ylabel=labels[2], ylim=(low - margin, high + margin))
         tidy(ax)
 
 
@@ -216,14 +224,14 @@ def _write_gif(path: Path, frames: list[bytes], frames_per_second: float) -> Non
     images[0].save(path, save_all=True, append_images=images[1:], duration=durations, loop=0, optimize=True)
 
 
-def _page(frames: list[bytes], frames_per_second: float) -> str:
+def _page(frames: list[bytes], epochs: list[int], frames_per_second: float) -> str:
     # matplotlib's own to_jshtml fetches its icons from a server, so its pages are bare without a network.
     sources = ",".join(f'"data:image/png;base64,{base64.b64encode(frame).decode()}"' for frame in frames)
-    return (
-        _PAGE.replace("@LAST@", str(len(frames) - 1))
-        .replace("@MS@", f"{1000 / frames_per_second:.0f}")
-        .replace("@FRAMES@", sources)
-    )
+    values = {"LAST": len(frames) - 1, "MS": round(1000 / frames_per_second), "EPOCHS": ",".join(map(str, epochs))}
+    page = _PAGE
+    for name, value in (values | {"FRAMES": sources}).items():
+        page = page.replace(f"@{name}@", str(value))
+    return page
 
 
 _PAGE = """<!doctype html>
@@ -233,11 +241,12 @@ _PAGE = """<!doctype html>
 div{display:flex;gap:1em;align-items:center}input{flex:1}button{font-size:1.1em;min-width:3em}</style></head>
 <body><img id="frame" alt="The fit and the weights at the chosen epoch">
 <div><button id="play" aria-label="play or pause">&#9654;</button>
-<input id="epoch" type="range" min="0" max="@LAST@" value="0" aria-label="epoch"><output id="number">0</output></div>
+<input id="epoch" type="range" min="0" max="@LAST@" value="0" aria-label="epoch"><output id="number"></output></div>
 <script>
-const frames=[@FRAMES@],slider=document.getElementById("epoch"),image=document.getElementById("frame"),
+const frames=[@FRAMES@],epochs=[@EPOCHS@];
+const slider=document.getElementById("epoch"),image=document.getElementById("frame"),
   button=document.getElementById("play"),number=document.getElementById("number");let timer=null;
-function show(){image.src=frames[slider.value];number.value=slider.value;}
+function show(){image.src=frames[slider.value];number.value=epochs[slider.value];}
 function stop(){clearInterval(timer);timer=null;button.innerHTML="&#9654;";}
 slider.addEventListener("input",()=>{stop();show();});
 button.addEventListener("click",()=>{if(timer){stop();return;}

@@ -3,7 +3,7 @@
 The same numbers as `kernpool.pool`, as differentiable layers. Needs the extra ``torch``.
 
 - `AttentionPooling` pools values by an exchangeable similarity: `GaussianSimilarity` (Nadaraya-Watson),
-  `DotProductSimilarity`, `AdditiveSimilarity`; `attention_pool` is the same as a function.
+  `DotProductSimilarity`, `AdditiveSimilarity`, `BilinearSimilarity`; `attention_pool` is the same as a function.
 - `masked_softmax` is a softmax over the valid keys only.
 """
 
@@ -16,11 +16,17 @@ except ImportError as error:
 
 from kernpool.torch.masking import masked_softmax
 from kernpool.torch.pooling import AttentionPooling, attention_pool
-from kernpool.torch.similarities import AdditiveSimilarity, DotProductSimilarity, GaussianSimilarity
+from kernpool.torch.similarities import (
+    AdditiveSimilarity,
+    BilinearSimilarity,
+    DotProductSimilarity,
+    GaussianSimilarity,
+)
 
 __all__ = [
     "AdditiveSimilarity",
     "AttentionPooling",
+    "BilinearSimilarity",
     "DotProductSimilarity",
     "GaussianSimilarity",
     "attention_pool",

@@ -52,8 +52,8 @@ def masked_softmax(logits: Tensor, valid: Tensor | None = None) -> Tensor:
     logits : Tensor of shape (..., L, S)
         Scores of S keys for L queries. Never changed.
     valid : Tensor, optional
-        Which entries count: a boolean mask that broadcasts to the logits, True where valid; or integer lengths, one per
-        sequence, shape (...), or one per query, shape (..., L). None means all.
+        Which entries count: a boolean mask that broadcasts to the logits, True where valid; or integer *lengths*, one
+        per sequence, shape (...), or one per query, shape (..., L). None means all.
 
     Returns
     -------
@@ -78,6 +78,7 @@ def masked_softmax(logits: Tensor, valid: Tensor | None = None) -> Tensor:
     """
     if valid is None:
         return torch.softmax(logits, dim=-1)
+    valid = torch.as_tensor(valid, device=logits.device)
     if valid.dtype == torch.bool:
         try:
             mask = valid.expand(logits.shape)

@@ -81,11 +81,14 @@ def attention_pool(
     ------
     ValueError
         If shapes do not fit.
+    TypeError
+        If `attn_mask` holds integers, which would be added to the logits.
 
     Notes
     -----
     Time and memory are O(L S E): this is the plain dense layer. Inputs are never changed. Keys and values that take
-    part for no query may hold NaN.
+    part for no query may hold NaN, and so may queries that no key takes part for; a value that takes part for one query
+    and is NaN spreads to all queries that see it in the same product.
 
     Examples
     --------
@@ -95,18 +98,30 @@ def attention_pool(
     >>> attention_pool(query, key, value, similarity=GaussianSimilarity()).item()
     13.7754
     """
+    if attn_mask is not None and attn_mask.dtype != torch.bool and not attn_mask.is_floating_point():
+        raise TypeError(
+            f"attn_mask must be boolean (True takes part) or floating point (added to the logits), got "
+            f"{attn_mask.dtype}; use attn_mask.bool()"
+        )
+    if min(query.dim(), key.dim(), value.dim()) < 2:
+        raise ValueError(
+            "query, key and value must have shape (..., rows, columns), got "
+            f"{tuple(query.shape)}, {tuple(key.shape)} and {tuple(value.shape)}; a single column is x[:, None]"
+        )
     if key.shape[-2] != value.shape[-2]:
         raise ValueError(f"key has {key.shape[-2]} rows and value has {value.shape[-2]}; each key needs its value")
     shape = torch.Size([*torch.broadcast_shapes(query.shape[:-2], key.shape[:-2]), query.shape[-2], key.shape[-2]])
     mask = _combined_mask(attn_mask, valid_lens, exclude_self, shape, query.device)
     if mask is not None:
-        # What takes part for no query is padding and may hold anything; NaN times a weight of zero is still NaN.
+        # What takes part for no query is padding and may hold anything; NaN times a weight of zero is still NaN. So may
+        # a query that no key takes part for: its output is zero, yet a NaN would get into the gradient of the width.
         padding = ~mask.any(dim=-2).unsqueeze(-1)
+        query = _blank(query, ~mask.any(dim=-1).unsqueeze(-1))
         key, value = _blank(key, padding), _blank(value, padding)
     logits = similarity(query, key)
     if attn_mask is not None and attn_mask.dtype != torch.bool:
         logits = logits + attn_mask.masked_fill(torch.isneginf(attn_mask), 0.0)
-    weights = masked_softmax(logits, mask)
+    weights = masked_softmax(logits, mask).to(value.dtype)
     pooled = weights @ value
     return (pooled, weights) if return_weights else pooled
 
@@ -148,7 +163,7 @@ class AttentionPooling(nn.Module):
     ----------
     similarity : nn.Module
         ``(query, key) -> logits``: `GaussianSimilarity` makes it Nadaraya-Watson regression with a learned bandwidth,
-        `DotProductSimilarity` and `AdditiveSimilarity` the attention of the textbooks.
+        `DotProductSimilarity`, `AdditiveSimilarity` and `BilinearSimilarity` the attention of the textbooks.
 
     See Also
     --------

@@ -91,17 +91,21 @@ class GaussianSimilarity(nn.Module):
     @property
     def bandwidth(self) -> float:
         """The bandwidth h as a number."""
-        return 1.0 / abs(self.inverse_bandwidth.item())
+        inverse = abs(self.inverse_bandwidth.item())
+        return 1.0 / inverse if inverse else math.inf
 
     def forward(self, query: Tensor, key: Tensor) -> Tensor:
-        """Return logits of shape (..., L, S) for queries (..., L, E) and keys (..., S, E)."""
+        """Return logits of shape (..., L, S) for queries (..., L, E) and keys (..., S, E), float32 at least."""
         _check_sizes(query, key, query.shape[-1], query.shape[-1])
+        if query.dtype in (torch.float16, torch.bfloat16):  # squares of half precision overflow at 256 bandwidths
+            query, key = query.float(), key.float()
         scaled = (query.unsqueeze(-2) - key.unsqueeze(-3)) * self.inverse_bandwidth
         return -0.5 * scaled.square().sum(dim=-1)
 
     def extra_repr(self) -> str:
         """Show the current width."""
-        return f"bandwidth={self.bandwidth:.6g}, parameterization={self.parameterization!r}"
+        width = "?" if self.inverse_bandwidth.is_meta else f"{self.bandwidth:.6g}"
+        return f"bandwidth={width}, parameterization={self.parameterization!r}"
 
 
 class DotProductSimilarity(nn.Module):
@@ -166,6 +170,47 @@ class AdditiveSimilarity(nn.Module):
         _check_sizes(query, key, self.query_size, self.key_size)
         hidden = torch.tanh(self.query_map(query).unsqueeze(-2) + self.key_map(key).unsqueeze(-3))
         logits: Tensor = self.score(hidden).squeeze(-1)
+        return logits
+
+
+class BilinearSimilarity(nn.Module):
+    """Bilinear score: ``s(q, k) = q . W k``, for queries and keys of different sizes.
+
+    Parameters
+    ----------
+    query_size, key_size : int
+        Sizes of queries and keys.
+    device, dtype
+        As for any module.
+
+    References
+    ----------
+    .. [1] M.-T. Luong, H. Pham and C. D. Manning, "Effective approaches to attention-based neural machine translation",
+       arXiv:1508.04025, equation 8 ("general").
+
+    Examples
+    --------
+    >>> import torch
+    >>> BilinearSimilarity(3, 2)(torch.randn(5, 3), torch.randn(4, 2)).shape
+    torch.Size([5, 4])
+    """
+
+    def __init__(
+        self,
+        query_size: int,
+        key_size: int,
+        *,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        super().__init__()
+        self.query_size, self.key_size = query_size, key_size
+        self.key_map = nn.Linear(key_size, query_size, bias=False, device=device, dtype=dtype)
+
+    def forward(self, query: Tensor, key: Tensor) -> Tensor:
+        """Return logits of shape (..., L, S) for queries (..., L, query_size) and keys (..., S, key_size)."""
+        _check_sizes(query, key, self.query_size, self.key_size)
+        logits: Tensor = query @ self.key_map(key).transpose(-2, -1)
         return logits
 
 

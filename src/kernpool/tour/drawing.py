@@ -123,8 +123,10 @@ def draw_nonparametric(n: Namespace, words: Words) -> Figures:
         _fit(panel, n, words, fit, title=f"{words[kernel]}: {error:.3f}", legend=False)
         panel.label_outer()
         panel.title.set_fontsize(10)
-    for panel in axes.ravel()[len(n["fits"]) :]:
-        panel.axis("off")
+    for i in range(len(n["fits"]), rows * columns):  # where the grid ends early, the panel above ends its column
+        axes.ravel()[i].axis("off")
+        axes.ravel()[i - columns].tick_params(labelbottom=True)
+        axes.ravel()[i - columns].set_xlabel("x")
     handles, labels = ax.get_legend_handles_labels()
     axes.ravel()[-1].legend(handles, labels, frameon=False, loc="center")
     return {"gaussian-fit": one, "every-kernel": many}
@@ -209,12 +211,16 @@ def draw_selection(n: Namespace, words: Words) -> Figures:
     """The loss over w, the way that training took, and where the search ended."""
     figure, ax = _panels(1, 1, 7.0, 4.0)
     x, y = n["x_train"], n["y_train"]
-    end = 1.6 * max(n["w_selected"], max(n["widths"]))
+    end = 1.4 * max(n["w_selected"], n["w_trained"], max(n["widths"]))
     grid = np.linspace(0.02 * end, end, 300)
     errors = [np.mean((y - pool(x, x, y, bandwidth=1 / w, exclude_self=True)) ** 2) for w in grid]
     ax.plot(grid, errors, color=BLACK, linewidth=1.5, label=words["loo over w"])
     ax.plot(n["widths"], n["losses"], "o", color=BLUE, markersize=6, alpha=0.7, label=words["path of training"])
-    ax.plot([n["w_trained"]], [n["model"].loo_error_], "D", color=RED, markersize=10, label=words["both minima"])
+    ax.plot([n["w_trained"]], [n["loss_trained"]], "D", color=RED, markersize=8, label=words["trained"])
+    ax.plot(
+        [n["w_selected"]], [n["model"].loo_error_], "o", markersize=17, markerfacecolor="none", markeredgecolor=BLACK,
+        markeredgewidth=1.5, label=words["searched"],
+    )  # fmt: skip
     ax.set(
         xlabel="w = 1 / h", ylabel=words["loo error"], ylim=(0.9 * min(errors), max(n["losses"]) * 1.25), xlim=(0, end)
     )
@@ -237,12 +243,28 @@ def draw_consistency(n: Namespace, words: Words) -> Figures:
 
 
 def draw_scores(n: Namespace, words: Words) -> Figures:
-    """Three scores on two sequences with padding."""
+    """Four scores on two sequences with padding."""
     grid = np.stack([head.detach().numpy() for head in n["heads"]], axis=1)
-    titles = [words["gaussian"], words["dot product"], words["additive"]]
+    titles = [words["gaussian"], words["dot product"], words["additive"], words["bilinear"]]
     display = AttentionDisplay.from_weights(grid, title=titles, x_label=words["keys"], y_label=words["queries"])
     for row, length in zip(display.axes_, n["lengths"].tolist(), strict=True):
         for ax in row:
             ax.axvline(length - 0.5, color=BLACK, linestyle=":", linewidth=1.2)
     _label_bar(display, words)
     return {"scores": display.figure_}
+
+
+def draw_masks(n: Namespace, words: Words) -> Figures:
+    """Equal scores under three kinds of masks."""
+    kinds = ("by_sequence", "by_query", "by_mask")
+    grid = np.stack([n[kind].numpy() for kind in kinds], axis=1)
+    display = AttentionDisplay.from_weights(
+        grid, title=[words[kind] for kind in kinds], x_label=words["keys"], y_label=words["queries"]
+    )
+    for row, heads in zip(display.axes_, grid, strict=True):
+        for ax, weights in zip(row, heads, strict=True):
+            for (i, j), weight in np.ndenumerate(weights):
+                ink = "white" if weight > 0.6 else "black"
+                ax.text(j, i, f"{weight:.2f}".rstrip("0").rstrip("."), ha="center", va="center", color=ink, fontsize=9)
+    _label_bar(display, words)
+    return {"masks": display.figure_}

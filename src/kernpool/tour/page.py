@@ -25,16 +25,21 @@ class Section:
         What its code computed.
     pictures : sequence of Picture
         What the page embeds.
+    variant : str
+        Which of several paragraphs is true of this draw of the data.
     """
 
     step: Step
     texts: Mapping[str, Any]
     numbers: Mapping[str, str]
     pictures: Sequence[Picture]
+    variant: str = ""
 
     def render(self, number: int, names: Mapping[str, str]) -> str:
         """Return the section as HTML."""
-        paragraphs = "".join(f"<p>{text.format(**self.numbers)}</p>" for text in self.texts["paragraphs"])
+        paragraphs = "".join(
+            f"<p>{text.format(**self.numbers)}</p>" for text in self.texts["paragraphs" + self.variant]
+        )
         figures = "".join(
             f'<figure><img{" class=wide" if picture.wide else ""} src="{picture.url}" alt="{escape(caption)}">'
             f"<figcaption>{caption}</figcaption></figure>"
@@ -105,7 +110,8 @@ td{text-align:right;font-variant-numeric:tabular-nums;font-weight:600}
 th{color:var(--soft)}
 footer{padding-top:1.5rem;color:var(--soft);font-size:.9rem}
 @media(max-width:44rem){header{padding-top:1.5rem}body{padding:0 1rem 3rem}
-figure{overflow-x:auto}figure img.wide{max-width:none;width:42rem}figcaption{position:sticky;left:0}}
+figure{overflow-x:auto}figure img.wide{max-width:none;width:42rem}figcaption{position:sticky;left:0}
+figure:has(.wide) figcaption::after{content:" ⇄";color:var(--accent);font-weight:700}}
 :lang(zh) em{font-style:normal;text-emphasis:filled dot;text-emphasis-position:under right}
 @media print{nav{display:none}section{break-inside:avoid}}
 """

@@ -34,6 +34,8 @@ class Step:
         From namespace and words to figures by name.
     animate : callable or None
         From namespace, words and path to an animation.
+    variant : callable
+        From the namespace to the suffix of the paragraphs that are true of it, usually none.
     """
 
     name: str
@@ -42,6 +44,7 @@ class Step:
     numbers: Callable[[Namespace], dict[str, str]]
     draw: Callable[[Namespace, Words], dict[str, Any]]
     animate: Callable[[Namespace, Words, Path], object] | None = None
+    variant: Callable[[Namespace], str] = lambda _: ""
 
 
 def _error(n: Namespace, fit: str) -> str:
@@ -105,11 +108,11 @@ mean = pool(x_test, x_train, y_train, kernel="constant")
         name="nonparametric",
         formula=r"\hat y(x) = \sum_j \mathrm{softmax}_j\left(-\dfrac{(x - x_j)^2}{2 h^2}\right) y_j, \qquad h = 1",
         code="""\
-from kernpool import kernel_names
+from kernpool.kernels import BUILT_IN
 
 fit = pool(x_test, x_train, y_train)             # Gaussian, bandwidth 1
 fits = {kernel: pool(x_test, x_train, y_train, kernel=kernel, empty="nearest")
-        for kernel in kernel_names()[:11]}
+        for kernel in BUILT_IN}
 """,
         numbers=lambda n: {"error": _error(n, "fit"), "error_mean": _error(n, "mean")},
         draw=drawing.draw_nonparametric,
@@ -183,6 +186,7 @@ attention_after = pooling_weights(x_test, x_train, bandwidth=1 / w)
 AttentionDisplay.from_weights([[attention, attention_after]], title=["before", "after"])
 """,
         numbers=lambda n: {
+            "w": f"{n['w']:.3f}",
             "before": _error(n, "fit"),
             "after": _error(n, "after"),
             "sharp_before": f"{n['attention'].max():.3f}",
@@ -203,18 +207,20 @@ def closure():
     loss.backward()
     return loss
 optimizer.step(closure)
-w_trained, w_selected = layer.similarity.w.item(), 1 / best
+loss_trained, w_trained, w_selected = closure().item(), layer.similarity.w.item(), 1 / best
 """,
         numbers=lambda n: {
+            "w50": f"{n['widths'][50]:.3f}",
             "trained": f"{n['w_trained']:.6f}",
             "selected": f"{n['w_selected']:.6f}",
             "difference": f"{abs(n['w_trained'] - n['w_selected']):.1e}",
         },
         draw=drawing.draw_selection,
+        variant=lambda n: "" if abs(n["w_trained"] - n["w_selected"]) < 1e-3 * n["w_selected"] else "_local",
     ),
     Step(
         name="consistency",
-        formula=r"E\left(\hat y(x) - f(x)\right)^2 = O(n^{-4/5}) \qquad \mathrm{for}\quad h = c\, n^{-1/5}",
+        formula=r"E\left(\hat y(x) - f(x)\right)^2 = O(n^{-4/5}), \qquad h = c\, n^{-1/5}",
         code="""\
 import numpy as np
 
@@ -237,13 +243,13 @@ slope = np.polyfit(np.log(sizes), np.log(mean_errors), 1)[0]
     Step(
         name="scores",
         formula=r"a(q, k) = -\dfrac{|q - k|^2}{2h^2}, \quad \dfrac{q \cdot k}{\sqrt{d}}, \quad"
-        r" v \cdot \tanh(W_q q + W_k k)",
+        r" v \cdot \tanh(W_q q + W_k k), \quad q^\top W k",
         code="""\
-from kernpool.torch import AdditiveSimilarity, DotProductSimilarity
+from kernpool.torch import AdditiveSimilarity, BilinearSimilarity, DotProductSimilarity
 
 _ = torch.manual_seed(seed)
 queries, memory, lengths = torch.randn(2, 6, 4), torch.randn(2, 10, 4), torch.tensor([4, 7])
-scores = [GaussianSimilarity(1.0), DotProductSimilarity(), AdditiveSimilarity(4, 4, 8)]
+scores = [GaussianSimilarity(), DotProductSimilarity(), AdditiveSimilarity(4, 4, 8), BilinearSimilarity(4, 4)]
 heads = [AttentionPooling(score)(queries, memory, memory, valid_lens=lengths, return_weights=True)[1]
          for score in scores]
 
@@ -256,5 +262,27 @@ means = additive(torch.randn(2, 1, 20), equal_keys, items, valid_lens=torch.tens
             "second": ", ".join(f"{number:g}" for number in n["means"][1, 0].detach().numpy().round(4)),
         },
         draw=drawing.draw_scores,
+    ),
+    Step(
+        name="masks",
+        formula=r"\alpha_j = \dfrac{[j\ \mathrm{valid}]\ e^{s_j}}{\sum_{l\ \mathrm{valid}} e^{s_l}}",
+        code="""\
+from kernpool.torch import masked_softmax
+
+values = np.arange(20.0).reshape(2, 10, 1)       # two sequences of ten values, weights 0.1 each
+batched = pool(np.zeros((2, 1, 1)), np.zeros((2, 10, 1)), values, kernel="constant")
+
+logits = torch.zeros(2, 3, 4)                    # two sequences, three queries, four keys
+by_sequence = masked_softmax(logits, torch.tensor([2, 3]))
+by_query = masked_softmax(logits, torch.tensor([[1, 2, 3], [4, 0, 2]]))
+by_mask = masked_softmax(logits, torch.tensor([True, False, True, True]))
+pooled, last_weights = layer(x, x, y, exclude_self=True, return_weights=True)
+""",
+        numbers=lambda n: {
+            "batched": ", ".join(f"{value:g}" for value in n["batched"].ravel()),
+            "empty_row": ", ".join(f"{weight:g}" for weight in n["by_query"][1, 1].tolist()),
+            "last": " × ".join(map(str, n["last_weights"].shape)),
+        },
+        draw=drawing.draw_masks,
     ),
 )
