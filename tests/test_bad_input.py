@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from kernpool import NadarayaWatsonRegressor, pool, pooling_weights
+from kernpool import NadarayaWatsonClassifier, NadarayaWatsonRegressor, pool, pooling_weights
 
 X = np.array([0.0, 1.0, 2.0])
 
@@ -130,3 +130,16 @@ def test_estimators_say_what_is_wrong(parameters, message):
 def test_sample_weights_say_what_is_wrong(weight, message):
     with pytest.raises(ValueError, match=message):
         NadarayaWatsonRegressor().fit(X[:, None], X, sample_weight=weight)
+
+
+@pytest.mark.parametrize("make", [np.array, lambda rows: np.array(rows, dtype=object), list])
+def test_text_is_not_read_as_numbers(make):
+    """scikit-learn would read "1" as 1."""
+    text, numbers = make([["1"], ["2"], ["3"]]), X[:, None]
+    for model in (NadarayaWatsonRegressor(bandwidth=1.0), NadarayaWatsonClassifier(bandwidth=1.0)):
+        with pytest.raises(ValueError, match="X must hold numbers, got text such as"):
+            model.fit(text, [0, 1, 1])
+        with pytest.raises(ValueError, match="X must hold numbers, got text such as"):
+            model.fit(numbers, [0, 1, 1]).predict(text)
+    with pytest.raises(ValueError, match=r"y must hold numbers, got text such as|could not convert"):
+        NadarayaWatsonRegressor(bandwidth=1.0).fit(numbers, make(["1", "2", "3"]))

@@ -90,6 +90,31 @@ def refuse_foreign(name: str, array: Any) -> None:
         )
 
 
+def refuse_text(name: str, array: Any) -> None:
+    """Refuse columns of text, which scikit-learn reads as numbers if it can.
+
+    Parameters
+    ----------
+    name : str
+        The argument's name, for messages.
+    array : array_like
+        What the caller passed.
+
+    Raises
+    ------
+    ValueError
+        If an entry is a string.
+    """
+    read = np.asarray(array)
+    text: Any = read.ravel() if read.dtype.kind in "US" else []
+    if read.dtype.kind == "O":
+        text = [item for item in read.ravel() if isinstance(item, str | bytes)]
+    if len(text):
+        raise ValueError(
+            f"{name} must hold numbers, got text such as {text[0]!r}; convert, encode or drop such columns"
+        )
+
+
 def _objects_as_floats(name: str, read: NDArray[Any]) -> NDArray[Any]:
     # Object arrays of plain numbers are common (a table with one mixed column); strings must not turn into numbers.
     if all(isinstance(item, (int, float, np.number, np.bool_)) for item in read.ravel()):

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from kernpool.algorithms.threads import resolve_n_jobs
 from kernpool.bandwidth import RULES, LeaveOneOut, leave_one_out, rule_of_thumb, search_common_factor
-from kernpool.checks import as_bandwidth, as_key_weight
+from kernpool.checks import as_bandwidth, as_key_weight, refuse_text
 from kernpool.kernels import Kernel, get_kernel
 from kernpool.plan import check_algorithm, choose
 from kernpool.pool import pool, pooling_weights, weight_rows
@@ -104,6 +104,7 @@ class KernelSmoother(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships
     def _query(self, X: ArrayLike) -> Array:
         check_is_fitted(self)
         query: Array = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
+        refuse_text("X", X)
         return query
 
     def _pool(self, X: ArrayLike) -> NDArray[Any]:

@@ -10,6 +10,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
+from kernpool.checks import refuse_text
 from kernpool.estimators.base import KernelSmoother
 from kernpool.kernels import Kernel
 
@@ -123,7 +124,9 @@ class NadarayaWatsonClassifier(ClassifierMixin, KernelSmoother):  # type: ignore
         ValueError
             If X holds NaN or infinity, y is continuous, shapes do not match, or a parameter is out of its range.
         """
-        X, y = cast(tuple[Array, NDArray[Any]], validate_data(self, X, y, dtype=[np.float64, np.float32]))
+        checked = validate_data(self, X, y, dtype=[np.float64, np.float32])
+        refuse_text("X", X)
+        X, y = cast(tuple[Array, NDArray[Any]], checked)
         check_classification_targets(y)
         classes, codes = np.unique(y, return_inverse=True)
         self._fit_pairs(X, (codes[:, None] == np.arange(len(classes))).astype(X.dtype), sample_weight)

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import validate_data
 
+from kernpool.checks import refuse_text
 from kernpool.estimators.base import KernelSmoother
 from kernpool.kernels import Kernel, get_kernel
 
@@ -131,7 +132,10 @@ class NadarayaWatsonRegressor(RegressorMixin, KernelSmoother):  # type: ignore[m
         ValueError
             If X or y holds NaN or infinity, shapes do not match, or a parameter is out of its range.
         """
+        given = {"X": X, "y": y}
         checked = validate_data(self, X, y, dtype=[np.float64, np.float32], multi_output=True, y_numeric=True)
+        for name, array in given.items():
+            refuse_text(name, array)
         X, y = cast(tuple[Array, NDArray[Any]], checked)
         self._fit_pairs(X, y if y.dtype.kind == "f" else y.astype(np.float64), sample_weight)
         return self
