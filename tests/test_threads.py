@@ -84,3 +84,29 @@ def test_number_of_threads():
     assert resolve_n_jobs(None) == 1
     with joblib.parallel_config(backend="threading", n_jobs=2):
         assert resolve_n_jobs(None) == 2
+
+
+@pytest.mark.slow
+def test_no_interrupt_is_ever_lost():
+    """Many blocks, and an interrupt at any moment: with the locks of concurrent.futures some hung for ever."""
+    script = """
+    import signal, threading, time
+    import numpy as np, kernpool
+    x = np.random.default_rng(0).normal(size=200_000)
+    kernpool.pool(x[:2000], x[:2000], x[:2000])
+    for i in range(60):
+        timer = threading.Timer(0.002 * (i + 1), signal.raise_signal, [signal.SIGINT])
+        timer.start()
+        try:
+            kernpool.pool(x, x, x, n_jobs=2)
+        except KeyboardInterrupt:
+            pass
+        else:
+            raise SystemExit("an interrupt was lost")
+        timer.join()
+    print("all answered")
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.stdout == "all answered\n", done.stderr

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from queue import Empty, SimpleQueue
 
 from kernpool.progress import Progress
 
@@ -75,22 +75,47 @@ def run_blocks(work: Work, blocks: Sequence[slice], n_jobs: int, progress: Progr
             if progress is not None:
                 progress(done, total)
         return
-    stopped = threading.Event()
+    # Simple queues and a plain list are all that the threads share. The locks of concurrent.futures are Python objects:
+    # a Ctrl-C that arrives inside of one leaves it locked, and then nobody ever ends (seen with as_completed).
+    waiting: SimpleQueue[slice] = SimpleQueue()
+    reports: SimpleQueue[int | BaseException | None] = SimpleQueue()
+    stopped: list[bool] = []
+    for block in blocks:
+        waiting.put(block)
 
-    def run(block: slice) -> int:
-        steps = work(block)
-        while not stopped.is_set() and next(steps, StopIteration) is None:
-            pass
-        return int(block.stop - block.start)
-
-    # An executor per call and not one for the process: a fork inherits no half-alive threads.
-    with ThreadPoolExecutor(min(n_jobs, len(blocks)), thread_name_prefix="kernpool") as executor:
+    def run() -> None:
         try:
-            for future in as_completed([executor.submit(run, block) for block in blocks]):
-                done += future.result()
-                if progress is not None:
-                    progress(done, total)
-        except BaseException:  # Ctrl-C, or an exception of `work` or `progress`: let the other blocks go, then tell
-            stopped.set()
-            executor.shutdown(wait=True, cancel_futures=True)
-            raise
+            while not stopped:
+                block = waiting.get_nowait()
+                for _ in work(block):
+                    if stopped:
+                        return
+                reports.put(block.stop - block.start)
+        except Empty:
+            pass
+        except BaseException as error:  # told to the caller, in whose thread it is raised
+            reports.put(error)
+        finally:
+            reports.put(None)
+
+    # Threads of this call and not of the process: a fork inherits none that is half alive.
+    threads = [threading.Thread(target=run, name=f"kernpool-{i}", daemon=True) for i in range(min(n_jobs, len(blocks)))]
+    try:
+        for thread in threads:
+            thread.start()
+        running = len(threads)
+        while running:
+            report = reports.get()
+            if isinstance(report, BaseException):
+                raise report
+            if report is None:
+                running -= 1
+                continue
+            done += report
+            if progress is not None:
+                progress(done, total)
+    finally:  # Ctrl-C, an exception of `work` or of `progress`: the others end after the piece that they are at
+        stopped.append(True)
+        for thread in threads:
+            if thread.ident is not None:
+                thread.join()
