@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -86,6 +87,12 @@ class Algorithm:
         Which compositions it can do.
     attn_mask, logit_bias, own_kernels : bool
         Whether it can do boolean masks, float masks, and kernels that users registered.
+    columns : tuple of int
+        The smallest and the largest number of columns it can do.
+    kernels : frozenset of str or None
+        Names of the built-in kernels it can do; None is all.
+    needs : (str, str) or None
+        An optional package without which it cannot run, and the extra that installs it.
     """
 
     name: str
@@ -96,6 +103,9 @@ class Algorithm:
     attn_mask: bool = True
     logit_bias: bool = True
     own_kernels: bool = True
+    columns: tuple[int, int] = (1, 1 << 62)
+    kernels: frozenset[str] | None = None
+    needs: tuple[str, str] | None = None
 
     def refusal(self, problem: Problem) -> str | None:
         """Say what of the problem this algorithm cannot do, or None."""
@@ -108,4 +118,11 @@ class Algorithm:
             return "does not do a floating-point attn_mask"
         if not is_built_in(kernel) and not self.own_kernels:
             return f"has no loop for the kernel {kernel.name!r}"
+        if self.kernels is not None and kernel.name not in self.kernels:
+            return f"does not do the kernel {kernel.name!r}"
+        fewest, most = self.columns
+        if not fewest <= problem.key.shape[1] <= most:
+            return f"does {fewest if fewest == most else f'{fewest} to {most}'} column(s), not {problem.key.shape[1]}"
+        if self.needs is not None and find_spec(self.needs[0]) is None:
+            return f"needs the package {self.needs[0]}: pip install 'kernpool[{self.needs[1]}]'"
         return None
