@@ -74,6 +74,7 @@ class Batch:
             for name, (array, _) in items.items()
         }
         self._similarity = similarity
+        self._first: Problem | None = None
         self._first = self.problem(0)
         self.n_queries, self.n_keys = self._first.shape
 
@@ -83,6 +84,8 @@ class Batch:
 
     def problem(self, i: int) -> Problem:
         """Make the problem of item i in C order; made when asked for, so that one is held at a time."""
+        if i == 0 and self._first is not None:
+            return self._first
         index = np.unravel_index(i, self.shape)
         return Problem.from_arrays(**{name: array[index] for name, array in self._arrays.items()}, **self._similarity)
 
@@ -90,4 +93,4 @@ class Batch:
     def output_shape(self) -> tuple[int, ...]:
         """Shape of the pooled values."""
         shape = (*self.shape, self.n_queries)
-        return shape if self._flat_values else (*shape, self._first.value.shape[1])
+        return shape if self._flat_values else (*shape, self.problem(0).value.shape[1])

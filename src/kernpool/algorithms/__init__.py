@@ -11,7 +11,8 @@ brute     every pair in compiled tiles, on threads      n m time, n + m memory
 from kernpool.algorithms.base import Algorithm, Gradients
 from kernpool.algorithms.brute import BRUTE
 from kernpool.algorithms.reference import REFERENCE
+from kernpool.algorithms.sweep import SWEEP
 
-ALGORITHMS: dict[str, Algorithm] = {algorithm.name: algorithm for algorithm in (REFERENCE, BRUTE)}
+ALGORITHMS: dict[str, Algorithm] = {algorithm.name: algorithm for algorithm in (REFERENCE, BRUTE, SWEEP)}
 
 __all__ = ["ALGORITHMS", "Algorithm", "Gradients"]

@@ -1,0 +1,83 @@
+"""Compiled loops that put numbers into bins; see `bins.py`."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kernpool.algorithms.compiling import loop, strict_loop
+
+
+@strict_loop
+def bin_of(x, low, scale, last):
+    """The bin of a number. Rounding keeps the order, so bins follow each other whatever the last digit does."""
+    return min(int((x - low) * scale), last)
+
+
+@strict_loop
+def count(x, low, scale, counts):
+    """Count the numbers of each bin."""
+    last = counts.size - 1
+    for i in range(x.size):
+        counts[bin_of(x[i], low, scale, last)] += 1
+
+
+@loop
+def starts(place):
+    """Turn counts per part and bin into the place where each part starts to write into each bin."""
+    total = 0
+    for b in range(place.shape[1]):
+        for part in range(place.shape[0]):
+            here = place[part, b]
+            place[part, b] = total
+            total += here
+
+
+@strict_loop
+def deal(x, first, low, scale, place, order, ordered):
+    """Write numbers, and where they came from, to their bins."""
+    last = place.size - 1
+    for i in range(x.size):
+        b = bin_of(x[i], low, scale, last)
+        p = place[b]
+        place[b] = p + 1
+        order[p] = first + i
+        ordered[p] = x[i]
+
+
+@loop
+def extremes(x, offset, low, high):
+    """Smallest and largest number of each bin."""
+    for b in range(low.size):
+        smallest, largest = x[offset[b]], x[offset[b]]
+        for i in range(offset[b] + 1, offset[b + 1]):
+            smallest = min(smallest, x[i])
+            largest = max(largest, x[i])
+        low[b], high[b] = smallest, largest
+
+
+@loop
+def cuts(x, size):
+    """Cut sorted numbers into bins of about `size`; a run of at least as many equal numbers is a bin of its own."""
+    found = np.empty(x.size, dtype=np.int64)
+    number, start, i = 0, 0, 0
+    while i < x.size:
+        stop = i + 1
+        while stop < x.size and x[stop] == x[i]:
+            stop += 1
+        if i == 0 or stop - i >= size or i - start >= size:
+            found[number] = i
+            number, start = number + 1, i
+        if stop - i >= size and stop < x.size:
+            found[number] = stop
+            number, start = number + 1, stop
+        i = stop
+    # a cut may have been noted twice: after a run and before the next
+    return np.unique(found[:number])
+
+
+@loop
+def gather(source, order, out):
+    """Collect ``source[order]``, several columns at once."""
+    for c in range(out.shape[0]):
+        for i in range(order.size):
+            out[c, i] = source[c, order[i]]

@@ -1,0 +1,150 @@
+"""Bins: numbers put in order up to a few neighbours, in linear time.
+
+The algorithms for one column need to know which keys lie between two places, not their exact order. So numbers are dealt
+into equal bins by counting, which reads memory three times where sorting reads it twenty times. Bins that come out
+overfull, because the numbers are clustered, heavy-tailed or tied, are sorted and cut; a run of equal numbers becomes a
+bin of its own, whose width is zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernpool.algorithms import bin_loops
+from kernpool.algorithms.threads import cut, run_blocks
+
+Array = NDArray[np.float64]
+
+PIECE = 1 << 20  # numbers per call of a loop: about 10 ms
+PARTS = 8  # that numbers are dealt in side by side, each with counts of its own
+OVERFULL = 8  # times the size aimed at
+
+
+@dataclass(frozen=True)
+class Bins:
+    """Numbers in bins that follow each other: no number of a bin is larger than one of the next.
+
+    Parameters
+    ----------
+    order : ndarray of shape (n,)
+        Where each number came from.
+    x : ndarray of shape (n,)
+        The numbers, bin after bin; within a bin in any order.
+    offset : ndarray of shape (bins + 1,)
+        Where each bin starts. No bin is empty.
+    low, high : ndarray of shape (bins,)
+        Smallest and largest number of each bin.
+    """
+
+    order: NDArray[np.int64]
+    x: Array
+    offset: NDArray[np.int64]
+    low: Array
+    high: Array
+
+    def span(self, low: Array, high: Array) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Return first and last-plus-one place of a run of numbers that holds all those from `low` to `high`."""
+        first = np.searchsorted(self.high, low, side="left")
+        last = np.searchsorted(self.low, high, side="right")
+        return self.offset[first], self.offset[np.maximum(first, last)]
+
+
+def make_bins(x: Array, size: float, n_jobs: int = 1) -> Bins:
+    """Put numbers into bins.
+
+    Parameters
+    ----------
+    x : ndarray of shape (n,)
+        Finite numbers.
+    size : float
+        How many a bin should hold.
+    n_jobs : int, default=1
+        Threads; the bins do not depend on it.
+
+    Returns
+    -------
+    Bins
+        With about ``n / size`` bins, at most `OVERFULL` times as large as asked unless all their numbers are equal.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> bins = make_bins(np.array([0.3, 9.0, 0.1, 9.0, 5.0]), size=2.0)
+    >>> bins.x.tolist(), bins.offset.tolist()
+    ([0.3, 0.1, 5.0, 9.0, 9.0], [0, 2, 3, 5])
+    """
+    x = np.ascontiguousarray(x)
+    order, ordered, count = _deal(x, max(1, round(len(x) / size)), n_jobs)
+    offset = np.concatenate([[0], np.cumsum(count[count > 0])])
+    offset = _divide_overfull(order, ordered, offset, max(2.0, size), n_jobs)
+    low, high = np.empty(len(offset) - 1), np.empty(len(offset) - 1)
+
+    def measure(bins: slice) -> Iterator[None]:
+        bin_loops.extremes(ordered, offset[bins.start : bins.stop + 1], low[bins], high[bins])
+        yield
+
+    run_blocks(measure, cut(len(low), max(1, int(PIECE / size))), n_jobs, None)
+    return Bins(order, ordered, offset, low, high)
+
+
+def _deal(x: Array, bins: int, n_jobs: int) -> tuple[NDArray[np.int64], Array, NDArray[np.int64]]:
+    """Counting sort into equal bins: numbers, where they came from, and how many there are in each bin."""
+    n = len(x)
+    low, high = float(x.min()), float(x.max())
+    with np.errstate(over="ignore", divide="ignore"):
+        scale = bins / (high - low) if high > low else 0.0
+    if bins == 1 or not 0 < scale < np.inf:  # few, all equal, or as near as rounding gets: one bin, to be sorted
+        return np.arange(n), x.copy(), np.array([n])
+    parts = cut(n, max(1 << 16, -(-n // PARTS)))
+    place = np.zeros((len(parts), bins), dtype=np.int64)
+    index = {part.start: i for i, part in enumerate(parts)}
+
+    def count(part: slice) -> Iterator[None]:
+        for piece in cut(part.stop - part.start, PIECE):
+            bin_loops.count(x[part][piece], low, scale, place[index[part.start]])
+            yield
+
+    run_blocks(count, parts, n_jobs, None)
+    total = place.sum(axis=0)
+    bin_loops.starts(place)
+    order, ordered = np.empty(n, dtype=np.int64), np.empty(n)
+
+    def deal(part: slice) -> Iterator[None]:
+        for piece in cut(part.stop - part.start, PIECE):
+            first = part.start + piece.start
+            bin_loops.deal(x[part][piece], first, low, scale, place[index[part.start]], order, ordered)
+            yield
+
+    run_blocks(deal, parts, n_jobs, None)
+    return order, ordered, total
+
+
+def _divide_overfull(
+    order: NDArray[np.int64], x: Array, offset: NDArray[np.int64], size: float, n_jobs: int
+) -> NDArray[np.int64]:
+    """Sort the bins that came out too large, in place, and return the offsets with new cuts in them."""
+    (overfull,) = np.nonzero(np.diff(offset) > OVERFULL * size)
+    if not len(overfull):
+        return offset
+    cuts: dict[int, NDArray[np.int64]] = {}
+
+    def divide(which: slice) -> Iterator[None]:
+        for b in overfull[which]:
+            start, stop = int(offset[b]), int(offset[b + 1])
+            part, source = x[start:stop], order[start:stop]
+            if len(part) > PIECE and part.min() < part.max():  # too long to sort without a pause: deal it once more
+                finer = make_bins(part, size)
+                source[:], part[:] = source[finer.order], finer.x
+                cuts[start] = start + finer.offset[:-1]
+            else:
+                rank = np.argsort(part)
+                source[:], part[:] = source[rank], part[rank]
+                cuts[start] = start + bin_loops.cuts(part, size)
+            yield
+
+    run_blocks(divide, cut(len(overfull), 16), n_jobs, None)
+    return np.unique(np.concatenate([offset, *cuts.values()]))

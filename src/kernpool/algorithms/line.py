@@ -1,0 +1,103 @@
+"""A problem on a line: one column, keys and queries in bins, everything else carried along in their order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernpool.algorithms import bin_loops
+from kernpool.algorithms.bins import make_bins
+from kernpool.problem import Problem
+
+Array = NDArray[np.float64]
+_NONE = np.empty(0)
+
+
+class Keys(NamedTuple):
+    """What compiled loops know of keys in bins: an empty weight stands for one each; values are (columns, n)."""
+
+    x: Array
+    weight: Array
+    value: Array
+    offset: NDArray[np.int64]
+    low: Array
+    high: Array
+
+
+class Queries(NamedTuple):
+    """What compiled loops know of queries in groups: where each came from, and which key is its own (-1 for none)."""
+
+    x: Array
+    order: NDArray[np.int64]
+    offset: NDArray[np.int64]
+    low: Array
+    high: Array
+    own: NDArray[np.int64]
+    own_weight: Array
+
+
+@dataclass(frozen=True)
+class Line:
+    """Keys and queries of a problem with one column, in order.
+
+    Parameters
+    ----------
+    keys : Keys
+        Those with positive weight.
+    queries : Queries
+        All of them, in groups of neighbours.
+    key_order : ndarray of shape (keys,)
+        Where each key came from.
+    bandwidth : float
+        In the units of the column.
+    leave_out : bool
+        Whether queries have own keys.
+    """
+
+    keys: Keys
+    queries: Queries
+    key_order: NDArray[np.int64]
+    bandwidth: float
+    leave_out: bool
+
+    @classmethod
+    def arrange(cls, problem: Problem, key_bin: float, query_group: float, n_jobs: int) -> Line:
+        """Put a problem in order; sizes of bins and groups in numbers."""
+        kept = None
+        key, weight, own = problem.key[:, 0], problem.key_weight, problem.self_index
+        if weight is not None and not weight.all():
+            (kept,) = np.nonzero(weight)
+            key, weight = key[kept], weight[kept]
+        bins = make_bins(key, key_bin, n_jobs)
+        groups = make_bins(problem.query[:, 0], query_group, n_jobs)
+        source = bins.order if kept is None else kept[bins.order]
+        keys = Keys(
+            bins.x,
+            _NONE if weight is None else _gather(weight[None, :], bins.order)[0],
+            _gather(problem.value.T, source),
+            bins.offset,
+            bins.low,
+            bins.high,
+        )
+        if own is None:
+            places, left = np.full(1, -1), np.zeros(1)
+        else:
+            inverse = np.full(len(problem.key) + 1, -1)  # the last entry answers for "no own key"
+            inverse[source] = np.arange(len(source))
+            places, left = inverse[own[groups.order]], problem.own_weight[groups.order]
+        return cls(
+            keys,
+            Queries(groups.x, groups.order, groups.offset, groups.low, groups.high, places, left),
+            source,
+            float(problem.similarity.bandwidth[0]),
+            own is not None,
+        )
+
+
+def _gather(columns: Array, order: NDArray[np.int64]) -> Array:
+    out = np.empty((len(columns), len(order)))
+    bin_loops.gather(np.ascontiguousarray(columns), order, out)
+    return out
