@@ -18,6 +18,7 @@ from kernpool.similarity import Composition, KernelSimilarity, check_composition
 from kernpool.state import PoolState
 
 Array = NDArray[np.float64]
+FLOAT64: np.dtype[Any] = np.dtype(np.float64)
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ class Problem:
     attn_mask: NDArray[np.bool_] | None = None
     logit_bias: Array | None = None
     tol: float = float(np.finfo(np.float64).eps)
-    dtype: np.dtype[Any] = np.dtype(np.float64)
+    dtype: np.dtype[Any] = FLOAT64
 
     @classmethod
     def from_arrays(
