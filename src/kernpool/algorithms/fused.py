@@ -97,7 +97,7 @@ def specialise(code: int, columns: int, width: int, weighted: int, one_value: in
 
     @loop
     def block(query, key, value, weight, own, own_weight, scale, denominator, numerator):
-        """Sums of a block of queries over a block of keys, into the last two; weighted keys come with weighted values.
+        """Add a block of queries and keys up, into the last two arguments; weighted keys come with weighted values.
 
         In the tile of its own key a query sees that key at infinity.
         """
