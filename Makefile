@@ -29,6 +29,7 @@ lint: $(VENV)/.installed-lint
 bench: $(VENV)/.installed
 	$(RUN)/python benchmarks/startup.py
 	$(RUN)/python benchmarks/brute_force.py
+	$(RUN)/python benchmarks/brute_limit.py
 	$(RUN)/python benchmarks/interrupt.py
 
 $(VENV)/.installed: pyproject.toml constraints.txt | $(VENV)/bin/python

@@ -18,6 +18,7 @@ from kernpool.similarity import Composition, KernelSimilarity, check_composition
 from kernpool.state import PoolState
 
 Array = NDArray[np.float64]
+FLOAT64: np.dtype[Any] = np.dtype(np.float64)
 
 CENTER_ROWS = 1 << 14
 
@@ -51,6 +52,9 @@ class Problem:
         Added to the logits; minus infinity leaves a key out.
     tol : float
         Share of a query's attention mass that an algorithm may leave out.
+    dtype : numpy.dtype
+        float32 if all arrays came as float32 or less, so that float32 arithmetic is precise enough; else float64. The
+        arrays themselves are float64 either way, which is exact.
     """
 
     query: Array
@@ -64,6 +68,7 @@ class Problem:
     attn_mask: NDArray[np.bool_] | None = None
     logit_bias: Array | None = None
     tol: float = float(np.finfo(np.float64).eps)
+    dtype: np.dtype[Any] = FLOAT64
 
     @classmethod
     def from_arrays(
@@ -84,6 +89,7 @@ class Problem:
         """Check arrays without batch dimensions and make a problem of them; parameters as in `pool`."""
         check_composition(composition)
         tol = as_tol(tol, query, key, value)
+        dtype = _precision(query, key, value, *([] if key_weight is None else [key_weight]))
         query, key, value = _as_matrix("query", query), _as_matrix("key", key), _as_matrix("value", value)
         if query.shape[1] != key.shape[1]:
             raise ValueError(
@@ -112,6 +118,7 @@ class Problem:
             attn_mask=mask,
             logit_bias=bias,
             tol=tol,
+            dtype=dtype,
         )
 
     @property
@@ -195,6 +202,12 @@ def as_tol(tol: float | None, *arrays: Any) -> float:
     if not isinstance(tol, (int, float, np.number)) or not 0 <= tol < 1:
         raise ValueError(f"tol must be None or a share of the weight in [0, 1), got {tol!r}")
     return float(tol)
+
+
+def _precision(*arrays: Any) -> np.dtype[Any]:
+    dtypes = [getattr(array, "dtype", None) for array in arrays]
+    narrow = all(isinstance(dtype, np.dtype) and dtype.kind == "f" and dtype.itemsize <= 4 for dtype in dtypes)
+    return np.dtype(np.float32 if narrow else np.float64)
 
 
 def _check_range(query: Array, key: Array, bandwidth: Array) -> None:

@@ -10,12 +10,14 @@ runs through the reference on one small dense block at a time: the same cuts, th
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import nullcontext
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.algorithms import reference
 from kernpool.algorithms.base import Algorithm, Blocks, Gradients
+from kernpool.algorithms.blas import one_thread
 from kernpool.algorithms.threads import cut, run_blocks
 from kernpool.kernels import is_built_in
 from kernpool.problem import Problem
@@ -30,6 +32,7 @@ class DenseBlocks:
 
     pairs_per_call = 1 << 18  # temporaries of 2 MiB stay in the second-level cache
     keys_per_call = 1 << 12
+    uses_blas = False  # its products are small
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
@@ -72,7 +75,8 @@ def reduce(problem: Problem, n_jobs: int = 1, progress: Progress | None = None) 
         result.numerator[queries] = state.numerator
 
     rows = max(1, blocks.pairs_per_call // min(n, blocks.keys_per_call))
-    run_blocks(work, cut(m, rows), n_jobs, progress)
+    with one_thread() if blocks.uses_blas else nullcontext():
+        run_blocks(work, cut(m, rows), n_jobs, progress)
     return result
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.algorithms import loops
+from kernpool.algorithms import fused, loops, products
 from kernpool.algorithms.base import Gradients
 from kernpool.algorithms.tiles import CODES, LN_2
 from kernpool.problem import Problem
@@ -14,6 +16,10 @@ from kernpool.state import PoolState
 Array = NDArray[np.float64]
 _NONE = np.empty(0)
 _NO_TABLE = np.empty((0, 0))
+# Columns from which on matrix products are faster than differences (measured).
+FEWEST_FOR_PRODUCTS = 8
+# Sums of weights per key below which digits may be lost: to underflow, or at the edge of a compact kernel.
+FAINT, FAINT_32, FAINT_ON_EDGE = 1e-280, 1e-30, 1e-10
 
 
 class CompiledBlocks:
@@ -23,6 +29,7 @@ class CompiledBlocks:
         1 << 22
     )  # 3 ms of Gaussian, 40 ms of the slowest kernel: short for Ctrl-C, long for a call from Python
     keys_per_call = 1 << 18
+    uses_blas = False
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
@@ -38,8 +45,17 @@ class CompiledBlocks:
             # For one column and for the Gaussian the compositions agree, and the radial loop is the shorter one.
             similarity.composition == "product" and len(self.key) > 1 and similarity.kernel.name != "gaussian",
         )
+        self.faster: list[FusedPairs | Products] = []
+        if FusedPairs.can_do(problem):
+            self.faster = [FusedPairs(problem)]
+        elif Products.can_do(problem):
+            narrow = narrow_type(problem) == np.float32
+            self.faster = [Products(problem, 32), Products(problem, 64)] if narrow else [Products(problem, 64)]
+        if self.faster and isinstance(self.faster[0], Products):
+            self.pairs_per_call = max(1 << 18, (1 << 25) // len(self.key))
+            self.uses_blas = True
 
-    def _pairs(self, queries: slice, keys: slice) -> tuple[object, ...]:
+    def _pairs(self, queries: slice | NDArray[np.intp], keys: slice) -> tuple[object, ...]:
         problem = self.problem
         mask = np.empty((0, 0), dtype=bool) if problem.attn_mask is None else problem.attn_mask[queries, keys]
         return (
@@ -54,10 +70,29 @@ class CompiledBlocks:
         )
 
     def reduce(self, queries: slice, keys: slice) -> PoolState:
-        """Return the state of one block."""
-        m, c = queries.stop - queries.start, len(self.value)
+        """Return the state of one block: the fastest loops first, and what they cannot hold with the next."""
+        m = queries.stop - queries.start
+        state = PoolState(np.empty(m), np.empty(m), np.empty((m, len(self.value))))
+        rows = np.arange(m)
+        for loops_of in (*self.faster, self):
+            part, doubtful = loops_of.sums(queries.start + rows if len(rows) < m else queries, keys)
+            state.shift[rows], state.denominator[rows] = part.shift, part.denominator
+            state.numerator[rows] = part.numerator
+            rows = rows[doubtful]
+            if not rows.size:
+                break
+        return state
+
+    def sums(self, queries: slice | NDArray[np.intp], keys: slice) -> tuple[PoolState, NDArray[np.bool_]]:
+        """Return the state by staged tiles, of which nothing is doubtful."""
+        state = self._staged(queries, keys)
+        return state, np.zeros(len(state.shift), dtype=bool)
+
+    def _staged(self, queries: slice | NDArray[np.intp], keys: slice) -> PoolState:
+        pairs = self._pairs(queries, keys)
+        m, c = len(self.own[queries]), len(self.value)
         state = PoolState(np.empty(m), np.empty(m), np.empty((m, c)))
-        loops.reduce_block(*self._pairs(queries, keys), state.shift, state.denominator, state.numerator)
+        loops.reduce_block(*pairs, state.shift, state.denominator, state.numerator)
         return state
 
     def pullback(
@@ -82,3 +117,129 @@ class CompiledBlocks:
         return Gradients(
             query=sums["query"], log_bandwidth=sums["log_bandwidth"], key=sums["key"].T, value=sums["value"].T
         )
+
+
+class FusedPairs:
+    """The fused loops of a problem, and its arrays in the precision that they run in."""
+
+    def __init__(self, problem: Problem) -> None:
+        similarity, weight = problem.similarity, problem.key_weight
+        code = CODES[similarity.kernel.name]
+        dtype = narrow_type(problem) if similarity.kernel.name != "epanechnikov" else np.dtype(np.float64)
+        # float32 has a short range: coordinates and values come near 1 by powers of two, which is exact.
+        unit = exponent_of(similarity.bandwidth) if dtype == np.float32 else np.zeros(problem.key.shape[1], dtype=int)
+        self.query = np.ldexp(problem.query, -unit).astype(dtype)
+        self.key = np.ascontiguousarray(np.ldexp(problem.key, -unit).T, dtype=dtype)
+        self.value_unit = exponent_of(np.abs(problem.value).max(axis=0)) * (dtype == np.float32)
+        value = np.ldexp(problem.value, -self.value_unit)
+        self.value = np.ascontiguousarray((value if weight is None else value * weight[:, None]).T, dtype=dtype)
+        self.weight = np.empty(0, dtype) if weight is None else weight.astype(dtype)
+        self.own = np.full(len(problem.query), -1) if problem.self_index is None else problem.self_index
+        self.own_weight = problem.own_weight
+        scale = fused.scales(code, np.ldexp(similarity.bandwidth, -unit))
+        # Equal bandwidths multiply a sum of squares once, if their squares are in range.
+        even = len(scale) > 1 and bool(np.all(scale == scale[0])) and 1e-100 < scale[0] < 1e100
+        self.scale = (scale * scale if even else scale).astype(dtype)
+        self.height = fused.height(code)
+        # Sums up to this times the number of keys are done again: tails have underflowed, or the edge decides.
+        self.faint = FAINT_ON_EDGE if similarity.kernel.is_compact else FAINT_32 if dtype == np.float32 else FAINT
+        self.loop = fused.specialise(
+            code,
+            len(self.key),
+            8 * dtype.itemsize,
+            int(weight is not None),
+            int(len(self.value) == 1),
+            int(even),
+        )
+
+    @staticmethod
+    def can_do(problem: Problem) -> bool:
+        """Whether there is a fused loop for this problem."""
+        similarity, d = problem.similarity, problem.key.shape[1]
+        radial = similarity.composition == "radial" or d == 1 or similarity.kernel.name == "gaussian"
+        plain = problem.attn_mask is None and d <= fused.MOST_COLUMNS
+        return radial and plain and CODES[similarity.kernel.name] in fused.KERNELS
+
+    def sums(self, queries: slice | NDArray[np.intp], keys: slice) -> tuple[PoolState, NDArray[np.bool_]]:
+        """Return the state of one block, and which of its queries have a faint sum."""
+        query = np.ascontiguousarray(self.query[queries])
+        denominator, numerator = np.empty(len(query)), np.empty((len(query), len(self.value)))
+        self.loop(
+            query,
+            np.ascontiguousarray(self.key[:, keys]),
+            np.ascontiguousarray(self.value[:, keys]),
+            self.weight[keys],
+            self.own[queries] - keys.start,
+            self.own_weight[queries],
+            self.scale,
+            denominator,
+            numerator,
+        )
+        faint = denominator <= self.faint * (keys.stop - keys.start)
+        state = PoolState(
+            np.zeros(len(query)), self.height * denominator, np.ldexp(self.height * numerator, self.value_unit)
+        )
+        return state, faint
+
+
+class Products:
+    """The matrix products of a Gaussian problem of many columns."""
+
+    def __init__(self, problem: Problem, width: int) -> None:
+        self.problem, self.narrow = problem, width == 32
+        dtype = np.float32 if self.narrow else np.float64
+        self.block = products.block_32 if self.narrow else products.block_64
+        self.value_unit = exponent_of(np.abs(problem.value).max(axis=0)) * self.narrow
+        self.value = np.ascontiguousarray(np.ldexp(problem.value, -self.value_unit).T, dtype=dtype)
+        self.weight = np.empty(0, dtype) if problem.key_weight is None else problem.key_weight.astype(dtype)
+        self.own = np.full(len(problem.query), -1) if problem.self_index is None else problem.self_index
+        self.own_weight = problem.own_weight
+        self.scale = fused.scales(CODES["gaussian"], problem.similarity.bandwidth)
+        self.epsilon = float(np.finfo(dtype).eps)
+        self.faint = FAINT_32 if self.narrow else FAINT
+
+    @staticmethod
+    def can_do(problem: Problem) -> bool:
+        """Whether matrix products are possible, and faster than differences."""
+        return problem.similarity.kernel.name == "gaussian" and problem.key.shape[1] >= FEWEST_FOR_PRODUCTS
+
+    def sums(self, queries: slice | NDArray[np.intp], keys: slice) -> tuple[PoolState, NDArray[np.bool_]]:
+        """Return the state of one block, and which of its queries are faint or not precise enough."""
+        problem = self.problem
+        query, mask = np.ascontiguousarray(problem.query[queries]), problem.attn_mask
+        center = query.mean(axis=0)
+        denominator, numerator = np.empty(len(query)), np.empty((len(query), len(self.value)))
+        radius = self.block(
+            query,
+            problem.key[keys],
+            np.ascontiguousarray(self.value[:, keys]),
+            self.weight[keys],
+            np.empty((0, 0), dtype=bool) if mask is None else np.ascontiguousarray(mask[queries, keys]),
+            self.own[queries] - keys.start,
+            self.own_weight[queries],
+            center,
+            self.scale,
+            denominator,
+            numerator,
+        )
+        doubtful = denominator <= self.faint * (keys.stop - keys.start)
+        # Rounding of an exponent, and what the promise allows where the nearest key is beyond four bandwidths.
+        own_radius = np.sqrt(np.sum(((query - center) * self.scale) ** 2, axis=1))
+        rounding = 0.25 * LN_2 * self.epsilon * (own_radius + np.sqrt(radius)) ** 2
+        with np.errstate(divide="ignore"):
+            nearest = -np.log(denominator) if problem.key_weight is None else np.zeros(len(query))
+        allowed = np.where(nearest > 8.0, 4 * self.epsilon * (1 + nearest), 0.0) + (1e-6 if self.narrow else 5e-13)
+        state = PoolState(np.zeros(len(query)), denominator, np.ldexp(numerator, self.value_unit))
+        return state, doubtful | (rounding > allowed)
+
+
+def exponent_of(x: Array) -> NDArray[np.intp]:
+    """Return the power of two below x > 0, as an integer; zero for zero."""
+    return np.where(x > 0, np.frexp(x)[1] - 1, 0)
+
+
+def narrow_type(problem: Problem) -> np.dtype[Any]:
+    """Return the float width to compute pairs in: float32 if the arrays came so and are in its range."""
+    bandwidth = problem.similarity.bandwidth
+    farthest = max((np.abs(x) / bandwidth).max() for x in (problem.query, problem.key))
+    return problem.dtype if farthest < 1e15 else np.dtype(np.float64)

@@ -38,6 +38,11 @@ def loop(function: Function) -> Function:
     return _compile(function, _FLAGS)
 
 
+def ordered_loop(function: Function) -> Function:
+    """Compile arithmetic whose order matters but may be fused: an exponential that rounds by adding a constant."""
+    return _compile(function, {"contract"})
+
+
 def strict_loop(function: Function) -> Function:
     """Compile a loop that has to round exactly as NumPy does: distances, because the boxcar has an edge."""
     return _compile(function, False)

@@ -11,6 +11,7 @@ import math
 import numpy as np
 
 from kernpool.algorithms.compiling import loop, strict_loop
+from kernpool.algorithms.exponential import exp2
 from kernpool.kernels import BUILT_IN
 
 CODES = {name: code for code, name in enumerate(BUILT_IN)}
@@ -21,29 +22,6 @@ COSINE, LAPLACE, LOGISTIC = (CODES[k] for k in ("cosine", "laplace", "logistic")
 EDGE = 1e-12  # rounding of a squared distance near 1 is below this for some thousand columns
 LN_2 = math.log(2.0)
 LOG2_E = 1.0 / LN_2
-
-
-@loop
-def exp2(t):
-    """2**t to 4e-16; zero below the exponent range, and clamped above it, where only keys that do not count can be.
-
-    A minimax polynomial on [-1/2, 1/2]; `np.rint` because the usual trick of adding and subtracting a large constant
-    is optimised away under "reassoc", with wrong digits as the result.
-    """
-    whole = np.rint(min(max(t, -1023.0), 1023.0))
-    f = min(max(t - whole, -0.5), 0.5)
-    p = 7.0372890723202395e-9
-    p = p * f + 1.0208537844778034e-7
-    p = p * f + 1.3215662773751729e-6
-    p = p * f + 1.5252658116852302e-5
-    p = p * f + 1.540352996125744e-4
-    p = p * f + 0.0013333558228561023
-    p = p * f + 0.009618129108034489
-    p = p * f + 0.05550410866445884
-    p = p * f + 0.24022650695908768
-    p = p * f + 0.6931471805599497
-    p = p * f + 1.0
-    return p * np.int64((np.int64(whole) + 1023) << 52).view(np.float64)  # 2**whole, whose bits are 0.0 at -1023
 
 
 @loop

@@ -1,0 +1,46 @@
+"""Matrix products on one thread, because our threads already take the processors."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+_lock = threading.Lock()
+_users, _limits = 0, None  # who is inside, and what gives the library its threads back
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Hold the BLAS libraries to one thread while anybody is inside.
+
+    The setting belongs to the process. The first to come in limits it and the last to leave gives it back: with a
+    limit per caller, two callers that overlap would leave it at one for ever.
+    """
+    global _users, _limits
+    import scipy.linalg  # noqa: F401  # the library that compiled loops call has to be loaded to be limited
+    from threadpoolctl import threadpool_limits
+
+    with _lock:
+        _users += 1
+        if _users == 1:
+            _limits = threadpool_limits(1, user_api="blas")
+    try:
+        yield
+    finally:
+        with _lock:
+            _users -= 1
+            if _users == 0 and _limits is not None:
+                _limits.restore_original_limits()
+                _limits = None
+
+
+def _forget(*_: Any) -> None:
+    global _lock
+    _lock = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):  # a child inherits the lock as it was, perhaps held by a thread that it has not
+    os.register_at_fork(after_in_child=_forget)

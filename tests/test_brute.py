@@ -1,0 +1,119 @@
+"""Brute force in float64 and float32, few columns and many: no digit is lost, whatever loop runs."""
+
+import numpy as np
+import pytest
+
+from kernpool import Problem, choose, pool
+from kernpool.algorithms.blas import one_thread
+from kernpool.algorithms.compiled import CompiledBlocks, FusedPairs, Products
+from kernpool.algorithms.exponential import exp2, exp2_minus_32, exp2_minus_64
+
+
+def errors_and_bounds(arrays, dtype, **options):
+    """Errors of brute force against float64, and the promise for each query."""
+    arrays = [np.asarray(array, dtype=dtype) for array in arrays]
+    weight = options.get("key_weight")
+    if weight is not None:
+        options["key_weight"] = weight = weight.astype(dtype)
+    problem = Problem.from_arrays(*arrays, **options)
+    assert problem.dtype == dtype
+    state, exact = (choose(problem, name).reduce(problem) for name in ("brute", "reference"))
+    fitted, target = state.finalize("zero")[:, 0], exact.finalize("zero")[:, 0]
+    epsilon, base, reach = (2.2e-16, 1e-12, 100) if dtype == np.float64 else (1.2e-7, 2e-6, 4)
+    spread = np.ptp(problem.value)
+    total = len(problem.key) if weight is None else problem.key_weight.sum()
+    bound = base * spread * np.maximum(1, total / np.maximum(1000 * exact.denominator, 1e-300))
+    nearest = problem.similarity.distance(problem.query, problem.key).min(axis=1)
+    if not problem.similarity.kernel.is_compact:
+        bound = bound + np.where(nearest > reach, 8 * epsilon * (1 + nearest**2 / 2) * spread, 0)
+    return np.abs(fitted - target), bound + 4 * epsilon * np.abs(target)
+
+
+@pytest.mark.parametrize("situation", ["plain", "offset", "far", "weights", "leave-one-out", "uneven"])
+@pytest.mark.parametrize("columns", [1, 3, 10, 64])
+@pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov", "laplace"])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_the_promise_is_kept(dtype, kernel, columns, situation, generator):
+    query, key = generator.normal(size=(203, columns)), generator.normal(size=(1300, columns))
+    value = generator.normal(size=1300)
+    options = {"kernel": kernel, "bandwidth": 0.3 * np.sqrt(columns) * (4 if kernel == "epanechnikov" else 1)}
+    if situation == "offset":
+        query, key = query + 1000 * options["bandwidth"], key + 1000 * options["bandwidth"]
+    if situation == "far":
+        query = query * np.geomspace(1, 300, 203)[:, None]
+    if situation == "weights":
+        options["key_weight"] = 10 ** generator.uniform(-10, 0, 1300)
+    if situation == "leave-one-out":
+        query = key[100:303]
+        options |= {"exclude_self": True, "self_index": np.arange(100, 303)}
+        options["key_weight"] = generator.integers(0, 4, 1300).astype(float)
+    if situation == "uneven":
+        options["bandwidth"] = options["bandwidth"] * np.linspace(0.8, 1.2, columns)
+    error, bound = errors_and_bounds((query, key, value), dtype, **options)
+    assert np.all(error <= bound), (error / bound).max()
+
+
+@pytest.mark.parametrize("columns", [1, 3, 10])
+def test_float32_has_the_same_bits_for_any_number_of_threads(columns, generator):
+    arrays = [generator.normal(size=shape).astype(np.float32) for shape in ((9000, columns), (5000, columns), (5000,))]
+    problem = Problem.from_arrays(*arrays)
+    plan = choose(problem, "brute")
+    first = plan.reduce(problem, n_jobs=1)
+    for n_jobs in (2, 5):
+        again = plan.reduce(problem, n_jobs=n_jobs)
+        assert first.numerator.tobytes() == again.numerator.tobytes()
+        assert first.denominator.tobytes() == again.denominator.tobytes()
+
+
+@pytest.mark.parametrize("scale", [1e-30, 1e-3, 1e12, 1e25])
+def test_float32_does_not_run_out_of_range(scale, generator):
+    query, key, value = (generator.normal(size=n) for n in (50, 700, 700))
+    exact = pool(query, key, value, bandwidth=0.3)
+    narrow = [np.float32(scale * query), np.float32(scale * key), np.float32(value * scale)]
+    found = pool(*narrow, bandwidth=0.3 * scale, algorithm="brute")
+    np.testing.assert_allclose(found.astype(float) / scale, exact, rtol=0, atol=4e-6 * np.ptp(value))
+
+
+def test_widely_spread_clusters_are_summed_from_differences(generator):
+    """Where radii are large beside the bandwidth, products would cancel; such queries are seen and done again."""
+    centers = 1e6 * generator.normal(size=(20, 10))
+    key = np.repeat(centers, 40, axis=0) + generator.normal(size=(800, 10))
+    query = centers + generator.normal(size=(20, 10))
+    for dtype in (np.float64, np.float32):
+        error, bound = errors_and_bounds((query, key, generator.normal(size=800)), dtype, bandwidth=2.0)
+        assert np.all(error <= bound)
+
+
+def test_which_loops_run(generator):
+    """The tests above would pass if everything ran in the staged tiles."""
+    for columns, expected in ((1, FusedPairs), (3, FusedPairs), (5, None), (10, Products)):
+        key = generator.normal(size=(30, columns))
+        faster = CompiledBlocks(Problem.from_arrays(key, key, key[:, 0])).faster
+        assert [type(one) for one in faster] == ([] if expected is None else [expected])
+
+
+def test_powers_of_two_over_the_whole_range(generator):
+    s = np.concatenate([generator.uniform(0, 1021, 4000), generator.uniform(0, 1, 4000), np.arange(0, 1021, 0.5)])
+    assert max(abs(exp2_minus_64(x) / np.exp2(-x) - 1) for x in s) < 5e-16
+    assert max(abs(exp2(-x) / np.exp2(-x) - 1) for x in s) < 5e-16
+    assert exp2(-1e300) == exp2(-1500.0) == 0.0
+    assert exp2_minus_64(1e300) == exp2_minus_64(np.inf) <= 2.0**-1020
+    narrow = (s * 125 / 1021).astype(np.float32)
+    assert max(abs(float(exp2_minus_32(x)) / np.exp2(-float(x)) - 1) for x in narrow) < 3e-7
+    assert exp2_minus_32(np.float32(np.inf)) <= 2.0**-124
+
+
+def test_overlapping_callers_give_blas_its_threads_back():
+    import scipy.linalg  # noqa: F401
+    from threadpoolctl import threadpool_info
+
+    def threads():
+        return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+
+    before, first, second = threads(), one_thread(), one_thread()
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    assert set(threads()) == {1}
+    second.__exit__(None, None, None)
+    assert threads() == before
