@@ -33,7 +33,7 @@ bench: $(VENV)/.installed
 
 $(VENV)/.installed: pyproject.toml constraints.txt | $(VENV)/bin/python
 	@echo "Installing kernpool into $(VENV) (a minute or two) ..."
-	$(PIP) --editable ".[plot,torch,arrow,test]"
+	$(PIP) --editable ".[plot,torch,arrow,nufft,test]"
 	@touch $@
 
 $(VENV)/.installed-lint: $(VENV)/.installed
