@@ -21,7 +21,7 @@ from cases import COLUMNS, KERNELS, SIZES, Case, make_case  # noqa: E402
 from measure import REPORTS  # noqa: E402
 from peers import PEERS, dense_numpy  # noqa: E402
 
-LIMIT = 5.0  # seconds: a contender that is expected to take longer stops growing
+LIMIT = 4.0  # seconds: a contender that is expected to take longer stops growing
 ENOUGH = 0.25  # seconds of repetitions, at most nine
 RESULTS = REPORTS / "peers.json"
 AGREE = {"float64": 1e-9, "float32": 1e-3}  # of the range of the values
@@ -135,12 +135,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("-d", "--columns", type=int, nargs="*", default=COLUMNS)
     parser.add_argument("-k", "--kernels", nargs="*", default=KERNELS)
+    parser.add_argument("--largest", type=int, default=max(SIZES), help="stop at so many keys (for a quick look)")
     parser.add_argument("--draw", action="store_true", help="measure nothing")
     parser.add_argument("--one", nargs=3, metavar=("D", "KERNEL", "DTYPE"), help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.one:
         columns, kernel, dtype = int(options.one[0]), *options.one[1:]
-        found = run_case(columns, kernel, dtype, SIZES if dtype == "float64" else (10_000,))
+        found = run_case(
+            columns, kernel, dtype, tuple(n for n in SIZES if n <= options.largest) if dtype == "float64" else (10_000,)
+        )
         print(json.dumps(found))
         return
     results = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
@@ -148,7 +151,7 @@ def main() -> None:
     cases += [(d, "gaussian", "float32") for d in options.columns if d in SINGLE and "gaussian" in options.kernels]
     for case in [] if options.draw else cases:
         # A process each: what one library does to memory or threads is no trouble to the others.
-        command = [sys.executable, __file__, "--one", *map(str, case)]
+        command = [sys.executable, __file__, "--one", *map(str, case), "--largest", str(options.largest)]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
             last = ""
             for last in process.stdout:

@@ -25,7 +25,7 @@ kernpool.pool(query, key, key[:, 0], bandwidth=0.05, kernel={kernel!r}, n_jobs=2
 
 
 def seconds(kernel: str, d: int, folder: Path, *, locked: bool = False) -> float:
-    """Run one process on the package and the compile cache in this folder; whatever it says, a warning too, is an error."""
+    """Run one process on the package and the compile cache in this folder; whatever it says is an error."""
     places = {"PYTHONPATH": str(folder), "NUMBA_CACHE_DIR": str(folder / "cache"), "HOME": str(folder)}
     started = time.perf_counter()
     done = subprocess.run(

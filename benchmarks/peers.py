@@ -157,7 +157,7 @@ PEERS = (
     Peer("dense NumPy", dense_numpy, bytes_per_pair=24),
     Peer("torch attention", torch_attention, needs="torch", kernels=("gaussian",)),
     Peer("KeOps", keops, needs="pykeops"),
-    Peer("statsmodels KernelReg", statsmodels_kernel_reg, needs="statsmodels", kernels=("gaussian",), most_rows=10_000),
+    Peer("statsmodels KernelReg", statsmodels_kernel_reg, needs="statsmodels", kernels=("gaussian",), most_rows=1000),
     Peer("scikit-learn radius", scikit_learn_radius, needs="sklearn", bytes_per_neighbour=40),
     Peer("scipy cKDTree", scipy_kd_tree),
 )
