@@ -6,6 +6,7 @@ given, and all take the threads they are given.
 
 import warnings
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib.util import find_spec
 
@@ -55,9 +56,11 @@ def dense_numpy(case: Case) -> np.ndarray:
     center = key.mean(axis=0)
     query, key = query - center, key - center
     if case.columns <= 3:
-        squared = np.zeros((len(query), len(key)), dtype=query.dtype)
-        for a in range(case.columns):
-            difference = query[:, a, None] - key[:, a]
+        squared = query[:, 0, None] - key[:, 0]
+        np.multiply(squared, squared, out=squared)
+        difference = np.empty_like(squared) if case.columns > 1 else squared
+        for a in range(1, case.columns):
+            np.subtract(query[:, a, None], key[:, a], out=difference)
             squared += np.multiply(difference, difference, out=difference)
     else:
         squared = query @ key.T
@@ -140,16 +143,19 @@ def scipy_kd_tree(case: Case) -> np.ndarray:
 
     tree, radius = cKDTree(case.key), SUPPORT[case.kernel] * case.bandwidth
     pooled = np.empty(len(case.query))
-    rows = int(np.clip(2e7 // max(case.neighbours(), 1.0), 1, 20_000))
+    rows = int(np.clip(1e7 // max(case.neighbours(), 1.0), 1, max(1, len(case.query) // case.threads)))
     order = cKDTree(case.query).indices  # neighbouring queries together
-    for start in range(0, len(order), rows):
-        part = order[start : start + rows]
+
+    def part_of(part: np.ndarray) -> None:
         pairs = cKDTree(case.query[part]).sparse_distance_matrix(tree, radius, output_type="ndarray")
         weight = profile(case.kernel, (pairs["v"] / case.bandwidth) ** 2)
         denominator = np.bincount(pairs["i"], weights=weight, minlength=len(part))
         numerator = np.bincount(pairs["i"], weights=weight * case.value[pairs["j"]], minlength=len(part))
         with np.errstate(invalid="ignore"):
             pooled[part] = numerator / denominator
+
+    with ThreadPoolExecutor(case.threads) as pool:
+        list(pool.map(part_of, (order[start : start + rows] for start in range(0, len(order), rows))))
     return pooled
 
 
