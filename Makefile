@@ -26,19 +26,26 @@ lint: $(VENV)/.installed-lint
 	$(RUN)/mypy
 	$(RUN)/lint-imports
 
-bench: $(VENV)/.installed
+bench: $(VENV)/.installed-bench
 	$(RUN)/python benchmarks/startup.py
+	$(RUN)/python benchmarks/first_call.py
 	$(RUN)/python benchmarks/brute_force.py
 	$(RUN)/python benchmarks/brute_limit.py
 	$(RUN)/python benchmarks/interrupt.py
+	$(RUN)/python benchmarks/compare.py
 
 $(VENV)/.installed: pyproject.toml constraints.txt | $(VENV)/bin/python
 	@echo "Installing kernpool into $(VENV) (a minute or two) ..."
-	$(PIP) --editable ".[plot,torch,arrow,test]"
+	$(PIP) --editable ".[plot,torch,arrow,nufft,test]"
 	@touch $@
 
 $(VENV)/.installed-lint: $(VENV)/.installed
 	$(PIP) ".[lint]"
+	@touch $@
+
+$(VENV)/.installed-bench: $(VENV)/.installed
+	@echo "Installing the peers that kernpool is measured against ..."
+	$(PIP) --editable ".[plot,torch,arrow,nufft,test,bench]"
 	@touch $@
 
 $(VENV)/bin/python:

@@ -1,5 +1,7 @@
 """`pool` and its sisters: shapes, dtypes, batches, masks, and what they do not touch."""
 
+from importlib.util import find_spec
+
 import numpy as np
 import pytest
 
@@ -152,9 +154,11 @@ def test_weights_ask_before_they_take_memory():
 
 def test_progress_reaches_the_end(generator):
     for algorithm in ALGORITHMS:
-        seen = []
+        seen, d = [], ALGORITHMS[algorithm].columns[0]
+        if ALGORITHMS[algorithm].needs and not find_spec(ALGORITHMS[algorithm].needs[0]):
+            continue
         pool(
-            generator.normal(size=(2, 3000, 1)), generator.normal(size=(2000, 1)), generator.normal(size=(2000, 1)),
+            generator.normal(size=(2, 3000, d)), generator.normal(size=(2000, d)), generator.normal(size=(2000, 1)),
             algorithm=algorithm, n_jobs=2, progress=lambda done, total, seen=seen: seen.append((done, total)),
         )  # fmt: skip
         assert seen[-1] == (6000, 6000)

@@ -11,7 +11,7 @@ from kernpool import empty_state, kernel_names, merge, pool, pool_state, pooling
 from kernpool.algorithms import ALGORITHMS
 
 kernels = st.sampled_from(kernel_names())
-algorithms = st.sampled_from(list(ALGORITHMS))
+algorithms = st.sampled_from([name for name, one in ALGORITHMS.items() if one.kernels is None and one.columns[1] > 9])
 compositions = st.sampled_from(["radial", "product"])
 bandwidths = st.sampled_from([0.05, 0.4, 1.0, 7.0])
 

@@ -5,14 +5,17 @@ name      idea                                          cost
 ========= ============================================= ===========================
 reference dense NumPy, the slow twin of all the others  n m time and memory
 brute     every pair in compiled tiles, on threads      n m time, n + m memory
+sweep     one column: far keys by moments             n + m time and memory
+nufft     Fourier transform, certified query by query   n + m time; needs finufft
 ========= ============================================= ===========================
 """
 
 from kernpool.algorithms.base import Algorithm, Gradients
 from kernpool.algorithms.brute import BRUTE
+from kernpool.algorithms.nufft import NUFFT
 from kernpool.algorithms.reference import REFERENCE
 from kernpool.algorithms.sweep import SWEEP
 
-ALGORITHMS: dict[str, Algorithm] = {algorithm.name: algorithm for algorithm in (REFERENCE, BRUTE, SWEEP)}
+ALGORITHMS: dict[str, Algorithm] = {algorithm.name: algorithm for algorithm in (REFERENCE, BRUTE, SWEEP, NUFFT)}
 
 __all__ = ["ALGORITHMS", "Algorithm", "Gradients"]

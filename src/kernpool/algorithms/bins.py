@@ -1,9 +1,9 @@
 """Bins: numbers put in order up to a few neighbours, in linear time.
 
-The algorithms for one column need to know which keys lie between two places, not their exact order. So numbers are dealt
-into equal bins by counting, which reads memory three times where sorting reads it twenty times. Bins that come out
-overfull, because the numbers are clustered, heavy-tailed or tied, are sorted and cut; a run of equal numbers becomes a
-bin of its own, whose width is zero.
+The algorithms for one column need to know which keys lie between two places, not their exact order. So numbers are
+dealt into equal bins by counting, which reads memory three times where sorting reads it twenty times. Bins that come
+out overfull, because the numbers are clustered, heavy-tailed or tied, are sorted and cut; a run of equal numbers
+becomes a bin of its own, whose width is zero.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def make_bins(x: Array, size: float, n_jobs: int = 1) -> Bins:
 
 
 def _deal(x: Array, bins: int, n_jobs: int) -> tuple[NDArray[np.int64], Array, NDArray[np.int64]]:
-    """Counting sort into equal bins: numbers, where they came from, and how many there are in each bin."""
+    """Sort into equal bins by counting: where numbers came from, the numbers, and how many there are in each bin."""
     n = len(x)
     low, high = float(x.min()), float(x.max())
     with np.errstate(over="ignore", divide="ignore"):

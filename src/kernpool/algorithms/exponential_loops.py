@@ -1,7 +1,10 @@
 r"""Compiled loops for the Laplace kernel: sums of exponentials that travel along the line.
 
-The keys to the left of a place `p` weigh together ``sum w exp(-(q - k) / h) = exp(-(q - p) / h) sum w exp(-(p - k) / h)``
-for all queries to the right of it. So one number per bin and direction is enough, made of the one before: only positive
+To any query `q` on its right, the keys on the left of a place `p` weigh
+
+    sum w exp(-(q - k) / h) = exp(-(q - p) / h) sum w exp(-(p - k) / h)
+
+ So one number per bin and direction is enough, made of the one before: only positive
 numbers are multiplied and added, and no digit is lost. (Published codes sum ``exp(k / h)`` about a fixed origin.)
 """
 

@@ -1,4 +1,4 @@
-r"""Compiled loops for the Gaussian kernel: Taylor series of cells of keys, translated to series about groups of queries.
+r"""Compiled loops for the Gaussian kernel: Taylor series of cells of keys, and of their sum about groups of queries.
 
 With ``s = (k - c) / h`` for the keys of a cell about its centre, and ``x = (q - c) / h``,
 

@@ -47,9 +47,9 @@ def radius(kernel: Kernel, nearest: Array, share: Array) -> Array:
     if kernel.is_compact:
         return np.full(nearest.shape, ROUNDING)
     with np.errstate(divide="ignore"):
-        decades = -np.log(share)
+        decades: Array = -np.log(share)
     if kernel.name == "gaussian":
-        return ROUNDING * np.sqrt(nearest**2 + 2.0 * decades)
+        return np.asarray(ROUNDING * np.sqrt(nearest**2 + 2.0 * decades))
     if kernel.name == "laplace":
         return ROUNDING * (nearest + decades)
     if kernel.name == "logistic":  # between exp(-u) / 4 and exp(-u)

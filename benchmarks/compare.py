@@ -1,0 +1,174 @@
+"""kernpool beside its peers: the same inputs, as many threads, answers compared; a table and pictures of it.
+
+python benchmarks/compare.py                     everything, about a quarter of an hour
+python benchmarks/compare.py -d 1 -k gaussian    only these, the rest stays as it was
+python benchmarks/compare.py --draw              only the table and the pictures
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+
+THREADS = 2
+for _name in ("OMP", "OPENBLAS", "MKL", "NUMEXPR"):  # before NumPy: libraries read them once
+    os.environ[f"{_name}_NUM_THREADS"] = str(THREADS)
+
+import numpy as np  # noqa: E402
+from cases import COLUMNS, KERNELS, SIZES, Case, make_case  # noqa: E402
+from measure import REPORTS  # noqa: E402
+from peers import PEERS, dense_numpy  # noqa: E402
+
+LIMIT = 4.0  # seconds: a contender that is expected to take longer stops growing
+ENOUGH = 0.25  # seconds of repetitions, at most nine
+RESULTS = REPORTS / "peers.json"
+AGREE = {"float64": 1e-9, "float32": 1e-3}  # of the range of the values
+SINGLE = tuple(d for d in COLUMNS if d != 2)  # where float32 is compared, the Gaussian at 10 000 alone
+
+
+def contenders(case: Case):
+    """Yield (name, function or None, reason for None): kernpool, its algorithms, the peers."""
+    from kernpool import Problem, pool
+    from kernpool.algorithms import ALGORITHMS
+
+    def ours(algorithm: str):
+        def run(case: Case) -> np.ndarray:
+            return pool(
+                case.query, case.key, case.value, kernel=case.kernel, bandwidth=case.bandwidth,
+                algorithm=algorithm, n_jobs=case.threads, empty="zero",
+            )  # fmt: skip
+
+        return run
+
+    yield "kernpool", ours("auto"), None
+    probe = Problem.from_arrays(case.query[:5], case.key[:5], case.value[:5], kernel=case.kernel)
+    for name, algorithm in ALGORITHMS.items():
+        reason = algorithm.refusal(probe)
+        if name == "reference" and case.pairs > 1e7:
+            reason = "holds all pairs"
+        if not (reason or "").startswith("does"):
+            yield f"kernpool {name}", None if reason else ours(name), reason
+    for peer in PEERS:
+        reason = peer.cannot(case)
+        if reason != "has no such kernel":
+            yield peer.name, None if reason else peer.run, reason
+
+
+def expected_seconds(name: str, results: dict[str, dict], n: int) -> float:
+    """Extrapolate a contender to n; ``"auto"`` may take a better algorithm than it took for less."""
+    names = [other for other in results if other.startswith(name)] if name == "kernpool" else [name]
+    return min((extrapolate(results.get(other, {}), n) for other in names), default=0.0)
+
+
+def extrapolate(history: dict[str, dict], n: int) -> float:
+    """Extrapolate from the last two sizes; from one alone nearly as for all pairs."""
+    done = sorted((int(size), entry["seconds"]) for size, entry in history.items() if "seconds" in entry)
+    if not done:
+        return 0.0
+    (last, seconds), growth = done[-1], 1.7
+    if len(done) > 1:
+        before, less = done[-2]
+        growth = float(np.clip(np.log(seconds / less) / np.log(last / before), 1.0, 2.0))
+    return seconds * (n / last) ** growth
+
+
+def measure(run, case: Case, expected: float) -> tuple[float, object]:
+    """Median seconds; a first run that warms up is not counted, unless it is long."""
+    started = time.perf_counter()
+    found = run(case)
+    seconds = [time.perf_counter() - started]
+    if expected > 0.2 * LIMIT:
+        return seconds[0], found
+    seconds = []
+    while len(seconds) < 9 and (len(seconds) < 2 or sum(seconds) < ENOUGH):
+        started = time.perf_counter()
+        found = run(case)
+        seconds.append(time.perf_counter() - started)
+    return float(np.median(seconds)), found
+
+
+def difference(case: Case, found: np.ndarray) -> float:
+    """Largest difference to the dense expression in float64 on some queries, in ranges of the values."""
+    rows = np.linspace(0, len(case.query) - 1, 50).astype(int)
+    exact = Case(
+        case.query[rows].astype(float), case.key.astype(float), case.value.astype(float), case.kernel, case.bandwidth, 1
+    )
+    expected = dense_numpy(exact)
+    with np.errstate(invalid="ignore"):
+        return float(np.max(np.nan_to_num(np.abs(found[rows] - expected))) / np.ptp(case.value))
+
+
+def run_case(columns: int, kernel: str, dtype: str, sizes: tuple[int, ...]) -> dict:
+    """Measure every contender of a case at growing sizes."""
+    from yardsticks import YARDSTICKS
+
+    results: dict[str, dict[str, dict]] = {}
+    for n in sizes:
+        case = make_case(n, columns, kernel, dtype, THREADS)
+        entries = [(*entry, True) for entry in contenders(case)]
+        entries += [
+            (name, run, None, False) for name, run in YARDSTICKS.items() if columns == 1 or name != "np.argsort"
+        ]
+        for name, run, reason, pools in entries:
+            expected = expected_seconds(name, results, n)
+            history = results.setdefault(name, {})
+            if not reason and expected > LIMIT:
+                reason = f"would take about {expected:.0f} s"
+            if any("failed" in entry.get("reason", "") for entry in history.values()):
+                reason = "failed before"
+            if reason:
+                history[str(n)] = {"reason": reason}
+                continue
+            try:
+                seconds, found = measure(run, case, expected)
+            except Exception as error:
+                history[str(n)] = {"reason": f"failed: {type(error).__name__}: {str(error).splitlines()[0][:100]}"}
+                continue
+            history[str(n)] = {"seconds": seconds} | ({"difference": difference(case, found)} if pools else {})
+            print(f"  {columns:3d} {kernel:13s} {dtype} {n:8d} {name:24s} {seconds:9.4f} s", flush=True)
+    return results
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("-d", "--columns", type=int, nargs="*", default=COLUMNS)
+    parser.add_argument("-k", "--kernels", nargs="*", default=KERNELS)
+    parser.add_argument("--largest", type=int, default=max(SIZES), help="stop at so many keys (for a quick look)")
+    parser.add_argument("--draw", action="store_true", help="measure nothing")
+    parser.add_argument("--one", nargs=3, metavar=("D", "KERNEL", "DTYPE"), help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.one:
+        columns, kernel, dtype = int(options.one[0]), *options.one[1:]
+        found = run_case(
+            columns, kernel, dtype, tuple(n for n in SIZES if n <= options.largest) if dtype == "float64" else (10_000,)
+        )
+        print(json.dumps(found))
+        return
+    results = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
+    cases = [(d, k, "float64") for d in options.columns for k in options.kernels]
+    cases += [(d, "gaussian", "float32") for d in options.columns if d in SINGLE and "gaussian" in options.kernels]
+    for case in [] if options.draw else cases:
+        # A process each: what one library does to memory or threads is no trouble to the others.
+        command = [sys.executable, __file__, "--one", *map(str, case), "--largest", str(options.largest)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+            last = ""
+            for last in process.stdout:
+                if not last.startswith("{"):
+                    print(last, end="", flush=True)
+        if process.returncode:
+            sys.exit(f"{' '.join(map(str, case))} ended with {process.returncode}")
+        results[" ".join(map(str, case))] = json.loads(last)
+        REPORTS.mkdir(parents=True, exist_ok=True)
+        RESULTS.write_text(json.dumps(results, indent=1), encoding="utf-8")
+    from compare_report import draw, write
+
+    draw(results)
+    disagreements = write(results, THREADS, LIMIT, AGREE)
+    if disagreements:
+        sys.exit("answers differ: " + "; ".join(disagreements))
+
+
+if __name__ == "__main__":
+    main()
