@@ -1,50 +1,110 @@
-"""Sweep: one column, in time linear in the numbers of keys and of queries."""
+"""Sweep: one column, in time that grows with the keys plus the queries and not with their pairs.
+
+Keys and queries are put in order, up to a few neighbours. What follows depends on what makes a kernel add up:
+
+=================== ============================================================ ======================
+kernels             far keys                                                     file
+=================== ============================================================ ======================
+compact polynomials moments of cells, added up to one polynomial per group       `polynomials.py`
+laplace             two sums of exponentials that travel along the line          `exponentials.py`
+gaussian            Taylor series of cells, added up to one series per group     `taylor.py`
+constant            one sum                                                      here
+cosine, logistic    none: brute force over the window of each query              `windows.py`
+=================== ============================================================ ======================
+
+A query whose sum is faint beside what it is made of, such as one far from all keys, is done again over the keys of its
+window, one by one. So is every gradient.
+"""
 
 from __future__ import annotations
 
 from math import sqrt
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kernpool.algorithms import brute
-from kernpool.algorithms.base import Algorithm
+from kernpool.algorithms.base import Algorithm, Array, Gradients
 from kernpool.problem import Problem
 from kernpool.progress import Progress
 from kernpool.state import PoolState
 
+if TYPE_CHECKING:
+    from kernpool.algorithms.line import Line
+
 
 def reduce(problem: Problem, n_jobs: int = 1, progress: Progress | None = None) -> PoolState:
     """Sum weights and weighted values over all keys."""
-    from kernpool.algorithms import exponentials, polynomials, taylor, windows
-    from kernpool.algorithms.line import Line
+    from kernpool.algorithms import exponentials, polynomials, taylor, windows  # they load Numba
 
-    (m, n), kernel = problem.shape, problem.similarity.kernel
-    # Bins of keys cost about as much as 25 pairs each and groups of queries 100, and the smaller they are, the fewer
-    # pairs are visited one by one: about 2 m n / bins.
-    key_bin = max(8.0, 5.0 * sqrt(n / m))
-    query_group = max(0.5, 10.0 * sqrt(m / n))
-    line = Line.arrange(problem, key_bin, query_group, n_jobs)
-    result = PoolState(np.zeros(m), np.empty(m), np.empty((m, problem.value.shape[1])))
+    m, kernel = len(problem.query), problem.similarity.kernel
+    result = PoolState(np.zeros(m), np.full(m, -1.0), np.empty((m, problem.value.shape[1])))
+
+    def report(base: int) -> Progress | None:
+        """Turn groups done of groups in all into queries; the second half is for those that are done once more."""
+        return None if progress is None else lambda done, total: progress(base + done * (m - m // 2) // total, m)
+
+    line = arrange(problem, n_jobs)
     if kernel.name in polynomials.POLYNOMIALS:
-        polynomials.reduce(line, kernel.name, result, n_jobs, progress)
+        polynomials.reduce(line, kernel.name, result, n_jobs, report(0))
     elif kernel.name == "laplace":
-        exponentials.reduce(line, result, n_jobs, progress)
+        exponentials.reduce(line, result, n_jobs, report(0))
     elif kernel.name == "gaussian":
-        taylor.reduce(line, problem.tol, result, n_jobs, progress)
-    else:
-        result.denominator[:] = -1.0
+        taylor.reduce(line, problem.tol, result, n_jobs, report(0))
+    elif kernel.name == "constant":
+        _sum_all(problem, result)
     left = result.denominator < 0
     if left.any():
-        windows.reduce(line, kernel, np.flatnonzero(left[line.queries.order]), problem.tol, result, n_jobs, progress)
+        rows = np.flatnonzero(left[line.queries.order])
+        windows.reduce(line, kernel, rows, problem.tol, result, n_jobs, report(m // 2))
+    elif progress is not None:
+        progress(m, m)
     result.shift[result.denominator == 0] = -np.inf
     return result
+
+
+def arrange(problem: Problem, n_jobs: int) -> Line:
+    """Put a problem with one column in order.
+
+    A bin of keys costs about as much as 25 pairs, a group of queries as much as 100; and the smaller they are, the
+    fewer pairs near the ends of windows are visited one by one, about ``2 m n / bins``. Where these are equal is best.
+    """
+    from kernpool.algorithms.line import Line
+
+    m, n = problem.shape
+    return Line.arrange(problem, max(8.0, 5.0 * sqrt(n / m)), max(0.5, 10.0 * sqrt(m / n)), n_jobs)
+
+
+def _sum_all(problem: Problem, result: PoolState) -> None:
+    weight, own = problem.key_weight, problem.self_index
+    total = float(len(problem.key)) if weight is None else float(weight.sum())
+    result.denominator[:] = total
+    result.numerator[:] = problem.value.sum(axis=0) if weight is None else weight @ problem.value
+    if own is not None:
+        removed = np.where(own >= 0, (1.0 if weight is None else weight[own]) - problem.own_weight, 0.0)
+        # A subtraction costs digits only where little is left.
+        result.denominator[:] = np.where(removed <= 0.5 * total, total - removed, -1.0)
+        result.numerator[:] -= removed[:, None] * problem.value[own]
+
+
+def pullback(
+    problem: Problem,
+    state: PoolState,
+    cotangent: Array,
+    wanted: frozenset[str],
+    n_jobs: int = 1,
+    progress: Progress | None = None,
+) -> Gradients:
+    """Differentiate, over the pairs within windows."""
+    from kernpool.algorithms import windows
+
+    return windows.pullback(problem, arrange(problem, n_jobs), state, cotangent, wanted, n_jobs, progress)
 
 
 SWEEP = Algorithm(
     name="sweep",
     summary="one column in linear time",
     reduce=reduce,
-    pullback=brute.pullback,
+    pullback=pullback,
     attn_mask=False,
     logit_bias=False,
     own_kernels=False,

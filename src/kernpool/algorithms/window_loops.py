@@ -56,5 +56,6 @@ def pool_windows(rows, queries, keys, first, last, leave_out, h, code, infinite,
         weight = keys.weight[start:stop] if keys.weight.size else keys.weight
         reduce_block(
             query, all_keys[:, start:stop], keys.value[:, start:stop], weight, no_mask, own, own_weight,
-            bandwidth, code, infinite, False, shift[row : row + 1], denominator[row : row + 1], numerator[row : row + 1],
+            bandwidth, code, infinite, False,
+            shift[row : row + 1], denominator[row : row + 1], numerator[row : row + 1],
         )  # fmt: skip

@@ -8,16 +8,20 @@ weight of that key, so that it holds far from all keys as well, where every weig
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.algorithms import window_loops
+from kernpool.algorithms.base import Gradients
+from kernpool.algorithms.compiled import CompiledBlocks
 from kernpool.algorithms.line import Line
-from kernpool.algorithms.threads import run_blocks
+from kernpool.algorithms.threads import cut, run_blocks
 from kernpool.algorithms.tiles import CODES
 from kernpool.kernels import Kernel
+from kernpool.problem import Problem
 from kernpool.progress import Progress
 from kernpool.state import PoolState
 
@@ -51,9 +55,9 @@ def radius(kernel: Kernel, nearest: Array, share: Array) -> Array:
     if kernel.name == "gaussian":
         return np.asarray(ROUNDING * np.sqrt(nearest**2 + 2.0 * decades))
     if kernel.name == "laplace":
-        return ROUNDING * (nearest + decades)
+        return np.asarray(ROUNDING * (nearest + decades))
     if kernel.name == "logistic":  # between exp(-u) / 4 and exp(-u)
-        return ROUNDING * (nearest + decades + np.log(4.0))
+        return np.asarray(ROUNDING * (nearest + decades + np.log(4.0)))
     return np.full(nearest.shape, np.inf)
 
 
@@ -105,3 +109,60 @@ def cut_by_pairs(pairs: NDArray[np.int64]) -> list[slice]:
     done = np.cumsum(pairs + 64) // PAIRS_PER_CALL  # 64 pairs take as long as a query without any
     starts = np.concatenate([[0], np.flatnonzero(np.diff(done)) + 1, [len(pairs)]])
     return [slice(int(a), int(b)) for a, b in pairwise(starts) if b > a]
+
+
+def pullback(
+    problem: Problem,
+    line: Line,
+    state: PoolState,
+    cotangent: Array,
+    wanted: frozenset[str],
+    n_jobs: int = 1,
+    progress: Progress | None = None,
+) -> Gradients:
+    """Differentiate over the pairs within windows; what is left out is at most the machine epsilon of each sum."""
+    keys, queries = line.keys, line.queries
+    ordered = replace(
+        problem,
+        query=queries.x[:, None],
+        key=keys.x[:, None],
+        value=keys.value.T,
+        key_weight=keys.weight if keys.weight.size else None,
+        self_index=queries.own if line.leave_out else None,
+    )
+    part_of = PoolState(state.shift[queries.order], state.denominator[queries.order], state.numerator[queries.order])
+    cotangent, blocks = cotangent[queries.order], CompiledBlocks(ordered)
+    first, last = spans(line, problem.similarity.kernel, np.arange(len(queries.x)), np.finfo(float).eps)
+    # Where no window before ends later, and none after begins earlier: with these, windows are in order.
+    end, begin = np.maximum.accumulate(last), np.minimum.accumulate(first[::-1])[::-1]
+    places = {"query": queries.order, "log_bandwidth": queries.order, "key": line.key_order, "value": line.key_order}
+    shapes = {"query": problem.query, "log_bandwidth": problem.query, "key": problem.key, "value": problem.value}
+    sums = {name: np.zeros(shapes[name].shape) for name in wanted}
+
+    def add(names: frozenset[str], some_queries: slice, some_keys: slice, own: slice) -> None:
+        found = blocks.pullback(some_queries, some_keys, part_of, cotangent, names)._asdict()
+        for name in names:
+            sums[name][places[name][own]] += found[name]
+
+    def along_keys(part: slice) -> Iterator[None]:
+        start, stop = int(first[part].min()), int(last[part].max())
+        for piece in cut(stop - start, blocks.keys_per_call):
+            add(wanted & PER_QUERY, part, slice(start + piece.start, start + piece.stop), part)
+            yield
+
+    def along_queries(part: slice) -> Iterator[None]:
+        start = int(np.searchsorted(end, part.start, side="right"))
+        stop = int(np.searchsorted(begin, part.stop, side="left"))
+        for piece in cut(max(0, stop - start), blocks.pairs_per_call // ROWS):
+            add(wanted - PER_QUERY, slice(start + piece.start, start + piece.stop), part, part)
+            yield
+
+    if wanted & PER_QUERY:
+        run_blocks(along_keys, cut(len(queries.x), ROWS), n_jobs, progress)
+    if wanted - PER_QUERY:
+        run_blocks(along_queries, cut(len(keys.x), ROWS), n_jobs, progress)
+    return Gradients(**sums)
+
+
+PER_QUERY = frozenset({"query", "log_bandwidth"})
+ROWS = 256  # queries, or keys, whose windows are joined to one
