@@ -5,13 +5,15 @@ name      idea                                          cost
 ========= ============================================= ===========================
 reference dense NumPy, the slow twin of all the others  n m time and memory
 brute     every pair in compiled tiles, on threads      n m time, n + m memory
+kd_tree   near pairs only, by boxes in kd order         n log n + pairs that matter
 ========= ============================================= ===========================
 """
 
 from kernpool.algorithms.base import Algorithm, Gradients
 from kernpool.algorithms.brute import BRUTE
 from kernpool.algorithms.reference import REFERENCE
+from kernpool.algorithms.tree import TREE
 
-ALGORITHMS: dict[str, Algorithm] = {algorithm.name: algorithm for algorithm in (REFERENCE, BRUTE)}
+ALGORITHMS: dict[str, Algorithm] = {algorithm.name: algorithm for algorithm in (REFERENCE, BRUTE, TREE)}
 
 __all__ = ["ALGORITHMS", "Algorithm", "Gradients"]
