@@ -1,4 +1,7 @@
-"""Compiled geometry of boxes: how near, how far, and how much weight at most."""
+"""Compiled geometry of boxes: how near, how far, and how much weight at most.
+
+Arrays come one by one and not as the records that hold them: unpacking a record takes longer than the distance.
+"""
 
 from __future__ import annotations
 
@@ -17,46 +20,70 @@ MARGIN = 1e-9
 
 
 @loop
-def squared_norm(total, x, norm):
-    """Add one more component to a squared norm (to the plain sum for `TAXICAB`, see `squared`)."""
+def add_component(total, x, norm):
+    """Add one more component to a squared norm (to the plain norm for `TAXICAB`)."""
     if norm == EUCLIDEAN:
         return total + x * x
     return max(total, x * x) if norm == MAXIMUM else total + x
 
 
 @loop
-def smallest(low, high, node, tree, profile):
+def smallest(low, high, node, lower, upper, scale, norm):
     """Least squared distance between points of a box and keys of a node."""
     total = 0.0
     for a in range(low.size):
-        gap = max(tree.lower[node, a] - high[a], low[a] - tree.upper[node, a])
-        total = squared_norm(total, max(gap, 0.0) * profile.scale[a], profile.norm)
-    return total * total if profile.norm == TAXICAB else total
+        gap = max(lower[node, a] - high[a], low[a] - upper[node, a])
+        total = add_component(total, max(gap, 0.0) * scale[a], norm)
+    return total * total if norm == TAXICAB else total
 
 
 @loop
-def largest(low, high, node, tree, profile):
+def largest(low, high, node, lower, upper, scale, norm):
     """Greatest squared distance between points of a box and keys of a node."""
     total = 0.0
     for a in range(low.size):
-        reach = max(tree.upper[node, a] - low[a], high[a] - tree.lower[node, a])
-        total = squared_norm(total, reach * profile.scale[a], profile.norm)
-    return total * total if profile.norm == TAXICAB else total
+        reach = max(upper[node, a] - low[a], high[a] - lower[node, a])
+        total = add_component(total, reach * scale[a], norm)
+    return total * total if norm == TAXICAB else total
 
 
 @loop
-def ceiling(s, profile):
+def select_near(active, query, start, stop, node, lower, upper, scale, norm, limit):
+    """List the queries whose squared distance to a node is within their limit; return how many they are."""
+    count = 0
+    for i in range(start, stop):
+        total = 0.0
+        for a in range(query.shape[1]):
+            gap = max(lower[node, a] - query[i, a], query[i, a] - upper[node, a])
+            total = add_component(total, max(gap, 0.0) * scale[a], norm)
+        if norm == TAXICAB:
+            total *= total
+        active[count] = i
+        count += 1 if total <= limit[i] else 0
+    return count
+
+
+@loop
+def ceiling(s, code):
     """Upper bound, as an exponent of two, of a kernel of infinite support at squared distance s."""
-    if profile.code == GAUSSIAN:
+    if code == GAUSSIAN:
         return -0.5 * LOG2_E * s
     return -LOG2_E * math.sqrt(s)  # laplace and logistic have a factor below one as well
 
 
 @loop
-def box_of(query, low, high):
+def reach_of(exponent, code):
+    """Squared distance at which `ceiling` has fallen to this exponent; negative if it never is as high."""
+    if code == GAUSSIAN:
+        return exponent / (-0.5 * LOG2_E)
+    return (exponent / LOG2_E) ** 2 if exponent <= 0.0 else -1.0
+
+
+@loop
+def box_of(query, start, stop, low, high):
     """Box around some queries."""
     for a in range(low.size):
         low[a], high[a] = np.inf, -np.inf
-        for i in range(query.shape[0]):
+        for i in range(start, stop):
             low[a] = min(low[a], query[i, a])
             high[a] = max(high[a], query[i, a])

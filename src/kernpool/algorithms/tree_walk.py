@@ -53,11 +53,25 @@ class Profile(NamedTuple):
 
 
 class Tiles(NamedTuple):
-    """Queries of a block in kd order, the place of the own key of each (or -1), and what is left of its weight."""
+    """Queries of a block in kd order.
+
+    Parameters
+    ----------
+    query : ndarray of shape (m, d)
+        The queries.
+    own : ndarray of shape (m,)
+        Place of the own key of each among the keys, or -1.
+    own_weight : ndarray of shape (m,)
+        What is left of its weight.
+    own_place, active : ndarray of shape (m,) and (m + 1,)
+        Room for the place of the own key in a leaf, and for the queries of a tile that need a leaf.
+    """
 
     query: Array
     own: NDArray[np.int64]
     own_weight: Array
+    own_place: NDArray[np.int64]
+    active: NDArray[np.int64]
 
 
 class Sums(NamedTuple):
@@ -73,6 +87,8 @@ class Sums(NamedTuple):
         The sums.
     collapsed : ndarray of shape (m,)
         Weight of the keys that came in by their moments.
+    limit : ndarray of shape (m,)
+        Squared distance, in bandwidths, beyond which a leaf is left out.
     """
 
     unit: Array
@@ -80,6 +96,7 @@ class Sums(NamedTuple):
     denominator: Array
     numerator: Array
     collapsed: Array
+    limit: Array
 
 
 class Visits(NamedTuple):
@@ -137,8 +154,14 @@ class Walk:
         """Make room for the sums of a block of queries."""
         m, c, most = block.stop - block.start, self.problem.value.shape[1], len(self.tree.key) + 1
         return (
-            Tiles(self.query[block], self.own[block], self.own_weight[block]),
-            Sums(np.zeros(m), np.zeros(m), np.zeros(m), np.zeros((m, c)), np.zeros(m)),
+            Tiles(
+                self.query[block],
+                self.own[block],
+                self.own_weight[block],
+                np.empty(m, dtype=np.int64),
+                np.empty(m + 1, dtype=np.int64),
+            ),
+            Sums(np.zeros(m), np.zeros(m), np.zeros(m), np.zeros((m, c)), np.zeros(m), np.zeros(m)),
             Visits(
                 np.empty(most, dtype=np.int64),
                 np.empty(most, dtype=np.int64),
