@@ -17,6 +17,8 @@ from kernpool.algorithms.tiles import GAUSSIAN, LOG2_E
 EUCLIDEAN, MAXIMUM, TAXICAB = 0, 1, 2
 # Boxes this near to the edge of the support count neither as inside nor as outside: rounding is far below it.
 MARGIN = 1e-9
+# Relative rounding of exponents, in excess: 1e6 bandwidths away it is not small beside the logarithm of `tol`.
+ROUNDING = 1e-13
 
 
 @loop
@@ -75,8 +77,8 @@ def ceiling(s, code):
 def reach_of(exponent, code):
     """Squared distance at which `ceiling` has fallen to this exponent; negative if it never is as high."""
     if code == GAUSSIAN:
-        return exponent / (-0.5 * LOG2_E)
-    return (exponent / LOG2_E) ** 2 if exponent <= 0.0 else -1.0
+        return exponent / (-0.5 * LOG2_E) * (1.0 + ROUNDING)
+    return (exponent / LOG2_E) ** 2 * (1.0 + ROUNDING) if exponent <= 0.0 else -1.0
 
 
 @loop

@@ -18,10 +18,14 @@ def _fused(columns, code):
         active, count, key, key_weight, value, own_place, query, own_weight, scale, unit,
         denominator, numerator, weight, own_key_weight,
     ):  # fmt: skip
-        """Add a leaf to the sums of the active queries; those with a key next to the edge of the support are left."""
+        """Add a leaf to the sums of the active queries; those next to an edge or with a unit are left."""
         left, last = 0, columns - 1
         for r in range(count):
             i = active[r]
+            if unit[i] != 0.0:  # far away even a fused product rounds by whole units: the stages that made the unit
+                active[left] = i
+                left += 1
+                continue
             x, y, z = query[i, 0], query[i, 1], query[i, last]
             times = key_weight
             own = own_place[i]
@@ -40,7 +44,7 @@ def _fused(columns, code):
                     u = (z - key[2, j]) * scale[2]
                     s += u * u
                 if code == GAUSSIAN:
-                    w = exp2(-0.5 * LOG2_E * s - unit[i]) * times[j]
+                    w = exp2(-0.5 * LOG2_E * s) * times[j]
                 else:
                     w = 0.75 * max(1.0 - s, 0.0) * times[j]
                     near += 1 if abs(1.0 - s) < EDGE else 0

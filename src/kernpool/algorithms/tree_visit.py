@@ -13,7 +13,7 @@ from kernpool.algorithms.compiling import loop
 from kernpool.algorithms.kd_loops import node_name
 from kernpool.algorithms.loops import FAINT
 from kernpool.algorithms.tiles import GAUSSIAN, exp2, tile_weights
-from kernpool.algorithms.tree_boxes import MARGIN, box_of, ceiling, largest, reach_of, select_near, smallest
+from kernpool.algorithms.tree_boxes import MARGIN, ROUNDING, box_of, ceiling, largest, reach_of, select_near, smallest
 from kernpool.algorithms.tree_pairs import add_pairs, add_whole
 
 TILE, PLACE, COUNT, PLAIN, PAIRS = range(5)  # what a cursor holds
@@ -82,9 +82,8 @@ def nearest_key(i, tree, tiles, profile, buffers):
         height -= 1
         first, last = stack[height, 0], stack[height, 1]
         # a rounding of the far distance must not hide the nearest key
-        if (
-            ceiling(smallest(q, q, node_name(first, last, leaves), lower, upper, scale, norm), code)
-            < best + 1e-12 * best
+        if ceiling(smallest(q, q, node_name(first, last, leaves), lower, upper, scale, norm), code) < best * (
+            1.0 + ROUNDING
         ):
             continue
         if last - first > 1:
@@ -149,7 +148,7 @@ def list_leaves(low, high, done, cut, floor, tree, profile, visits):
         height -= 1
         first, last = stack[height, 0], stack[height, 1]
         exponent = ceiling(smallest(low, high, node_name(first, last, leaves), lower, upper, scale, norm), code)
-        if exponent < cut:
+        if exponent * (1.0 - ROUNDING) < cut:
             continue
         if last - first > 1:
             middle = (first + last) // 2
@@ -171,7 +170,7 @@ def list_leaves(low, high, done, cut, floor, tree, profile, visits):
         leaf, place = visits.last[k], begins[b]
         begins[b] += 1
         visits.first[place] = leaf
-        visits.rest[place] = tree.mass[leaf] * exp2(visits.exponent[k] - floor)
+        visits.rest[place] = tree.mass[leaf] * exp2(visits.exponent[k] * (1.0 - ROUNDING) - floor)
     for k in range(count - 2, -1, -1):
         visits.rest[k] += visits.rest[k + 1]
     return count
