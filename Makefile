@@ -30,6 +30,7 @@ bench: $(VENV)/.installed
 	$(RUN)/python benchmarks/startup.py
 	$(RUN)/python benchmarks/brute_force.py
 	$(RUN)/python benchmarks/interrupt.py
+	$(RUN)/python benchmarks/tree.py
 
 $(VENV)/.installed: pyproject.toml constraints.txt | $(VENV)/bin/python
 	@echo "Installing kernpool into $(VENV) (a minute or two) ..."
