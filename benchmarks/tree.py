@@ -114,7 +114,8 @@ def benchmark() -> None:
         f"# n = m = {N} uniform points, about {NEIGHBOURS} keys within h (Epanechnikov) or 2 h (Gaussian)\n\n"
         f"| what | by | seconds | times the tree's |\n|---|---|---|---|\n{table}\n\n"
         f"{THREADS} threads each, the tree's planting included; medians of {ROUNDS} runs of the tree. Peers ran on one "
-        f"query in {PART}, their time is multiplied by {PART}, and they plant their trees beforehand. The answers agree to 1e-12 of the range of the values "
+        f"query in {PART}, their time is multiplied by {PART}, and they plant their trees beforehand. "
+        "The answers agree to 1e-12 of the range of the values "
         "(torch: 1e-9, its logits lose digits), asserted.\n\n"
         f"Growth, Epanechnikov, d = 2, as many neighbours: 1 000 000 points take {growth:.1f} times as long as 100 000 "
         f"(bar: {GROWTH_BAR}): {median[10 * N]:.2f} s and {median[N]:.3f} s.",
