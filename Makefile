@@ -32,6 +32,7 @@ bench: $(VENV)/.installed-bench
 	$(RUN)/python benchmarks/brute_force.py
 	$(RUN)/python benchmarks/brute_limit.py
 	$(RUN)/python benchmarks/interrupt.py
+	$(RUN)/python benchmarks/tree.py
 	$(RUN)/python benchmarks/compare.py
 
 $(VENV)/.installed: pyproject.toml constraints.txt | $(VENV)/bin/python

@@ -6,6 +6,7 @@ name      idea                                          cost
 reference dense NumPy, the slow twin of all the others  n m time and memory
 brute     every pair in compiled tiles, on threads      n m time, n + m memory
 sweep     one column: far keys by moments             n + m time and memory
+kd_tree   near pairs only, by boxes in kd order         n log n + pairs that matter
 nufft     Fourier transform, certified query by query   n + m time; needs finufft
 ========= ============================================= ===========================
 """
@@ -15,7 +16,8 @@ from kernpool.algorithms.brute import BRUTE
 from kernpool.algorithms.nufft import NUFFT
 from kernpool.algorithms.reference import REFERENCE
 from kernpool.algorithms.sweep import SWEEP
+from kernpool.algorithms.tree import TREE
 
-ALGORITHMS: dict[str, Algorithm] = {algorithm.name: algorithm for algorithm in (REFERENCE, BRUTE, SWEEP, NUFFT)}
+ALGORITHMS: dict[str, Algorithm] = {algorithm.name: algorithm for algorithm in (REFERENCE, BRUTE, SWEEP, TREE, NUFFT)}
 
 __all__ = ["ALGORITHMS", "Algorithm", "Gradients"]

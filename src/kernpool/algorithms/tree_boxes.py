@@ -1,0 +1,91 @@
+"""Compiled geometry of boxes: how near, how far, and how much weight at most.
+
+Arrays come one by one and not as the records that hold them: unpacking a record takes longer than the distance.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from kernpool.algorithms.compiling import loop
+from kernpool.algorithms.tiles import GAUSSIAN, LOG2_E
+
+# The norm of u = (q - k) / h that the kernel decreases with: radial ones the Euclidean; a product of profiles ends
+# where one of them does; a product of exponentials is one of the sum of distances.
+EUCLIDEAN, MAXIMUM, TAXICAB = 0, 1, 2
+# Boxes this near to the edge of the support count neither as inside nor as outside: rounding is far below it.
+MARGIN = 1e-9
+# Relative rounding of exponents, in excess: 1e6 bandwidths away it is not small beside the logarithm of `tol`.
+ROUNDING = 1e-13
+
+
+@loop
+def add_component(total, x, norm):
+    """Add one more component to a squared norm (to the plain norm for `TAXICAB`)."""
+    if norm == EUCLIDEAN:
+        return total + x * x
+    return max(total, x * x) if norm == MAXIMUM else total + x
+
+
+@loop
+def smallest(low, high, node, lower, upper, scale, norm):
+    """Least squared distance between points of a box and keys of a node."""
+    total = 0.0
+    for a in range(low.size):
+        gap = max(lower[node, a] - high[a], low[a] - upper[node, a])
+        total = add_component(total, max(gap, 0.0) * scale[a], norm)
+    return total * total if norm == TAXICAB else total
+
+
+@loop
+def largest(low, high, node, lower, upper, scale, norm):
+    """Greatest squared distance between points of a box and keys of a node."""
+    total = 0.0
+    for a in range(low.size):
+        reach = max(upper[node, a] - low[a], high[a] - lower[node, a])
+        total = add_component(total, reach * scale[a], norm)
+    return total * total if norm == TAXICAB else total
+
+
+@loop
+def select_near(active, query, start, stop, node, lower, upper, scale, norm, limit):
+    """List the queries whose squared distance to a node is within their limit; return how many they are."""
+    count = 0
+    for i in range(start, stop):
+        total = 0.0
+        for a in range(query.shape[1]):
+            gap = max(lower[node, a] - query[i, a], query[i, a] - upper[node, a])
+            total = add_component(total, max(gap, 0.0) * scale[a], norm)
+        if norm == TAXICAB:
+            total *= total
+        active[count] = i
+        count += 1 if total <= limit[i] else 0
+    return count
+
+
+@loop
+def ceiling(s, code):
+    """Upper bound, as an exponent of two, of a kernel of infinite support at squared distance s."""
+    if code == GAUSSIAN:
+        return -0.5 * LOG2_E * s
+    return -LOG2_E * math.sqrt(s)  # laplace and logistic have a factor below one as well
+
+
+@loop
+def reach_of(exponent, code):
+    """Squared distance at which `ceiling` has fallen to this exponent; negative if it never is as high."""
+    if code == GAUSSIAN:
+        return exponent / (-0.5 * LOG2_E) * (1.0 + ROUNDING)
+    return (exponent / LOG2_E) ** 2 * (1.0 + ROUNDING) if exponent <= 0.0 else -1.0
+
+
+@loop
+def box_of(query, start, stop, low, high):
+    """Box around some queries."""
+    for a in range(low.size):
+        low[a], high[a] = np.inf, -np.inf
+        for i in range(start, stop):
+            low[a] = min(low[a], query[i, a])
+            high[a] = max(high[a], query[i, a])
