@@ -22,15 +22,20 @@ _SOURCES = hashlib.sha256(
 _FLAGS = {"contract", "reassoc", "arcp", "nsz"}
 
 
-def _compile(function: Function, flags: set[str] | bool) -> Function:
+def _compile(function: Function, flags: set[str] | bool, **options: Any) -> Function:
     # Numba takes a cached loop for fresh as long as the file that holds it has not changed, even if a function that it
     # calls has, in another file. The digest of all of them in the name of the cache entry makes that impossible.
     function.__qualname__ += f"_{_SOURCES}"
-    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": flags}
+    options |= {"nogil": True, "error_model": "numpy", "fastmath": flags}
     try:
         return cast(Function, njit(cache=True, **options)(function))
     except RuntimeError:  # no writable place for the cache: compile in every process instead of failing
         return cast(Function, njit(cache=False, **options)(function))
+
+
+def part(function: Function) -> Function:
+    """Compile a part of loops, which is called by other compiled functions only: without a door for Python."""
+    return _compile(function, _FLAGS, no_cpython_wrapper=True, no_cfunc_wrapper=True)
 
 
 def loop(function: Function) -> Function:

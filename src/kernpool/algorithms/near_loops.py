@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.algorithms.compiling import loop
+from kernpool.algorithms.compiling import part
 
 TIED = 32  # equal keys of a bin, from which on they count as one
 
@@ -25,7 +25,7 @@ class Near(NamedTuple):
     count: NDArray[np.int64]
 
 
-@loop
+@part
 def make_near(size, columns):
     """Room for near keys."""
     return Near(
@@ -37,13 +37,13 @@ def make_near(size, columns):
     )
 
 
-@loop
+@part
 def is_tied(keys, b):
     """Whether a bin holds many keys, all equal."""
     return keys.high[b] == keys.low[b] and keys.offset[b + 1] - keys.offset[b] >= TIED
 
 
-@loop
+@part
 def collect(near, at, keys, first_bin, last_bin, total):
     """Copy a run of bins behind the `at` keys that are there, many equal ones as one; returns the new number.
 
@@ -67,7 +67,7 @@ def collect(near, at, keys, first_bin, last_bin, total):
     return at
 
 
-@loop
+@part
 def leave_own_out(near, size, keys, own, own_weight):
     """Replace the own key by what is left of it; returns where it is, or -1, or -2 if that would cost digits."""
     for j in range(size):
@@ -87,7 +87,7 @@ def leave_own_out(near, size, keys, own, own_weight):
     return -1
 
 
-@loop
+@part
 def restore(near, j, keys):
     """Undo `leave_own_out`."""
     near.weight[j] = 0.0

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.algorithms.compiling import loop
+from kernpool.algorithms.compiling import loop, part
 from kernpool.algorithms.near_loops import collect, is_tied, leave_own_out, make_near, restore
 from kernpool.algorithms.tiles import EDGE, settle_edges, squared_column
 
@@ -74,7 +74,7 @@ def make_cells(keys, first_bin, last_bin, h, cells):
         b = stop
 
 
-@loop
+@part
 def add_moments(moment, keys, start, stop, center, h):
     """Sums of weight and of weight times value, times powers of ``(key - center) / h``."""
     power_buffer = np.empty(TILE)
@@ -99,7 +99,7 @@ def add_moments(moment, keys, start, stop, center, h):
                 power[j] *= (keys.x[begin + j] - center) / h
 
 
-@loop
+@part
 def add_translated(sums, scratch, moments, b, distance):
     """Add ``sum w (distance - s)**r`` for all r to `sums`, from the ``sum w s**r`` of bin b; distances are about 1."""
     degree = sums.shape[1] - 1
@@ -116,7 +116,7 @@ def add_translated(sums, scratch, moments, b, distance):
             sums[c, p] += scratch[p]
 
 
-@loop
+@part
 def add_bins(sums, scratch, first_bin, last_bin, place, h, cells):
     """Add the moments, about a place, of all keys of a run of bins; False if it is a piece out of one cell's middle."""
     if first_bin > last_bin:
@@ -134,7 +134,7 @@ def add_bins(sums, scratch, first_bin, last_bin, place, h, cells):
     return True
 
 
-@loop
+@part
 def add_polynomial(local, sums, kernel, side):
     """From moments about the middle of a group to the coefficients of ``sum w K`` there; `side` is the sign of u."""
     degree = kernel.coefficient.size - 1
@@ -147,7 +147,7 @@ def add_polynomial(local, sums, kernel, side):
             sign *= side
 
 
-@loop
+@part
 def pool_near(near, size, q, h, kernel, weight):
     """Sums of weight and of weight times first value over the collected keys; `weight` keeps the kernel's values.
 
@@ -180,7 +180,7 @@ def pool_near(near, size, q, h, kernel, weight):
     return sum_weight, sum_value
 
 
-@loop
+@part
 def pool_group(
     queries, first, last, middle, far, far_weight, local, near, size, keys, h, kernel, leave_out, own_far, out
 ):

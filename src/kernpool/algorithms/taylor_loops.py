@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.algorithms.compiling import loop
+from kernpool.algorithms.compiling import loop, part
 from kernpool.algorithms.tiles import LOG2_E, exp2
 
 TILE = 512
@@ -87,7 +87,7 @@ def sum_cells(keys, cells, first_cell, last_cell, h):
                     power[j] *= s[j] / (p + 1)
 
 
-@loop
+@part
 def add_series(local, scratch, cells, cell, distance, terms):
     """Add ``exp(t**2 / 2)`` times a cell's sum, as a power series in t about a place at this distance."""
     base = exp2(-0.5 * LOG2_E * distance * distance)
@@ -107,7 +107,7 @@ def add_series(local, scratch, cells, cell, distance, terms):
                 factor *= -distance / (i + 1)
 
 
-@loop
+@part
 def reach_of(cells, low, high, h, total, tol):
     """First and last-plus-one cell that can matter to queries from `low` to `high`; none if they are far from all."""
     after = np.searchsorted(cells.low, 0.5 * low + 0.5 * high)
@@ -125,7 +125,7 @@ def reach_of(cells, low, high, h, total, tol):
     return first, last
 
 
-@loop
+@part
 def pool_run(queries, start, stop, low, high, cells, h, total, tol, local, scratch, t, weight, found, column):
     """Pool the queries in these places by one series; False, and nothing done, where that would not be exact."""
     first, last = reach_of(cells, low, high, h, total, tol)
