@@ -58,7 +58,8 @@ def test_predict_to_standard_output_and_to_files(fitted, tmp_path):
     assert done.returncode == 0, done.stderr
     income, food = np.loadtxt(DATA / "engel.csv", delimiter=",", skiprows=1).T
     expected = NadarayaWatsonRegressor().fit(income[:, None], food).predict([[500.0], [1000.0]])
-    np.testing.assert_array_equal(np.loadtxt(io.BytesIO(done.stdout), skiprows=1), expected)
+    # another process may choose another algorithm, whose last digits move the minimum of the search a little
+    np.testing.assert_allclose(np.loadtxt(io.BytesIO(done.stdout), skiprows=1), expected, rtol=1e-8)
     assert done.stdout.startswith(b"foodexp\n")
     piped = kernpool("predict", folder, "-", stdin=b"income\n500\n1000\n")
     assert piped.stdout == done.stdout

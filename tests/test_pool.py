@@ -169,9 +169,9 @@ def test_the_plan_answers_why():
     small = Problem.from_arrays(np.zeros(10), np.zeros(10), np.zeros(10))
     large = Problem.from_arrays(np.zeros(2000), np.zeros(2000), np.zeros(2000))
     assert choose(small).algorithm == "reference"
-    assert choose(large).algorithm == "brute"
+    assert choose(large).algorithm == "sweep"
     assert "2000 queries x 2000 keys" in choose(large).reason
-    with pytest.raises(ValueError, match="known algorithms: auto, reference, brute"):
+    with pytest.raises(ValueError, match="known algorithms: auto, reference, brute, sweep"):
         choose(small, "magic")
     with pytest.raises(ValueError, match="wanted must be some of"):
         choose(small).pullback(small, choose(small).reduce(small), np.zeros((10, 1)), frozenset({"weather"}))

@@ -60,9 +60,9 @@ def test_an_interrupt_is_answered(n_jobs):
     script = f"""
     import numpy as np, kernpool
     x = np.random.default_rng(0).normal(size=300_000)
-    kernpool.pool(x[:2000], x[:2000], x[:2000])
+    kernpool.pool(x[:2000], x[:2000], x[:2000], algorithm="brute")
     print("ready", flush=True)
-    kernpool.pool(x, x, x, n_jobs={n_jobs})
+    kernpool.pool(x, x, x, n_jobs={n_jobs}, algorithm="brute")
     """
     process = subprocess.Popen(
         [sys.executable, "-c", textwrap.dedent(script)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -93,12 +93,12 @@ def test_no_interrupt_is_ever_lost():
     import signal, threading, time
     import numpy as np, kernpool
     x = np.random.default_rng(0).normal(size=200_000)
-    kernpool.pool(x[:2000], x[:2000], x[:2000])
+    kernpool.pool(x[:2000], x[:2000], x[:2000], algorithm="brute")
     for i in range(60):
         timer = threading.Timer(0.002 * (i + 1), signal.raise_signal, [signal.SIGINT])
         timer.start()
         try:
-            kernpool.pool(x, x, x, n_jobs=2)
+            kernpool.pool(x, x, x, n_jobs=2, algorithm="brute")
         except KeyboardInterrupt:
             pass
         else:

@@ -11,12 +11,10 @@ from numpy.typing import NDArray
 from kernpool.algorithms import ALGORITHMS, Algorithm, Gradients
 from kernpool.algorithms.base import WANTED
 from kernpool.algorithms.threads import resolve_n_jobs
+from kernpool.costs import Costs
 from kernpool.problem import Problem
 from kernpool.progress import Progress
 from kernpool.state import PoolState
-
-# Dense NumPy takes about 10 ms for this many pairs, loading the compiler about 300 ms.
-DENSE_PAIRS = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -130,8 +128,9 @@ def choose(problem: Problem, algorithm: str = "auto") -> Plan:
     problem : Problem
         From `Problem.from_arrays`.
     algorithm : str, default="auto"
-        A name from ``kernpool.algorithms.ALGORITHMS``, or ``"auto"``. Up to a million pairs ``"auto"`` is the dense
-        NumPy expression, which is done before a compiler has loaded; beyond that it is ``"brute"``.
+        A name from ``kernpool.algorithms.ALGORITHMS``, or ``"auto"``: the one with the smallest estimate of time among
+        those that can do the problem (see `kernpool.costs`). For large problems of several columns the estimate looks
+        at 64 queries and 4096 keys, which takes some milliseconds.
 
     Returns
     -------
@@ -143,24 +142,40 @@ def choose(problem: Problem, algorithm: str = "auto") -> Plan:
     ValueError
         If the algorithm is unknown or cannot do this problem; the message names one that can.
 
+    Notes
+    -----
+    All algorithms are within the same promise of accuracy, but not equal to the last bit. Which one is the fastest may
+    depend on whether the process has loaded the compiler already; name an algorithm where bits have to be the same.
+
     Examples
     --------
     >>> import kernpool
     >>> problem = kernpool.Problem.from_arrays([0.5], [0.0, 1.0], [3.0, 4.0])
-    >>> kernpool.choose(problem)
-    Plan(algorithm='reference', reason='dense NumPy: 1 queries x 2 keys are few enough to hold at once')
+    >>> kernpool.choose(problem).algorithm
+    'reference'
     >>> kernpool.choose(problem, "brute").reason
     'every pair, in compiled tiles: as asked'
     """
     check_algorithm(algorithm)
-    if algorithm == "auto":
-        m, n = problem.shape
-        small = m * n <= DENSE_PAIRS
-        chosen = ALGORITHMS["reference" if small else "brute"]
-        why = f"{m} queries x {n} keys are {'few enough' if small else 'too many'} to hold at once"
-    else:
-        chosen, why = ALGORITHMS[algorithm], "as asked"
+    if algorithm != "auto":
+        chosen = ALGORITHMS[algorithm]
         if refusal := chosen.refusal(problem):
             able = [name for name, other in ALGORITHMS.items() if other.refusal(problem) is None]
             raise ValueError(f"algorithm {algorithm!r} {refusal}; use algorithm='auto' or one of {able}")
-    return Plan(chosen.name, f"{chosen.summary}: {why}", chosen)
+        return Plan(chosen.name, f"{chosen.summary}: as asked", chosen)
+    costs = Costs(problem)
+    seconds = {name: costs.seconds(name) for name, other in ALGORITHMS.items() if other.refusal(problem) is None}
+    best, *others = sorted(seconds, key=seconds.__getitem__)
+    m, n = problem.shape
+    why = f"about {_brief(seconds[best])} for {m} queries x {n} keys"
+    if others and seconds[others[0]] < float("inf"):
+        why += f", {others[0]} about {_brief(seconds[others[0]])}"
+    return Plan(best, f"{ALGORITHMS[best].summary}: {why}", ALGORITHMS[best])
+
+
+def _brief(seconds: float) -> str:
+    """Write a time with one or two digits."""
+    for unit, size in (("s", 1.0), ("ms", 1e-3)):
+        if seconds >= size:
+            return f"{seconds / size:.2g} {unit}" if seconds < 100 * size else f"{seconds / size:.0f} {unit}"
+    return f"{seconds * 1e6:.0f} us"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kernpool.algorithms.compiling import loop, strict_loop
+from kernpool.algorithms.compiling import loop, part, strict_loop
 
 
 @strict_loop
@@ -21,14 +21,27 @@ def count(x, low, scale, counts):
         counts[bin_of(x[i], low, scale, last)] += 1
 
 
+@part
+def count_below(ascending, x, equal):
+    """Count the numbers below x, or up to x with `equal`; np.searchsorted would take a second to compile."""
+    first, last = 0, ascending.size
+    while first < last:
+        middle = (first + last) // 2
+        if ascending[middle] < x or (equal and ascending[middle] == x):
+            first = middle + 1
+        else:
+            last = middle
+    return first
+
+
 @loop
 def starts(place):
     """Turn counts per part and bin into the place where each part starts to write into each bin."""
     total = 0
     for b in range(place.shape[1]):
-        for part in range(place.shape[0]):
-            here = place[part, b]
-            place[part, b] = total
+        for i in range(place.shape[0]):
+            here = place[i, b]
+            place[i, b] = total
             total += here
 
 

@@ -75,7 +75,7 @@ def make_bins(x: Array, size: float, n_jobs: int = 1) -> Bins:
     >>> import numpy as np
     >>> bins = make_bins(np.array([0.3, 9.0, 0.1, 9.0, 5.0]), size=2.0)
     >>> bins.x.tolist(), bins.offset.tolist()
-    ([0.3, 0.1, 5.0, 9.0, 9.0], [0, 2, 3, 5])
+    ([0.3, 0.1, 9.0, 9.0, 5.0], [0, 2, 5])
     """
     x = np.ascontiguousarray(x)
     order, ordered, count = _deal(x, max(1, round(len(x) / size)), n_jobs)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from kernpool.algorithms.bin_loops import count_below
 from kernpool.algorithms.compiling import loop
 from kernpool.algorithms.near_loops import collect, leave_own_out, make_near, restore
 from kernpool.algorithms.tiles import LOG2_E, exp2
@@ -61,8 +62,8 @@ def pool_groups(
     near, weight = make_near(ROOM, columns - 1), np.empty(ROOM)
     start = queries.offset[first_group]
     found = np.empty((columns, queries.offset[last_group] - start))
-    after = np.searchsorted(keys.high, queries.low[first_group])
-    before = np.searchsorted(keys.low, queries.high[first_group], side="right") - 1
+    after = count_below(keys.high, queries.low[first_group], False)
+    before = count_below(keys.low, queries.high[first_group], True) - 1
     for g in range(first_group, last_group):
         while after < bins and keys.high[after] < queries.low[g]:
             after += 1  # the first bin that is not to the left of all queries

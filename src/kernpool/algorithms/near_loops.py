@@ -91,7 +91,8 @@ def leave_own_out(near, size, keys, own, own_weight):
 def restore(near, j, keys):
     """Undo `leave_own_out`."""
     near.weight[j] = 0.0
-    near.value[:, j] = 0.0
+    for c in range(near.value.shape[0]):
+        near.value[c, j] = 0.0
     for i in range(near.first[j], near.first[j] + near.count[j]):
         weight = keys.weight[i] if keys.weight.size else 1.0
         near.weight[j] += weight

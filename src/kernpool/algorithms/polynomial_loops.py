@@ -14,9 +14,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.algorithms.compiling import loop, part
+from kernpool.algorithms.bin_loops import count_below
+from kernpool.algorithms.compiling import loop, part, strict_loop
 from kernpool.algorithms.near_loops import collect, is_tied, leave_own_out, make_near, restore
-from kernpool.algorithms.tiles import EDGE, settle_edges, squared_column
+from kernpool.algorithms.tiles import EDGE
 
 TILE = 512
 
@@ -36,8 +37,7 @@ class Profile(NamedTuple):
 
     coefficient: NDArray[np.float64]
     binomial: NDArray[np.float64]
-    inner: NDArray[np.float64]
-    outer: NDArray[np.float64]
+    factors: NDArray[np.float64]
     odd: bool
 
 
@@ -61,7 +61,7 @@ def make_cells(keys, first_bin, last_bin, h, cells):
         middle = 0.5 * keys.low[b] + 0.5 * keys.high[stop - 1]
         for i in range(b, stop):
             first[i], last[i], center[i] = b, stop - 1, middle
-            add_moments(prefix[i], keys, keys.offset[i], keys.offset[i + 1], middle, h)
+            add_moments(prefix, i, keys, middle, h)
             for c in range(prefix.shape[1]):
                 for p in range(prefix.shape[2]):
                     suffix[i, c, p] = prefix[i, c, p]
@@ -75,28 +75,33 @@ def make_cells(keys, first_bin, last_bin, h, cells):
 
 
 @part
-def add_moments(moment, keys, start, stop, center, h):
+def add_moments(moment, b, keys, center, h):
     """Sums of weight and of weight times value, times powers of ``(key - center) / h``."""
-    power_buffer = np.empty(TILE)
-    for begin in range(start, stop, TILE):
-        size = min(TILE, stop - begin)
-        power = power_buffer[:size]
-        if keys.weight.size:
-            power[:] = keys.weight[begin : begin + size]
-        else:
-            power[:] = 1.0
-        for p in range(moment.shape[1]):
+    power = np.empty(TILE)
+    for begin in range(keys.offset[b], keys.offset[b + 1], TILE):
+        size = min(TILE, keys.offset[b + 1] - begin)
+        for j in range(size):
+            power[j] = keys.weight[begin + j] if keys.weight.size else 1.0
+        for p in range(moment.shape[2]):
             total = 0.0
             for j in range(size):
                 total += power[j]
-            moment[0, p] += total
+            moment[b, 0, p] += total
             for c in range(keys.value.shape[0]):
                 total = 0.0
                 for j in range(size):
                     total += power[j] * keys.value[c, begin + j]
-                moment[1 + c, p] += total
+                moment[b, 1 + c, p] += total
             for j in range(size):
                 power[j] *= (keys.x[begin + j] - center) / h
+
+
+@part
+def clear(sums):
+    """Set all to zero."""
+    for c in range(sums.shape[0]):
+        for p in range(sums.shape[1]):
+            sums[c, p] = 0.0
 
 
 @part
@@ -148,75 +153,52 @@ def add_polynomial(local, sums, kernel, side):
 
 
 @part
-def pool_near(near, size, q, h, kernel, weight):
-    """Sums of weight and of weight times first value over the collected keys; `weight` keeps the kernel's values.
+def pool_near(x, weight, value, size, q, h, factors, kernel):
+    """Sums of weight and of weight times first value over the collected keys; `kernel` keeps the kernel's values.
 
     With ``z = 1 - |u|**r`` every kernel here is a multiple of a power of z. Factors that are one or zero pick both
     powers, so that one loop without branches, which the compiler vectorises, serves all kernels.
     """
     inverse = 1.0 / h
-    root, square, cube = kernel.inner[0], kernel.inner[1], kernel.inner[2]
-    flat, linear, quadratic, cubic = kernel.outer[0], kernel.outer[1], kernel.outer[2], kernel.outer[3]
+    root, square, cube, flat, linear, quadratic, cubic = (
+        factors[0], factors[1], factors[2], factors[3], factors[4], factors[5], factors[6]
+    )  # fmt: skip
     doubtful, sum_weight, sum_value = 0, 0.0, 0.0
     for j in range(size):
-        u = abs(q - near.x[j]) * inverse
+        u = abs(q - x[j]) * inverse
         distance = u * (root + u * (square + u * cube))
         z = max(1.0 - distance, 0.0)
-        w = z * (linear + z * (quadratic + z * cubic)) + (flat if distance <= 1.0 else 0.0)
-        weight[j] = w
-        sum_weight += w * near.weight[j]
-        sum_value += w * near.value[0, j]
+        kernel[j] = z * (linear + z * (quadratic + z * cubic)) + (flat if distance <= 1.0 else 0.0)
+        sum_weight += kernel[j] * weight[j]
+        sum_value += kernel[j] * value[0, j]
         doubtful += 1 if abs(u - 1.0) < EDGE else 0
     if doubtful:
-        squared_column(weight[:size], q, near.x[:size], h, True, False)
-        settle_edges(weight[:size], flat > 0.0)
         sum_weight, sum_value = 0.0, 0.0
         for j in range(size):
-            u = np.sqrt(weight[j])
-            z = max(1.0 - u * (root + u * (square + u * cube)), 0.0)
-            weight[j] = z * (linear + z * (quadratic + z * cubic)) + (flat if u <= 1.0 else 0.0)
-            sum_weight += weight[j] * near.weight[j]
-            sum_value += weight[j] * near.value[0, j]
+            if abs(abs(q - x[j]) * inverse - 1.0) < EDGE:
+                kernel[j] = flat if distance_on_edge(q, x[j], h) <= 1.0 else 0.0
+                if flat == 0.0:
+                    u = min(distance_on_edge(q, x[j], h), 1.0)
+                    z = 1.0 - u * (root + u * (square + u * cube))
+                    kernel[j] = z * (linear + z * (quadratic + z * cubic))
+            sum_weight += kernel[j] * weight[j]
+            sum_value += kernel[j] * value[0, j]
     return sum_weight, sum_value
 
 
+@strict_loop
+def distance_on_edge(q, x, h):
+    """``|q - x| / h`` as NumPy rounds it, which decides on which side of the edge a key lies."""
+    return abs(q - x) / h
+
+
 @part
-def pool_group(
-    queries, first, last, middle, far, far_weight, local, near, size, keys, h, kernel, leave_out, own_far, out
-):
-    """Pool the queries of a group, from the polynomials of the far keys and the near keys themselves."""
-    total, start, weight = out
-    columns, degree = local.shape[0], local.shape[1] - 1
-    for i in range(first, last):
-        q, own_place = queries.x[i], -1
-        faint = False
-        if leave_out and queries.own[i] >= 0:
-            own = queries.own[i]
-            own_place = leave_own_out(near, size, keys, own, queries.own_weight[i])
-            faint = own_place == -2 or own_far[0] <= own < own_far[1] or own_far[2] <= own < own_far[3]
-        sum_weight, sum_value = pool_near(near, size, q, h, kernel, weight)
-        t = (q - middle) / h
-        if far:
-            far_sum = local[0, degree]
-            for p in range(degree - 1, -1, -1):
-                far_sum = far_sum * t + local[0, p]
-            sum_weight += far_sum
-            # Rounding is relative to the far weight: beside that the result must not be faint.
-            faint = faint or not sum_weight >= FAINT_SHARE * far_weight
-        total[0, i - start] = -1.0 if faint else sum_weight
-        for c in range(1, columns):
-            if c > 1:
-                sum_value = 0.0
-                for j in range(size):
-                    sum_value += weight[j] * near.value[c - 1, j]
-            if far:
-                far_sum = local[c, degree]
-                for p in range(degree - 1, -1, -1):
-                    far_sum = far_sum * t + local[c, p]
-                sum_value += far_sum
-            total[c, i - start] = sum_value
-        if own_place >= 0:  # put back for the next query
-            restore(near, own_place, keys)
+def horner(coefficient, c, degree, t):
+    """Value of one of several polynomials."""
+    value = coefficient[c, degree]
+    for p in range(degree - 1, -1, -1):
+        value = value * t + coefficient[c, p]
+    return value
 
 
 @loop
@@ -236,10 +218,10 @@ def pool_groups(queries, keys, cells, first_group, last_group, h, kernel, leave_
         first, last = queries.offset[g], queries.offset[g + 1]
         low, high = queries.low[g], queries.high[g]
         if g == first_group:
-            near_first = np.searchsorted(keys.high, low - reach)
-            near_last = np.searchsorted(keys.low, high + reach, side="right") - 1
-            middle_first = np.searchsorted(keys.high, low)
-            middle_last = np.searchsorted(keys.low, high, side="right") - 1
+            near_first = count_below(keys.high, low - reach, False)
+            near_last = count_below(keys.low, high + reach, True) - 1
+            middle_first = count_below(keys.high, low, False)
+            middle_last = count_below(keys.low, high, True) - 1
         while near_first < bins and keys.high[near_first] < low - reach:
             near_first += 1
         while near_last + 1 < bins and keys.low[near_last + 1] <= high + reach:
@@ -258,16 +240,16 @@ def pool_groups(queries, keys, cells, first_group, last_group, h, kernel, leave_
         middle, far_weight = 0.5 * low + 0.5 * high, 0.0
         hole_first, hole_last = full_last + 1, full_last  # bins between the two far runs
         if far:
-            local[:] = 0.0
+            clear(local)
             if split:
                 full_first, full_last = min(full_first, middle_first), max(full_last, middle_last)
                 hole_first, hole_last = middle_first, middle_last
-            sums[:] = 0.0
+            clear(sums)
             far = add_bins(sums, scratch, full_first, hole_first - 1, middle, h, cells)
             add_polynomial(local, sums, kernel, 1.0)
             far_weight = sums[0, 0]
             if far and hole_last < full_last:
-                sums[:] = 0.0
+                clear(sums)
                 far = add_bins(sums, scratch, hole_last + 1, full_last, middle, h, cells)
                 add_polynomial(local, sums, kernel, -1.0)
                 far_weight += sums[0, 0]
@@ -281,10 +263,28 @@ def pool_groups(queries, keys, cells, first_group, last_group, h, kernel, leave_
         size = collect(near, 0, keys, near_first, full_first - 1, total_of_bin)
         size = collect(near, size, keys, hole_first, hole_last, total_of_bin)
         size = collect(near, size, keys, full_last + 1, near_last, total_of_bin)
-        pool_group(
-            queries, first, last, middle, far, far_weight, local, near, size, keys, h, kernel, leave_out, own_far,
-            (total, start, weight),
-        )  # fmt: skip
+        near_x, near_weight, near_value = near.x, near.weight, near.value
+        for i in range(first, last):
+            q, own_place, faint = queries.x[i], -1, False
+            if leave_out and queries.own[i] >= 0:
+                own = queries.own[i]
+                own_place = leave_own_out(near, size, keys, own, queries.own_weight[i])
+                faint = own_place == -2 or own_far[0] <= own < own_far[1] or own_far[2] <= own < own_far[3]
+            sum_weight, sum_value = pool_near(near_x, near_weight, near_value, size, q, h, kernel.factors, weight)
+            t = (q - middle) / h
+            if far:
+                sum_weight += horner(local, 0, degree, t)
+                # Rounding is relative to the far weight: beside that the result must not be faint.
+                faint = faint or not sum_weight >= FAINT_SHARE * far_weight
+            total[0, i - start] = -1.0 if faint else sum_weight
+            for c in range(1, columns):
+                if c > 1:
+                    sum_value = 0.0
+                    for j in range(size):
+                        sum_value += weight[j] * near_value[c - 1, j]
+                total[c, i - start] = sum_value + (horner(local, c, degree, t) if far else 0.0)
+            if own_place >= 0:  # put back for the next query
+                restore(near, own_place, keys)
     # Not query by query: scattered writes among other work took longer than all the work.
     for i in range(total.shape[1]):
         row = queries.order[start + i]

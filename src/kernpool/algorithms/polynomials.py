@@ -57,4 +57,5 @@ def make_profile(name: str) -> loops.Profile:
     coefficient = np.zeros(inner * outer + 1)
     coefficient[::inner] = [height * (-1) ** k * comb(outer, k) for k in range(outer + 1)]
     binomial = np.array([[comb(p, r) for r in range(len(coefficient))] for p in range(len(coefficient))], dtype=float)
-    return loops.Profile(coefficient, binomial, 1.0 * np.eye(3)[inner - 1], height * np.eye(4)[outer], inner % 2 == 1)
+    factors = np.concatenate([np.eye(3)[inner - 1], height * np.eye(4)[outer]])
+    return loops.Profile(coefficient, binomial, factors, inner % 2 == 1)

@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from kernpool.algorithms.bin_loops import count_below
 from kernpool.algorithms.compiling import loop, part
 from kernpool.algorithms.tiles import LOG2_E, exp2
 
@@ -110,7 +111,7 @@ def add_series(local, scratch, cells, cell, distance, terms):
 @part
 def reach_of(cells, low, high, h, total, tol):
     """First and last-plus-one cell that can matter to queries from `low` to `high`; none if they are far from all."""
-    after = np.searchsorted(cells.low, 0.5 * low + 0.5 * high)
+    after = count_below(cells.low, 0.5 * low + 0.5 * high, False)
     nearest, weight = np.inf, 0.0
     for cell in range(max(after - 1, 0), min(after + 1, cells.low.size)):
         distance = max(high - cells.low[cell], cells.high[cell] - low) / h  # of the farthest pair
@@ -120,8 +121,8 @@ def reach_of(cells, low, high, h, total, tol):
     if not nearest <= FARTHEST or not weight > 0.0:
         return 0, 0
     radius = h * (1.0 + 1e-12) * np.sqrt(nearest * nearest + 2.0 * np.log(total / (weight * tol)))
-    first = np.searchsorted(cells.high, low - radius)
-    last = np.searchsorted(cells.low, high + radius, side="right")
+    first = count_below(cells.high, low - radius, False)
+    last = count_below(cells.low, high + radius, True)
     return first, last
 
 
