@@ -74,10 +74,10 @@ def pool(
         Which key is query i's own, -1 for none; by default key i.
     tol : float, optional
         Share of a query's attention mass that may be left out; the result is then within
-        ``tol * (max(value) - min(value))`` of the exact one. The default is the machine epsilon of the inputs. The
-        algorithms of this version leave nothing out.
+        ``tol * (max(value) - min(value))`` of the exact one. The default is the machine epsilon of the inputs,
+        so that nothing is lost beyond rounding.
     algorithm : str, default="auto"
-        How the sum is organised; all give the same numbers. See `choose`.
+        How the sum is organised; all give the same numbers up to rounding. See `choose`.
     empty : {"nan", "nearest", "mean", "zero", "raise"}, default="nan"
         What a query without any key of positive weight gets: NaN with one warning, the value of the nearest key, the
         weighted mean of the keys that take part, zero, or an error. Where a mask lets no key take part at all, nearest
@@ -115,7 +115,8 @@ def pool(
 
     Notes
     -----
-    Time is O(n m d), memory O(n + m): the n x m weights exist only in tiles. Values are centred before they are
+    Time is O(n + m) for one column; O(n m d) or less for more, as far as keys are near (see `choose`). Memory is
+    O(n + m): the n x m weights exist only in tiles. Values are centred before they are
     summed. Far from all keys, where every Gaussian weight underflows, the result is the nearest key's value.
 
     References
