@@ -216,7 +216,7 @@ def pool_group(
                 sum_value += far_sum
             total[c, i - start] = sum_value
         if own_place >= 0:  # put back for the next query
-            restore(near, own_place, keys)
+            restore(near, own_place)
 
 
 @loop
