@@ -97,7 +97,7 @@ def leave_own_out(near, size, keys, own, own_weight):
 
 @part
 def restore(near, j):
-    """Undo `leave_own_out`; adding the equal keys up once more would cost each query as many steps as there are ties."""
+    """Undo `leave_own_out`, without adding all the equal keys up once more."""
     near.weight[j] = near.kept[0]
     for c in range(near.value.shape[0]):
         near.value[c, j] = near.kept[1 + c]
