@@ -22,6 +22,7 @@ Array = NDArray[np.float64]
 PIECE = 1 << 20  # numbers per call of a loop: about 10 ms
 PARTS = 8  # that numbers are dealt in side by side, each with counts of its own
 OVERFULL = 8  # times the size aimed at
+CLOSEST = 1e-280  # numbers no farther apart than this are sorted: bins per unit of length would overflow
 
 
 @dataclass(frozen=True)
@@ -95,10 +96,9 @@ def _deal(x: Array, bins: int, n_jobs: int) -> tuple[NDArray[np.int64], Array, N
     """Sort into equal bins by counting: where numbers came from, the numbers, and how many there are in each bin."""
     n = len(x)
     low, high = float(x.min()), float(x.max())
-    with np.errstate(over="ignore", divide="ignore"):
-        scale = bins / (high - low) if high > low else 0.0
-    if bins == 1 or not 0 < scale < np.inf:  # few, all equal, or as near as rounding gets: one bin, to be sorted
+    if bins == 1 or not high - low > CLOSEST:  # few, all equal, or next to it: one bin, to be sorted
         return np.arange(n), x.copy(), np.array([n])
+    scale = bins / (high - low)
     parts = cut(n, max(1 << 16, -(-n // PARTS)))
     place = np.zeros((len(parts), bins), dtype=np.int64)
     index = {part.start: i for i, part in enumerate(parts)}
@@ -136,7 +136,7 @@ def _divide_overfull(
         for b in overfull[which]:
             start, stop = int(offset[b]), int(offset[b + 1])
             part, source = x[start:stop], order[start:stop]
-            if len(part) > PIECE and part.min() < part.max():  # too long to sort without a pause: deal it once more
+            if len(part) > PIECE and part.max() - part.min() > CLOSEST:  # too long to sort in one go: deal it once more
                 finer = make_bins(part, size)
                 source[:], part[:] = source[finer.order], finer.x
                 cuts[start] = start + finer.offset[:-1]

@@ -100,7 +100,7 @@ def pool_groups(
             if faint or not found[0, i - start] > FAINT:
                 found[0, i - start] = -1.0
             if place >= 0:
-                restore(near, place, keys)
+                restore(near, place)
     for i in range(found.shape[1]):
         row = queries.order[start + i]
         denominator[row] = found[0, i]

@@ -16,13 +16,17 @@ TIED = 32  # equal keys of a bin, from which on they count as one
 
 
 class Near(NamedTuple):
-    """Keys that are visited one by one: where, how heavy, weight times values, and which keys of the line they are."""
+    """Keys that are visited one by one: where, how heavy, weight times values, and which keys of the line they are.
+
+    `kept` is the weight, and weight times values, of the one that `leave_own_out` has changed.
+    """
 
     x: NDArray[np.float64]
     weight: NDArray[np.float64]
     value: NDArray[np.float64]
     first: NDArray[np.int64]
     count: NDArray[np.int64]
+    kept: NDArray[np.float64]
 
 
 @part
@@ -34,6 +38,7 @@ def make_near(size, columns):
         np.empty((columns, size)),
         np.empty(size, np.int64),
         np.empty(size, np.int64),
+        np.empty(1 + columns),
     )
 
 
@@ -72,6 +77,9 @@ def leave_own_out(near, size, keys, own, own_weight):
     """Replace the own key by what is left of it; returns where it is, or -1, or -2 if that would cost digits."""
     for j in range(size):
         if near.first[j] <= own < near.first[j] + near.count[j]:
+            near.kept[0] = near.weight[j]
+            for c in range(near.value.shape[0]):
+                near.kept[1 + c] = near.value[c, j]
             if near.count[j] == 1:
                 near.weight[j] = own_weight
                 for c in range(near.value.shape[0]):
@@ -88,13 +96,8 @@ def leave_own_out(near, size, keys, own, own_weight):
 
 
 @part
-def restore(near, j, keys):
-    """Undo `leave_own_out`."""
-    near.weight[j] = 0.0
+def restore(near, j):
+    """Undo `leave_own_out`, without adding all the equal keys up once more."""
+    near.weight[j] = near.kept[0]
     for c in range(near.value.shape[0]):
-        near.value[c, j] = 0.0
-    for i in range(near.first[j], near.first[j] + near.count[j]):
-        weight = keys.weight[i] if keys.weight.size else 1.0
-        near.weight[j] += weight
-        for c in range(near.value.shape[0]):
-            near.value[c, j] += weight * keys.value[c, i]
+        near.value[c, j] = near.kept[1 + c]

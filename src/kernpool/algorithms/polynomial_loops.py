@@ -284,7 +284,7 @@ def pool_groups(queries, keys, cells, first_group, last_group, h, kernel, leave_
                         sum_value += weight[j] * near_value[c - 1, j]
                 total[c, i - start] = sum_value + (horner(local, c, degree, t) if far else 0.0)
             if own_place >= 0:  # put back for the next query
-                restore(near, own_place, keys)
+                restore(near, own_place)
     # Not query by query: scattered writes among other work took longer than all the work.
     for i in range(total.shape[1]):
         row = queries.order[start + i]

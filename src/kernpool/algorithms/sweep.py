@@ -39,23 +39,23 @@ def reduce(problem: Problem, n_jobs: int = 1, progress: Progress | None = None) 
     m, kernel = len(problem.query), problem.similarity.kernel
     result = PoolState(np.zeros(m), np.full(m, -1.0), np.empty((m, problem.value.shape[1])))
 
-    def report(base: int) -> Progress | None:
+    def report(start: int, stop: int) -> Progress | None:
         """Turn groups done of groups in all into queries; the second half is for those that are done once more."""
-        return None if progress is None else lambda done, total: progress(base + done * (m - m // 2) // total, m)
+        return None if progress is None else lambda done, total: progress(start + done * (stop - start) // total, m)
 
     line = arrange(problem, n_jobs)
     if kernel.name in polynomials.POLYNOMIALS:
-        polynomials.reduce(line, kernel.name, result, n_jobs, report(0))
+        polynomials.reduce(line, kernel.name, result, n_jobs, report(0, m // 2))
     elif kernel.name == "laplace":
-        exponentials.reduce(line, result, n_jobs, report(0))
+        exponentials.reduce(line, result, n_jobs, report(0, m // 2))
     elif kernel.name == "gaussian":
-        taylor.reduce(line, problem.tol, result, n_jobs, report(0))
+        taylor.reduce(line, problem.tol, result, n_jobs, report(0, m // 2))
     elif kernel.name == "constant":
         _sum_all(problem, result)
     left = result.denominator < 0
     if left.any():
         rows = np.flatnonzero(left[line.queries.order])
-        windows.reduce(line, kernel, rows, problem.tol, result, n_jobs, report(m // 2))
+        windows.reduce(line, kernel, rows, problem.tol, result, n_jobs, report(m // 2, m))
     elif progress is not None:
         progress(m, m)
     result.shift[result.denominator == 0] = -np.inf

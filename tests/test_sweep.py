@@ -1,0 +1,303 @@
+"""The sweep on data made to break it: every kernel, against the slow twin."""
+
+import subprocess
+import sys
+import textwrap
+import time
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kernpool import Problem, choose, get_kernel, kernel_names, pool
+from kernpool.algorithms import bins as bins_module
+from kernpool.algorithms import windows
+from kernpool.algorithms.bins import OVERFULL, make_bins
+from tests.test_battery import EVERYTHING, tolerance
+
+FAR_SUMS = ["boxcar", "epanechnikov", "triangular", "biweight", "triweight", "tricube", "gaussian", "laplace"]
+INFINITE = ["gaussian", "laplace", "logistic"]
+M, N = 101, 1200
+
+
+def line_problem(kernel, situation, generator, **options):
+    """One column of data that some algorithm on a line could stumble over."""
+    query, key, h = SITUATIONS[situation](generator)
+    value = generator.normal((0.0, 5.0, 1e5), size=(len(key), 3))
+    if "decades" in situation:
+        options["key_weight"] = 10.0 ** generator.uniform(-10, 0, len(key))
+    if "own" in situation:
+        own = generator.integers(-1, len(key), len(query))
+        if "arbitrary" not in situation:
+            query = np.where(own >= 0, key[own], query)
+        if "heavy" in situation:
+            options["key_weight"] = np.full(len(key), 1e-9)
+            options["key_weight"][own[:9]] = 1.0
+        if "counts" in situation:
+            options["key_weight"] = generator.integers(0, 4, len(key)).astype(float)
+        options |= {"exclude_self": True, "self_index": own}
+    return Problem.from_arrays(query, key, value, kernel=kernel, bandwidth=h, **options)
+
+
+def both(x, g, m=M):
+    """Queries of which half are keys."""
+    return np.where(g.random(m) < 0.5, g.choice(x, m), g.choice(x, m) + 1e-3 * np.ptp(x) * g.normal(size=m))
+
+
+def uniform(g, h=0.05, m=M, n=N, offset=0.0):
+    return offset + g.random(m), offset + g.random(n), h
+
+
+def clusters(g, h=0.1, width=1e-12):
+    key = g.integers(0, 5, N) + width * g.normal(size=N)
+    return both(key, g), key, h
+
+
+def cauchy(g, h=0.3):
+    key = g.standard_cauchy(N)
+    return both(key, g), key, h
+
+
+def grid(g, step=0.1, h=0.3):
+    return step * g.integers(0, 60, M), step * g.integers(0, 60, N), h
+
+
+def integers(g, h=1.0, m=M, n=5000):
+    return g.integers(0, 9, m).astype(float), g.integers(0, 9, n).astype(float), h
+
+
+def far(g):
+    query, key, h = uniform(g)
+    return query + h * g.choice([-1e6, -1e3, 0, 1.001 / h, 1e3, 1e4, 1e6], M), key, h
+
+
+SITUATIONS = {
+    "uniform": uniform,
+    "decades": uniform,
+    "decades in clusters": clusters,
+    "clusters": clusters,
+    "clusters, h inside of one": lambda g: clusters(g, h=1e-12),
+    "Cauchy": cauchy,
+    "Cauchy, own": cauchy,
+    "log-normal": lambda g: (np.exp(5 * g.normal(size=M)), np.exp(5 * g.normal(size=N)), 0.5),
+    "grid": grid,
+    "grid, h of one step": lambda g: grid(g, h=0.1),
+    "grid, decades": lambda g: grid(g, h=0.7),
+    "integers": integers,
+    "integers, own": integers,
+    "integers, own counts": lambda g: integers(g, h=2.0),
+    "integers, own heavy": lambda g: integers(g, h=1.5),
+    "own": uniform,
+    "own arbitrary": uniform,
+    "own arbitrary counts": uniform,
+    "own heavy": uniform,
+    "own heavy in clusters": clusters,
+    "offset of 1e6 bandwidths": lambda g: uniform(g, offset=5e4),
+    "offset, own": lambda g: uniform(g, offset=-5e4),
+    "far queries": far,
+    "far queries, decades": far,
+    "one key": lambda g: uniform(g, n=1),
+    "one key, own": lambda g: uniform(g, n=1),
+    "two keys, own": lambda g: uniform(g, n=2, h=0.5),
+    "one query": lambda g: uniform(g, m=1),
+    "equal keys": lambda g: (0.3 + 0.1 * g.integers(-1, 2, M), np.full(N, 0.3), 0.2),
+    "equal keys, own": lambda g: (0.3 + 0.1 * g.integers(-1, 2, M), np.full(N, 0.3), 0.2),
+    "few queries": lambda g: (np.linspace(0, 1, 101), g.random(20_000), 0.04),
+    "few keys": lambda g: uniform(g, m=5000, n=50),
+    "h of 1e-6": lambda g: uniform(g, h=1e-6),
+    "h of 1e-3": lambda g: uniform(g, h=1e-3),
+    "h of 1": lambda g: uniform(g, h=1.0),
+    "h of 1e3": lambda g: uniform(g, h=1e3),
+    "subnormal": lambda g: (5e-324 * g.integers(0, 999, M), 5e-324 * g.integers(0, 999, N), 1e-149),
+    "tiny": lambda g: (1e-150 * g.normal(size=M), 1e-150 * g.normal(size=N), 1e-150),
+    "huge": lambda g: (1e149 * g.normal(size=M), 1e149 * g.normal(size=N), 3e148),
+    "both ends": lambda g: (g.choice([-1e150, 1e150], M), g.choice([-1e150, 0.0, 1e150], N), 1e10),
+    "at the edge": lambda g: (0.02 * g.random(M), g.choice([-1, 1], N) * (0.85 + 0.06 * g.random(N)), 0.92),
+}
+
+
+def assert_right(problem, tol=0.0):
+    """The first promise: within `tol` and its rounding term of the slow twin, and empty exactly where that is."""
+    expected = choose(problem, "reference").reduce(problem)
+    state = choose(problem, "sweep").reduce(problem)
+    np.testing.assert_array_equal(state.denominator == 0, expected.denominator == 0)
+    target = expected.finalize("zero")
+    allowed = tolerance(problem, expected) + 4 * np.finfo(float).eps * np.abs(target)
+    allowed = allowed + tol * np.ptp(problem.value, axis=0)
+    error = np.abs(state.finalize("zero") - target)
+    assert np.all(error <= allowed), f"{np.max(error / allowed):.3g} times what is allowed"
+    occupied = state.denominator > 0
+    found, target = state.log_denominator[occupied], expected.log_denominator[occupied]
+    np.testing.assert_allclose(found, target, rtol=1e-10, atol=1e-10 + tol / (1 - tol))
+
+
+@pytest.mark.parametrize("situation", SITUATIONS)
+@pytest.mark.parametrize("kernel", kernel_names())
+def test_adversarial_data(kernel, situation, generator):
+    assert_right(line_problem(kernel, situation, generator))
+
+
+@pytest.mark.parametrize("situation", ["uniform", "clusters", "Cauchy", "decades", "own", "own heavy", "far queries"])
+@pytest.mark.parametrize("kernel", INFINITE)
+def test_what_is_left_out_is_at_most_the_tolerance(kernel, situation, generator):
+    for tol in (1e-3, 1e-5, 1e-7, 1e-9, 1e-12):
+        assert_right(line_problem(kernel, situation, generator, tol=tol), tol)
+
+
+@pytest.mark.parametrize("kernel", INFINITE)
+@pytest.mark.parametrize("tol", [1e-3, 1e-6])
+def test_a_light_key_nearby_does_not_hide_heavy_ones(kernel, tol, generator):
+    """A window that counted keys and not weights would end before the heavy ones."""
+    for distance in (1.0, 3.0, 6.0, 10.0, 30.0):
+        key = np.concatenate([0.01 * generator.random(400), distance + 0.01 * generator.random(400)])
+        weight, value = np.repeat([1e-12, 1.0], 400), np.repeat([0.0, 1.0], 400)
+        problem = Problem.from_arrays(np.linspace(-0.1, 0.1, 50), key, value, kernel=kernel, key_weight=weight, tol=tol)
+        assert_right(problem, tol)
+
+
+@pytest.mark.parametrize(
+    "situation",
+    ["uniform", "decades", "clusters", "grid", "integers, own counts", "own arbitrary counts",
+     "own heavy", "offset of 1e6 bandwidths", "one key, own", "equal keys, own", "few keys", "h of 1e-3",
+     "h of 1e3"],
+)  # fmt: skip
+@pytest.mark.parametrize("kernel", [name for name in kernel_names() if get_kernel(name).log_slope])
+def test_gradients(kernel, situation, generator):
+    """Terms of a sum may cancel, to nothing if all keys are equal; then rounding is relative to their size."""
+    problem = line_problem(kernel, situation, generator).block(slice(0, 400), slice(0, 1500))
+    cotangent = generator.normal(size=(len(problem.query), 3))
+    reference, sweep = choose(problem, "reference"), choose(problem, "sweep")
+    expected = reference.pullback(problem, reference.reduce(problem), cotangent, EVERYTHING)
+    found = sweep.pullback(problem, sweep.reduce(problem), cotangent, EVERYTHING)
+    term = np.abs(cotangent).max() * np.abs(problem.value + problem.value_center).max()
+    for name in EVERYTHING:
+        target = getattr(expected, name)
+        size = term / problem.similarity.bandwidth[0] if name in ("query", "key") else term
+        allowed = 1e-9 * np.abs(target).max() + 1e-13 * size
+        np.testing.assert_allclose(getattr(found, name), target, rtol=1e-8, atol=allowed, err_msg=name)
+
+
+@pytest.mark.parametrize("situation", ["Cauchy, own", "integers, own", "uniform"])
+@pytest.mark.parametrize("kernel", ["gaussian", "tricube", "laplace", "logistic"])
+def test_the_bits_do_not_depend_on_the_number_of_threads(kernel, situation, generator, monkeypatch):
+    monkeypatch.setattr(bins_module, "PARTS", 3)
+    monkeypatch.setattr(windows, "PAIRS_PER_CALL", 1 << 12)
+    monkeypatch.setattr("kernpool.algorithms.polynomials.GROUPS_PER_CALL", 7)
+    monkeypatch.setattr("kernpool.algorithms.exponentials.GROUPS_PER_CALL", 7)
+    monkeypatch.setattr("kernpool.algorithms.taylor.CELLS_PER_CALL", 1)
+    monkeypatch.setattr("kernpool.algorithms.taylor.RUNS_PER_CALL", 2)
+    problem = line_problem(kernel, situation, generator)
+    plan = choose(problem, "sweep")
+    first = plan.reduce(problem, n_jobs=1)
+    for n_jobs in (2, 8):
+        again = plan.reduce(problem, n_jobs=n_jobs)
+        assert first.numerator.tobytes() == again.numerator.tobytes()
+        assert first.denominator.tobytes() == again.denominator.tobytes()
+
+
+@pytest.mark.parametrize("kernel", kernel_names())
+@pytest.mark.parametrize("m", [1, 2, 3, 401])
+def test_progress_ends_at_the_total_and_never_goes_back(kernel, m, generator, monkeypatch):
+    monkeypatch.setattr(windows, "PAIRS_PER_CALL", 1 << 8)  # a block of work for every query
+    key, query = generator.standard_cauchy(3000), generator.standard_cauchy(m)
+    problem = Problem.from_arrays(query, key, key, kernel=kernel, bandwidth=0.5)
+    for n_jobs in (1, 2):
+        seen = []
+        choose(problem, "sweep").reduce(problem, n_jobs=n_jobs, progress=lambda *report, to=seen: to.append(report))
+        done, total = np.transpose(seen)
+        assert set(total) == {m}
+        assert np.all(np.diff(done) >= 0), done
+        assert done[-1] == m
+
+
+@pytest.mark.parametrize("kernel", FAR_SUMS)
+def test_on_uniform_data_next_to_nothing_is_left_to_be_done_key_by_key(kernel, generator, monkeypatch):
+    left = []
+    reduce = windows.reduce
+    monkeypatch.setattr(windows, "reduce", lambda *args: [left.append(len(args[2])), reduce(*args)])
+    for m, n, h in ((20_000, 20_000, 0.04), (401, 20_000, 0.1), (20_000, 401, 0.5)):
+        query, key = generator.random(m), generator.random(n)
+        left.clear()
+        pool(query, key, key, kernel=kernel, bandwidth=h, algorithm="sweep")
+        assert sum(left) <= 0.02 * m, (m, n, left)
+        left.clear()
+        own = np.arange(m) % n
+        pool(key[own], key, key, kernel=kernel, bandwidth=h, algorithm="sweep", exclude_self=True, self_index=own)
+        assert sum(left) <= 0.02 * m, (m, n, left)
+
+
+@pytest.mark.parametrize("kernel", FAR_SUMS)
+def test_ties_are_not_visited_one_by_one(kernel, generator):
+    """Equal keys count as one, and leaving one of them out does not count the others again."""
+    key = generator.integers(0, 9, 100_000).astype(float)
+    value = generator.normal(size=len(key))
+    problem = Problem.from_arrays(key, key, value, kernel=kernel, bandwidth=2.0, exclude_self=True)
+    some = problem.block(np.arange(5))
+    state, expected = choose(problem, "sweep").reduce(problem), choose(some, "reference").reduce(some)
+    np.testing.assert_allclose(state.finalize()[:5], expected.finalize(), rtol=1e-12, atol=1e-12)
+
+
+numbers = st.one_of(
+    st.floats(-1e150, 1e150),
+    st.floats(0, 1),
+    st.integers(0, 3).map(float),
+    st.floats(0, 1e-300),
+    st.integers(-300, 300).map(lambda k: 2.0**k),
+)
+
+
+@given(x=st.lists(numbers, min_size=1, max_size=200), repeats=st.integers(1, 40), size=st.sampled_from([0.5, 2.0, 8.0]))
+def test_bins(x, repeats, size):
+    x = np.repeat(x, np.where(np.arange(len(x)) % 7 == 0, repeats, 1))
+    bins = make_bins(x, size)
+    np.testing.assert_array_equal(np.sort(bins.order), np.arange(len(x)))
+    np.testing.assert_array_equal(bins.x, x[bins.order])
+    number = np.diff(bins.offset)
+    assert bins.offset[0] == 0
+    assert bins.offset[-1] == len(x)
+    assert number.min() > 0
+    np.testing.assert_array_equal(bins.low, np.minimum.reduceat(bins.x, bins.offset[:-1]))
+    np.testing.assert_array_equal(bins.high, np.maximum.reduceat(bins.x, bins.offset[:-1]))
+    assert np.all(bins.high[:-1] <= bins.low[1:])
+    assert np.all((number <= OVERFULL * max(2.0, size)) | (bins.low == bins.high))
+    low, high = np.quantile(x, [0.3, 0.6])
+    first, last = bins.span(low, high)
+    assert np.count_nonzero((x >= low) & (x <= high)) == np.count_nonzero(
+        (bins.x[first:last] >= low) & (bins.x[first:last] <= high)
+    )
+
+
+@pytest.mark.parametrize("far_point", [1e-310, 1e-300, 1.0, 1e150])
+def test_a_long_run_of_neighbours_is_dealt_again_and_no_more_often_than_needed(far_point, monkeypatch):
+    """Two subnormal numbers are too near for a scale that is finite."""
+    monkeypatch.setattr(bins_module, "PIECE", 64)
+    x = np.where(np.arange(3000) % 2, 0.0, 1e-310)
+    x[7] = far_point
+    bins = make_bins(x, 8.0)
+    np.testing.assert_array_equal(bins.x, np.sort(x))
+    assert np.all((np.diff(bins.offset) <= 8 * OVERFULL) | (bins.low == bins.high))
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_an_interrupt_is_answered(n_jobs):
+    """Sorting included: all keys but one are so close that their bins are dealt twice."""
+    script = f"""
+    import numpy as np, kernpool
+    x = np.random.default_rng(0).normal(size=2_000_000)
+    x[0] = 1e9
+    options = dict(kernel="epanechnikov", bandwidth=0.1, algorithm="sweep", n_jobs={n_jobs})
+    kernpool.pool(x[:9], x[:9], x[:9], **options)
+    print("ready", flush=True)
+    while True:
+        kernpool.pool(x, x, x, **options)
+    """
+    process = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(script)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stdout.readline() == "ready\n"
+    time.sleep(0.3)
+    process.send_signal(2)
+    _, error = process.communicate(timeout=30)
+    assert "KeyboardInterrupt" in error
+    assert process.returncode != 0
