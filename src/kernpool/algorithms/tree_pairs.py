@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from kernpool.algorithms.compiling import loop
+from kernpool.algorithms.compiling import loop, part
 from kernpool.algorithms.exponential import exp2_minus_64
 from kernpool.algorithms.tiles import EDGE, EPANECHNIKOV, GAUSSIAN, LAPLACE, LN_2, LOG2_E, tile_weights
 from kernpool.algorithms.tree_boxes import MAXIMUM, TAXICAB, reach_of
@@ -42,6 +42,33 @@ def specialise(code: int, columns: int, one_value: int, infinite: int) -> Callab
         pairs are summed, or the list of what is left is full, and returns whether there is more to do.
     """
     last = columns - 1
+
+    @part
+    def sum_pairs(leaf, q0, q1, q2, c0, c1, c2, key, value, buffer):
+        """Sum a leaf for a query; on its own, or LLVM does not vectorise it."""
+        edges, total, pooled = 0, 0.0, 0.0
+        for j in range(key.shape[2]):
+            u = (q0 - key[leaf, 0, j]) * c0
+            s = u * u
+            if columns > 1:
+                u = (q1 - key[leaf, 1, j]) * c1
+                s += u * u
+            if columns > 2:
+                u = (q2 - key[leaf, 2, j]) * c2
+                s += u * u
+            if code == EPANECHNIKOV:
+                w = 0.75 * max(1.0 - s, 0.0) * buffer[1, j]
+                edges += 1 if abs(1.0 - s) < EDGE else 0
+            elif code == LAPLACE:
+                w = 0.5 * exp2_minus_64(LOG2_E * math.sqrt(s)) * buffer[1, j]
+            else:
+                w = exp2_minus_64(s) * buffer[1, j]
+            total += w
+            if one_value == 1:
+                pooled += w * value[leaf, 0, j]
+            else:
+                buffer[0, j] = w
+        return edges, total, pooled
 
     @loop
     def visit(
@@ -106,32 +133,12 @@ def specialise(code: int, columns: int, one_value: int, infinite: int) -> Callab
                     left[waiting, 0], left[waiting, 1] = i, leaf
                     waiting += 1
                     continue
-                q0, q1, q2 = query[i, 0], query[i, min(1, last)], query[i, last]
                 place = own[i] - leaf * size
                 if 0 <= place < size:  # replaced, not subtracted: what is left may be nothing beside it
                     buffer[1, place] = own_weight[i]
-                edges, total, pooled = 0, 0.0, 0.0
-                for j in range(size):
-                    u = (q0 - key[leaf, 0, j]) * c0
-                    s = u * u
-                    if columns > 1:
-                        u = (q1 - key[leaf, 1, j]) * c1
-                        s += u * u
-                    if columns > 2:
-                        u = (q2 - key[leaf, 2, j]) * c2
-                        s += u * u
-                    if code == EPANECHNIKOV:
-                        w = 0.75 * max(1.0 - s, 0.0) * buffer[1, j]
-                        edges += 1 if abs(1.0 - s) < EDGE else 0
-                    elif code == LAPLACE:
-                        w = 0.5 * exp2_minus_64(LOG2_E * math.sqrt(s)) * buffer[1, j]
-                    else:
-                        w = exp2_minus_64(s) * buffer[1, j]
-                    total += w
-                    if one_value == 1:
-                        pooled += w * value[leaf, 0, j]
-                    else:
-                        buffer[0, j] = w
+                edges, total, pooled = sum_pairs(
+                    leaf, query[i, 0], query[i, min(1, last)], query[i, last], c0, c1, c2, key, value, buffer
+                )
                 if 0 <= place < size:
                     buffer[1, place] = key_weight[leaf, place]
                 if edges > 0:
