@@ -6,8 +6,8 @@ Every step is a call for all tiles of the block: large enough to be worth a call
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -117,6 +117,15 @@ def profile_of(problem: Problem) -> Profile:
     return Profile(bandwidth, 1.0 / bandwidth, code, infinite, product, norm, collapses)
 
 
+def loop_of(profile: Profile, value_columns: int) -> Callable[..., Any]:
+    """Return the loop that follows visits: a fused one if there is one."""
+    columns = len(profile.scale)
+    is_fused = profile.code in tree_pairs.FUSED and not profile.product and 1 < columns <= tree_pairs.MOST_COLUMNS
+    if not is_fused:
+        return tree_pairs.specialise(-1, 0, 0, int(profile.infinite))
+    return tree_pairs.specialise(profile.code, columns, int(value_columns == 1), int(profile.infinite))
+
+
 class Block:
     """A block of queries on its way through the tree.
 
@@ -140,16 +149,6 @@ class Block:
         self.left = np.empty((max(LEFT_PER_CALL, walk.tile), 2), dtype=np.int64)
         self.buffer = np.empty((3, walk.tree.key.shape[2]))
         self.floor, self.slack = np.zeros(m), 0.0
-        columns = len(self.profile.scale)
-        is_fused = (
-            self.profile.code in tree_pairs.FUSED
-            and not self.profile.product
-            and 1 < columns <= tree_pairs.MOST_COLUMNS
-        )
-        self.visit = tree_pairs.specialise(
-            self.profile.code if is_fused else -1, columns if is_fused else 0,
-            int(is_fused and c == 1), int(self.profile.infinite),
-        )  # fmt: skip
 
     def compact(self) -> Iterator[None]:
         """Sum for a kernel of compact support."""
@@ -207,7 +206,7 @@ class Block:
         tree, sums, profile, out = self.tree, self.sums, self.profile, np.empty((len(far), 2))
         tree_visit.find_nearest_key(
             far, *self.tiles[:3], tree.lower, tree.upper, tree.key, tree.weight, profile.bandwidth, profile.norm,
-            profile.product, profile.code, out,
+            profile.product, profile.code, self.buffer, out,
         )  # fmt: skip
         best, bound = out.T
         none = best == -np.inf  # no key takes part
@@ -225,7 +224,7 @@ class Block:
         self.cursor[tree_pairs.PLACE], self.cursor[tree_pairs.COUNT] = 0, count
         profile, more = self.profile, True
         while more:
-            more = self.visit(
+            more = self.walk.visit(
                 visits, self.rest, self.cursor, PAIRS_PER_CALL, self.left, self.tree, self.tiles, self.sums,
                 profile.scale, profile.norm, profile.code, self.floor, self.slack, 0.5 * self.walk.problem.tol,
                 self.buffer,

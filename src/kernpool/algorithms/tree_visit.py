@@ -14,7 +14,7 @@ import math
 import numpy as np
 
 from kernpool.algorithms.compiling import loop
-from kernpool.algorithms.tiles import GAUSSIAN, LAPLACE, LN_2, LOG2_E
+from kernpool.algorithms.tiles import GAUSSIAN, LAPLACE, LN_2, tile_weights
 from kernpool.algorithms.tree_boxes import MARGIN, ROUNDING, box_of, ceiling, largest, node_name, smallest
 
 LEAF, START, STOP = range(3)  # columns of a list of visits: queries start ... stop - 1 see a leaf
@@ -146,7 +146,9 @@ def list_leaves(nearest, query, lower, upper, mass, scale, norm, code, least, sl
 
 
 @loop
-def find_nearest_key(rows, query, own, own_weight, lower, upper, key, key_weight, bandwidth, norm, product, code, out):
+def find_nearest_key(
+    rows, query, own, own_weight, lower, upper, key, key_weight, bandwidth, norm, product, code, buffer, out
+):  # fmt: skip
     """Write the exponent of the key nearest to each of these queries, and a lower bound of its weight, into `out`.
 
     Minus infinity if no key takes part.
@@ -176,17 +178,14 @@ def find_nearest_key(rows, query, own, own_weight, lower, upper, key, key_weight
                 stack[height + 1 - swap, 0], stack[height + 1 - swap, 1] = middle, last
                 height += 2
                 continue
+            # the stages, because it has to be their number to the bit: exponents of 1e20 round by thousands
+            tile_weights(
+                buffer[0], buffer[1], buffer[2], q, key[first], 0, bandwidth, code, True, product, 0.0
+            )  # fmt: skip
             for j in range(size):
                 weight = own_weight[i] if first * size + j == own[i] else key_weight[first, j]
-                if weight <= 0.0:
-                    continue
-                s = 0.0
-                for a in range(d):
-                    u = abs(q[a] - key[first, a, j]) / bandwidth[a]
-                    s += u if product else u * u
-                exponent = -0.5 * LOG2_E * s if code == GAUSSIAN else -LOG2_E * (s if product else math.sqrt(s))
-                if exponent > best:
-                    best, bound = exponent, exponent + np.log2(weight)
+                if weight > 0.0 and buffer[2, j] > best:
+                    best, bound = buffer[2, j], buffer[2, j] + np.log2(weight)
         # the bounded factors of the logistic kernel are at least 1/4, that of the Laplace kernel is 1/2, in each column
         factors = 0.0 if code == GAUSSIAN else (1.0 if code == LAPLACE else 2.0) * d
         out[r, 0], out[r, 1] = best, bound - factors

@@ -10,7 +10,7 @@ import numpy as np
 from kernpool.algorithms import tree_pairs
 from kernpool.algorithms.kd_tree import kd_order, plant
 from kernpool.algorithms.threads import cut, run_blocks
-from kernpool.algorithms.tree_block import Block, profile_of
+from kernpool.algorithms.tree_block import Block, loop_of, profile_of
 from kernpool.problem import Problem
 from kernpool.progress import Progress
 from kernpool.state import PoolState
@@ -32,6 +32,7 @@ class Walk:
         own = np.full(len(self.query), -1) if problem.self_index is None else problem.self_index[self.order]
         self.own = np.where(own >= 0, place[own], -1)
         self.own_weight = problem.own_weight[self.order]
+        self.visit = loop_of(self.profile, problem.value.shape[1])  # here, or every thread makes and compiles its own
         self.mass = float(self.tree.weight.sum())
 
     def reduce(self, blocks: list[slice], n_jobs: int, progress: Progress | None) -> tuple[PoolState, int]:
