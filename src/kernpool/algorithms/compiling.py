@@ -26,7 +26,8 @@ def _compile(function: Function, flags: set[str] | bool, **options: Any) -> Func
     # Numba takes a cached loop for fresh as long as the file that holds it has not changed, even if a function that it
     # calls has, in another file. The digest of all of them in the name of the cache entry makes that impossible.
     function.__qualname__ += f"_{_SOURCES}"
-    options |= {"nogil": True, "error_model": "numpy", "fastmath": flags}
+    # Nobody calls them from C either: that door takes a tenth of the time to compile.
+    options |= {"nogil": True, "error_model": "numpy", "fastmath": flags, "no_cfunc_wrapper": True}
     try:
         return cast(Function, njit(cache=True, **options)(function))
     except RuntimeError:  # no writable place for the cache: compile in every process instead of failing
@@ -35,7 +36,7 @@ def _compile(function: Function, flags: set[str] | bool, **options: Any) -> Func
 
 def part(function: Function) -> Function:
     """Compile a part of loops, which is called by other compiled functions only: without a door for Python."""
-    return _compile(function, _FLAGS, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+    return _compile(function, _FLAGS, no_cpython_wrapper=True)
 
 
 def loop(function: Function) -> Function:

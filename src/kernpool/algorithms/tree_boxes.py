@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from kernpool.algorithms.compiling import loop
+from kernpool.algorithms.compiling import part
 from kernpool.algorithms.tiles import GAUSSIAN, LOG2_E
 
 # The norm of u = (q - k) / h that the kernel decreases with: radial ones the Euclidean; a product of profiles ends
@@ -21,7 +21,7 @@ MARGIN = 1e-9
 ROUNDING = 1e-13
 
 
-@loop
+@part
 def add_component(total, x, norm):
     """Add one more component to a squared norm (to the plain norm for `TAXICAB`)."""
     if norm == EUCLIDEAN:
@@ -29,7 +29,7 @@ def add_component(total, x, norm):
     return max(total, x * x) if norm == MAXIMUM else total + x
 
 
-@loop
+@part
 def smallest(low, high, node, lower, upper, scale, norm):
     """Least squared distance between points of a box and keys of a node."""
     total = 0.0
@@ -39,7 +39,7 @@ def smallest(low, high, node, lower, upper, scale, norm):
     return total * total if norm == TAXICAB else total
 
 
-@loop
+@part
 def largest(low, high, node, lower, upper, scale, norm):
     """Greatest squared distance between points of a box and keys of a node."""
     total = 0.0
@@ -49,23 +49,13 @@ def largest(low, high, node, lower, upper, scale, norm):
     return total * total if norm == TAXICAB else total
 
 
-@loop
-def select_near(active, query, start, stop, node, lower, upper, scale, norm, limit):
-    """List the queries whose squared distance to a node is within their limit; return how many they are."""
-    count = 0
-    for i in range(start, stop):
-        total = 0.0
-        for a in range(query.shape[1]):
-            gap = max(lower[node, a] - query[i, a], query[i, a] - upper[node, a])
-            total = add_component(total, max(gap, 0.0) * scale[a], norm)
-        if norm == TAXICAB:
-            total *= total
-        active[count] = i
-        count += 1 if total <= limit[i] else 0
-    return count
+@part
+def node_name(first, last, leaves):
+    """Row of the node of these leaves in all arrays of nodes, as in `kd_tree.node_names`."""
+    return first if last - first == 1 else leaves + (first + last) // 2
 
 
-@loop
+@part
 def ceiling(s, code):
     """Upper bound, as an exponent of two, of a kernel of infinite support at squared distance s."""
     if code == GAUSSIAN:
@@ -73,7 +63,7 @@ def ceiling(s, code):
     return -LOG2_E * math.sqrt(s)  # laplace and logistic have a factor below one as well
 
 
-@loop
+@part
 def reach_of(exponent, code):
     """Squared distance at which `ceiling` has fallen to this exponent; negative if it never is as high."""
     if code == GAUSSIAN:
@@ -81,7 +71,7 @@ def reach_of(exponent, code):
     return (exponent / LOG2_E) ** 2 * (1.0 + ROUNDING) if exponent <= 0.0 else -1.0
 
 
-@loop
+@part
 def box_of(query, start, stop, low, high):
     """Box around some queries."""
     for a in range(low.size):

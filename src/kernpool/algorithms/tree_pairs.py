@@ -1,187 +1,190 @@
-"""Compiled sums of queries over one node of the tree: pair by pair, or all of it at once by its moments.
+"""Compiled sums of the pairs that a list of visits names: fused loops for what is used most, stages for the rest.
 
-A leaf is summed for all queries of a tile that need it in one call: handing the arrays over takes as long as 128 pairs.
+A fused loop leaves some queries to the stages of brute force: those next to an edge, and those that are counted in a
+unit. They are put on a list of pairs of a query and a leaf, which `sum_stages` sums when it is full.
 """
 
 from __future__ import annotations
 
-from kernpool.algorithms.compiling import loop
-from kernpool.algorithms.kd_loops import node_name
-from kernpool.algorithms.tiles import BOXCAR, EDGE, EPANECHNIKOV, GAUSSIAN, LOG2_E, exp2, tile_weights
+import math
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from kernpool.algorithms.compiling import loop, part
+from kernpool.algorithms.exponential import exp2_minus_64
+from kernpool.algorithms.tiles import EDGE, EPANECHNIKOV, GAUSSIAN, LAPLACE, LN_2, LOG2_E, tile_weights
+from kernpool.algorithms.tree_boxes import MAXIMUM, TAXICAB, reach_of
+from kernpool.algorithms.tree_visit import LEAF, START, STOP
+
+PLACE, COUNT, LEFT, PAIRS = range(4)  # what a cursor holds: the next visit, their number, what is left, pairs so far
+FUSED, MOST_COLUMNS = (GAUSSIAN, EPANECHNIKOV, LAPLACE), 3
+ROOT = math.sqrt(0.5 * LOG2_E)
 
 
-def _fused(columns, code):
-    """Distance, profile and sums in one pass; the compiler folds the integers, and vectorises over the keys."""
+@lru_cache
+def specialise(code: int, columns: int, one_value: int, infinite: int) -> Callable[..., Any]:
+    """Make the loop that follows a list of visits.
+
+    Parameters
+    ----------
+    code, columns : int
+        Kernel code and number of columns, for radial distances; with 0 columns every pair is left to the stages.
+    one_value, infinite : int
+        1 if values have one column, which then is summed in registers; if the kernel has infinite support.
+
+    Returns
+    -------
+    callable
+        Compiled with the first call, for this specialisation alone. It goes on with the list until about `budget`
+        pairs are summed, or the list of what is left is full, and returns whether there is more to do.
+    """
+    last = columns - 1
+
+    @part
+    def sum_pairs(leaf, q0, q1, q2, c0, c1, c2, key, value, buffer):
+        """Sum a leaf for a query; on its own, or LLVM does not vectorise it."""
+        edges, total, pooled = 0, 0.0, 0.0
+        for j in range(key.shape[2]):
+            u = (q0 - key[leaf, 0, j]) * c0
+            s = u * u
+            if columns > 1:
+                u = (q1 - key[leaf, 1, j]) * c1
+                s += u * u
+            if columns > 2:
+                u = (q2 - key[leaf, 2, j]) * c2
+                s += u * u
+            if code == EPANECHNIKOV:
+                w = 0.75 * max(1.0 - s, 0.0) * buffer[1, j]
+                edges += 1 if abs(1.0 - s) < EDGE else 0
+            elif code == LAPLACE:
+                w = 0.5 * exp2_minus_64(LOG2_E * math.sqrt(s)) * buffer[1, j]
+            else:
+                w = exp2_minus_64(s) * buffer[1, j]
+            total += w
+            if one_value == 1:
+                pooled += w * value[leaf, 0, j]
+            else:
+                buffer[0, j] = w
+        return edges, total, pooled
 
     @loop
-    def leaf(
-        active, count, key, key_weight, value, own_place, query, own_weight, scale, unit,
-        denominator, numerator, weight, own_key_weight,
+    def visit(
+        visits, rest, cursor, budget, left, tree, tiles, sums, scale, norm, kernel, floor, slack, share, buffer
     ):  # fmt: skip
-        """Add a leaf to the sums of the active queries; those next to an edge or with a unit are left."""
-        left, last = 0, columns - 1
-        for r in range(count):
-            i = active[r]
-            if unit[i] != 0.0:  # far away even a fused product rounds by whole units: the stages that made the unit
-                active[left] = i
-                left += 1
-                continue
-            x, y, z = query[i, 0], query[i, 1], query[i, last]
-            times = key_weight
-            own = own_place[i]
-            if 0 <= own < weight.size:  # replaced, not subtracted: what is left may be nothing beside it
-                for j in range(weight.size):
-                    own_key_weight[j] = key_weight[j]
-                own_key_weight[own] = own_weight[i]
-                times = own_key_weight
-            near, total, pooled = 0, 0.0, 0.0
-            for j in range(weight.size):
-                u = (x - key[0, j]) * scale[0]
-                s = u * u
-                u = (y - key[1, j]) * scale[1]
-                s += u * u
-                if columns == 3:
-                    u = (z - key[2, j]) * scale[2]
-                    s += u * u
-                if code == GAUSSIAN:
-                    w = exp2(-0.5 * LOG2_E * s) * times[j]
-                else:
-                    w = 0.75 * max(1.0 - s, 0.0) * times[j]
-                    near += 1 if abs(1.0 - s) < EDGE else 0
-                weight[j] = w
-                total += w
-                pooled += w * value[0, j]
-            if near > 0:
-                active[left] = i
-                left += 1
-                continue
-            denominator[i] += total
-            numerator[i, 0] += pooled
-            for c in range(1, value.shape[0]):
-                pooled = 0.0
-                for j in range(weight.size):
-                    pooled += weight[j] * value[c, j]
-                numerator[i, c] += pooled
-        return left
-
-    return leaf
-
-
-gaussian_2, gaussian_3 = _fused(2, GAUSSIAN), _fused(3, GAUSSIAN)
-epanechnikov_2, epanechnikov_3 = _fused(2, EPANECHNIKOV), _fused(3, EPANECHNIKOV)
-
-
-@loop
-def staged(
-    active, count, key, key_weight, value, own_place, query, own_weight, profile, unit, denominator, numerator, buffers
-):
-    """Add a leaf to the sums of the active queries, for every kernel: by the stages of brute force."""
-    weight = buffers[0]
-    for r in range(count):
-        i = active[r]
-        tile_weights(
-            weight, buffers[1], buffers[2], query[i], key, 0,
-            profile.bandwidth, profile.code, profile.infinite, profile.product, unit[i],
-        )  # fmt: skip
-        own = own_place[i]
-        own_kernel = weight[own] if 0 <= own < weight.size else 0.0
-        for j in range(weight.size):
-            weight[j] *= key_weight[j]
-        if 0 <= own < weight.size:
-            weight[own] = own_kernel * own_weight[i]
-        total = 0.0
-        for j in range(weight.size):
-            total += weight[j]
-        denominator[i] += total
-        for c in range(value.shape[0]):
-            pooled = 0.0
-            for j in range(weight.size):
-                pooled += weight[j] * value[c, j]
-            numerator[i, c] += pooled
-
-
-@loop
-def add_pairs(active, count, leaf, tree, tiles, sums, profile, buffers):
-    """Add the keys of a leaf to the sums of the active queries, pair by pair; return the number of pairs."""
-    key, key_weight, value = tree.key[leaf], tree.weight[leaf], tree.value[leaf]
-    size, d = key_weight.size, key.shape[0]
-    for r in range(count):
-        i = active[r]
-        tiles.own_place[i] = tiles.own[i] - leaf * size
-    arguments = (
-        active, count, key, key_weight, value, tiles.own_place, tiles.query, tiles.own_weight, profile.scale,
-        sums.unit, sums.denominator, sums.numerator, buffers[0], buffers[1],
-    )  # fmt: skip
-    left = count
-    if not profile.product:
-        if profile.code == GAUSSIAN and d == 2:
-            left = gaussian_2(*arguments)
-        elif profile.code == GAUSSIAN and d == 3:
-            left = gaussian_3(*arguments)
-        elif profile.code == EPANECHNIKOV and d == 2:
-            left = epanechnikov_2(*arguments)
-        elif profile.code == EPANECHNIKOV and d == 3:
-            left = epanechnikov_3(*arguments)
-    if left:
-        staged(
-            active, left, key, key_weight, value, tiles.own_place, tiles.query, tiles.own_weight, profile,
-            sums.unit, sums.denominator, sums.numerator, buffers,
-        )  # fmt: skip
-    return count * size
-
-
-@loop
-def add_moments(start, stop, node, query, centre, moments, scale, code, denominator, numerator, collapsed):
-    """Add a node that lies in the support of these queries as a whole: no key of it is looked at."""
-    d = query.shape[1]
-    for i in range(start, stop):
-        squared = 0.0
-        for a in range(d):
-            t = (query[i, a] - centre[node, a]) * scale[a]
-            squared += t * t
-        for channel in range(moments.shape[1]):
-            total = moments[node, channel, 0]
-            if code != BOXCAR:  # sum of 1 - (t_q - t)**2
-                total = total * (1.0 - squared) - moments[node, channel, 1 + d]
-                for a in range(d):
-                    t = (query[i, a] - centre[node, a]) * scale[a]
-                    total += 2.0 * t * moments[node, channel, 1 + a]
-                total *= 0.75
-            if channel > 0:
-                numerator[i, channel - 1] += total
-            else:
+        """Add the leaves to the queries of their tiles that need them; returns whether something is left to do."""
+        key, key_weight, value, lower, upper = tree.key, tree.weight, tree.value, tree.lower, tree.upper
+        query, own, own_weight, active = tiles.query, tiles.own, tiles.own_weight, tiles.active
+        unit, least, limit = sums.unit, sums.least, sums.limit
+        denominator, numerator = sums.denominator, sums.numerator
+        size, waiting, stop_at = key.shape[2], cursor[LEFT], cursor[PAIRS] + budget
+        tile, seen, enough = -1, 0, 0.0
+        c0 = scale[0]
+        c1 = scale[1] if columns > 1 else 0.0
+        c2 = scale[2] if columns > 2 else 0.0
+        if code == GAUSSIAN:  # a weight is 2**-s
+            c0, c1, c2 = c0 * ROOT, c1 * ROOT, c2 * ROOT
+        for k in range(cursor[PLACE], cursor[COUNT]):
+            leaf, start, stop = visits[k, LEAF], visits[k, START], visits[k, STOP]
+            if cursor[PAIRS] > stop_at or waiting + stop - start > left.shape[0]:
+                cursor[PLACE], cursor[LEFT] = k, waiting
+                return True
+            if infinite == 1:
+                if start != tile:
+                    tile, seen, enough = start, 0, 0.0
+                if rest[k] <= enough:
+                    continue
+                if seen & (seen - 1) == 0 or seen % 8 == 0:
+                    smallest = np.inf
+                    for i in range(start, stop):
+                        if unit[i] > -np.inf and denominator[i] > 0.0:
+                            least[i] = max(least[i], unit[i] + np.log2(denominator[i]))
+                        limit[i] = reach_of(least[i] + slack, kernel)
+                        smallest = min(smallest, least[i])
+                    enough = share * math.exp(LN_2 * (smallest - floor[start]))
+                    if rest[k] <= enough:
+                        continue
+                seen += 1
+            near = 0
+            for i in range(start, stop):
+                total = 0.0
+                for a in range(query.shape[1] if columns == 0 else columns):
+                    gap = max(lower[leaf, a] - query[i, a], query[i, a] - upper[leaf, a])
+                    gap = max(gap, 0.0) * scale[a]
+                    if columns > 0:
+                        total += gap * gap
+                    elif norm == TAXICAB:
+                        total += gap
+                    else:
+                        total = max(total, gap * gap) if norm == MAXIMUM else total + gap * gap
+                if columns == 0 and norm == TAXICAB:
+                    total *= total
+                active[near] = i
+                near += 1 if total <= limit[i] else 0
+            cursor[PAIRS] += near * size
+            if columns > 0:  # a copy, not a view: threads would count references to the same array in turns
+                for j in range(size):
+                    buffer[1, j] = key_weight[leaf, j]
+            for r in range(near):
+                i = active[r]
+                if columns == 0 or unit[i] != 0.0:
+                    left[waiting, 0], left[waiting, 1] = i, leaf
+                    waiting += 1
+                    continue
+                place = own[i] - leaf * size
+                if 0 <= place < size:  # replaced, not subtracted: what is left may be nothing beside it
+                    buffer[1, place] = own_weight[i]
+                edges, total, pooled = sum_pairs(
+                    leaf, query[i, 0], query[i, min(1, last)], query[i, last], c0, c1, c2, key, value, buffer
+                )
+                if 0 <= place < size:
+                    buffer[1, place] = key_weight[leaf, place]
+                if edges > 0:
+                    left[waiting, 0], left[waiting, 1] = i, leaf
+                    waiting += 1
+                    continue
                 denominator[i] += total
-        if code != BOXCAR:  # a count loses no digits
-            collapsed[i] += moments[node, 0, 0]
+                if one_value == 1:
+                    numerator[i, 0] += pooled
+                else:
+                    for c in range(value.shape[1]):
+                        pooled = 0.0
+                        for j in range(size):
+                            pooled += buffer[0, j] * value[leaf, c, j]
+                        numerator[i, c] += pooled
+        cursor[PLACE], cursor[LEFT] = cursor[COUNT], waiting
+        return False
+
+    return visit
 
 
 @loop
-def add_whole(start, stop, first, last, tree, tiles, sums, profile, buffers):
-    """Add the node of these leaves to queries in whose support it lies; return the pairs looked at.
-
-    On the way down to the own key of a query, if it is there, the other halves are added, and its leaf pair by pair.
-    """
-    leaves, size = tree.key.shape[0], tree.key.shape[2]
-    pairs, begun, i = 0, start, start
-    while i <= stop:
-        has_own = i < stop and first <= tiles.own[i] // size < last
-        if i == stop or has_own:  # those before it have none
-            add_moments(
-                begun, i, node_name(first, last, leaves), tiles.query, tree.centre, tree.moments, profile.scale,
-                profile.code, sums.denominator, sums.numerator, sums.collapsed,
-            )  # fmt: skip
-            begun = i + 1
-        if has_own:
-            low, high, own = first, last, tiles.own[i] // size
-            while high - low > 1:
-                middle = (low + high) // 2
-                other = node_name(middle, high, leaves) if own < middle else node_name(low, middle, leaves)
-                add_moments(
-                    i, i + 1, other, tiles.query, tree.centre, tree.moments, profile.scale,
-                    profile.code, sums.denominator, sums.numerator, sums.collapsed,
-                )  # fmt: skip
-                low, high = (low, middle) if own < middle else (middle, high)
-            tiles.active[0] = i
-            pairs += add_pairs(tiles.active, 1, own, tree, tiles, sums, profile, buffers)
-        i += 1
-    return pairs
+def sum_stages(left, count, tree, tiles, sums, bandwidth, code, infinite, product, buffer):
+    """Add leaves to queries pair by pair, for every kernel, by the stages of brute force."""
+    key, key_weight, value, size = tree.key, tree.weight, tree.value, tree.key.shape[2]
+    weight = buffer[0]
+    for r in range(count):
+        i, leaf = left[r, 0], left[r, 1]
+        tile_weights(
+            weight, buffer[1], buffer[2], tiles.query[i], key[leaf], 0,
+            bandwidth, code, infinite, product, sums.unit[i],
+        )  # fmt: skip
+        own = tiles.own[i] - leaf * size
+        own_kernel = weight[own] if 0 <= own < size else 0.0
+        total = 0.0
+        for j in range(size):
+            weight[j] *= key_weight[leaf, j]
+            total += weight[j]
+        if 0 <= own < size:
+            weight[own] = own_kernel * tiles.own_weight[i]
+            total = 0.0
+            for j in range(size):
+                total += weight[j]
+        sums.denominator[i] += total
+        for c in range(value.shape[1]):
+            pooled = 0.0
+            for j in range(size):
+                pooled += weight[j] * value[leaf, c, j]
+            sums.numerator[i, c] += pooled

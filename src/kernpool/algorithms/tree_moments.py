@@ -1,0 +1,58 @@
+"""Compiled sums over nodes that lie in the support of a tile as a whole: by moments, and no key is looked at."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kernpool.algorithms.compiling import loop
+from kernpool.algorithms.tiles import BOXCAR
+from kernpool.algorithms.tree_boxes import node_name
+from kernpool.algorithms.tree_visit import FIRST, LAST, LEAF, START, STOP
+
+
+@loop
+def add_nodes(nodes, count, visits, visit_count, tiles, sums, size, centre, moments, scale, code):
+    """Add nodes to the sums of their queries, and the own leaf of a query to its visits; return how many those are.
+
+    On the way down to the own key of a query, if it is there, the other halves are added.
+    """
+    query, own, leaves, d = tiles.query, tiles.own, centre.shape[0] // 2, tiles.query.shape[1]
+    t = np.empty(d)
+    for k in range(count):
+        for i in range(nodes[k, 0], nodes[k, 1]):
+            first, last = nodes[k, FIRST], nodes[k, LAST]
+            home = own[i] // size
+            if not first <= home < last:
+                home = -1
+            while first < last:
+                low, high = first, last  # what is added now; first ... last - 1 is what remains
+                if home < 0:
+                    first = last
+                elif last - first == 1:
+                    visits[visit_count, LEAF], visits[visit_count, START], visits[visit_count, STOP] = home, i, i + 1
+                    visit_count += 1
+                    break
+                else:
+                    middle = (first + last) // 2
+                    if home < middle:
+                        low, last = middle, middle
+                    else:
+                        high, first = middle, middle
+                node, squared = node_name(low, high, leaves), 0.0
+                for a in range(d):
+                    t[a] = (query[i, a] - centre[node, a]) * scale[a]
+                    squared += t[a] * t[a]
+                for channel in range(moments.shape[1]):
+                    total = moments[node, channel, 0]
+                    if code != BOXCAR:  # sum of 1 - (t_q - t)**2
+                        total = total * (1.0 - squared) - moments[node, channel, 1 + d]
+                        for a in range(d):
+                            total += 2.0 * t[a] * moments[node, channel, 1 + a]
+                        total *= 0.75
+                    if channel > 0:
+                        sums.numerator[i, channel - 1] += total
+                    else:
+                        sums.denominator[i] += total
+                if code != BOXCAR:  # a count loses no digits
+                    sums.collapsed[i] += moments[node, 0, 0]
+    return visit_count
