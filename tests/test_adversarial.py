@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from kernpool import Problem, choose, kernel_names, pool, pooling_weights
 from kernpool.algorithms import ALGORITHMS
-from kernpool.plan import DENSE_PAIRS
+from kernpool.costs import DENSE_PAIRS
 from tests.test_battery import able
 
 COLUMNS = {
