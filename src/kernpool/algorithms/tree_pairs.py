@@ -15,12 +15,22 @@ import numpy as np
 
 from kernpool.algorithms.compiling import loop, part
 from kernpool.algorithms.exponential import exp2_minus_64
-from kernpool.algorithms.tiles import EDGE, EPANECHNIKOV, GAUSSIAN, LAPLACE, LN_2, LOG2_E, tile_weights
+from kernpool.algorithms.tiles import (
+    BIWEIGHT,
+    EDGE,
+    EPANECHNIKOV,
+    GAUSSIAN,
+    LAPLACE,
+    LN_2,
+    LOG2_E,
+    TRIWEIGHT,
+    tile_weights,
+)
 from kernpool.algorithms.tree_boxes import MAXIMUM, TAXICAB, reach_of
 from kernpool.algorithms.tree_visit import LEAF, START, STOP
 
 PLACE, COUNT, LEFT, PAIRS = range(4)  # what a cursor holds: the next visit, their number, what is left, pairs so far
-FUSED, MOST_COLUMNS = (GAUSSIAN, EPANECHNIKOV, LAPLACE), 3
+FUSED, MOST_COLUMNS = (GAUSSIAN, EPANECHNIKOV, BIWEIGHT, TRIWEIGHT, LAPLACE), 3
 ROOT = math.sqrt(0.5 * LOG2_E)
 
 
@@ -56,8 +66,15 @@ def specialise(code: int, columns: int, one_value: int, infinite: int) -> Callab
             if columns > 2:
                 u = (q2 - key[leaf, 2, j]) * c2
                 s += u * u
-            if code == EPANECHNIKOV:
-                w = 0.75 * max(1.0 - s, 0.0) * buffer[1, j]
+            if infinite == 0:
+                w = max(1.0 - s, 0.0)
+                if code == EPANECHNIKOV:
+                    w *= 0.75
+                elif code == BIWEIGHT:
+                    w *= 15 / 16 * w
+                else:
+                    w *= 35 / 32 * w * w
+                w *= buffer[1, j]
                 edges += 1 if abs(1.0 - s) < EDGE else 0
             elif code == LAPLACE:
                 w = 0.5 * exp2_minus_64(LOG2_E * math.sqrt(s)) * buffer[1, j]
@@ -164,11 +181,13 @@ def specialise(code: int, columns: int, one_value: int, infinite: int) -> Callab
 def sum_stages(left, count, tree, tiles, sums, bandwidth, code, infinite, product, buffer):
     """Add leaves to queries pair by pair, for every kernel, by the stages of brute force."""
     key, key_weight, value, size = tree.key, tree.weight, tree.value, tree.key.shape[2]
-    weight = buffer[0]
+    weight, current, keys = buffer[0], 0, key[0]
     for r in range(count):
         i, leaf = left[r, 0], left[r, 1]
+        if leaf != current:  # views are made once per leaf: threads count references to the same array in turns
+            current, keys = leaf, key[leaf]
         tile_weights(
-            weight, buffer[1], buffer[2], tiles.query[i], key[leaf], 0,
+            weight, buffer[1], buffer[2], tiles.query[i], keys, 0,
             bandwidth, code, infinite, product, sums.unit[i],
         )  # fmt: skip
         own = tiles.own[i] - leaf * size
