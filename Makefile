@@ -31,6 +31,7 @@ bench: $(VENV)/.installed-bench
 	$(RUN)/python benchmarks/first_call.py
 	$(RUN)/python benchmarks/brute_force.py
 	$(RUN)/python benchmarks/brute_limit.py
+	$(RUN)/python benchmarks/one_column.py
 	$(RUN)/python benchmarks/interrupt.py
 	$(RUN)/python benchmarks/tree.py
 	$(RUN)/python benchmarks/compare.py

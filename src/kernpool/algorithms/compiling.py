@@ -26,7 +26,7 @@ def _compile(function: Function, flags: set[str] | bool, **options: Any) -> Func
     # Numba takes a cached loop for fresh as long as the file that holds it has not changed, even if a function that it
     # calls has, in another file. The digest of all of them in the name of the cache entry makes that impossible.
     function.__qualname__ += f"_{_SOURCES}"
-    # Nobody calls them from C either: that door takes a tenth of the time to compile.
+    # Nobody calls them from C, so that door is not compiled.
     options |= {"nogil": True, "error_model": "numpy", "fastmath": flags, "no_cfunc_wrapper": True}
     try:
         return cast(Function, njit(cache=True, **options)(function))

@@ -6,7 +6,7 @@ Keys and queries are put in order, up to a few neighbours. What follows depends 
 kernels             far keys                                                     file
 =================== ============================================================ ======================
 compact polynomials moments of cells, added up to one polynomial per group       `polynomials.py`
-laplace             two sums of exponentials that travel along the line          `exponentials.py`
+laplace             two sums of exponentials that travel along the line          `laplace.py`
 gaussian            Taylor series of cells, added up to one series per group     `taylor.py`
 constant            one sum                                                      here
 cosine, logistic    none: brute force over the window of each query              `windows.py`
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 def reduce(problem: Problem, n_jobs: int = 1, progress: Progress | None = None) -> PoolState:
     """Sum weights and weighted values over all keys."""
-    from kernpool.algorithms import exponentials, polynomials, taylor, windows  # they load Numba
+    from kernpool.algorithms import laplace, polynomials, taylor, windows  # they load Numba
 
     m, kernel = len(problem.query), problem.similarity.kernel
     result = PoolState(np.zeros(m), np.full(m, -1.0), np.empty((m, problem.value.shape[1])))
@@ -47,7 +47,7 @@ def reduce(problem: Problem, n_jobs: int = 1, progress: Progress | None = None) 
     if kernel.name in polynomials.POLYNOMIALS:
         polynomials.reduce(line, kernel.name, result, n_jobs, report(0, m // 2))
     elif kernel.name == "laplace":
-        exponentials.reduce(line, result, n_jobs, report(0, m // 2))
+        laplace.reduce(line, result, n_jobs, report(0, m // 2))
     elif kernel.name == "gaussian":
         taylor.reduce(line, problem.tol, result, n_jobs, report(0, m // 2))
     elif kernel.name == "constant":

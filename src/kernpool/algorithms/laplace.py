@@ -1,4 +1,4 @@
-"""The Laplace kernel on a line: sums that travel along it, then the queries; see `exponential_loops.py`."""
+"""The Laplace kernel on a line: sums that travel along it, then the queries; see `laplace_loops.py`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from kernpool.algorithms import exponential_loops as loops
+from kernpool.algorithms import laplace_loops as loops
 from kernpool.algorithms.line import Line
 from kernpool.algorithms.threads import cut, run_blocks
 from kernpool.progress import Progress

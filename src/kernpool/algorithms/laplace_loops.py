@@ -4,7 +4,7 @@ To any query `q` on its right, the keys on the left of a place `p` weigh
 
     sum w exp(-(q - k) / h) = exp(-(q - p) / h) sum w exp(-(p - k) / h)
 
- So one number per bin and direction is enough, made of the one before: only positive
+So one number per bin and direction is enough, made of the one before: only positive
 numbers are multiplied and added, and no digit is lost. (Published codes sum ``exp(k / h)`` about a fixed origin.)
 """
 
