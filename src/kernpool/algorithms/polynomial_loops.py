@@ -213,15 +213,11 @@ def pool_groups(queries, keys, cells, first_group, last_group, h, kernel, leave_
     total = np.empty((columns, queries.offset[last_group] - start))
     split = leave_out or kernel.odd  # the keys among the queries have to be visited one by one
     reach = h * (2.0 - INSIDE)
-    near_first, near_last, middle_first, middle_last = 0, -1, 0, -1
+    near_first = count_below(keys.high, queries.low[first_group] - reach, False)
+    near_last, middle_first, middle_last = near_first - 1, near_first, near_first - 1
     for g in range(first_group, last_group):
         first, last = queries.offset[g], queries.offset[g + 1]
         low, high = queries.low[g], queries.high[g]
-        if g == first_group:
-            near_first = count_below(keys.high, low - reach, False)
-            near_last = count_below(keys.low, high + reach, True) - 1
-            middle_first = count_below(keys.high, low, False)
-            middle_last = count_below(keys.low, high, True) - 1
         while near_first < bins and keys.high[near_first] < low - reach:
             near_first += 1
         while near_last + 1 < bins and keys.low[near_last + 1] <= high + reach:
@@ -244,15 +240,13 @@ def pool_groups(queries, keys, cells, first_group, last_group, h, kernel, leave_
             if split:
                 full_first, full_last = min(full_first, middle_first), max(full_last, middle_last)
                 hole_first, hole_last = middle_first, middle_last
-            clear(sums)
-            far = add_bins(sums, scratch, full_first, hole_first - 1, middle, h, cells)
-            add_polynomial(local, sums, kernel, 1.0)
-            far_weight = sums[0, 0]
-            if far and hole_last < full_last:
-                clear(sums)
-                far = add_bins(sums, scratch, hole_last + 1, full_last, middle, h, cells)
-                add_polynomial(local, sums, kernel, -1.0)
-                far_weight += sums[0, 0]
+            for side in range(2):  # calls stand here once only, because each is compiled by itself
+                run_first, run_last = (hole_last + 1, full_last) if side else (full_first, hole_first - 1)
+                if run_first <= run_last:
+                    clear(sums)
+                    far = far and add_bins(sums, scratch, run_first, run_last, middle, h, cells)
+                    add_polynomial(local, sums, kernel, -1.0 if side else 1.0)
+                    far_weight += sums[0, 0]
         if not far:
             full_first, hole_first, hole_last, full_last = near_last + 1, near_last + 1, near_last, near_last
         own_far[0], own_far[1] = keys.offset[full_first], keys.offset[hole_first]
@@ -260,9 +254,12 @@ def pool_groups(queries, keys, cells, first_group, last_group, h, kernel, leave_
         size = own_far[0] - keys.offset[near_first] + own_far[2] - own_far[1] + keys.offset[near_last + 1] - own_far[3]
         if size > weight.size:
             near, weight = make_near(2 * size, columns - 1), np.empty(2 * size)
-        size = collect(near, 0, keys, near_first, full_first - 1, total_of_bin)
-        size = collect(near, size, keys, hole_first, hole_last, total_of_bin)
-        size = collect(near, size, keys, full_last + 1, near_last, total_of_bin)
+        size = 0
+        for run in range(3):
+            run_first, run_last = near_first, full_first - 1
+            if run > 0:
+                run_first, run_last = (hole_first, hole_last) if run == 1 else (full_last + 1, near_last)
+            size = collect(near, size, keys, run_first, run_last, total_of_bin)
         near_x, near_weight, near_value = near.x, near.weight, near.value
         for i in range(first, last):
             q, own_place, faint = queries.x[i], -1, False

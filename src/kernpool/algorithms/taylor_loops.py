@@ -170,22 +170,18 @@ def pool_groups(queries, keys, cells, runs, first_run, last_run, h, total, tol, 
     for run in range(first_run, last_run):
         first, last = queries.offset[runs[run]], queries.offset[runs[run + 1]]
         low, high = queries.low[runs[run]], queries.high[runs[run + 1] - 1]
-        done = False
-        if high - low <= 0.25 * h and (last - first > FEW_QUERIES or high == low):
-            done = pool_run(
-                queries, first, last, low, high, cells, h, total, tol, local, scratch, t, weight, found, first - start
-            )
-        else:
-            done = True
-            for i in range(first, last):
-                q = queries.x[i]
-                if not pool_run(
-                    queries, i, i + 1, q, q, cells, h, total, tol, local, scratch, t, weight, found, i - start
-                ):
-                    found[0, i - start] = -1.0
-        if not done:
-            for i in range(first - start, last - start):
-                found[0, i] = -1.0
+        together = high - low <= 0.25 * h and (last - first > FEW_QUERIES or high == low)
+        i = first
+        while i < last:
+            stop = last if together else i + 1
+            if not together:
+                low, high = queries.x[i], queries.x[i]
+            if not pool_run(
+                queries, i, stop, low, high, cells, h, total, tol, local, scratch, t, weight, found, i - start
+            ):
+                for j in range(i - start, stop - start):
+                    found[0, j] = -1.0
+            i = stop
     for i in range(found.shape[1]):
         row = queries.order[start + i]
         if leave_out and queries.own[start + i] >= 0 and found[0, i] > 0.0:
