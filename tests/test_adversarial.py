@@ -65,6 +65,7 @@ def problems(draw):
 
 
 @settings(max_examples=80)
+@pytest.mark.slow  # compiles every loop of every algorithm
 @given(problem=problems())
 def test_every_algorithm_is_right_or_refuses(problem):
     expected = choose(problem, "reference").reduce(problem)

@@ -37,6 +37,7 @@ def compare(problem, extra=0.0, n_jobs=1):
     return error.max()
 
 
+@pytest.mark.slow  # compiles the tree's loops for every kernel
 @pytest.mark.parametrize("kind", ["uniform", "clusters", "heavy tails"])
 @pytest.mark.parametrize("composition", ["radial", "product"])
 @pytest.mark.parametrize("kernel", INFINITE)
@@ -50,6 +51,7 @@ def test_no_more_than_tol_is_missed(kernel, composition, kind, generator):
                 compare(Problem.from_arrays(query, key, value, **options), extra=tol)
 
 
+@pytest.mark.slow  # compiles the tree's loops for every kernel
 @pytest.mark.parametrize("kernel", kernel_names())
 @pytest.mark.parametrize("kind", ["uniform", "clusters of 1e-12", "heavy tails", "one place"])
 def test_every_kernel_at_every_place(kernel, kind, generator):
@@ -88,6 +90,7 @@ def test_one_key_and_keys_of_weight_zero(generator):
     np.testing.assert_allclose(found, pool(key[:50], key[450:], np.arange(450.0, 900.0)), rtol=1e-12)
 
 
+@pytest.mark.slow  # compiles the tree's loops for every kernel
 @pytest.mark.parametrize("kernel", [name for name in kernel_names() if get_kernel(name).is_compact])
 @pytest.mark.parametrize("composition", ["radial", "product"])
 def test_edges_on_a_grid(kernel, composition):
