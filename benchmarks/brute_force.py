@@ -25,9 +25,11 @@ def benchmark() -> None:
         return weights @ value / weights.sum(axis=1)
 
     def tiled(kernel="gaussian", n_jobs=THREADS):
-        return pool(query, key, value, kernel=kernel, bandwidth=BANDWIDTH, n_jobs=n_jobs, empty="zero")
+        return pool(
+            query, key, value, kernel=kernel, bandwidth=BANDWIDTH, n_jobs=n_jobs, empty="zero", algorithm="brute"
+        )
 
-    pool(query[:1100], key[:1100], value[:1100])  # warms up: loads and compiles, with little memory
+    pool(query[:1100], key[:1100], value[:1100], algorithm="brute")  # warms up: loads and compiles, with little memory
     before = resident_mebibytes()
     found = tiled()
     growth = resident_mebibytes() - before  # measured before the dense expression has taken its gigabytes
