@@ -13,6 +13,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from kernpool.algorithms.radius import radius
 from kernpool.problem import Problem
 
 # Dense NumPy beyond this many pairs is slower than loading the compiler, and holds arrays of 8 MiB.
@@ -66,23 +67,14 @@ class Costs:
         query = problem.query[:: max(1, m // SAMPLE_QUERIES)][:SAMPLE_QUERIES]
         key = problem.key[:: max(1, n // SAMPLE_KEYS)][:SAMPLE_KEYS]
         distance = similarity.distance(query, key)
-        radius = _radius(similarity.kernel.name, distance.min(axis=1), problem.tol / n)
+        nearest = distance.min(axis=1)
+        reach = radius(similarity.kernel, nearest, np.full(nearest.shape, problem.tol / n))
         # A box of the tree is near if any place of it is: half its diagonal more, in uniform data.
         extent = np.maximum(np.ptp(key, axis=0) / similarity.bandwidth, 1e-300)
         log_side = np.log(extent).mean() + np.log(np.array([LEAF / n, TILE / m]).clip(max=1.0)) / d
-        radius = radius + 0.5 * np.sqrt(d) * np.exp(log_side).sum()
+        reach = reach + 0.5 * np.sqrt(d) * np.exp(log_side).sum()
         weight = similarity.kernel.profile(distance).mean() * n
-        return float((distance <= radius[:, None]).mean()), float(weight)
-
-
-def _radius(kernel: str, nearest: Array, share: float) -> Array:
-    """How far keys reach that matter, in bandwidths."""
-    decades = -float(np.log(max(share, 1e-300)))
-    if kernel == "gaussian":
-        return np.asarray(np.sqrt(nearest**2 + 2.0 * decades), dtype=np.float64)
-    if kernel in ("laplace", "logistic"):
-        return np.asarray(nearest + decades)
-    return np.full(nearest.shape, np.inf if kernel == "constant" else 1.0)
+        return float((distance <= reach[:, None]).mean()), float(weight)
 
 
 def _reference(costs: Costs) -> float:

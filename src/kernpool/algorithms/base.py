@@ -18,6 +18,7 @@ Array = NDArray[np.float64]
 
 
 WANTED = frozenset({"query", "key", "value", "log_bandwidth"})
+PER_QUERY = frozenset({"query", "log_bandwidth"})  # the others are one row per key
 
 
 class Gradients(NamedTuple):

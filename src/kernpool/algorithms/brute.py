@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.algorithms import reference
-from kernpool.algorithms.base import Algorithm, Blocks, Gradients
+from kernpool.algorithms.base import PER_QUERY, Algorithm, Blocks, Gradients
 from kernpool.algorithms.blas import one_thread
 from kernpool.algorithms.threads import cut, run_blocks
 from kernpool.kernels import is_built_in
@@ -91,33 +91,32 @@ def pullback(
     """Differentiate: one pass that sums per query, one that sums per key, so that no two threads share a sum."""
     (m, n), blocks = problem.shape, _blocks(problem)
     sums = {
-        name: np.zeros((m if name in _PER_QUERY else n, (problem.value if name == "value" else problem.key).shape[1]))
+        name: np.zeros((m if name in PER_QUERY else n, (problem.value if name == "value" else problem.key).shape[1]))
         for name in wanted
     }
 
     def add(names: frozenset[str], queries: slice, keys: slice) -> None:
         part = blocks.pullback(queries, keys, state, cotangent, names)._asdict()
         for name in names:
-            sums[name][queries if name in _PER_QUERY else keys] += part[name]
+            sums[name][queries if name in PER_QUERY else keys] += part[name]
 
     def along_keys(queries: slice) -> Iterator[None]:
         for keys in cut(n, blocks.keys_per_call):
-            add(wanted & _PER_QUERY, queries, keys)
+            add(wanted & PER_QUERY, queries, keys)
             yield
 
     def along_queries(keys: slice) -> Iterator[None]:
         for queries in cut(m, blocks.pairs_per_call // _KEY_ROWS):
-            add(wanted - _PER_QUERY, queries, keys)
+            add(wanted - PER_QUERY, queries, keys)
             yield
 
-    if wanted & _PER_QUERY:
+    if wanted & PER_QUERY:
         run_blocks(along_keys, cut(m, max(1, blocks.pairs_per_call // min(n, blocks.keys_per_call))), n_jobs, progress)
-    if wanted - _PER_QUERY:
+    if wanted - PER_QUERY:
         run_blocks(along_queries, cut(n, _KEY_ROWS), n_jobs, progress)
     return Gradients(**sums)
 
 
-_PER_QUERY = frozenset({"query", "log_bandwidth"})
 _KEY_ROWS = 1024  # keys per block when sums are per key: two tiles of the loops
 
 BRUTE = Algorithm(name="brute", summary="every pair, in compiled tiles", reduce=reduce, pullback=pullback)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.algorithms import brute
-from kernpool.algorithms.base import Algorithm, Gradients
+from kernpool.algorithms.base import Algorithm
 from kernpool.algorithms.reference import may_underflow
 from kernpool.problem import Problem
 from kernpool.progress import Progress
@@ -105,23 +105,11 @@ def _sample(problem: Problem, rows: NDArray[np.int64], keys: NDArray[np.int64]) 
     )
 
 
-def pullback(
-    problem: Problem,
-    state: PoolState,
-    cotangent: Array,
-    wanted: frozenset[str],
-    n_jobs: int = 1,
-    progress: Progress | None = None,
-) -> Gradients:
-    """Differentiate, by brute force."""
-    return brute.pullback(problem, state, cotangent, wanted, n_jobs, progress)
-
-
 TREE = Algorithm(
     name="kd_tree",
     summary="near pairs only, by a kd tree",
     reduce=reduce,
-    pullback=pullback,
+    pullback=brute.pullback,
     attn_mask=False,
     logit_bias=False,
     own_kernels=False,

@@ -15,9 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.algorithms import window_loops
-from kernpool.algorithms.base import Gradients
+from kernpool.algorithms.base import PER_QUERY, Gradients
 from kernpool.algorithms.compiled import CompiledBlocks
 from kernpool.algorithms.line import Line
+from kernpool.algorithms.radius import radius
 from kernpool.algorithms.threads import cut, run_blocks
 from kernpool.algorithms.tiles import CODES
 from kernpool.kernels import Kernel
@@ -28,37 +29,6 @@ from kernpool.state import PoolState
 Array = NDArray[np.float64]
 
 PAIRS_PER_CALL = 1 << 22
-ROUNDING = 1.0 + 1e-12
-
-
-def radius(kernel: Kernel, nearest: Array, share: Array) -> Array:
-    r"""How far the keys reach that have to be summed, in bandwidths.
-
-    Parameters
-    ----------
-    kernel : Kernel
-        A built-in one.
-    nearest : ndarray
-        Distance of the nearest key, in bandwidths.
-    share : ndarray
-        What a weight may be beside that of the nearest key and be left out: ``tol * w_nearest / W``.
-
-    Returns
-    -------
-    ndarray
-        `r` such that :math:`K(u) \le share \cdot K(nearest)` for all :math:`u > r`.
-    """
-    if kernel.is_compact:
-        return np.full(nearest.shape, ROUNDING)
-    with np.errstate(divide="ignore"):
-        decades: Array = -np.log(share)
-    if kernel.name == "gaussian":
-        return np.asarray(ROUNDING * np.sqrt(nearest**2 + 2.0 * decades))
-    if kernel.name == "laplace":
-        return np.asarray(ROUNDING * (nearest + decades))
-    if kernel.name == "logistic":  # between exp(-u) / 4 and exp(-u)
-        return np.asarray(ROUNDING * (nearest + decades + np.log(4.0)))
-    return np.full(nearest.shape, np.inf)
 
 
 def spans(line: Line, kernel: Kernel, rows: NDArray[np.intp], tol: float) -> tuple[NDArray[np.int64], ...]:
@@ -164,5 +134,4 @@ def pullback(
     return Gradients(**sums)
 
 
-PER_QUERY = frozenset({"query", "log_bandwidth"})
 ROWS = 256  # queries, or keys, whose windows are joined to one
