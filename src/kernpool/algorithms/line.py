@@ -62,6 +62,7 @@ class Line:
     key_order: NDArray[np.int64]
     bandwidth: float
     leave_out: bool
+    queries_per_block: int = 16
 
     @classmethod
     def arrange(cls, problem: Problem, key_bin: float, query_group: float, n_jobs: int) -> Line:

@@ -71,7 +71,7 @@ def arrange(problem: Problem, n_jobs: int) -> Line:
     from kernpool.algorithms.line import Line
 
     m, n = problem.shape
-    return Line.arrange(problem, max(8.0, 5.0 * sqrt(n / m)), max(0.5, 10.0 * sqrt(m / n)), n_jobs)
+    return Line.arrange(problem, max(8.0, 5.0 * sqrt(n / m)), max(0.5, 4.0 * sqrt(m / n)), n_jobs)
 
 
 def _sum_all(problem: Problem, result: PoolState) -> None:
