@@ -14,11 +14,10 @@ def bin_of(x, low, scale, last):
 
 
 @strict_loop
-def count(x, low, scale, counts):
-    """Count the numbers of each bin."""
-    last = counts.size - 1
+def count(x, low, scale, last, shift, counts):
+    """Count the numbers of each bucket, which has 2**shift bins."""
     for i in range(x.size):
-        counts[bin_of(x[i], low, scale, last)] += 1
+        counts[bin_of(x[i], low, scale, last) >> shift] += 1
 
 
 @part
@@ -46,14 +45,31 @@ def starts(place):
 
 
 @strict_loop
-def deal(x, first, low, scale, place, order, ordered):
-    """Write numbers, and where they came from, to their bins."""
-    last = place.size - 1
+def deal(x, first, low, scale, last, shift, place, order, ordered):
+    """Write numbers, and where they came from, to their buckets."""
     for i in range(x.size):
-        b = bin_of(x[i], low, scale, last)
+        b = bin_of(x[i], low, scale, last) >> shift
         p = place[b]
         place[b] = p + 1
         order[p] = first + i
+        ordered[p] = x[i]
+
+
+@strict_loop
+def deal_again(x, source, start, bucket, low, scale, last, shift, end, order, ordered):
+    """Write the numbers of a bucket, and where they came from, to their bins, whose ends are found on the way."""
+    for i in range(start[bucket], start[bucket + 1]):
+        end[bin_of(x[i], low, scale, last)] += 1
+    total = start[bucket]
+    for b in range(bucket << shift, min((bucket + 1) << shift, end.size)):
+        here = end[b]
+        end[b] = total
+        total += here
+    for i in range(start[bucket], start[bucket + 1]):
+        b = bin_of(x[i], low, scale, last)
+        p = end[b]
+        end[b] = p + 1
+        order[p] = source[i]
         ordered[p] = x[i]
 
 
@@ -89,8 +105,8 @@ def cuts(x, size):
 
 
 @loop
-def gather(source, order, out):
-    """Collect ``source[order]``, several columns at once."""
+def gather(source, order, start, stop, out):
+    """Collect rows of `source` in this order, from one place to another, as columns."""
     for c in range(out.shape[0]):
-        for i in range(order.size):
-            out[c, i] = source[c, order[i]]
+        for i in range(start, stop):
+            out[c, i] = source[order[i], c]

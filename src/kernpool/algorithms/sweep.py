@@ -31,6 +31,9 @@ from kernpool.state import PoolState
 if TYPE_CHECKING:
     from kernpool.algorithms.line import Line
 
+KEY_BIN, QUERY_GROUP, QUERIES_PER_BLOCK = 10.0, 4.0, 16
+FEW_QUERIES = 64  # keys per query, beyond which
+
 
 def reduce(problem: Problem, n_jobs: int = 1, progress: Progress | None = None) -> PoolState:
     """Sum weights and weighted values over all keys."""
@@ -65,13 +68,15 @@ def reduce(problem: Problem, n_jobs: int = 1, progress: Progress | None = None) 
 def arrange(problem: Problem, n_jobs: int) -> Line:
     """Put a problem with one column in order.
 
-    A bin of keys costs about as much as 25 pairs, a group of queries as much as 100; and the smaller they are, the
-    fewer pairs near the ends of windows are visited one by one, about ``2 m n / bins``. Where these are equal is best.
+    A bin of keys costs about as much as 25 pairs, a block of 16 queries as much as 600; and the smaller they are, the
+    fewer pairs near the ends of windows are visited one by one.
     """
     from kernpool.algorithms.line import Line
 
     m, n = problem.shape
-    return Line.arrange(problem, max(8.0, 5.0 * sqrt(n / m)), max(0.5, 4.0 * sqrt(m / n)), n_jobs)
+    few = n > FEW_QUERIES * m  # then neighbours are too far apart to look at the same keys
+    key_bin, query_group = max(KEY_BIN, 5.0 * sqrt(n / m)), max(0.5, QUERY_GROUP * sqrt(m / n))
+    return Line.arrange(problem, key_bin, query_group, 1 if few else QUERIES_PER_BLOCK, n_jobs)
 
 
 def _sum_all(problem: Problem, result: PoolState) -> None:
