@@ -186,7 +186,7 @@ def test_the_bits_do_not_depend_on_the_number_of_threads(kernel, situation, gene
     monkeypatch.setattr("kernpool.algorithms.polynomials.QUERIES_PER_CALL", 33)
     monkeypatch.setattr("kernpool.algorithms.laplace.QUERIES_PER_CALL", 33)
     monkeypatch.setattr("kernpool.algorithms.taylor.CELLS_PER_CALL", 1)
-    monkeypatch.setattr("kernpool.algorithms.taylor.RUNS_PER_CALL", 2)
+    monkeypatch.setattr("kernpool.algorithms.taylor.QUERIES_PER_CALL", 33)
     problem = line_problem(kernel, situation, generator)
     plan = choose(problem, "sweep")
     first = plan.reduce(problem, n_jobs=1)

@@ -21,12 +21,12 @@ def count(x, low, scale, last, shift, counts):
 
 
 @part
-def count_below(ascending, x, equal):
-    """Count the numbers below x, or up to x with `equal`; np.searchsorted would take a second to compile."""
+def count_below(ascending, x):
+    """Count the numbers below x; np.searchsorted would take a second to compile."""
     first, last = 0, ascending.size
     while first < last:
         middle = (first + last) // 2
-        if ascending[middle] < x or (equal and ascending[middle] == x):
+        if ascending[middle] < x:
             first = middle + 1
         else:
             last = middle

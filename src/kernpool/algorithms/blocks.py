@@ -34,12 +34,12 @@ class Blocks:
     runs: NDArray[np.int64]
 
     @classmethod
-    def cut(cls, line: Line, part: slice, width: float) -> Blocks:
-        """Cut a part of the queries into blocks."""
-        size, most = part.stop - part.start, line.queries_per_block
+    def cut(cls, line: Line, part: slice, width: float, most: int) -> Blocks:
+        """Cut a part of the queries into blocks, at most so wide and at most so many queries each."""
+        size = part.stop - part.start
         place, low, high = np.empty(size + 1, np.int64), np.empty(size), np.empty(size)
         number = loops.cut_blocks(line.queries.x, part.start, part.stop, width, most, place, low, high)
-        return cls(place[: number + 1], low[:number], high[:number], np.empty((number, 6), np.int64))
+        return cls(place[: number + 1], low[:number], high[:number], np.zeros((number, 6), np.int64))
 
     def add_near(self, line: Line, total: Array, inner: int, outer: int) -> tuple[Array, Array]:
         """Sum over near keys, with a kernel of height 1; returns the sums, and how much the near keys of blocks weigh.

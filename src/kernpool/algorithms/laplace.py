@@ -34,7 +34,7 @@ def reduce(line: Line, out: PoolState, n_jobs: int, progress: Progress | None) -
             yield
 
     def pool(part: slice) -> Iterator[None]:
-        blocks = Blocks.cut(line, part, np.inf)
+        blocks = Blocks.cut(line, part, np.inf, line.queries_per_block)
         loops.find_runs(keys.low, keys.high, blocks.low, blocks.high, blocks.runs)
         found, _ = blocks.add_near(line, total, LAPLACE, 0)
         loops.finish(keys.low, keys.high, blocks.runs, blocks.place, queries.x, h, leftward, rightward, found)

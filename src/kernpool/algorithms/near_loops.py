@@ -22,7 +22,7 @@ LEFT_OVER = -1.0  # the denominator of a query that has to be done key by key
 # Where the runs of bins that a block of queries looks at start: near ones at 0, 2 and 4, far ones at 1 and 3.
 NEAR, FAR_LEFT, HOLE, FAR_RIGHT, NEAR_RIGHT, END = range(6)
 SHORT = 256  # keys that are summed again as quickly as they are left over
-LAPLACE = 0  # in place of the inner power of a polynomial
+LAPLACE, GAUSSIAN = 0, -1  # in place of the inner power of a polynomial
 
 
 @loop
@@ -43,6 +43,12 @@ def cut_blocks(x, start, stop, width, most, place, low, high):
         place[number], low[number], high[number] = i, q, q
     place[number + 1] = stop
     return number + 1
+
+
+@strict_loop
+def middle_of(low, high):
+    """Middle of a cell or a block. Made again and again, and rounded the same each time: beside it, h may be tiny."""
+    return 0.5 * low + 0.5 * high
 
 
 @part
@@ -177,6 +183,8 @@ def weight_of(q, x, h, inner, outer):
     u = abs(q - x) / h
     if inner == LAPLACE:
         return exp2(-LOG2_E * u)
+    if inner == GAUSSIAN:
+        return exp2(-0.5 * LOG2_E * u * u)
     if outer == 0:
         return 1.0 if u <= 1.0 else 0.0
     return max(1.0 - u**inner, 0.0) ** outer
@@ -188,7 +196,7 @@ def take_own_out(x, weight, value, offset, runs, block, query, own, own_weight, 
     columns = found.shape[0]
     for k in range(runs.shape[0]):
         first, last = offset[runs[k, NEAR]], offset[runs[k, END]]
-        short = inner != LAPLACE and runs[k, FAR_LEFT] == runs[k, END] and last - first <= SHORT
+        short = inner > LAPLACE and runs[k, FAR_LEFT] == runs[k, END] and last - first <= SHORT
         for i in range(block[k], block[k + 1]):
             row, mine = i - block[0], own[i]
             if mine < 0 or found[0, row] == LEFT_OVER:

@@ -24,6 +24,7 @@ from kernpool.algorithms.near_loops import (
     NEAR,
     NEAR_RIGHT,
     is_tied,
+    middle_of,
     walk,
 )
 
@@ -57,12 +58,6 @@ def join(offset, low, high, width, start, cell_of):
         alone = tied
     start[number] = low.size
     return number
-
-
-@strict_loop
-def middle_of(low, high):
-    """Middle of a cell or a block. Made again and again, and rounded the same each time: beside it, h may be tiny."""
-    return 0.5 * low + 0.5 * high
 
 
 @loop

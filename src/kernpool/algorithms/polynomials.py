@@ -53,7 +53,7 @@ def reduce(line: Line, name: str, out: PoolState, n_jobs: int, progress: Progres
             yield
 
     def pool(part: slice) -> Iterator[None]:
-        blocks = Blocks.cut(line, part, BLOCK * h)
+        blocks = Blocks.cut(line, part, BLOCK * h, line.queries_per_block)
         loops.find_runs(keys.offset, keys.low, keys.high, blocks.low, blocks.high, h, inner % 2 == 1, blocks.runs)
         number = len(blocks.low)
         local, degree, far_weight = np.empty((number, columns, terms)), np.empty(number, np.int64), np.empty(number)
