@@ -27,14 +27,7 @@ lint: $(VENV)/.installed-lint
 	$(RUN)/lint-imports
 
 bench: $(VENV)/.installed-bench
-	$(RUN)/python benchmarks/startup.py
-	$(RUN)/python benchmarks/first_call.py
-	$(RUN)/python benchmarks/brute_force.py
-	$(RUN)/python benchmarks/brute_limit.py
-	$(RUN)/python benchmarks/one_column.py
-	$(RUN)/python benchmarks/interrupt.py
-	$(RUN)/python benchmarks/tree.py
-	$(RUN)/python benchmarks/compare.py
+	$(RUN)/python benchmarks/all.py
 
 $(VENV)/.installed: pyproject.toml constraints.txt | $(VENV)/bin/python
 	@echo "Installing kernpool into $(VENV) (a minute or two) ..."

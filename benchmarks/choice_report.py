@@ -1,7 +1,7 @@
 """The report of `choice.py`: worst picks first, and how far measured seconds are from estimated ones."""
 
 import numpy as np
-from measure import report
+from measure import finish, report
 
 BAR = 2.0
 SHOWN = 20
@@ -86,3 +86,4 @@ def write(trials: list, grid: int, threads: int, *, keep: bool) -> None:
         *estimates(trials),
     ]
     report("choice", "\n".join(text), keep=keep)
+    finish([f"{np.sum(ratios > BAR)} picks, the worst {ratios.max():.2f} times the fastest"] if within < 1 else [])

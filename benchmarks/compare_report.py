@@ -68,6 +68,8 @@ def cell(entry: dict | None, agree: float) -> str:
         text = f"{entry['seconds']:.3g}"
         return f"{text} (**off by {entry['difference']:.0e}**)" if entry.get("difference", 0) > agree else text
     reason = entry["reason"]
+    if reason == "computes in float64":
+        return "float64 only"
     for word, mark in (("GiB", "memory"), ("holds", "memory"), ("time", "slow"), ("long", "slow"), ("take", "slow")):
         if word in reason:
             return mark
@@ -76,20 +78,34 @@ def cell(entry: dict | None, agree: float) -> str:
 
 def rows_of(result: dict[str, dict], dtype: str, agree: dict[str, float], sizes: tuple[str, ...]) -> list[str]:
     return [
-        f"| {name} | " + " | ".join(cell(history.get(n), agree[dtype]) for n in sizes) + " |"
-        for name, history in result.items()
-        if any(n in history for n in sizes)
+        f"| {name} | " + " | ".join(cell(result[name].get(n), agree[dtype]) for n in sizes) + " |"
+        for name in ours_first(result)
+        if any(n in result[name] for n in sizes)
     ]
 
 
-def fastest_peer(result: dict[str, dict], n: str, agree: float) -> tuple[str, float] | None:
-    """The fastest of the peers whose answers agree."""
-    found = [
-        (history[n]["seconds"], name)
-        for name, history in result.items()
-        if not name.startswith("kernpool") and "difference" in history.get(n, {}) and history[n]["difference"] <= agree
-    ]
-    return (min(found)[1], min(found)[0]) if found else None
+def ours_first(names) -> list[str]:
+    return sorted(names, key=lambda name: name != "kernpool")
+
+
+def times_as_fast(result: dict[str, dict], n: str, agree: float) -> str:
+    """How many times the fastest peer takes, of those whose answers agree; extrapolated where all would take long."""
+    ours = result.get("kernpool", {}).get(n, {}).get("seconds")
+    if ours is None:
+        return ""
+    measured, expected = [], []
+    for name, history in result.items():
+        off = [entry["difference"] for entry in history.values() if "difference" in entry]
+        if name.startswith("kernpool") or not off or max(off) > agree:
+            continue
+        entry = history.get(n, {})
+        if "seconds" in entry:
+            measured.append((entry["seconds"], name))
+        elif "expected" in entry:
+            expected.append((entry["expected"], name))
+    if measured:
+        return f"{min(measured)[0] / ours:.1f} ({min(measured)[1]})"
+    return f"*about {min(expected)[0] / ours:.0f}* ({min(expected)[1]})" if expected else "no peer"
 
 
 def write(results: dict[str, dict], threads: int, limit: float, agree: dict[str, float]) -> list[str]:
@@ -97,8 +113,8 @@ def write(results: dict[str, dict], threads: int, limit: float, agree: dict[str,
     text = [
         "# kernpool and its peers",
         f"The same inputs for everybody, {threads} threads, as many queries as keys, uniform in the unit cube, the "
-        "bandwidth by the normal-reference rule. Seconds: medians of up to nine runs after one to warm up, one run "
-        f"if it is long. *memory*: would take more than 4 GiB. *slow*: would take more than about {limit:.0f} s. "
+        "bandwidth by the normal-reference rule. Seconds: medians of up to nine runs after one to warm up, one or two "
+        f"if they are long. *memory*: would take more than 4 GiB. *slow*: would take more than about {limit:.0f} s. "
         "`kernpool` is what `pool` chooses by itself; the lines below it are its algorithms one by one.",
         "",
     ]
@@ -116,18 +132,13 @@ def write(results: dict[str, dict], threads: int, limit: float, agree: dict[str,
                     largest[who] = max(largest.get(who, 0.0), entry["difference"])
                 if entry.get("difference", 0) > agree[dtype]:
                     off.append(f"{who} at {name}, n = {n}")
-    text += ["## Times as fast as the fastest peer that could do it", ""]
+    text += ["## Times as fast as the fastest peer", ""]
+    text += ["In italics: no peer could do it in time, and its time is extrapolated from smaller sizes.", ""]
     text += [f"| columns | kernel | dtype | {' | '.join(f'{int(n):,}'.replace(',', ' ') for n in SIZES)} |"]
     text += ["|---|---|---|" + "---|" * len(SIZES)]
     for name in keys:
         columns, kernel, dtype = name.split()
-        cells = []
-        for n in SIZES:
-            ours = results[name].get("kernpool", {}).get(n, {}).get("seconds")
-            peer = fastest_peer(results[name], n, agree[dtype])
-            cells.append(
-                f"{peer[1] / ours:.1f} ({peer[0]})" if ours and peer else "no peer" if ours else "" if not peer else "–"
-            )
+        cells = (times_as_fast(results[name], n, agree[dtype]) for n in SIZES)
         text.append(f"| {columns} | {KERNEL_NAMES[kernel]} | {dtype} | {' | '.join(cells)} |")
     text += [
         "",
@@ -136,7 +147,7 @@ def write(results: dict[str, dict], threads: int, limit: float, agree: dict[str,
         "Largest difference to a dense expression on 50 queries, in ranges of the values:",
         "",
     ]
-    text += ["| who | float64 |", "|---|---|"] + [f"| {who} | {value:.0e} |" for who, value in largest.items()]
+    text += ["| who | float64 |", "|---|---|"] + [f"| {who} | {largest[who]:.0e} |" for who in ours_first(largest)]
     columns_before = ""
     for name in double:
         columns, kernel, dtype = name.split()
@@ -159,7 +170,7 @@ def write(results: dict[str, dict], threads: int, limit: float, agree: dict[str,
             f"| seconds | {' | '.join('d = ' + name.split()[0] for name in single)} |",
             "|---|" + "---|" * len(single),
         ]
-        for who in names:
+        for who in ours_first(names):
             cells = (cell(results[name].get(who, {}).get("10000"), agree["float32"]) for name in single)
             text.append(f"| {who} | {' | '.join(cells)} |")
     failed = {

@@ -2,8 +2,8 @@
 
 import os
 import platform
-import resource
 import statistics
+import sys
 import time
 from collections.abc import Callable, Mapping
 from importlib.metadata import version
@@ -54,11 +54,6 @@ class Watch:
         return time.perf_counter() - self.started
 
 
-def resident_bytes() -> int:
-    """Return the largest resident size this process has ever had."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-
-
 def machine() -> str:
     """Describe the class of the machine, and the versions that matter, in a line."""
     model = platform.processor() or platform.machine()
@@ -78,3 +73,9 @@ def report(name: str, text: str, *, keep: bool = True) -> None:
         REPORTS.mkdir(parents=True, exist_ok=True)
         (REPORTS / f"{name}.md").write_text(text, encoding="utf-8")
     print(text)
+
+
+def finish(missed: list[str]) -> None:
+    """End the process, saying which bars were missed if any were."""
+    if missed:
+        sys.exit(f"a bar was missed: {'; '.join(missed)}")
