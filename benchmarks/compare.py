@@ -22,6 +22,7 @@ from measure import REPORTS  # noqa: E402
 from peers import PEERS, dense_numpy  # noqa: E402
 
 LIMIT = 2.0  # seconds: a contender that is expected to take longer stops growing
+SMALL = 1000  # rows: everybody may try
 PATIENCE = 5.0  # times as much for what `pool` chooses by itself
 LONG = 3 * LIMIT  # seconds: what took that long, in spite of what was expected, is not run again
 ENOUGH = 0.4  # seconds of repetitions
@@ -126,7 +127,7 @@ def run_case(columns: int, kernel: str, dtype: str, sizes: tuple[int, ...]) -> d
             if reason:
                 history[str(n)] = {"reason": reason}
                 continue
-            if expected > LIMIT * (PATIENCE if name == "kernpool" else 1.0):
+            if n > SMALL and expected > LIMIT * (PATIENCE if name == "kernpool" else 1.0):
                 history[str(n)] = {"reason": f"would take about {expected:.0f} s", "expected": expected}
                 continue
             try:
@@ -172,7 +173,7 @@ def main() -> None:
         RESULTS.write_text(json.dumps(results, indent=1), encoding="utf-8")
     from compare_report import draw, write
 
-    draw(results)
+    draw(results, LIMIT)
     disagreements = write(results, THREADS, LIMIT, AGREE)
     if disagreements:
         sys.exit("answers differ: " + "; ".join(disagreements))

@@ -4,6 +4,7 @@ import matplotlib
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
+import numpy as np
 from measure import REPORTS, report
 
 from kernpool.displays.style import BLACK, BLUE, GREY, RED, tidy
@@ -16,7 +17,7 @@ LOOKS = {
     "KeOps": {"color": "#e76300", "marker": "v"},
     "statsmodels KernelReg": {"color": "#832db6", "marker": "P"},
     "scikit-learn radius": {"color": "#ffa90e", "marker": "D"},
-    "scipy cKDTree": {"color": "#92dadd", "marker": "X"},
+    "scipy cKDTree": {"color": "#2f8f8f", "marker": "X"},
     "bare exp2, every pair": {"color": GREY, "linestyle": ":", "marker": ""},
     "bare matrix product": {"color": GREY, "linestyle": "--", "marker": ""},
     "np.argsort": {"color": GREY, "linestyle": "-.", "marker": ""},
@@ -35,7 +36,7 @@ def words(columns: int) -> str:
     return "1 column" if columns == 1 else f"{columns} columns"
 
 
-def draw(results: dict[str, dict]) -> None:
+def draw(results: dict[str, dict], limit: float) -> None:
     """One picture per number of columns: seconds against n, a panel per kernel."""
     for columns in sorted({int(name.split()[0]) for name in results}):
         kernels = [k for k in KERNEL_NAMES if f"{columns} {k} float64" in results]
@@ -48,12 +49,17 @@ def draw(results: dict[str, dict]) -> None:
                 n, seconds = curve(results[f"{columns} {kernel} float64"].get(name, {}))
                 if n:
                     (handles[name],) = ax.loglog(n, seconds, **({"markersize": 5, "linewidth": 1.4} | look))
-            ax.set(title=KERNEL_NAMES[kernel], xlabel="keys, and as many queries", xlim=(70, 1.4e6), ylim=(1e-5, 30))
+            ax.set(title=KERNEL_NAMES[kernel], xlabel="keys, and as many queries", xlim=(70, 1.4e6), ylim=(3e-6, 12))
             ax.grid(visible=True, color="#e4e4e8", linewidth=0.7)
             ax.set_axisbelow(True)
             tidy(ax)
         axes[0][0].set_ylabel("seconds")
         figure.suptitle(f"{words(columns)}, float64, two threads".capitalize())
+        figure.supxlabel(
+            f"A line ends where the next size would take more than about {limit:.0f} s or 4 GiB.",
+            fontsize=9,
+            color=GREY,
+        )
         ordered = [name for name in LOOKS if name in handles]
         figure.legend([handles[name] for name in ordered], ordered, loc="outside right center", frameon=False)
         figure.savefig(REPORTS / f"peers-{columns}.png", dpi=130)
@@ -105,7 +111,13 @@ def times_as_fast(result: dict[str, dict], n: str, agree: float) -> str:
             expected.append((entry["expected"], name))
     if measured:
         return f"{min(measured)[0] / ours:.1f} ({min(measured)[1]})"
-    return f"*about {min(expected)[0] / ours:.0f}* ({min(expected)[1]})" if expected else "no peer"
+    return f"*over {round_down(min(expected)[0] / ours)}* ({min(expected)[1]})" if expected else "no peer"
+
+
+def round_down(times: float) -> str:
+    """Write with two digits, none of them too large."""
+    unit = 10.0 ** max(0, int(np.log10(max(times, 1.0))) - 1)
+    return f"{int(times / unit) * unit:.0f}"
 
 
 def write(results: dict[str, dict], threads: int, limit: float, agree: dict[str, float]) -> list[str]:
@@ -133,7 +145,7 @@ def write(results: dict[str, dict], threads: int, limit: float, agree: dict[str,
                 if entry.get("difference", 0) > agree[dtype]:
                     off.append(f"{who} at {name}, n = {n}")
     text += ["## Times as fast as the fastest peer", ""]
-    text += ["In italics: no peer could do it in time, and its time is extrapolated from smaller sizes.", ""]
+    text += ["In italics: no peer could do it in time; its time is extrapolated from smaller sizes, cautiously.", ""]
     text += [f"| columns | kernel | dtype | {' | '.join(f'{int(n):,}'.replace(',', ' ') for n in SIZES)} |"]
     text += ["|---|---|---|" + "---|" * len(SIZES)]
     for name in keys:
