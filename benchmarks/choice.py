@@ -4,9 +4,10 @@ python benchmarks/choice.py            288 of 1728 problems, about ten minutes
 python benchmarks/choice.py --quick    72 of them, about two minutes
 python benchmarks/choice.py --all      all, about an hour
 python benchmarks/choice.py -d 1 -k gaussian laplace --csv FILE     only these; every measurement and estimate in a file
+python benchmarks/choice.py --again FILE [FILE ...]    what would be picked today, with the times of then; in seconds
 
-To calibrate: the last table of the report tells measured from estimated seconds; the constants are in
-`src/kernpool/costs.py`.
+To calibrate: keep the times in a file, change the constants in `src/kernpool/costs.py`, look at what `--again` says;
+its last table tells measured from estimated seconds.
 """
 
 import argparse
@@ -16,6 +17,7 @@ import time
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import numba  # noqa: F401 - loaded, so that estimates are those of a process that has its compiler
 import numpy as np
 from choice_report import BAR, write
 from measure import Watch
@@ -101,6 +103,19 @@ def race(problem: Problem, names: list[str], least: float, most: float) -> dict[
     return seconds
 
 
+def pick(trial: Trial, problem: Problem, names: list[str]) -> Trial:
+    """Note what is picked, how long that takes, and the estimates."""
+    choosing = []
+    for _ in range(3):
+        started = time.perf_counter()
+        picked = choose(problem).algorithm
+        choosing.append(time.perf_counter() - started)
+    costs = Costs(problem)
+    return replace(
+        trial, picked=picked, choosing=min(choosing), estimates={name: costs.seconds(name) for name in names}
+    )
+
+
 def run(trial: Trial) -> Trial:
     """Race all algorithms that can do a problem; look twice where the pick seems bad."""
     problem = trial.problem()
@@ -112,18 +127,12 @@ def run(trial: Trial) -> Trial:
     small = problem.block(slice(0, 400), slice(0, 400))
     for name in names:  # loads and compiles
         choose(small, name).reduce(small, n_jobs=THREADS)
-    choosing = []
-    for _ in range(3):
-        started = time.perf_counter()
-        picked = choose(problem).algorithm
-        choosing.append(time.perf_counter() - started)
-    costs = Costs(problem)
-    estimates = {name: costs.seconds(name) for name in names}
-    names.sort(key=lambda name: (name != picked, estimates[name]))
+    trial = pick(trial, problem, names)
+    names.sort(key=lambda name: (name != trial.picked, trial.estimates[name]))
     seconds = race(problem, names, LEAST, MOST)
-    done = replace(trial, picked=picked, choosing=min(choosing), seconds=seconds, estimates=estimates)
+    done = replace(trial, seconds=seconds)
     if done.ratio > DOUBTFUL and done.picked != done.best:
-        seconds |= race(problem, [done.best, picked], 4 * MOST, 4 * MOST)
+        seconds |= race(problem, [done.best, done.picked], 4 * MOST, 4 * MOST)
     return done
 
 
@@ -141,6 +150,19 @@ def save(trials: list[Trial], path: Path) -> None:
                 writer.writerow([*head, name, f"{seconds:.4g}", f"{t.estimates[name]:.4g}"])
 
 
+def load(path: Path) -> list[Trial]:
+    """Read what `save` wrote, and pick again."""
+    found: dict[tuple, dict[str, float]] = {}
+    with path.open(newline="", encoding="utf-8") as file:
+        for row in csv.DictReader(file):
+            shape = (int(row["n"]), int(row["m"]), int(row["columns"]))
+            trial = (*shape, row["kernel"], float(row["bandwidth"]), row["data"])
+            found.setdefault(trial, {})[row["algorithm"]] = float(row["seconds"])
+    return [
+        pick(Trial(*trial, seconds=seconds), Trial(*trial).problem(), list(seconds)) for trial, seconds in found.items()
+    ]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true")
@@ -148,7 +170,12 @@ def main() -> None:
     parser.add_argument("-d", "--columns", type=int, nargs="*", default=COLUMNS, choices=COLUMNS)
     parser.add_argument("-k", "--kernels", nargs="*", default=KERNELS, choices=KERNELS)
     parser.add_argument("--csv", type=Path, help="keep every measurement and estimate here")
+    parser.add_argument("--again", type=Path, nargs="*", help="measure nothing, read such files")
     options = parser.parse_args()
+    grid = len(SHAPES) * len(COLUMNS) * len(KERNELS) * len(BANDWIDTHS)
+    if options.again:
+        write([trial for path in options.again for trial in load(path)], grid, THREADS, keep=False)
+        return
     drawn = sample(len(SHAPES) if options.all else 1 if options.quick else 4)
     drawn = [trial for trial in drawn if trial.columns in options.columns and trial.kernel in options.kernels]
     trials = []
@@ -164,7 +191,7 @@ def main() -> None:
     if options.csv:
         save(trials, options.csv)
     partly = len(options.columns) < len(COLUMNS) or len(options.kernels) < len(KERNELS)
-    write(trials, len(SHAPES) * len(COLUMNS) * len(KERNELS) * len(BANDWIDTHS), THREADS, keep=not partly)
+    write(trials, grid, THREADS, keep=not partly)
 
 
 if __name__ == "__main__":
