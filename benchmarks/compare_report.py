@@ -56,7 +56,8 @@ def draw(results: dict[str, dict], limit: float, patience: float) -> None:
         axes[0][0].set_ylabel("seconds")
         figure.suptitle(f"{words(columns)}, float64, two threads".capitalize())
         figure.supxlabel(
-            f"A line ends where the next size would take more than about {limit:.0f} s or 4 GiB.",
+            f"A line ends where the next size would take more than about {limit:.0f} s (kernpool: {patience:.0f} s) "
+            "or 4 GiB.",
             fontsize=9,
             color=GREY,
         )
