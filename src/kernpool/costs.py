@@ -52,6 +52,8 @@ class Costs:
                 seconds = 40e-9 * d if similarity.kernel.is_compact and d > 5 else seconds * d
         if self.problem.logit_bias is not None:
             seconds += 20e-9
+        if self.problem.moments:  # in staged tiles, with (d + 1) (d + 2) / 2 + d c more sums
+            seconds += 1e-9 + 0.35e-9 * (d + d * (d + 1) // 2 + d * c)
         return seconds + 0.3e-9 * (c - 1)
 
     @cached_property
@@ -82,7 +84,9 @@ def _reference(costs: Costs) -> float:
     if m * n > DENSE_PAIRS:
         return float("inf")
     # beyond the cache its temporaries take three times as long
-    return 60e-6 + m * n * (15e-9 + 5e-9 * int(costs.problem.key.shape[1])) * (1.0 if m * n < 200_000 else 2.0)
+    d = int(costs.problem.key.shape[1])
+    pair = 15e-9 + 5e-9 * d + (5e-9 * d * (d + 2) if costs.problem.moments else 0.0)
+    return 60e-6 + m * n * pair * (1.0 if m * n < 200_000 else 2.0)
 
 
 def _brute(costs: Costs) -> float:
@@ -92,8 +96,11 @@ def _brute(costs: Costs) -> float:
 
 def _sweep(costs: Costs) -> float:
     m, n = costs.problem.shape
-    seconds = costs.loading + 450e-6 + 0.25e-6 * (m + n)
-    if costs.problem.similarity.kernel.name in ("cosine", "logistic"):  # key by key
+    kernel, moments = costs.problem.similarity.kernel.name, costs.problem.moments
+    seconds = costs.loading + 450e-6 + (0.4e-6 if moments else 0.25e-6) * (m + n)
+    if kernel in ("cosine", "logistic") or (
+        moments and kernel not in ("gaussian", "laplace", "constant")
+    ):  # key by key
         seconds += m * (400e-9 + n * costs.sample[0] * costs.pair)
     return seconds
 

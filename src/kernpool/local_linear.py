@@ -115,17 +115,35 @@ def _solve_rows(mean: Array, layout: Layout, fit: LocalFit, rows: slice) -> None
     offset = offset / unit
     covariance = second / unit[:, :, None] / unit[:, None, :] - offset[:, :, None] * offset[:, None, :]
     with_value = mean[:, layout.cross].reshape(m, d, c) / unit[:, :, None] - offset[:, :, None] * value[:, None, :]
-    if d == 1:
-        eigenvalues, directions = covariance[:, 0], np.ones((m, 1, 1))
-    else:
-        eigenvalues, directions = np.linalg.eigh(covariance)
-    inverse, fit.rank[rows] = bounded_inverse(eigenvalues)
-    slope = directions @ (inverse[:, :, None] * (directions.transpose(0, 2, 1) @ with_value))
-    tilt = -(directions @ (inverse[:, :, None] * (directions.transpose(0, 2, 1) @ offset[:, :, None])))[:, :, 0]
+    inverse, fit.rank[rows] = _inverse(covariance)
+    slope, tilt = inverse @ with_value, -(inverse @ offset[:, :, None])[:, :, 0]
     fit.intercept[rows] = value - np.sum(offset[:, :, None] * slope, axis=1)
     fit.slope[rows] = slope / unit[:, :, None]
     fit.base[rows] = 1.0 - np.sum(offset * tilt, axis=1)
     fit.tilt[rows] = tilt / unit
+
+
+def _inverse(design: Array) -> tuple[Array, NDArray[np.intp]]:
+    """Invert designs of shape (m, d, d), and say of which rank they are.
+
+    Elimination is five times as fast as eigenvalues, and exact enough where it shows that none of them is small.
+    """
+    m, d, _ = design.shape
+    inverse, rank = design.copy(), np.full(m, d)
+    with np.errstate(all="ignore"):
+        for k in range(d):
+            pivot = inverse[:, k, k].copy()
+            row, column = inverse[:, k, :] / pivot[:, None], inverse[:, :, k].copy()
+            inverse -= column[:, :, None] * row[:, None, :]
+            inverse[:, k, :], inverse[:, :, k] = row, -column / pivot[:, None]
+            inverse[:, k, k] = 1.0 / pivot
+        # The norm is at least 1 / lambda of the smallest eigenvalue; NaN, of a zero pivot, is not sure.
+        sure = np.einsum("mde,mde->m", inverse, inverse) < (0.5 / RANK_TOLERANCE) ** 2
+    if not sure.all():
+        eigenvalues, directions = np.linalg.eigh(design[~sure])
+        bounded, rank[~sure] = bounded_inverse(eigenvalues)
+        inverse[~sure] = (directions * bounded[:, None, :]) @ directions.transpose(0, 2, 1)
+    return inverse, rank
 
 
 def check_degree(degree: int) -> None:

@@ -96,27 +96,29 @@ def reduce_block(
 @part
 def add_moments(total, weight, tilted, q, key, value, first, bandwidth):
     """Add the sums of a tile that a local linear fit needs (`kernpool.moments`) behind those of the values."""
-    values, d = value.shape[0], q.size
+    values, d, size = value.shape[0], q.size, weight.size
     second = values + d
     cross = second + d * (d + 1) // 2
     for a in range(d):
-        inverse = 1.0 / bandwidth[a]
+        column, place, inverse = key[a, first : first + size], q[a], 1.0 / bandwidth[a]
         tile_sum = 0.0
-        for j in range(weight.size):
-            tilted[j] = weight[j] * ((key[a, first + j] - q[a]) * inverse)
-            tile_sum += tilted[j]
+        for j in range(size):
+            tilt = weight[j] * ((column[j] - place) * inverse)
+            tilted[j] = tilt
+            tile_sum += tilt
         total[values + a] += tile_sum
         for b in range(a, d):
-            inverse = 1.0 / bandwidth[b]
+            column, place = key[b, first : first + size], q[b]
             tile_sum = 0.0
-            for j in range(weight.size):
-                tile_sum += tilted[j] * (key[b, first + j] - q[b])
-            total[second] += tile_sum * inverse
+            for j in range(size):
+                tile_sum += tilted[j] * (column[j] - place)
+            total[second] += tile_sum / bandwidth[b]
             second += 1
         for c in range(values):
+            column = value[c, first : first + size]
             tile_sum = 0.0
-            for j in range(weight.size):
-                tile_sum += tilted[j] * value[c, first + j]
+            for j in range(size):
+                tile_sum += tilted[j] * column[j]
             total[cross] += tile_sum
             cross += 1
 
