@@ -66,7 +66,7 @@ class Line:
     key_order: NDArray[np.integer]
     bandwidth: float
     leave_out: bool
-    queries_per_block: int
+    queries_per_block: int = 16
 
     @classmethod
     def arrange(cls, problem: Problem, key_bin: float, query_group: float, queries_per_block: int, n_jobs: int) -> Line:

@@ -24,8 +24,7 @@ CELL, BLOCK = 0.5, 0.25  # widths in bandwidths, at most
 def reduce(line: Line, tol: float, out: PoolState, n_jobs: int, progress: Progress | None) -> None:
     """Pool into `out`; some denominators mark the queries that are left over, to be done key by key."""
     keys, queries, h, columns = line.keys, line.queries, line.bandwidth, 1 + len(line.keys.value)
-    start = np.empty(len(keys.low) + 1, np.int64)
-    start = start[: 1 + loops.join(keys.low, keys.high, keys.offset, CELL * h, KEYS_PER_CELL, start)]
+    start = loops.join(keys.low, keys.high, keys.offset, CELL * h, KEYS_PER_CELL)
     low, high, offset = keys.low[start[:-1]], keys.high[start[1:] - 1], keys.offset[start]
     moment = np.empty((len(low), columns, loops.MOMENTS))
     share = 0.5 * tol if line.leave_out else tol  # half of the sum may be the own key, which is taken away

@@ -29,19 +29,20 @@ FEW_QUERIES = 16  # of a block, up to which each has its own series of one term
 
 
 @loop
-def join(low, high, offset, width, most, start):
-    """Join neighbouring bins into cells, at most so wide and with at most so many keys; returns how many cells.
+def join(low, high, offset, width, most):
+    """Join neighbouring bins into runs at most so wide, with at most so many numbers; returns where the runs start.
 
-    A bin that is wider, or holds more, is a cell by itself. `start` gets the first bin of each cell.
+    A bin that is wider, or holds more, is a run by itself.
     """
+    starts = np.empty(low.size + 1, dtype=np.int64)
     number = 0
     for b in range(low.size):
-        first = start[number - 1] if number else 0
+        first = starts[number - 1] if number else 0
         if number == 0 or high[b] - low[first] > width or offset[b + 1] - offset[first] > most:
-            start[number] = b
+            starts[number] = b
             number += 1
-    start[number] = low.size
-    return number
+    starts[number] = low.size
+    return starts[: number + 1].copy()
 
 
 @loop
