@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kernpool.algorithms.compiling import loop, part, strict_loop
+from kernpool.algorithms.compiling import bare_loop, bare_part, loop, strict_loop
 
 
 @strict_loop
@@ -20,7 +20,7 @@ def count(x, low, scale, last, shift, counts):
         counts[bin_of(x[i], low, scale, last) >> shift] += 1
 
 
-@part
+@bare_part
 def count_below(ascending, x):
     """Count the numbers below x; np.searchsorted would take a second to compile."""
     first, last = 0, ascending.size
@@ -33,7 +33,7 @@ def count_below(ascending, x):
     return first
 
 
-@loop
+@bare_loop
 def starts(place):
     """Turn counts per part and bin into the place where each part starts to write into each bin."""
     total = 0
@@ -73,7 +73,7 @@ def deal_again(x, source, start, bucket, low, scale, last, shift, end, order, or
         ordered[p] = x[i]
 
 
-@loop
+@bare_loop
 def extremes(x, offset, low, high):
     """Smallest and largest number of each bin."""
     for b in range(low.size):
@@ -104,7 +104,7 @@ def cuts(x, size):
     return np.unique(found[:number])
 
 
-@loop
+@bare_loop
 def gather(source, order, start, stop, out):
     """Collect rows of `source` in this order, from one place to another, as columns."""
     for c in range(out.shape[0]):

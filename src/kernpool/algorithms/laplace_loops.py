@@ -10,14 +10,14 @@ numbers are multiplied and added, and no digit is lost. (Published codes sum ``e
 
 from __future__ import annotations
 
-from kernpool.algorithms.compiling import loop
+from kernpool.algorithms.compiling import bare_loop
 from kernpool.algorithms.near_loops import END, LEFT_OVER, NEAR, walk
 from kernpool.algorithms.tiles import LOG2_E, exp2
 
 FAINT = 1e-280
 
 
-@loop
+@bare_loop
 def sum_bins(x, weight, value, offset, low, high, first_bin, last_bin, h, leftward, rightward, total):
     """Sums of weight, and of weight times value, of each bin: seen from its right end, from its left end, and plain."""
     rate = LOG2_E / h
@@ -36,7 +36,7 @@ def sum_bins(x, weight, value, offset, low, high, first_bin, last_bin, h, leftwa
                 total[b, c] += times
 
 
-@loop
+@bare_loop
 def travel(low, high, first_bin, last_bin, h, leftward, rightward):
     """Add to each bin what comes from the bins before it, in both directions; bins counted from either end."""
     bins, columns, rate = low.size, leftward.shape[1], LOG2_E / h
@@ -50,7 +50,7 @@ def travel(low, high, first_bin, last_bin, h, leftward, rightward):
             rightward[b, c] += decay * rightward[b + 1, c]
 
 
-@loop
+@bare_loop
 def find_runs(low, high, block_low, block_high, runs):
     """Near are the bins among the queries of a block: neither wholly to the left of all nor to the right of all."""
     near, end = 0, 0
@@ -61,7 +61,7 @@ def find_runs(low, high, block_low, block_high, runs):
             runs[k, run] = near if run == NEAR else end
 
 
-@loop
+@bare_loop
 def finish(low, high, runs, block, query, h, leftward, rightward, found):
     """Add what comes from the left and from the right to the near sums in `found`; faint ones are left over."""
     rate = LOG2_E / h

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
-from kernpool.algorithms.compiling import loop, part, strict_loop
+from kernpool.algorithms.compiling import bare_loop, bare_part, strict_loop
 from kernpool.algorithms.tiles import LOG2_E, exp2
 
 WIDTH = 16  # near keys come in multiples of it
@@ -25,7 +25,7 @@ SHORT = 256  # keys that are summed again as quickly as they are left over
 LAPLACE, GAUSSIAN = 0, -1  # in place of the inner power of a polynomial
 
 
-@loop
+@bare_loop
 def cut_blocks(x, start, stop, width, most, place, low, high):
     """Cut queries in bins into blocks of neighbours, at most so wide and at most so many; returns how many blocks.
 
@@ -51,7 +51,7 @@ def middle_of(low, high):
     return 0.5 * low + 0.5 * high
 
 
-@part
+@bare_part
 def walk(ascending, x, i):
     """Count the numbers below x, starting from a guess that is not far off."""
     while i > 0 and ascending[i - 1] >= x:
@@ -61,13 +61,13 @@ def walk(ascending, x, i):
     return i
 
 
-@part
+@bare_part
 def is_tied(offset, low, high, b):
     """Whether a bin holds many keys, all equal."""
     return high[b] == low[b] and offset[b + 1] - offset[b] >= TIED
 
 
-@loop
+@bare_loop
 def make_room(offset, runs, near):
     """Where the near keys of each block will start and the last ones stop, in multiples of `WIDTH`."""
     at = 0
@@ -79,14 +79,14 @@ def make_room(offset, runs, near):
     near[runs.shape[0]] = at
 
 
-@part
+@bare_part
 def copy(source, out):
     """Fill `out`."""
     for j in range(out.size):
         out[j] = source[j]
 
 
-@loop
+@bare_loop
 def collect(x, weight, value, offset, low, high, total, runs, near, near_x, times, near_weight):
     """Copy the near keys of every block, many equal ones as one; a block is filled up with keys that count nothing.
 
@@ -140,7 +140,7 @@ def pairs(inner: int, outer: int) -> Callable[..., Any]:
     `inner` and `outer` are known when it is compiled, so that only one of the branches is.
     """
     # The boxcar has an edge: fl(|q - x|) <= h is what NumPy finds of |q - x| / h <= 1, without a division.
-    compile_loop = strict_loop if outer == 0 and inner != LAPLACE else loop
+    compile_loop = strict_loop if outer == 0 and inner != LAPLACE else bare_loop
 
     @compile_loop
     def add_pairs(query, block, near, near_x, times, h, found):
@@ -190,7 +190,7 @@ def weight_of(q, x, h, inner, outer):
     return max(1.0 - u**inner, 0.0) ** outer
 
 
-@loop
+@bare_loop
 def take_own_out(x, weight, value, offset, runs, block, query, own, own_weight, h, height, inner, outer, found):
     """Take the own keys out of the sums. A sum that loses most of itself is made again, or left over if it is long."""
     columns = found.shape[0]
@@ -222,7 +222,7 @@ def take_own_out(x, weight, value, offset, runs, block, query, own, own_weight, 
                     found[c, row] += times * value[c - 1, j]
 
 
-@loop
+@bare_loop
 def write_out(found, order, start, denominator, numerator):
     """Bring sums back to the rows that queries came from.
 

@@ -14,7 +14,7 @@ and a hole between them: the bins among the queries. Kernels without one have no
 
 from __future__ import annotations
 
-from kernpool.algorithms.compiling import loop, part, strict_loop
+from kernpool.algorithms.compiling import bare_loop, bare_part, strict_loop
 from kernpool.algorithms.near_loops import (
     END,
     FAR_LEFT,
@@ -42,7 +42,7 @@ FAINT_SHARE = 0.03
 EDGE_SHARE = 1e-5
 
 
-@loop
+@bare_loop
 def join(offset, low, high, width, start, cell_of):
     """Join neighbouring bins into cells, at most so wide; bins of equal keys stay alone. Returns how many cells.
 
@@ -60,7 +60,7 @@ def join(offset, low, high, width, start, cell_of):
     return number
 
 
-@loop
+@bare_loop
 def sum_bins(x, weight, value, offset, low, high, start, cell_of, h, first_bin, last_bin, scratch, moment):
     """Moments of single bins about the centre of their cell, ``sum w (-s)**p / p!``, written to prefix and suffix.
 
@@ -102,7 +102,7 @@ def sum_bins(x, weight, value, offset, low, high, start, cell_of, h, first_bin, 
                 moment[SUFFIX, b, c, p] = moment[PREFIX, b, c, p]
 
 
-@loop
+@bare_loop
 def add_up(moment, cell_of, side, first, last):
     """Add to the moments of each bin those of the bins before it in its cell, counted from either end of the line."""
     for k in range(max(first, 1), last):
@@ -113,7 +113,7 @@ def add_up(moment, cell_of, side, first, last):
                     moment[side, b, c, p] += moment[side, before, c, p]
 
 
-@loop
+@bare_loop
 def find_runs(offset, low, high, block_low, block_high, h, split, runs):
     """Find where the bins of each run start, for every block of queries; see the sketch above."""
     near, far_left, hole, far_right, right, end = 0, 0, 0, 0, 0, 0
@@ -135,14 +135,14 @@ def find_runs(offset, low, high, block_low, block_high, h, split, runs):
             visit_all(runs, k)
 
 
-@part
+@bare_part
 def visit_all(runs, k):
     """Make all keys in reach of a block near ones."""
     for run in range(FAR_LEFT, END):
         runs[k, run] = runs[k, END]
 
 
-@part
+@bare_part
 def count_terms(t, terms):
     """How many terms of a polynomial in t matter: coefficients are below a thousand times the weight of the keys."""
     number, size = 1, 1e3 * t
@@ -152,7 +152,7 @@ def count_terms(t, terms):
     return number
 
 
-@loop
+@bare_loop
 def add_far(
     low, high, start, cell_of, moment, runs, block_low, block_high, h, polynomial, slope, local, degree, far_weight
 ):
@@ -210,7 +210,7 @@ def is_empty(q, x, first, last, h):
     return True
 
 
-@loop
+@bare_loop
 def finish(
     x, offset, runs, block, block_low, block_high, query, h, height, doubtful, local, degree, far_weight,
     near_weight, found,

@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from kernpool.algorithms.bin_loops import count_below
-from kernpool.algorithms.compiling import loop, part
+from kernpool.algorithms.compiling import bare_loop, bare_part, loop
 from kernpool.algorithms.near_loops import LEFT_OVER, middle_of
 from kernpool.algorithms.tiles import LOG2_E, exp2
 
@@ -45,7 +45,7 @@ def join(low, high, offset, width, most):
     return starts[: number + 1].copy()
 
 
-@loop
+@bare_loop
 def sum_cells(x, weight, value, cell_low, cell_high, cell_offset, cell, h, scratch, moment):
     """Moments of a cell; one wider than half a bandwidth, made of a single sparse bin, has no use for them."""
     power, s = scratch[0], scratch[1]
@@ -73,7 +73,7 @@ def sum_cells(x, weight, value, cell_low, cell_high, cell_offset, cell, h, scrat
                 power[j] *= s[j] / (p + 1)
 
 
-@part
+@bare_part
 def reach_of(cell_low, cell_high, moment, low, high, h, total, tol):
     """First and last-plus-one cell that can matter to queries from `low` to `high`; none if they are far from all."""
     after = count_below(cell_low, 0.5 * low + 0.5 * high)
@@ -89,7 +89,7 @@ def reach_of(cell_low, cell_high, moment, low, high, h, total, tol):
     return count_below(cell_high, low - radius), count_below(cell_low, high + radius)
 
 
-@part
+@bare_part
 def add_series(local, scratch, moment, cell, distance, terms):
     """Add ``exp(t**2 / 2)`` times a cell's sum, as a power series in t about a place at this distance."""
     base = exp2(-0.5 * LOG2_E * distance * distance)
@@ -108,7 +108,7 @@ def add_series(local, scratch, moment, cell, distance, terms):
                 factor *= -distance / (i + 1)
 
 
-@loop
+@bare_loop
 def pool_blocks(
     query, block, block_low, block_high, cell_low, cell_high, cell_offset, moment, h, total, tol, scratch, local, found
 ):
