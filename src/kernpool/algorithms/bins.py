@@ -22,7 +22,8 @@ Array = NDArray[np.float64]
 
 PIECE = 1 << 20  # numbers per call of a loop: about 10 ms
 FEW_BINS = 1 << 13  # up to which numbers are dealt once
-BUCKETS = 512  # that numbers are dealt into before, if there are more
+BUCKETS = 512  # that numbers are dealt into before, or more, if there are more bins
+MOST_SHIFT = 11  # so that a bucket fits into the second-level cache
 PARTS = 8  # that numbers are dealt in side by side, each with counts of its own
 OVERFULL = 8  # times the size aimed at
 CLOSEST = 1e-280  # numbers no farther apart than this are sorted: bins per unit of length would overflow
@@ -101,7 +102,8 @@ def _deal(x: Array, bins: int, n_jobs: int) -> tuple[NDArray[np.integer], Array,
     narrow = np.dtype(np.int32 if n < 1 << 31 else np.int64)  # half the memory, and half of what is moved
     if bins == 1 or not high - low > CLOSEST:  # few, all equal, or next to it: one bin, to be sorted
         return np.arange(n, dtype=narrow), x.copy(), np.array([n])
-    shift = 0 if bins <= FEW_BINS else (bins // BUCKETS).bit_length()  # a bucket has 2**shift bins
+    # A bucket has 2**shift bins.
+    shift = 0 if bins <= FEW_BINS else min((bins // BUCKETS).bit_length(), MOST_SHIFT)
     scale, buckets = bins / (high - low), ((bins - 1) >> shift) + 1
     parts = cut(n, max(1 << 16, -(-n // PARTS)))
     place = np.zeros((len(parts), buckets), dtype=np.int64)

@@ -53,12 +53,19 @@ def middle_of(low, high):
 
 @bare_part
 def walk(ascending, x, i):
-    """Count the numbers below x, starting from a guess that is not far off."""
-    while i > 0 and ascending[i - 1] >= x:
-        i -= 1
-    while i < ascending.size and ascending[i] < x:
-        i += 1
-    return i
+    """Count the numbers below x, in steps that double, starting from a guess."""
+    first, last, step = i, i, 1
+    while first > 0 and ascending[first - 1] >= x:
+        last, first, step = first - 1, max(first - step, 0), 2 * step
+    while last < ascending.size and ascending[last] < x:
+        first, last, step = last + 1, min(last + step, ascending.size), 2 * step
+    while first < last:
+        middle = (first + last) // 2
+        if ascending[middle] < x:
+            first = middle + 1
+        else:
+            last = middle
+    return first
 
 
 @bare_part
