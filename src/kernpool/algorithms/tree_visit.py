@@ -1,4 +1,4 @@
-"""Compiled lists: which nodes the queries of a tile have to see, and in which order.
+"""Compiled lists: which nodes and leaves the queries of a tile have to see.
 
 Of the share `tol` of its weight that a query may miss, one half is for the nodes that are not listed, whose every key
 is below an equal share: ``K <= tol / 2 * D / W``. What becomes of the other half, `tree_pairs` says.
