@@ -20,10 +20,11 @@ def boxes_of(points: Array, rows: int) -> tuple[Array, Array]:
 
 def distance(low: Array, high: Array, lower: Array, upper: Array, profile: Profile) -> Array:
     """Return the distance of boxes from boxes, in bandwidths and in the norm of the kernel."""
-    gap = np.maximum(np.maximum(lower - high, low - upper), 0.0) * profile.scale
-    if profile.norm == MAXIMUM:
-        return np.asarray(gap.max(axis=-1))
-    return np.asarray(gap.sum(axis=-1) if profile.norm == TAXICAB else np.sqrt((gap * gap).sum(axis=-1)))
+    with np.errstate(over="ignore"):
+        gap = np.maximum(np.maximum(lower - high, low - upper), 0.0) * profile.scale
+        if profile.norm == MAXIMUM:
+            return np.asarray(gap.max(axis=-1))
+        return np.asarray(gap.sum(axis=-1) if profile.norm == TAXICAB else np.sqrt((gap * gap).sum(axis=-1)))
 
 
 def nearest_leaves(tree: Tree, points: Array, profile: Profile) -> NDArray[np.int64]:
