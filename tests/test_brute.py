@@ -74,14 +74,53 @@ def test_float32_does_not_run_out_of_range(scale, generator):
     np.testing.assert_allclose(found.astype(float) / scale, exact, rtol=0, atol=4e-6 * np.ptp(value))
 
 
-def test_widely_spread_clusters_are_summed_from_differences(generator):
+@pytest.mark.parametrize("kernel", ["gaussian", "biweight", "cosine", "logistic"])
+def test_widely_spread_clusters_are_summed_from_differences(kernel, generator):
     """Where radii are large beside the bandwidth, products would cancel; such queries are seen and done again."""
     centers = 1e6 * generator.normal(size=(20, 10))
     key = np.repeat(centers, 40, axis=0) + generator.normal(size=(800, 10))
     query = centers + generator.normal(size=(20, 10))
     for dtype in (np.float64, np.float32):
-        error, bound = errors_and_bounds((query, key, generator.normal(size=800)), dtype, bandwidth=2.0)
+        error, bound = errors_and_bounds((query, key, generator.normal(size=800)), dtype, kernel=kernel, bandwidth=4.0)
         assert np.all(error <= bound)
+
+
+SMOOTH = ("epanechnikov", "biweight", "triweight", "tricube", "cosine", "logistic")
+
+
+@pytest.mark.parametrize("situation", ["clusters", "offset", "masked", "weights", "leave-one-out", "edge", "spread"])
+@pytest.mark.parametrize("kernel", SMOOTH)
+def test_products_keep_the_promise_for_every_kernel_that_is_smooth(kernel, situation, generator):
+    columns, n = 12, 1300
+    query, key = generator.normal(size=(203, columns)), generator.normal(size=(n, columns))
+    value, options = generator.normal(size=n), {"kernel": kernel, "bandwidth": 5.0}
+    if situation == "clusters":
+        key = key[generator.integers(0, 30, n)] + 1e-9 * generator.normal(size=(n, columns))
+        query = key[:203] + 1e-9 * generator.normal(size=(203, columns))
+    if situation == "offset":
+        query, key = query + 1e5, key + 1e5
+    if situation == "masked":
+        options["attn_mask"] = generator.random((203, n)) < 0.1
+        options["attn_mask"][7] = False
+    if situation == "weights":
+        options["key_weight"] = 10 ** generator.uniform(-10, 0, n)
+    if situation == "leave-one-out":
+        query = key[100:303]
+        options |= {"exclude_self": True, "self_index": np.arange(100, 303)}
+        options["key_weight"] = generator.integers(0, 4, n).astype(float)
+    if situation == "edge":  # every key at the edge, within or beyond by rounding or little more
+        key = (
+            5.0 * key / np.linalg.norm(key, axis=1)[:, None] * (1 + generator.choice([0, 1e-15, -1e-15, -1e-9], (n, 1)))
+        )
+        query = np.concatenate([np.zeros((3, columns)), 1e-9 * query[:200]])
+    if situation == "spread":  # from empty windows to full ones
+        query = query * np.geomspace(0.1, 30, 203)[:, None]
+    problem = Problem.from_arrays(query, key, value, **options)
+    assert [type(one) for one in CompiledBlocks(problem).faster] == [Products]
+    state, exact = (choose(problem, name).reduce(problem) for name in ("brute", "reference"))
+    np.testing.assert_array_equal(state.denominator == 0, exact.denominator == 0)
+    error, bound = errors_and_bounds((query, key, value), np.float64, **options)
+    assert np.all(error <= bound), (error / bound).max()
 
 
 def test_which_loops_run(generator):

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from kernpool.algorithms import fused, loops, products
 from kernpool.algorithms.base import Gradients
-from kernpool.algorithms.tiles import CODES, LN_2
+from kernpool.algorithms.products import STEEPEST
+from kernpool.algorithms.tiles import CODES, GAUSSIAN, LN_2
 from kernpool.problem import Problem
 from kernpool.state import PoolState
 
@@ -49,7 +50,7 @@ class CompiledBlocks:
         if FusedPairs.can_do(problem):
             self.faster = [FusedPairs(problem)]
         elif Products.can_do(problem):
-            narrow = narrow_type(problem) == np.float32
+            narrow = narrow_type(problem) == np.float32 and similarity.kernel.name == "gaussian"
             self.faster = [Products(problem, 32), Products(problem, 64)] if narrow else [Products(problem, 64)]
         if self.faster and isinstance(self.faster[0], Products):
             self.pairs_per_call = max(1 << 18, (1 << 25) // len(self.key))
@@ -183,25 +184,29 @@ class FusedPairs:
 
 
 class Products:
-    """The matrix products of a Gaussian problem of many columns."""
+    """The matrix products of a problem of many columns."""
 
     def __init__(self, problem: Problem, width: int) -> None:
         self.problem, self.narrow = problem, width == 32
-        dtype = np.float32 if self.narrow else np.float64
-        self.block = products.block_32 if self.narrow else products.block_64
+        similarity, dtype = problem.similarity, np.float32 if self.narrow else np.float64
+        self.code = CODES[similarity.kernel.name]
+        self.block = products.GAUSSIAN_BLOCK if self.code == GAUSSIAN else products.OTHER_BLOCK
         self.value_unit = exponent_of(np.abs(problem.value).max(axis=0)) * self.narrow
         self.value = np.ascontiguousarray(np.ldexp(problem.value, -self.value_unit).T, dtype=dtype)
         self.weight = np.empty(0, dtype) if problem.key_weight is None else problem.key_weight.astype(dtype)
         self.own = np.full(len(problem.query), -1) if problem.self_index is None else problem.self_index
         self.own_weight = problem.own_weight
-        self.scale = fused.scales(CODES["gaussian"], problem.similarity.bandwidth)
+        self.scale = fused.scales(self.code, similarity.bandwidth)
         self.epsilon = float(np.finfo(dtype).eps)
         self.faint = FAINT_32 if self.narrow else FAINT
 
     @staticmethod
     def can_do(problem: Problem) -> bool:
         """Whether matrix products are possible, and faster than differences."""
-        return problem.similarity.kernel.name == "gaussian" and problem.key.shape[1] >= FEWEST_FOR_PRODUCTS
+        similarity = problem.similarity
+        radial = similarity.composition == "radial" or similarity.kernel.name == "gaussian"
+        enough = problem.key.shape[1] >= FEWEST_FOR_PRODUCTS
+        return radial and enough and CODES[similarity.kernel.name] in products.KERNELS
 
     def sums(self, queries: slice | NDArray[np.intp], keys: slice) -> tuple[PoolState, NDArray[np.bool_]]:
         """Return the state of one block, and which of its queries are faint or not precise enough."""
@@ -209,6 +214,7 @@ class Products:
         query, mask = np.ascontiguousarray(problem.query[queries]), problem.attn_mask
         center = query.mean(axis=0)
         denominator, numerator = np.empty(len(query)), np.empty((len(query), len(self.value)))
+        near = np.empty(len(query))
         radius = self.block(
             query,
             problem.key[keys],
@@ -219,18 +225,23 @@ class Products:
             self.own_weight[queries],
             center,
             self.scale,
+            self.code,
             denominator,
             numerator,
+            near,
         )
-        doubtful = denominator <= self.faint * (keys.stop - keys.start)
-        # Rounding of an exponent, and what the promise allows where the nearest key is beyond four bandwidths.
         own_radius = np.sqrt(np.sum(((query - center) * self.scale) ** 2, axis=1))
-        rounding = 0.25 * LN_2 * self.epsilon * (own_radius + np.sqrt(radius)) ** 2
-        with np.errstate(divide="ignore"):
-            nearest = -np.log(denominator) if problem.key_weight is None else np.zeros(len(query))
-        allowed = np.where(nearest > 8.0, 4 * self.epsilon * (1 + nearest), 0.0) + (1e-6 if self.narrow else 5e-13)
-        state = PoolState(np.zeros(len(query)), denominator, np.ldexp(numerator, self.value_unit))
-        return state, doubtful | (rounding > allowed)
+        rounding = 0.25 * self.epsilon * (own_radius + np.sqrt(radius)) ** 2  # of a squared distance
+        if problem.similarity.kernel.is_compact:
+            # An error of each weight in the support is no error of the sum's digits; the window may be all edge.
+            doubtful = (STEEPEST * rounding * near > 5e-13 * denominator) | (rounding > 1e-7)
+        else:
+            # Rounding of an exponent, and what the promise allows where the nearest key is beyond four bandwidths.
+            with np.errstate(divide="ignore"):
+                nearest = -np.log(denominator) if problem.key_weight is None else np.zeros(len(query))
+            allowed = np.where(nearest > 8.0, 4 * self.epsilon * (1 + nearest), 0.0) + (1e-6 if self.narrow else 5e-13)
+            doubtful = (denominator <= self.faint * (keys.stop - keys.start)) | (LN_2 * rounding > allowed)
+        return PoolState(np.zeros(len(query)), denominator, np.ldexp(numerator, self.value_unit)), doubtful
 
 
 def exponent_of(x: Array) -> NDArray[np.intp]:
