@@ -133,8 +133,8 @@ def test_which_loops_run(generator):
 
 def test_powers_of_two_over_the_whole_range(generator):
     s = np.concatenate([generator.uniform(0, 1021, 4000), generator.uniform(0, 1, 4000), np.arange(0, 1021, 0.5)])
-    assert max(abs(exp2_minus_64(x) / np.exp2(-x) - 1) for x in s) < 5e-16
-    assert max(abs(exp2(-x) / np.exp2(-x) - 1) for x in s) < 5e-16
+    assert max(abs(exp2_minus_64(x) / np.exp2(-x) - 1) for x in s) < 6e-16
+    assert max(abs(exp2(-x) / np.exp2(-x) - 1) for x in s) < 6e-16
     assert exp2(-1e300) == exp2(-1500.0) == 0.0
     assert exp2_minus_64(1e300) == exp2_minus_64(np.inf) <= 2.0**-1020
     narrow = (s * 125 / 1021).astype(np.float32)

@@ -54,7 +54,7 @@ def _polynomial_32(f):
 
 @ordered_loop
 def exp2(t):
-    """2**t to 4e-16; zero below the exponent range, and clamped above it, where only keys that do not count can be."""
+    """2**t to 6e-16; zero below the exponent range, and clamped above it, where only keys that do not count can be."""
     t = t if t > -1023.0 else -1023.0
     t = t if t < 1023.0 else 1023.0
     rounded = t + _ROUND_64
@@ -67,7 +67,7 @@ def exp2(t):
 
 @ordered_loop
 def exp2_minus_64(s):
-    """2**-s for s >= 0 to 5e-16, without a branch or a product: the integer is added to the exponent's bits.
+    """2**-s for s >= 0 to 6e-16, without a branch or a product: the integer is added to the exponent's bits.
 
     Beyond s = 1021 it stays at 2**-1021 instead of vanishing. Whoever adds such numbers up has a faint sum, and sums
     that are not faint do not see them.
