@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from kernpool import Problem, choose, pool
+from kernpool.algorithms import exponential
 from kernpool.algorithms.blas import one_thread
 from kernpool.algorithms.compiled import CompiledBlocks, FusedPairs, Products
 from kernpool.algorithms.exponential import exp2, exp2_minus_32, exp2_minus_64
@@ -29,7 +30,7 @@ def errors_and_bounds(arrays, dtype, **options):
     return np.abs(fitted - target), bound + 4 * epsilon * np.abs(target)
 
 
-@pytest.mark.parametrize("situation", ["plain", "offset", "far", "weights", "leave-one-out", "uneven"])
+@pytest.mark.parametrize("situation", ["plain", "wide", "offset", "far", "weights", "leave-one-out", "uneven"])
 @pytest.mark.parametrize("columns", [1, 3, 10, 64])
 @pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov", "laplace"])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
@@ -37,6 +38,8 @@ def test_the_promise_is_kept(dtype, kernel, columns, situation, generator):
     query, key = generator.normal(size=(203, columns)), generator.normal(size=(1300, columns))
     value = generator.normal(size=1300)
     options = {"kernel": kernel, "bandwidth": 0.3 * np.sqrt(columns) * (4 if kernel == "epanechnikov" else 1)}
+    if situation == "wide":  # no exponent out of range
+        options["bandwidth"] *= 5
     if situation == "offset":
         query, key = query + 1000 * options["bandwidth"], key + 1000 * options["bandwidth"]
     if situation == "far":
@@ -140,6 +143,10 @@ def test_powers_of_two_over_the_whole_range(generator):
     narrow = (s * 125 / 1021).astype(np.float32)
     assert max(abs(float(exp2_minus_32(x)) / np.exp2(-float(x)) - 1) for x in narrow) < 3e-7
     assert exp2_minus_32(np.float32(np.inf)) <= 2.0**-124
+    for t in s[s < 1000]:
+        assert exponential.exp2_minus_64_unclamped(t) == exp2_minus_64(t)
+    for t in narrow[narrow < 120]:
+        assert exponential.exp2_minus_32_unclamped(t) == exp2_minus_32(t)
 
 
 def test_overlapping_callers_give_blas_its_threads_back():

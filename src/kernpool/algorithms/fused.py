@@ -37,7 +37,7 @@ def height(code: int) -> float:
 
 
 @ordered_loop
-def weight_of(q0, q1, q2, k0, k1, k2, c0, c1, c2, one, code, columns, even):
+def weight_of(q0, q1, q2, k0, k1, k2, c0, c1, c2, one, code, columns, even, bounded):
     """Weight of a pair, in the width of `one`; what a specialisation does not need is dropped by the compiler."""
     u = q0 - k0 if even == 1 else (q0 - k0) * c0
     s = u * u
@@ -52,35 +52,47 @@ def weight_of(q0, q1, q2, k0, k1, k2, c0, c1, c2, one, code, columns, even):
     if code == EPANECHNIKOV:
         return one - s if s < one else one - one
     if code == LAPLACE:
-        return exp2_minus(abs(u) if columns == 1 else math.sqrt(s))
-    return exp2_minus(s)
+        return exp2_minus(abs(u) if columns == 1 else math.sqrt(s), bounded)
+    return exp2_minus(s, bounded)
 
 
 _SPECIALISED: dict[tuple[int, ...], Callable[..., Any]] = {}
 
 
-def specialise(code: int, columns: int, width: int, weighted: int, one_value: int, even: int) -> Callable[..., Any]:
+def is_bounded(code: int, extent: np.ndarray, bandwidth: np.ndarray, dtype: np.dtype) -> bool:
+    """Whether no exponent of a pair leaves the range of the floats, if pairs are at most `extent` apart."""
+    s = np.sum((extent * scales(code, bandwidth)) ** 2)
+    farthest = np.sqrt(s) if code == LAPLACE else s
+    return code != EPANECHNIKOV and bool(farthest < (100.0 if dtype == np.float32 else 1000.0))
+
+
+def specialise(
+    code: int, columns: int, width: int, weighted: int, one_value: int, even: int, bounded: int
+) -> Callable[..., Any]:
     """Return the loops of a kernel, a number of columns, a float width, and with or without key weights.
 
     Parameters
     ----------
     code, columns, width : int
         Kernel code, 1 to 3, and 32 or 64.
-    weighted, one_value, even : int
+    weighted, one_value, even, bounded : int
         1 if keys have weights; if values have one column, which then is summed in registers; if several columns have
-        the same bandwidth, which then multiplies their sum, with its square as the scale.
+        the same bandwidth, which then multiplies their sum, with its square as the scale; if no exponent is out of
+        range, see `is_bounded`.
 
     Returns
     -------
     callable
         See `block`. Compiled with the first call, for this specialisation alone.
     """
-    key = (code, columns, width, weighted, one_value, even)
+    key = (code, columns, width, weighted, one_value, even, bounded)
     # Two threads may both make one; all of them use the first, and it is compiled once, under Numba's own lock.
     return _SPECIALISED.get(key) or _SPECIALISED.setdefault(key, _make(*key))
 
 
-def _make(code: int, columns: int, width: int, weighted: int, one_value: int, even: int) -> Callable[..., Any]:
+def _make(
+    code: int, columns: int, width: int, weighted: int, one_value: int, even: int, bounded: int
+) -> Callable[..., Any]:
     b, c = min(1, columns - 1), min(2, columns - 1)
     number = np.float32 if width == 32 else np.float64
     zero, one = number(0.0), number(1.0)
@@ -107,7 +119,7 @@ def _make(code: int, columns: int, width: int, weighted: int, one_value: int, ev
                     column, times = value[0, first:last], weight[first:last] if weighted == 1 else k0
                     tile_weight, tile_total = zero, zero
                     for j in range(k0.size):
-                        w = weight_of(q0, q1, q2, k0[j], k1[j], k2[j], c0, c1, c2, one, code, columns, even)
+                        w = weight_of(q0, q1, q2, k0[j], k1[j], k2[j], c0, c1, c2, one, code, columns, even, bounded)
                         tile_weight += w * times[j] if weighted == 1 else w
                         if one_value == 1:
                             tile_total += w * column[j]
@@ -126,7 +138,7 @@ def _make(code: int, columns: int, width: int, weighted: int, one_value: int, ev
                 numerator[i, 0] = total
             if weighted == 1 and mine < n and own_weight[i] > 0.0:  # what is left of the own key
                 left = own_weight[i] * weight_of(
-                    q0, q1, q2, key[0, mine], key[b, mine], key[c, mine], c0, c1, c2, one, code, columns, even
+                    q0, q1, q2, key[0, mine], key[b, mine], key[c, mine], c0, c1, c2, one, code, columns, even, bounded
                 )
                 weight_sum += left
                 for v in range(value.shape[0]):

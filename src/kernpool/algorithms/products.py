@@ -85,7 +85,7 @@ def _make(gaussian: int) -> Callable[..., Any]:
                     if gaussian == 1:
                         for j in range(size):
                             x = s[j] + offset[i]
-                            weight[j] = exp2_minus(x if x > zero else zero)
+                            weight[j] = exp2_minus(x if x > zero else zero, 0)
                             total += weight[j]
                     else:
                         count = 0.0
