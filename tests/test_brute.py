@@ -163,3 +163,19 @@ def test_overlapping_callers_give_blas_its_threads_back():
     assert set(threads()) == {1}
     second.__exit__(None, None, None)
     assert threads() == before
+
+
+@pytest.mark.parametrize("columns", [1, 3, 10])
+def test_gradients_of_float32_are_as_precise_as_its_values(columns, generator):
+    """The second pass is float64; it divides by a state that a float32 pass has made."""
+    shapes = ((203, columns), (1300, columns), (1300,))
+    arrays = [generator.normal(size=shape).astype(np.float32) for shape in shapes]
+    problem = Problem.from_arrays(*arrays, bandwidth=0.3 * np.sqrt(columns))
+    cotangent, wanted = generator.normal(size=(203, 1)), frozenset({"query", "key", "value", "log_bandwidth"})
+    found, exact = (
+        plan.pullback(problem, plan.reduce(problem), cotangent, wanted)
+        for plan in (choose(problem, "brute"), choose(problem, "reference"))
+    )
+    for name in wanted:
+        target = getattr(exact, name)
+        assert np.abs(getattr(found, name) - target).max() < 2e-6 * np.abs(target).max(), name

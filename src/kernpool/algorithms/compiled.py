@@ -57,7 +57,8 @@ class CompiledBlocks:
             narrow = narrow_type(problem) == np.float32 and similarity.kernel.name == "gaussian"
             self.faster = [Products(problem, 32), Products(problem, 64)] if narrow else [Products(problem, 64)]
         if self.faster and isinstance(self.faster[0], Products):
-            self.pairs_per_call = max(1 << 18, (1 << 25) // len(self.key))
+            # Each call centres and scales its keys again, which many queries share.
+            self.pairs_per_call = min(1 << 22, max(1 << 18, (1 << 27) // len(self.key)))
             self.uses_blas = True
 
     def _pairs(self, queries: slice | NDArray[np.intp], keys: slice) -> tuple[object, ...]:
@@ -206,6 +207,7 @@ class Products:
         similarity, dtype = problem.similarity, np.float32 if self.narrow else np.float64
         self.code = CODES[similarity.kernel.name]
         self.block = products.GAUSSIAN_BLOCK if self.code == GAUSSIAN else products.OTHER_BLOCK
+        self.key = np.ascontiguousarray(problem.key.T)
         self.value_unit = exponent_of(np.abs(problem.value).max(axis=0)) * self.narrow
         self.value = np.ascontiguousarray(np.ldexp(problem.value, -self.value_unit).T, dtype=dtype)
         self.weight = np.empty(0, dtype) if problem.key_weight is None else problem.key_weight.astype(dtype)
@@ -232,7 +234,7 @@ class Products:
         near = np.empty(len(query))
         radius = self.block(
             query,
-            problem.key[keys],
+            np.ascontiguousarray(self.key[:, keys]),
             np.ascontiguousarray(self.value[:, keys]),
             self.weight[keys],
             np.empty((0, 0), dtype=bool) if mask is None else np.ascontiguousarray(mask[queries, keys]),
@@ -251,11 +253,12 @@ class Products:
             # An error of each weight in the support is no error of the sum's digits; the window may be all edge.
             doubtful = (STEEPEST * rounding * near > 5e-13 * denominator) | (rounding > 1e-7)
         else:
-            # Rounding of an exponent, and what the promise allows where the nearest key is beyond four bandwidths.
+            # Errors of exponents move a mean by their size times the mean absolute deviation of the values, which is at
+            # most half of their range. Where the nearest key is beyond four bandwidths the promise allows for more.
             with np.errstate(divide="ignore"):
                 nearest = -np.log(denominator) if problem.key_weight is None else np.zeros(len(query))
             allowed = np.where(nearest > 8.0, 4 * self.epsilon * (1 + nearest), 0.0) + (1e-6 if self.narrow else 5e-13)
-            doubtful = (denominator <= self.faint * (keys.stop - keys.start)) | (LN_2 * rounding > allowed)
+            doubtful = (denominator <= self.faint * (keys.stop - keys.start)) | (0.5 * LN_2 * rounding > allowed)
         return PoolState(np.zeros(len(query)), denominator, np.ldexp(numerator, self.value_unit)), doubtful
 
 

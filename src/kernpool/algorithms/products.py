@@ -46,7 +46,7 @@ def _make(gaussian: int) -> Callable[..., Any]:
         Products and weights have the width of the values; coordinates are centred and scaled in float64. `near` is the
         sum of key weights in the support, or just outside of it.
         """
-        (m, d), n, zero = query.shape, key.shape[0], value.dtype.type(0.0)
+        (m, d), n, zero = query.shape, key.shape[1], value.dtype.type(0.0)
         denominator[:] = 0.0
         numerator[:] = 0.0
         near[:] = 0.0
@@ -69,7 +69,7 @@ def _make(gaussian: int) -> Callable[..., Any]:
             squared[:] = 0.0
             for a in range(d):
                 for j in range(size):
-                    x = (key[first + j, a] - center[a]) * scale[a]
+                    x = (key[a, first + j] - center[a]) * scale[a]
                     right[a, j] = x
                     squared[j] += x * x
             for j in range(size):
