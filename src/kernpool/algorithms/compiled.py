@@ -18,8 +18,8 @@ from kernpool.state import PoolState
 Array = NDArray[np.float64]
 _NONE = np.empty(0)
 _NO_TABLE = np.empty((0, 0))
-# Columns from which on matrix products are faster than differences (measured).
-FEWEST_FOR_PRODUCTS = 8
+# Columns from which on matrix products are faster than differences in fused loops, and in staged tiles (measured).
+MOST_FOR_FUSED, FEWEST_FOR_PRODUCTS = 32, 12
 # Sums of weights per key below which digits may be lost: to underflow, or at the edge of a compact kernel.
 FAINT, FAINT_32, FAINT_ON_EDGE = 1e-280, 1e-30, 1e-10
 
@@ -153,7 +153,7 @@ class FusedPairs:
         scale = fused.scales(code, np.ldexp(similarity.bandwidth, -unit))
         # Equal bandwidths multiply a sum of squares once, if their squares are in range.
         even = len(scale) > 1 and bool(np.all(scale == scale[0])) and 1e-100 < scale[0] < 1e100
-        self.scale = (scale * scale if even else scale).astype(dtype)
+        self.scale = (np.where(np.arange(len(scale)) == 0, scale * scale, 1.0) if even else scale).astype(dtype)
         self.height = fused.height(code)
         # Sums up to this times the number of keys are done again: tails have underflowed, or the edge decides.
         self.faint = FAINT_ON_EDGE if similarity.kernel.is_compact else FAINT_32 if dtype == np.float32 else FAINT
@@ -161,7 +161,7 @@ class FusedPairs:
         extent = extent - np.minimum(problem.query.min(axis=0), problem.key.min(axis=0))
         self.loop = fused.specialise(
             code,
-            len(self.key),
+            min(len(self.key), fused.IN_REGISTERS + 1),
             8 * dtype.itemsize,
             int(weight is not None),
             int(len(self.value) == 1),
@@ -174,8 +174,9 @@ class FusedPairs:
         """Whether there is a fused loop for this problem."""
         similarity, d = problem.similarity, problem.key.shape[1]
         radial = similarity.composition == "radial" or d == 1 or similarity.kernel.name == "gaussian"
-        plain = problem.attn_mask is None and d <= fused.MOST_COLUMNS
-        return radial and plain and CODES[similarity.kernel.name] in fused.KERNELS
+        code = CODES[similarity.kernel.name]
+        few = d <= MOST_FOR_FUSED or code not in products.KERNELS
+        return radial and problem.attn_mask is None and few and code in fused.KERNELS
 
     def sums(self, queries: slice | NDArray[np.intp], keys: slice) -> tuple[PoolState, NDArray[np.bool_]]:
         """Return the state of one block, and which of its queries have a faint sum."""

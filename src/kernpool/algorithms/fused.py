@@ -1,6 +1,6 @@
-"""Fused loops for few columns: distance, kernel and sums in one pass over the keys, nothing but sums in memory.
+"""Fused loops: distance, kernel and sums in one pass over the keys, nothing but sums in memory.
 
-They exist for the three kernels most used, radial, of up to three columns. What a specialisation closes over are
+They exist for the three kernels most used, radial. What a specialisation closes over are
 integers alone: those fold at compile time, and the disk cache finds them again in the next process, which it does not
 for functions.
 
@@ -21,7 +21,7 @@ from kernpool.algorithms.exponential import exp2_minus
 from kernpool.algorithms.tiles import EPANECHNIKOV, GAUSSIAN, LAPLACE, LN_2
 
 KERNELS = frozenset({GAUSSIAN, EPANECHNIKOV, LAPLACE})
-MOST_COLUMNS = 3
+IN_REGISTERS = 3  # columns whose differences are taken in the same loop as the exponential; the others go before it
 TILE = 512  # float32 sums of more keys than this lose a digit
 
 
@@ -37,10 +37,10 @@ def height(code: int) -> float:
 
 
 @ordered_loop
-def weight_of(q0, q1, q2, k0, k1, k2, c0, c1, c2, one, code, columns, even, bounded):
+def weight_of(others, q0, q1, q2, k0, k1, k2, c0, c1, c2, one, code, columns, even, bounded):
     """Weight of a pair, in the width of `one`; what a specialisation does not need is dropped by the compiler."""
     u = q0 - k0 if even == 1 else (q0 - k0) * c0
-    s = u * u
+    s = u * u + others if columns > IN_REGISTERS else u * u
     if columns > 1:
         u = q1 - k1 if even == 1 else (q1 - k1) * c1
         s += u * u
@@ -54,6 +54,28 @@ def weight_of(q0, q1, q2, k0, k1, k2, c0, c1, c2, one, code, columns, even, boun
     if code == LAPLACE:
         return exp2_minus(abs(u) if columns == 1 else math.sqrt(s), bounded)
     return exp2_minus(s, bounded)
+
+
+@loop
+def squares_of_others(squares, q, key, first, last, scale):
+    """Squared distances to keys from first to last over all columns but the first three, four at a time."""
+    d = key.shape[0]
+    for j in range(last - first):
+        squares[j] = 0.0
+    a = IN_REGISTERS
+    while a + 4 <= d:
+        k0, k1, k2, k3 = key[a, first:last], key[a + 1, first:last], key[a + 2, first:last], key[a + 3, first:last]
+        for j in range(k0.size):
+            u0, u1 = (q[a] - k0[j]) * scale[a], (q[a + 1] - k1[j]) * scale[a + 1]
+            u2, u3 = (q[a + 2] - k2[j]) * scale[a + 2], (q[a + 3] - k3[j]) * scale[a + 3]
+            squares[j] += u0 * u0 + u1 * u1 + (u2 * u2 + u3 * u3)
+        a += 4
+    while a < d:
+        k0 = key[a, first:last]
+        for j in range(k0.size):
+            u0 = (q[a] - k0[j]) * scale[a]
+            squares[j] += u0 * u0
+        a += 1
 
 
 _SPECIALISED: dict[tuple[int, ...], Callable[..., Any]] = {}
@@ -74,7 +96,7 @@ def specialise(
     Parameters
     ----------
     code, columns, width : int
-        Kernel code, 1 to 3, and 32 or 64.
+        Kernel code, 1 to 3 or 4 for more, and 32 or 64.
     weighted, one_value, even, bounded : int
         1 if keys have weights; if values have one column, which then is summed in registers; if several columns have
         the same bandwidth, which then multiplies their sum, with its square as the scale; if no exponent is out of
@@ -93,7 +115,7 @@ def specialise(
 def _make(
     code: int, columns: int, width: int, weighted: int, one_value: int, even: int, bounded: int
 ) -> Callable[..., Any]:
-    b, c = min(1, columns - 1), min(2, columns - 1)
+    b, c = min(1, columns - 1), min(IN_REGISTERS, columns) - 1
     number = np.float32 if width == 32 else np.float64
     zero, one = number(0.0), number(1.0)
 
@@ -103,7 +125,7 @@ def _make(
 
         A query skips its own key: it goes through the keys before that one, and through those after it.
         """
-        n, weights = key.shape[1], np.empty(TILE, key.dtype)
+        n, weights, squares = key.shape[1], np.empty(TILE, key.dtype), np.zeros(TILE, key.dtype)
         c0, c1, c2 = scale[0], scale[b], scale[c]
         for i in range(query.shape[0]):
             q0, q1, q2 = query[i, 0], query[i, b], query[i, c]
@@ -117,9 +139,14 @@ def _make(
                     last = min(first + TILE, stop)
                     k0, k1, k2 = key[0, first:last], key[b, first:last], key[c, first:last]
                     column, times = value[0, first:last], weight[first:last] if weighted == 1 else k0
+                    if columns > IN_REGISTERS:
+                        squares_of_others(squares, query[i], key, first, last, scale)
                     tile_weight, tile_total = zero, zero
                     for j in range(k0.size):
-                        w = weight_of(q0, q1, q2, k0[j], k1[j], k2[j], c0, c1, c2, one, code, columns, even, bounded)
+                        others = squares[j] if columns > IN_REGISTERS else zero
+                        w = weight_of(
+                            others, q0, q1, q2, k0[j], k1[j], k2[j], c0, c1, c2, one, code, columns, even, bounded
+                        )
                         tile_weight += w * times[j] if weighted == 1 else w
                         if one_value == 1:
                             tile_total += w * column[j]
@@ -137,8 +164,24 @@ def _make(
             if one_value == 1:
                 numerator[i, 0] = total
             if weighted == 1 and mine < n and own_weight[i] > 0.0:  # what is left of the own key
+                if columns > IN_REGISTERS:
+                    squares_of_others(squares, query[i], key, mine, mine + 1, scale)
                 left = own_weight[i] * weight_of(
-                    q0, q1, q2, key[0, mine], key[b, mine], key[c, mine], c0, c1, c2, one, code, columns, even, bounded
+                    squares[0],
+                    q0,
+                    q1,
+                    q2,
+                    key[0, mine],
+                    key[b, mine],
+                    key[c, mine],
+                    c0,
+                    c1,
+                    c2,
+                    one,
+                    code,
+                    columns,
+                    even,
+                    bounded,
                 )
                 weight_sum += left
                 for v in range(value.shape[0]):
