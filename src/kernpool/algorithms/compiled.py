@@ -19,7 +19,7 @@ Array = NDArray[np.float64]
 _NONE = np.empty(0)
 _NO_TABLE = np.empty((0, 0))
 # Columns from which on matrix products are faster than differences in fused loops, and in staged tiles (measured).
-MOST_FOR_FUSED, FEWEST_FOR_PRODUCTS = 32, 12
+MOST_FOR_FUSED, FEWEST_FOR_PRODUCTS = 32, 16
 # Sums of weights per key below which digits may be lost: to underflow, or at the edge of a compact kernel.
 FAINT, FAINT_32, FAINT_ON_EDGE = 1e-280, 1e-30, 1e-10
 
@@ -27,9 +27,6 @@ FAINT, FAINT_32, FAINT_ON_EDGE = 1e-280, 1e-30, 1e-10
 class CompiledBlocks:
     """Blocks of a problem whose kernel is built in."""
 
-    pairs_per_call = (
-        1 << 22
-    )  # 3 ms of Gaussian, 40 ms of the slowest kernel: short for Ctrl-C, long for a call from Python
     keys_per_call = 1 << 18
     uses_blas = False
 
@@ -47,6 +44,9 @@ class CompiledBlocks:
             # For one column and for the Gaussian the compositions agree, and the radial loop is the shorter one.
             similarity.composition == "product" and len(self.key) > 1 and similarity.kernel.name != "gaussian",
         )
+        # 3 ms of Gaussian, 40 ms of the slowest kernel, about as long for many columns: short for Ctrl-C, long for a call
+        # from Python, and for the keys that a call of matrix products centres and scales for its queries to share.
+        self.pairs_per_call = max(1 << 18, (1 << 22) // max(1, len(self.key) // 8))
         self.solved: tuple[PoolState, LocalFit] | None = None
         self.faster: list[FusedPairs | Products] = []
         if problem.moments:
@@ -57,8 +57,6 @@ class CompiledBlocks:
             narrow = narrow_type(problem) == np.float32 and similarity.kernel.name == "gaussian"
             self.faster = [Products(problem, 32), Products(problem, 64)] if narrow else [Products(problem, 64)]
         if self.faster and isinstance(self.faster[0], Products):
-            # Each call centres and scales its keys again, which many queries share.
-            self.pairs_per_call = min(1 << 22, max(1 << 18, (1 << 27) // len(self.key)))
             self.uses_blas = True
 
     def _pairs(self, queries: slice | NDArray[np.intp], keys: slice) -> tuple[object, ...]:
