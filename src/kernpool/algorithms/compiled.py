@@ -28,7 +28,6 @@ class CompiledBlocks:
     """Blocks of a problem whose kernel is built in."""
 
     keys_per_call = 1 << 18
-    uses_blas = False
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
@@ -44,9 +43,6 @@ class CompiledBlocks:
             # For one column and for the Gaussian the compositions agree, and the radial loop is the shorter one.
             similarity.composition == "product" and len(self.key) > 1 and similarity.kernel.name != "gaussian",
         )
-        # 3 ms of Gaussian, 40 ms of the slowest kernel, about as long for many columns: short for Ctrl-C, long for a call
-        # from Python, and for the keys that a call of matrix products centres and scales for its queries to share.
-        self.pairs_per_call = max(1 << 18, (1 << 22) // max(1, len(self.key) // 8))
         self.solved: tuple[PoolState, LocalFit] | None = None
         self.faster: list[FusedPairs | Products] = []
         if problem.moments:
@@ -56,8 +52,10 @@ class CompiledBlocks:
         elif Products.can_do(problem):
             narrow = narrow_type(problem) == np.float32 and similarity.kernel.name == "gaussian"
             self.faster = [Products(problem, 32), Products(problem, 64)] if narrow else [Products(problem, 64)]
-        if self.faster and isinstance(self.faster[0], Products):
-            self.uses_blas = True
+        self.uses_blas = bool(self.faster) and isinstance(self.faster[0], Products)
+        # 3 ms of Gaussian, 40 ms of the slowest kernel, as long for many columns: short for Ctrl-C, long for a call from
+        # Python, and for the keys that a call of matrix products centres and scales for all of its queries.
+        self.pairs_per_call = max(1 << 18, (1 << 22) // max(1, len(self.key) // (32 if self.uses_blas else 8)))
 
     def _pairs(self, queries: slice | NDArray[np.intp], keys: slice) -> tuple[object, ...]:
         problem = self.problem
