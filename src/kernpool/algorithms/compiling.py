@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from numba import njit
+from numba.extending import overload
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -65,3 +66,8 @@ def bare_part(function: Function) -> Function:
 def bare_loop(function: Function) -> Function:
     """Compile a loop that makes no arrays, as `bare_part`."""
     return _compile(function, _FLAGS, _nrt=False)
+
+
+def by_type(stand_in: Callable[..., Any]) -> Callable[[Function], Function]:
+    """Compile, wherever loops call the stand-in, what the decorated function makes for the types of its arguments."""
+    return cast(Callable[[Function], Function], overload(stand_in))
