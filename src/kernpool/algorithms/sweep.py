@@ -31,30 +31,47 @@ from kernpool.state import PoolState
 if TYPE_CHECKING:
     from kernpool.algorithms.line import Line
 
+FEW_LEFT = 16  # queries that are sooner compared with every key than keys are put in bins
+
+
+def are_few(m: int, n: int) -> bool:
+    """Whether queries are so few that keys need not be put in bins."""
+    return 64 * m <= n
+
 
 def reduce(problem: Problem, n_jobs: int = 1, progress: Progress | None = None) -> PoolState:
     """Sum weights and weighted values over all keys."""
-    from kernpool.algorithms import laplace, polynomials, taylor, windows  # they load Numba
+    from kernpool.algorithms import brute, cells, laplace, polynomials, taylor, windows  # they load Numba
 
-    m, kernel = len(problem.query), problem.similarity.kernel
+    (m, n), kernel = problem.shape, problem.similarity.kernel
     result = PoolState(np.zeros(m), np.full(m, -1.0), np.empty((m, problem.value.shape[1])))
+    line: Line | None = None
 
     def report(start: int, stop: int) -> Progress | None:
         """Turn groups done of groups in all into queries; the second half is for those that are done once more."""
         return None if progress is None else lambda done, total: progress(start + done * (stop - start) // total, m)
 
-    line = arrange(problem, n_jobs)
-    if kernel.name in polynomials.POLYNOMIALS:
-        polynomials.reduce(line, kernel.name, result, n_jobs, report(0, m // 2))
-    elif kernel.name == "laplace":
-        laplace.reduce(line, result, n_jobs, report(0, m // 2))
-    elif kernel.name == "gaussian":
-        taylor.reduce(line, problem.tol, result, n_jobs, report(0, m // 2))
-    elif kernel.name == "constant":
+    if kernel.name == "constant":
         _sum_all(problem, result)
-    left = result.denominator < 0
-    if left.any():
-        rows = np.flatnonzero(left[line.queries.order])
+    elif kernel.name in cells.FAMILIES and are_few(m, n) and cells.reduce(problem, result, n_jobs, report(0, m // 2)):
+        pass
+    else:
+        line = arrange(problem, n_jobs)
+        if kernel.name in polynomials.POLYNOMIALS:
+            polynomials.reduce(line, kernel.name, result, n_jobs, report(0, m // 2))
+        elif kernel.name == "laplace":
+            laplace.reduce(line, result, n_jobs, report(0, m // 2))
+        elif kernel.name == "gaussian":
+            taylor.reduce(line, problem.tol, result, n_jobs, report(0, m // 2))
+    (left,) = np.nonzero(result.denominator < 0)
+    if len(left) and line is None and len(left) <= FEW_LEFT:
+        state = brute.reduce(problem.block(left), n_jobs, report(m // 2, m))
+        result.shift[left], result.denominator[left], result.numerator[left] = (
+            state.shift, state.denominator, state.numerator
+        )  # fmt: skip
+    elif len(left):
+        line = line or arrange(problem, n_jobs)
+        rows = np.flatnonzero(result.denominator[line.queries.order] < 0)
         windows.reduce(line, kernel, rows, problem.tol, result, n_jobs, report(m // 2, m))
     elif progress is not None:
         progress(m, m)
