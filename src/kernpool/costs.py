@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.algorithms.radius import radius
+from kernpool.algorithms.sweep import are_few
 from kernpool.problem import Problem
 
 # Dense NumPy beyond this many pairs is slower than loading the compiler, and holds arrays of 8 MiB.
@@ -92,10 +93,11 @@ def _brute(costs: Costs) -> float:
 
 def _sweep(costs: Costs) -> float:
     m, n = costs.problem.shape
-    seconds = costs.loading + 450e-6 + 0.25e-6 * (m + n)
     if costs.problem.similarity.kernel.name in ("cosine", "logistic"):  # key by key
-        seconds += m * (400e-9 + n * costs.sample[0] * costs.pair)
-    return seconds
+        return costs.loading + 450e-6 + 0.25e-6 * (m + n) + m * (400e-9 + n * costs.sample[0] * costs.pair)
+    if are_few(m, n):  # keys are not put in order
+        return costs.loading + 2e-3 + 25e-9 * n + 10e-6 * m
+    return costs.loading + 450e-6 + 0.25e-6 * (m + n)
 
 
 def _kd_tree(costs: Costs) -> float:

@@ -57,7 +57,7 @@ class Edges:
         number = SLOTS_PER_EDGE * len(self.edge)
         scale = number / extent if extent > CLOSEST else 0.0
         slot = np.minimum((self.edge - low) * scale, number - 1.0).astype(np.int64)
-        return low, scale, np.searchsorted(slot, np.arange(number + 1)).astype(np.int32)
+        return low, scale, np.pad(np.cumsum(np.bincount(slot, minlength=number)), (1, 0)).astype(np.int32)
 
 
 def cut_line(low: Array, inner: Array, stop: Array, width: float, most: float) -> Edges | None:
@@ -129,15 +129,16 @@ def window_ends(query: Array, h: float, edge_belongs: bool) -> tuple[Array, Arra
     (0.19999999999999998, True, False)
     """
     middle = np.concatenate([query, -query])  # the right end is the left end of the mirror image
-    start = middle - h
-    margin = 4.0 * np.spacing(np.maximum(np.abs(middle), h))
+    farthest = h if edge_belongs else np.nextafter(h, 0.0)  # distances up to this one are inside
+    # Half a unit more is rounded to it. Next to zero this difference is exact, else good to two units of its own.
+    start = middle - farthest - 0.5 * np.spacing(farthest)
+    margin = 4.0 * np.spacing(np.abs(start))
     outside, inside = _rank(start - margin), _rank(np.minimum(start + margin, middle))
-    # The predicate is monotone, so halving ends at neighbours. Next to zero there are 2**62 numbers in the margin.
-    while np.any(inside - outside > 1):
+    while np.any(inside - outside > 1):  # the predicate is monotone, so halving ends at neighbours
         between = (outside >> 1) + (inside >> 1) + (outside & inside & 1)
         u = (middle - _number(between)) / h
         belongs = u <= 1.0 if edge_belongs else u < 1.0
-        inside, outside = np.where(belongs, between, inside), np.where(belongs, outside, between)
+        outside, inside = np.where(belongs, outside, between), np.where(belongs, between, inside)
     first = _number(inside)
     return first[: len(query)], np.nextafter(-first[len(query) :], np.inf)
 

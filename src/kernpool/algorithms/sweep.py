@@ -12,6 +12,9 @@ constant            one sum                                                     
 cosine, logistic    none: brute force over the window of each query              `windows.py`
 =================== ============================================================ ======================
 
+Where queries are few beside the keys, such as the places of a curve to draw, keys are not even put in order: they are
+summed in cells that lie between the queries and the ends of their windows (`few_queries.py`).
+
 A query whose sum is faint beside what it is made of, such as one far from all keys, is done again over the keys of its
 window, one by one. So is every gradient.
 """
@@ -41,7 +44,7 @@ def are_few(m: int, n: int) -> bool:
 
 def reduce(problem: Problem, n_jobs: int = 1, progress: Progress | None = None) -> PoolState:
     """Sum weights and weighted values over all keys."""
-    from kernpool.algorithms import brute, cells, laplace, polynomials, taylor, windows  # they load Numba
+    from kernpool.algorithms import brute, few_queries, laplace, polynomials, taylor, windows  # they load Numba
 
     (m, n), kernel = problem.shape, problem.similarity.kernel
     result = PoolState(np.zeros(m), np.full(m, -1.0), np.empty((m, problem.value.shape[1])))
@@ -53,7 +56,11 @@ def reduce(problem: Problem, n_jobs: int = 1, progress: Progress | None = None) 
 
     if kernel.name == "constant":
         _sum_all(problem, result)
-    elif kernel.name in cells.FAMILIES and are_few(m, n) and cells.reduce(problem, result, n_jobs, report(0, m // 2)):
+    elif (
+        kernel.name in few_queries.KERNELS
+        and are_few(m, n)
+        and few_queries.reduce(problem, result, n_jobs, report(0, m // 2))
+    ):
         pass
     else:
         line = arrange(problem, n_jobs)
