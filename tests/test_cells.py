@@ -117,6 +117,12 @@ def test_a_window_with_keys_on_its_edge_only_is_empty(kernel, always):
         assert (choose(problem, "sweep").reduce(problem).denominator[0] == 0.0) == empty
 
 
+@pytest.mark.parametrize("kernel", FAR_SUMS)
+def test_no_extent_at_all(kernel, always):
+    """The smallest number beside the largest bandwidth, whose quotient is zero."""
+    assert_right(Problem.from_arrays([0.0, 5e-324], np.zeros(9), np.arange(9.0), kernel=kernel, bandwidth=1e149))
+
+
 places = st.one_of(
     st.floats(-1e150, 1e150), st.floats(-1, 1), st.floats(-1e-300, 1e-300), st.integers(-9, 9).map(lambda k: 0.1 * k)
 )

@@ -70,7 +70,7 @@ class Cells:
         if not occupied.any():
             return None
         begin, end, block_width = begin[occupied], end[occupied], 0.0
-        extent = (end - begin).sum() / h
+        extent = max(float((end - begin).sum()) / h, 1e-300)  # bandwidths
         if kernel.is_compact:
             inner, width = query, h * float(np.clip(extent / USUAL_CELLS, NARROWEST, WIDEST))
             block_width = width
