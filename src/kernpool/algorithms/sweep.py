@@ -45,7 +45,13 @@ def are_few(m: int, n: int) -> bool:
 def reduce(problem: Problem, n_jobs: int = 1, progress: Progress | None = None) -> PoolState:
     """Sum weights and weighted values over all keys."""
     from kernpool.algorithms import (  # they load Numba
-        brute, few_queries, laplace, laplace_moments, polynomials, taylor, windows
+        brute,
+        few_queries,
+        laplace,
+        laplace_moments,
+        polynomials,
+        taylor,
+        windows,
     )  # fmt: skip
 
     (m, n), kernel = problem.shape, problem.similarity.kernel
