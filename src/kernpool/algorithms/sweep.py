@@ -44,15 +44,8 @@ def are_few(m: int, n: int) -> bool:
 
 def reduce(problem: Problem, n_jobs: int = 1, progress: Progress | None = None) -> PoolState:
     """Sum weights and weighted values over all keys."""
-    from kernpool.algorithms import (  # they load Numba
-        brute,
-        few_queries,
-        laplace,
-        laplace_moments,
-        polynomials,
-        taylor,
-        windows,
-    )  # fmt: skip
+    # they load Numba
+    from kernpool.algorithms import brute, few_queries, laplace, laplace_moments, polynomials, taylor, windows
 
     (m, n), kernel = problem.shape, problem.similarity.kernel
     result = PoolState(np.zeros(m), np.full(m, -1.0), np.empty((m, problem.layout.width)))
