@@ -3,7 +3,7 @@ r"""Compiled loops for few queries and many keys: moments of cells, and series t
 Inside of one cell the weight of a key is a power series. With its place ``s = (k - c) / h`` in the cell and the
 distance ``d = |q - c| / h`` of the query,
 
-    sum w K(|q - k| / h) = sum_p C_p(d) sum w s**p,     K(d +- s) = sum_p C_p(d) s**p
+    sum w K(|q - k| / h) = sum_p C_p(d) sum w s**p,   where   K(d +- s) = sum_p C_p(d) s**p
 
 Keys are visited once, in any order and wherever they lie in memory, to sum their moments ``w s**p``. Moments are only
 ever added. The C_p are a few for polynomials and fall off quickly for exponentials, the faster the narrower the cell.
@@ -18,7 +18,7 @@ from kernpool.algorithms.exponential import exp2
 from kernpool.algorithms.tiles import LOG2_E
 
 TILE = 512
-# Beside the terms it is made of a sum must not be faint. Measured at 0.01: a tenth of the promise.
+# Beside the terms it is made of a sum must not be faint. Measured so: errors below a thousandth of the promise.
 FAINT_SHARE = 0.01
 # What series of the Gaussian leave out is relative to the weight at hand and not to the sum: 1e-18 of it.
 FAINTEST = 1e-3

@@ -20,7 +20,7 @@ from kernpool.problem import Problem
 
 Array = NDArray[np.float64]
 
-KEYS_PER_CELL = 32  # at least, on average
+KEYS_PER_CELL = 64  # at least, on average
 NARROWEST, WIDEST, USUAL_CELLS = 1 / 8, 1 / 2, 1024  # of polynomials: bandwidths, and cells in all windows in between
 PARTS = 8  # of the keys, each with moments of its own
 KEYS_PER_PART, KEYS_PER_CALL = 1 << 16, 1 << 18  # the latter take 5 ms

@@ -28,6 +28,7 @@ Index = NDArray[np.intp]
 
 KERNELS = frozenset({"laplace", "gaussian", *POLYNOMIALS})
 FARTHEST = {"laplace": 50.0, "gaussian": 5.0}  # bandwidths to the nearest cell, beyond which queries are left
+FAINT = 1e-280
 QUERIES_PER_CALL = 64
 
 
@@ -54,7 +55,7 @@ def reduce(problem: Problem, out: PoolState, n_jobs: int, progress: Progress | N
         pool_queries = _series_queries(problem, cells, moment, first, middle, last, out)
     run_blocks(pool_queries, cut(len(query), QUERIES_PER_CALL), n_jobs, progress)
     if not kernel.is_compact:
-        out.denominator[first == last] = -1.0  # far from all keys
+        out.denominator[(first == last) | ~(out.denominator > FAINT)] = -1.0  # far from all keys
     if problem.self_index is not None:
         _leave_own_out(problem, problem.self_index, out)
     return True
