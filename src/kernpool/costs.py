@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.algorithms.radius import radius
+from kernpool.algorithms.sweep import are_few
 from kernpool.problem import Problem
 
 # Dense NumPy beyond this many pairs is slower than loading the compiler, and holds arrays of 8 MiB.
@@ -143,6 +144,8 @@ def _linear(costs: Costs) -> float:
 
 def _sweep(costs: Costs) -> float:
     m, n = costs.problem.shape
+    if are_few(m, n) and not costs.problem.moments and not costs.is_windowed:
+        return costs.loading + 2e-3 + 25e-9 * n + 10e-6 * m  # keys are not put in order
     seconds = _linear(costs)
     if costs.is_windowed and seconds + costs.sampling < _brute(costs):
         seconds += m * (400e-9 + n * costs.sample.share * costs.pair)

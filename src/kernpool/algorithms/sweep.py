@@ -12,6 +12,9 @@ constant            one sum                                                     
 cosine, logistic    none: brute force over the window of each query              `windows.py`
 =================== ============================================================ ======================
 
+Where queries are few beside the keys, such as the places of a curve to draw, keys are not even put in order: they are
+summed in cells that lie between the queries and the ends of their windows (`few_queries.py`).
+
 A query whose sum is faint beside what it is made of, such as one far from all keys, is done again over the keys of its
 window, one by one. So is every gradient.
 """
@@ -33,39 +36,63 @@ if TYPE_CHECKING:
 
 KEY_BIN, QUERY_GROUP, QUERIES_PER_BLOCK = 10.0, 4.0, 16
 FEW_QUERIES = 64  # keys per query, from which on neighbouring queries are too far apart to look at the same keys
+FEW_LEFT = 16  # queries that are sooner compared with every key than keys are put in bins
 
 
 def reduce(problem: Problem, n_jobs: int = 1, progress: Progress | None = None) -> PoolState:
     """Sum weights and weighted values over all keys."""
-    # not before they are needed: they load Numba
-    from kernpool.algorithms import laplace, laplace_moments, polynomials, taylor, taylor_moments, windows
+    from kernpool.algorithms import brute, few_queries, windows  # not before they are needed: they load Numba
 
     m, kernel = len(problem.query), problem.similarity.kernel
     result = PoolState(np.zeros(m), np.full(m, -1.0), np.empty((m, problem.layout.width)))
+    line: Line | None = None
 
     def report(start: int, stop: int) -> Progress | None:
         """Turn groups done of groups in all into queries; the second half is for those that are done once more."""
         return None if progress is None else lambda done, total: progress(start + done * (stop - start) // total, m)
 
-    line = arrange(problem, n_jobs)
-    if kernel.name in polynomials.POLYNOMIALS and not problem.moments:
-        polynomials.reduce(line, kernel.name, result, n_jobs, report(0, m // 2))
-    elif kernel.name == "laplace":
-        far = laplace_moments if problem.moments else laplace
-        far.reduce(line, result, n_jobs, report(0, m // 2))
-    elif kernel.name == "gaussian":
-        series = taylor_moments if problem.moments else taylor
-        series.reduce(line, problem.tol, result, n_jobs, report(0, m // 2))
-    elif kernel.name == "constant":
+    if kernel.name == "constant":
         _sum_all(problem, result)
-    left = result.denominator < 0
-    if left.any():
-        rows = np.flatnonzero(left[line.queries.order])
+    elif not (are_few(*problem.shape) and few_queries.reduce(problem, result, n_jobs, report(0, m // 2))):
+        line = arrange(problem, n_jobs)
+        _sum_in_order(problem, line, result, n_jobs, report(0, m // 2))
+    (left,) = np.nonzero(result.denominator < 0)
+    if len(left) and line is None and len(left) <= FEW_LEFT:
+        state = brute.reduce(problem.block(left), n_jobs, report(m // 2, m))
+        result.shift[left], result.denominator[left], result.numerator[left] = (
+            state.shift, state.denominator, state.numerator
+        )  # fmt: skip
+    elif len(left):
+        line = line or arrange(problem, n_jobs)
+        rows = np.flatnonzero(result.denominator[line.queries.order] < 0)
         windows.reduce(line, kernel, rows, problem.tol, result, n_jobs, report(m // 2, m))
     elif progress is not None:
         progress(m, m)
     result.shift[result.denominator == 0] = -np.inf
     return result
+
+
+def are_few(m: int, n: int) -> bool:
+    """Whether queries are so few that keys need not be put in bins."""
+    return n >= FEW_QUERIES * m
+
+
+def _sum_in_order(problem: Problem, line: Line, result: PoolState, n_jobs: int, progress: Progress | None) -> None:
+    from kernpool.algorithms import laplace, laplace_moments, panels, polynomials, taylor, taylor_moments
+
+    name = problem.similarity.kernel.name
+    if name in polynomials.POLYNOMIALS and problem.moments:
+        panels.reduce(
+            line, lambda panel, out, jobs: polynomials.reduce(panel, name, out, jobs, None), result, n_jobs, progress
+        )
+    elif name in polynomials.POLYNOMIALS:
+        polynomials.reduce(line, name, result, n_jobs, progress)
+    elif name == "laplace":
+        far = laplace_moments if problem.moments else laplace
+        far.reduce(line, result, n_jobs, progress)
+    elif name == "gaussian":
+        series = taylor_moments if problem.moments else taylor
+        series.reduce(line, problem.tol, result, n_jobs, progress)
 
 
 def arrange(problem: Problem, n_jobs: int) -> Line:
@@ -77,9 +104,8 @@ def arrange(problem: Problem, n_jobs: int) -> Line:
     from kernpool.algorithms.line import Line
 
     m, n = problem.shape
-    few = n > FEW_QUERIES * m
     key_bin, query_group = max(KEY_BIN, 5.0 * sqrt(n / m)), max(0.5, QUERY_GROUP * sqrt(m / n))
-    return Line.arrange(problem, key_bin, query_group, 1 if few else QUERIES_PER_BLOCK, n_jobs)
+    return Line.arrange(problem, key_bin, query_group, 1 if are_few(m, n) else QUERIES_PER_BLOCK, n_jobs)
 
 
 def _sum_all(problem: Problem, result: PoolState) -> None:
