@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 def reduce(problem: Problem, n_jobs: int = 1, progress: Progress | None = None) -> PoolState:
     """Sum weights and weighted values over all keys."""
-    from kernpool.algorithms import laplace, laplace_moments, polynomials, taylor, windows  # they load Numba
+    from kernpool.algorithms import laplace, laplace_moments, panels, polynomials, taylor, windows  # they load Numba
 
     m, kernel = len(problem.query), problem.similarity.kernel
     result = PoolState(np.zeros(m), np.full(m, -1.0), np.empty((m, problem.layout.width)))
@@ -44,7 +44,12 @@ def reduce(problem: Problem, n_jobs: int = 1, progress: Progress | None = None) 
         return None if progress is None else lambda done, total: progress(start + done * (stop - start) // total, m)
 
     line = arrange(problem, n_jobs)
-    if kernel.name in polynomials.POLYNOMIALS and not problem.moments:
+    if kernel.name in polynomials.POLYNOMIALS and problem.moments:
+        panels.reduce(
+            line, lambda panel, out, jobs: polynomials.reduce(panel, kernel.name, out, jobs, None), result, n_jobs,
+            report(0, m // 2),
+        )  # fmt: skip
+    elif kernel.name in polynomials.POLYNOMIALS:
         polynomials.reduce(line, kernel.name, result, n_jobs, report(0, m // 2))
     elif kernel.name == "laplace":
         far = laplace_moments if problem.moments else laplace
@@ -87,13 +92,9 @@ def _sum_all(problem: Problem, result: PoolState) -> None:
         # A subtraction costs digits only where little is left.
         result.denominator[:] = np.where(removed <= 0.5 * total, total - removed, -1.0)
         result.numerator[:] -= removed[:, None] * columns[own]
-    if problem.moments:  # from the middle of the keys to each query
-        layout, left = problem.layout, np.where(result.denominator > 0, result.denominator, 0.0)[:, None]
-        moved = (middle - problem.query) / problem.similarity.bandwidth
-        first, value = result.numerator[:, layout.first].copy(), result.numerator[:, layout.value]
-        result.numerator[:, layout.first] += moved * left
-        result.numerator[:, layout.second] += moved * (2.0 * first + moved * left)
-        result.numerator[:, layout.cross] += moved * value
+    if problem.moments:
+        shift = (middle - problem.query) / problem.similarity.bandwidth
+        result.numerator[:] = problem.layout.moved(result.denominator, result.numerator, shift)
 
 
 def _columns(problem: Problem, difference: Array, value: Array) -> Array:
