@@ -11,14 +11,17 @@ VENV ?= .venv
 RUN = $(VENV)/bin
 PIP = $(RUN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
+# Neighbouring tests stay in one process, as far as the ends allow, so that few loops are compiled twice.
+IN_PARALLEL = --numprocesses auto --maxprocesses 4 --dist worksteal
+
 .PHONY: demo test lint bench clean
 
 demo: $(VENV)/.installed
 	$(RUN)/python examples/demo.py
 
 test: $(VENV)/.installed
-	$(RUN)/python -m pytest -m "not slow"
-	SCIPY_ARRAY_API=1 $(RUN)/python -m pytest -q tests/test_estimator_checks.py
+	$(RUN)/python -m pytest $(IN_PARALLEL) -m "not slow"
+	SCIPY_ARRAY_API=1 $(RUN)/python -m pytest -q -k array_api tests/test_estimator_checks.py
 
 lint: $(VENV)/.installed-lint
 	$(RUN)/ruff check .
@@ -27,14 +30,7 @@ lint: $(VENV)/.installed-lint
 	$(RUN)/lint-imports
 
 bench: $(VENV)/.installed-bench
-	$(RUN)/python benchmarks/startup.py
-	$(RUN)/python benchmarks/first_call.py
-	$(RUN)/python benchmarks/brute_force.py
-	$(RUN)/python benchmarks/brute_limit.py
-	$(RUN)/python benchmarks/one_column.py
-	$(RUN)/python benchmarks/interrupt.py
-	$(RUN)/python benchmarks/tree.py
-	$(RUN)/python benchmarks/compare.py
+	$(RUN)/python benchmarks/all.py
 
 $(VENV)/.installed: pyproject.toml constraints.txt | $(VENV)/bin/python
 	@echo "Installing kernpool into $(VENV) (a minute or two) ..."

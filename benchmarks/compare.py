@@ -1,7 +1,7 @@
 """kernpool beside its peers: the same inputs, as many threads, answers compared; a table and pictures of it.
 
-python benchmarks/compare.py                     everything, about a quarter of an hour
-python benchmarks/compare.py -d 1 -k gaussian    only these, the rest stays as it was
+python benchmarks/compare.py                     everything, about ten minutes (KeOps compiles five more the first time)
+python benchmarks/compare.py -d 1 -k gaussian    only these, half a minute; the rest stays as it was
 python benchmarks/compare.py --draw              only the table and the pictures
 """
 
@@ -21,8 +21,12 @@ from cases import COLUMNS, KERNELS, SIZES, Case, make_case  # noqa: E402
 from measure import REPORTS  # noqa: E402
 from peers import PEERS, dense_numpy  # noqa: E402
 
-LIMIT = 4.0  # seconds: a contender that is expected to take longer stops growing
-ENOUGH = 0.25  # seconds of repetitions, at most nine
+LIMIT = 2.0  # seconds: a contender that is expected to take longer stops growing
+SMALL = 1000  # rows: everybody may try
+PATIENCE = 3.0  # times as much for what `pool` chooses by itself
+LONG = 2 * LIMIT  # seconds: what took that long, in spite of what was expected, is not run again
+ENOUGH = 0.4  # seconds of repetitions
+PAIRWISE = ("dense NumPy", "torch attention", "KeOps", "bare exp2, every pair", "bare matrix product")
 RESULTS = REPORTS / "peers.json"
 AGREE = {"float64": 1e-9, "float32": 1e-3}  # of the range of the values
 SINGLE = tuple(d for d in COLUMNS if d != 2)  # where float32 is compared, the Gaussian at 10 000 alone
@@ -42,7 +46,6 @@ def contenders(case: Case):
 
         return run
 
-    yield "kernpool", ours("auto"), None
     probe = Problem.from_arrays(case.query[:5], case.key[:5], case.value[:5], kernel=case.kernel)
     for name, algorithm in ALGORITHMS.items():
         reason = algorithm.refusal(probe)
@@ -50,6 +53,7 @@ def contenders(case: Case):
             reason = "holds all pairs"
         if not (reason or "").startswith("does"):
             yield f"kernpool {name}", None if reason else ours(name), reason
+    yield "kernpool", ours("auto"), None  # after its algorithms, which have compiled by now
     for peer in PEERS:
         reason = peer.cannot(case)
         if reason != "has no such kernel":
@@ -59,33 +63,39 @@ def contenders(case: Case):
 def expected_seconds(name: str, results: dict[str, dict], n: int) -> float:
     """Extrapolate a contender to n; ``"auto"`` may take a better algorithm than it took for less."""
     names = [other for other in results if other.startswith(name)] if name == "kernpool" else [name]
-    return min((extrapolate(results.get(other, {}), n) for other in names), default=0.0)
+    # Calling takes most of the time of small sizes, so growth looks slow there.
+    slowest = 2.0 if name in PAIRWISE else 1.0 if name.startswith("kernpool") else 1.3
+    return min((extrapolate(results.get(other, {}), n, slowest) for other in names), default=0.0)
 
 
-def extrapolate(history: dict[str, dict], n: int) -> float:
-    """Extrapolate from the last two sizes; from one alone nearly as for all pairs."""
+def extrapolate(history: dict[str, dict], n: int, slowest: float) -> float:
+    """Extrapolate from the last two sizes; as for all pairs where there are none, or times are too short to tell."""
     done = sorted((int(size), entry["seconds"]) for size, entry in history.items() if "seconds" in entry)
     if not done:
         return 0.0
-    (last, seconds), growth = done[-1], 1.7
-    if len(done) > 1:
+    (last, seconds), growth = done[-1], 2.0
+    if len(done) > 1 and done[-2][1] > 2e-3:
         before, less = done[-2]
-        growth = float(np.clip(np.log(seconds / less) / np.log(last / before), 1.0, 2.0))
+        growth = float(np.clip(np.log(seconds / less) / np.log(last / before), slowest, 2.0))
     return seconds * (n / last) ** growth
 
 
-def measure(run, case: Case, expected: float) -> tuple[float, object]:
-    """Median seconds; a first run that warms up is not counted, unless it is long."""
-    started = time.perf_counter()
-    found = run(case)
-    seconds = [time.perf_counter() - started]
-    if expected > 0.2 * LIMIT:
-        return seconds[0], found
-    seconds = []
-    while len(seconds) < 9 and (len(seconds) < 2 or sum(seconds) < ENOUGH):
+def measure(run, case: Case, *, is_new: bool) -> tuple[float, object]:
+    """Median seconds of up to nine runs, after one that warms up; what takes long runs once, if it did so before."""
+
+    def timed() -> float:
+        nonlocal found
         started = time.perf_counter()
         found = run(case)
-        seconds.append(time.perf_counter() - started)
+        return time.perf_counter() - started
+
+    found = None
+    first = timed()
+    if first > LONG and not is_new:
+        return first, found
+    seconds: list[float] = []
+    while len(seconds) < 9 and sum(seconds) < ENOUGH:
+        seconds.append(timed())
     return float(np.median(seconds)), found
 
 
@@ -114,15 +124,16 @@ def run_case(columns: int, kernel: str, dtype: str, sizes: tuple[int, ...]) -> d
         for name, run, reason, pools in entries:
             expected = expected_seconds(name, results, n)
             history = results.setdefault(name, {})
-            if not reason and expected > LIMIT:
-                reason = f"would take about {expected:.0f} s"
             if any("failed" in entry.get("reason", "") for entry in history.values()):
                 reason = "failed before"
             if reason:
                 history[str(n)] = {"reason": reason}
                 continue
+            if n > SMALL and expected > LIMIT * (PATIENCE if name == "kernpool" else 1.0):
+                history[str(n)] = {"reason": f"would take about {expected:.0f} s", "expected": expected}
+                continue
             try:
-                seconds, found = measure(run, case, expected)
+                seconds, found = measure(run, case, is_new=not any("seconds" in e for e in history.values()))
             except Exception as error:
                 history[str(n)] = {"reason": f"failed: {type(error).__name__}: {str(error).splitlines()[0][:100]}"}
                 continue
@@ -164,7 +175,7 @@ def main() -> None:
         RESULTS.write_text(json.dumps(results, indent=1), encoding="utf-8")
     from compare_report import draw, write
 
-    draw(results)
+    draw(results, LIMIT, PATIENCE * LIMIT)
     disagreements = write(results, THREADS, LIMIT, AGREE)
     if disagreements:
         sys.exit("answers differ: " + "; ".join(disagreements))

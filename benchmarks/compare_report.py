@@ -4,6 +4,7 @@ import matplotlib
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
+import numpy as np
 from measure import REPORTS, report
 
 from kernpool.displays.style import BLACK, BLUE, GREY, RED, tidy
@@ -16,7 +17,7 @@ LOOKS = {
     "KeOps": {"color": "#e76300", "marker": "v"},
     "statsmodels KernelReg": {"color": "#832db6", "marker": "P"},
     "scikit-learn radius": {"color": "#ffa90e", "marker": "D"},
-    "scipy cKDTree": {"color": "#92dadd", "marker": "X"},
+    "scipy cKDTree": {"color": "#2f8f8f", "marker": "X"},
     "bare exp2, every pair": {"color": GREY, "linestyle": ":", "marker": ""},
     "bare matrix product": {"color": GREY, "linestyle": "--", "marker": ""},
     "np.argsort": {"color": GREY, "linestyle": "-.", "marker": ""},
@@ -35,7 +36,7 @@ def words(columns: int) -> str:
     return "1 column" if columns == 1 else f"{columns} columns"
 
 
-def draw(results: dict[str, dict]) -> None:
+def draw(results: dict[str, dict], limit: float, patience: float) -> None:
     """One picture per number of columns: seconds against n, a panel per kernel."""
     for columns in sorted({int(name.split()[0]) for name in results}):
         kernels = [k for k in KERNEL_NAMES if f"{columns} {k} float64" in results]
@@ -48,12 +49,18 @@ def draw(results: dict[str, dict]) -> None:
                 n, seconds = curve(results[f"{columns} {kernel} float64"].get(name, {}))
                 if n:
                     (handles[name],) = ax.loglog(n, seconds, **({"markersize": 5, "linewidth": 1.4} | look))
-            ax.set(title=KERNEL_NAMES[kernel], xlabel="keys, and as many queries", xlim=(70, 1.4e6), ylim=(1e-5, 30))
+            ax.set(title=KERNEL_NAMES[kernel], xlabel="keys, and as many queries", xlim=(70, 1.4e6), ylim=(3e-6, 30))
             ax.grid(visible=True, color="#e4e4e8", linewidth=0.7)
             ax.set_axisbelow(True)
             tidy(ax)
         axes[0][0].set_ylabel("seconds")
         figure.suptitle(f"{words(columns)}, float64, two threads".capitalize())
+        figure.supxlabel(
+            f"A line ends where the next size would take more than about {limit:.0f} s (kernpool: {patience:.0f} s) "
+            "or 4 GiB.",
+            fontsize=9,
+            color=GREY,
+        )
         ordered = [name for name in LOOKS if name in handles]
         figure.legend([handles[name] for name in ordered], ordered, loc="outside right center", frameon=False)
         figure.savefig(REPORTS / f"peers-{columns}.png", dpi=130)
@@ -68,6 +75,8 @@ def cell(entry: dict | None, agree: float) -> str:
         text = f"{entry['seconds']:.3g}"
         return f"{text} (**off by {entry['difference']:.0e}**)" if entry.get("difference", 0) > agree else text
     reason = entry["reason"]
+    if reason == "computes in float64":
+        return "float64 only"
     for word, mark in (("GiB", "memory"), ("holds", "memory"), ("time", "slow"), ("long", "slow"), ("take", "slow")):
         if word in reason:
             return mark
@@ -76,20 +85,40 @@ def cell(entry: dict | None, agree: float) -> str:
 
 def rows_of(result: dict[str, dict], dtype: str, agree: dict[str, float], sizes: tuple[str, ...]) -> list[str]:
     return [
-        f"| {name} | " + " | ".join(cell(history.get(n), agree[dtype]) for n in sizes) + " |"
-        for name, history in result.items()
-        if any(n in history for n in sizes)
+        f"| {name} | " + " | ".join(cell(result[name].get(n), agree[dtype]) for n in sizes) + " |"
+        for name in ours_first(result)
+        if any(n in result[name] for n in sizes)
     ]
 
 
-def fastest_peer(result: dict[str, dict], n: str, agree: float) -> tuple[str, float] | None:
-    """The fastest of the peers whose answers agree."""
-    found = [
-        (history[n]["seconds"], name)
-        for name, history in result.items()
-        if not name.startswith("kernpool") and "difference" in history.get(n, {}) and history[n]["difference"] <= agree
-    ]
-    return (min(found)[1], min(found)[0]) if found else None
+def ours_first(names) -> list[str]:
+    return sorted(names, key=lambda name: name != "kernpool")
+
+
+def times_as_fast(result: dict[str, dict], n: str, agree: float) -> str:
+    """How many times the fastest peer takes, of those whose answers agree; extrapolated where all would take long."""
+    ours = result.get("kernpool", {}).get(n, {}).get("seconds")
+    if ours is None:
+        return ""
+    measured, expected = [], []
+    for name, history in result.items():
+        off = [entry["difference"] for entry in history.values() if "difference" in entry]
+        if name.startswith("kernpool") or not off or max(off) > agree:
+            continue
+        entry = history.get(n, {})
+        if "seconds" in entry:
+            measured.append((entry["seconds"], name))
+        elif "expected" in entry:
+            expected.append((entry["expected"], name))
+    if measured:
+        return f"{min(measured)[0] / ours:.1f} ({min(measured)[1]})"
+    return f"*over {round_down(min(expected)[0] / ours)}* ({min(expected)[1]})" if expected else "no peer"
+
+
+def round_down(times: float) -> str:
+    """Write with two digits, none of them too large."""
+    unit = 10.0 ** max(0, int(np.log10(max(times, 1.0))) - 1)
+    return f"{int(times / unit) * unit:.0f}"
 
 
 def write(results: dict[str, dict], threads: int, limit: float, agree: dict[str, float]) -> list[str]:
@@ -97,8 +126,8 @@ def write(results: dict[str, dict], threads: int, limit: float, agree: dict[str,
     text = [
         "# kernpool and its peers",
         f"The same inputs for everybody, {threads} threads, as many queries as keys, uniform in the unit cube, the "
-        "bandwidth by the normal-reference rule. Seconds: medians of up to nine runs after one to warm up, one run "
-        f"if it is long. *memory*: would take more than 4 GiB. *slow*: would take more than about {limit:.0f} s. "
+        "bandwidth by the normal-reference rule. Seconds: medians of up to nine runs after one to warm up, one or two "
+        f"if they are long. *memory*: would take more than 4 GiB. *slow*: would take more than about {limit:.0f} s. "
         "`kernpool` is what `pool` chooses by itself; the lines below it are its algorithms one by one.",
         "",
     ]
@@ -116,18 +145,16 @@ def write(results: dict[str, dict], threads: int, limit: float, agree: dict[str,
                     largest[who] = max(largest.get(who, 0.0), entry["difference"])
                 if entry.get("difference", 0) > agree[dtype]:
                     off.append(f"{who} at {name}, n = {n}")
-    text += ["## Times as fast as the fastest peer that could do it", ""]
+    text += ["## Times as fast as the fastest peer", ""]
+    text += [
+        "In italics: no peer could do it in time; its time is extrapolated from smaller sizes, and rather more.",
+        "",
+    ]
     text += [f"| columns | kernel | dtype | {' | '.join(f'{int(n):,}'.replace(',', ' ') for n in SIZES)} |"]
     text += ["|---|---|---|" + "---|" * len(SIZES)]
     for name in keys:
         columns, kernel, dtype = name.split()
-        cells = []
-        for n in SIZES:
-            ours = results[name].get("kernpool", {}).get(n, {}).get("seconds")
-            peer = fastest_peer(results[name], n, agree[dtype])
-            cells.append(
-                f"{peer[1] / ours:.1f} ({peer[0]})" if ours and peer else "no peer" if ours else "" if not peer else "–"
-            )
+        cells = (times_as_fast(results[name], n, agree[dtype]) for n in SIZES)
         text.append(f"| {columns} | {KERNEL_NAMES[kernel]} | {dtype} | {' | '.join(cells)} |")
     text += [
         "",
@@ -136,7 +163,7 @@ def write(results: dict[str, dict], threads: int, limit: float, agree: dict[str,
         "Largest difference to a dense expression on 50 queries, in ranges of the values:",
         "",
     ]
-    text += ["| who | float64 |", "|---|---|"] + [f"| {who} | {value:.0e} |" for who, value in largest.items()]
+    text += ["| who | float64 |", "|---|---|"] + [f"| {who} | {largest[who]:.0e} |" for who in ours_first(largest)]
     columns_before = ""
     for name in double:
         columns, kernel, dtype = name.split()
@@ -159,7 +186,7 @@ def write(results: dict[str, dict], threads: int, limit: float, agree: dict[str,
             f"| seconds | {' | '.join('d = ' + name.split()[0] for name in single)} |",
             "|---|" + "---|" * len(single),
         ]
-        for who in names:
+        for who in ours_first(names):
             cells = (cell(results[name].get(who, {}).get("10000"), agree["float32"]) for name in single)
             text.append(f"| {who} | {' | '.join(cells)} |")
     failed = {

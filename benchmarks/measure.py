@@ -1,12 +1,17 @@
 """How we measure: alternating runs in one process, medians, ratios. Shared by the benchmarks."""
 
+import os
 import platform
 import statistics
+import sys
 import time
 from collections.abc import Callable, Mapping
+from importlib.metadata import version
 from pathlib import Path
 
 REPORTS = Path(__file__).resolve().parent.parent / "docs" / "benchmarks"
+
+REPORTS_TO_EXTRAPOLATE = 6
 
 
 def alternate(contenders: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, float]:
@@ -20,21 +25,57 @@ def alternate(contenders: Mapping[str, Callable[[], object]], rounds: int) -> di
     return {name: statistics.median(times) for name, times in seconds.items()}
 
 
-def machine() -> str:
-    """Describe the machine in a line."""
-    import os
+class OutOfTime(Exception):
+    """Raised by `Watch` to stop a job."""
 
+
+class Watch:
+    """Listens to the progress of a job, stops it after `limit` seconds, and extrapolates to its end."""
+
+    def __init__(self, limit: float) -> None:
+        self.limit, self.reports = limit, []
+
+    def __call__(self, done: int, total: int) -> None:
+        elapsed = time.perf_counter() - self.started
+        self.reports.append((elapsed, max(done / total, 1e-9)))
+        told = len(self.reports) >= REPORTS_TO_EXTRAPOLATE or elapsed > 4.0 * self.limit
+        if elapsed > self.limit and told and done < total:
+            raise OutOfTime
+
+    def time(self, job: Callable[[], object]) -> float:
+        """Return the seconds of a job, or what it would have taken."""
+        self.started = time.perf_counter()
+        try:
+            job()
+        except OutOfTime:
+            # What comes before the first report, such as sorting, happens once.
+            (first, share), (last, done) = self.reports[0], self.reports[-1]
+            return last + (1.0 - done) * ((last - first) / (done - share) if done > share else last / done)
+        return time.perf_counter() - self.started
+
+
+def machine() -> str:
+    """Describe the class of the machine, and the versions that matter, in a line."""
     model = platform.processor() or platform.machine()
     cpuinfo = Path("/proc/cpuinfo")
     if cpuinfo.exists():
         lines = [line for line in cpuinfo.read_text().splitlines() if line.startswith("model name")]
         model = lines[0].partition(":")[2].strip() if lines else model
-    return f"{len(os.sched_getaffinity(0))} cores of {model}, {platform.system()}, Python {platform.python_version()}"
+    versions = ", ".join(f"{name} {version(name)}" for name in ("NumPy", "Numba", "scipy"))
+    python = f"{platform.system()}, Python {platform.python_version()}"
+    return f"{len(os.sched_getaffinity(0))} cores of {model}, {python}, {versions}"
 
 
-def report(name: str, text: str) -> None:
+def report(name: str, text: str, *, keep: bool = True) -> None:
     """Print a report, and keep it in docs/benchmarks/."""
-    REPORTS.mkdir(parents=True, exist_ok=True)
     text = f"{text.rstrip()}\n\nMachine: {machine()}. Made by `make bench`.\n"
-    (REPORTS / f"{name}.md").write_text(text, encoding="utf-8")
+    if keep:
+        REPORTS.mkdir(parents=True, exist_ok=True)
+        (REPORTS / f"{name}.md").write_text(text, encoding="utf-8")
     print(text)
+
+
+def finish(missed: list[str]) -> None:
+    """End the process, saying which bars were missed if any were."""
+    if missed:
+        sys.exit(f"a bar was missed: {'; '.join(missed)}")

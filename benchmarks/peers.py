@@ -1,7 +1,7 @@
 """The peers: each pools one value column the best way its library offers, in a function of a case.
 
-A peer says by `cannot` what it does not do, and what would take too much memory. All compute in the dtype they are
-given, and all take the threads they are given.
+A peer says by `cannot` what it does not do, and what would take too much memory. They compute in the dtype they are
+given, or say that they cannot, and take the threads they are given.
 """
 
 import warnings
@@ -24,6 +24,7 @@ class Peer:
     run: Callable[[Case], np.ndarray]
     needs: str | None = None
     kernels: tuple[str, ...] = ("gaussian", "epanechnikov", "laplace")
+    single: bool = True  # whether it computes in float32
     bytes_per_pair: float = 0.0
     bytes_per_neighbour: float = 0.0
     most_rows: int = 1 << 62
@@ -34,6 +35,8 @@ class Peer:
             return f"{self.needs} is not installed"
         if case.kernel not in self.kernels:
             return "has no such kernel"
+        if case.key.dtype == np.float32 and not self.single:
+            return "computes in float64"
         if case.n > self.most_rows:
             return "would take too long"
         needed = self.bytes_per_pair * case.pairs
@@ -163,7 +166,14 @@ PEERS = (
     Peer("dense NumPy", dense_numpy, bytes_per_pair=24),
     Peer("torch attention", torch_attention, needs="torch", kernels=("gaussian",)),
     Peer("KeOps", keops, needs="pykeops"),
-    Peer("statsmodels KernelReg", statsmodels_kernel_reg, needs="statsmodels", kernels=("gaussian",), most_rows=1000),
-    Peer("scikit-learn radius", scikit_learn_radius, needs="sklearn", bytes_per_neighbour=40),
-    Peer("scipy cKDTree", scipy_kd_tree),
+    Peer(
+        "statsmodels KernelReg",
+        statsmodels_kernel_reg,
+        needs="statsmodels",
+        kernels=("gaussian",),
+        single=False,
+        most_rows=1000,
+    ),
+    Peer("scikit-learn radius", scikit_learn_radius, needs="sklearn", single=False, bytes_per_neighbour=40),
+    Peer("scipy cKDTree", scipy_kd_tree, single=False),
 )

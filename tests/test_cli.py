@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from kernpool import NadarayaWatsonRegressor
+from kernpool.cli import main
 from kernpool.terminal import bar
 
 DATA = Path(__file__).resolve().parent.parent / "examples" / "data"
@@ -21,15 +22,31 @@ needs_matplotlib = pytest.mark.skipif(not find_spec("matplotlib"), reason="pictu
 needs_pyarrow = pytest.mark.skipif(not find_spec("pyarrow"), reason="Parquet needs the extra 'arrow'")
 
 
-def kernpool(*arguments, stdin=b"", cwd=None):
+def process(*arguments, stdin=b"", cwd=None):
+    """One command as a user runs it."""
     command = [sys.executable, "-m", "kernpool", *map(str, arguments)]
     return subprocess.run(command, input=stdin, capture_output=True, cwd=cwd, check=False)
+
+
+def kernpool(*arguments, stdin=b"", cwd="."):
+    """One command with streams of its own, but in this process: a new one takes two seconds to load scikit-learn."""
+    streams = {"stdin": stdin, "stdout": b"", "stderr": b""}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(cwd)
+        for name, content in streams.items():
+            patch.setattr(sys, name, io.TextIOWrapper(io.BytesIO(content), encoding="utf-8", write_through=True))
+        try:
+            code = main([str(argument) for argument in arguments])
+        except SystemExit as stop:  # argparse ends like this
+            code = stop.code
+        out, error = sys.stdout.buffer.getvalue(), sys.stderr.buffer.getvalue()
+    return subprocess.CompletedProcess(arguments, code, out, error)
 
 
 @pytest.fixture(scope="module")
 def fitted(tmp_path_factory):
     folder = tmp_path_factory.mktemp("engel") / "model"
-    done = kernpool("fit", DATA / "engel.csv", "--target", "foodexp", "--model", folder)
+    done = process("fit", DATA / "engel.csv", "--target", "foodexp", "--model", folder)
     assert done.returncode == 0, done.stderr
     return folder, done
 
@@ -54,7 +71,7 @@ def test_fit_reports_what_it_did(fitted):
 def test_predict_to_standard_output_and_to_files(fitted, tmp_path):
     folder, _ = fitted
     (tmp_path / "new.csv").write_text("name,income\na,500\nb,1000\n")
-    done = kernpool("predict", folder, tmp_path / "new.csv")
+    done = process("predict", folder, tmp_path / "new.csv")
     assert done.returncode == 0, done.stderr
     income, food = np.loadtxt(DATA / "engel.csv", delimiter=",", skiprows=1).T
     expected = NadarayaWatsonRegressor().fit(income[:, None], food).predict([[500.0], [1000.0]])
@@ -241,8 +258,6 @@ def test_the_bar_waits_before_it_shows(capsys):
 
 
 def test_missing_extras_are_named(tmp_path, monkeypatch, capsys):
-    from kernpool.cli import main
-
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
@@ -256,7 +271,7 @@ def test_missing_extras_are_named(tmp_path, monkeypatch, capsys):
 def test_version():
     import kernpool as package
 
-    assert kernpool("--version").stdout.decode().strip() == package.__version__
+    assert process("--version").stdout.decode().strip() == package.__version__
 
 
 def test_a_byte_order_mark_and_windows_lines(fitted, tmp_path):
@@ -312,7 +327,7 @@ def test_warnings_are_for_people(tmp_path):
         "fit", "t.csv", "--target", "y", "--kernel", "boxcar", "--bandwidth", "2", "--model", "m", cwd=tmp_path
     )
     assert done.returncode == 0, done.stderr
-    done = kernpool("predict", "m", "-", stdin=b"a\n50\n", cwd=tmp_path)
+    done = process("predict", "m", "-", stdin=b"a\n50\n", cwd=tmp_path)
     assert done.stderr.startswith(b"kernpool predict: warning: 1 of 1 queries have no key")
     assert b".py" not in done.stderr
 

@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -23,14 +24,25 @@ from kernpool.tour.make import read_texts
 from kernpool.tour.pictures import Pictures
 from kernpool.tour.steps import STEPS
 
+# Each takes half a minute to draw.
+in_both_languages = pytest.mark.parametrize(
+    "language", [pytest.param(language, marks=pytest.mark.slow if language != "en" else ()) for language in LANGUAGES]
+)
+
 
 @pytest.fixture(scope="module")
-def tours(tmp_path_factory):
+def tour(tmp_path_factory):
+    """A function that returns the page of a language, and writes it when it is asked for the first time."""
     folder = tmp_path_factory.mktemp("tours")
-    before = plt.get_fignums()
-    pages = {language: make_tour(folder / language, language=language) for language in LANGUAGES}
-    assert plt.get_fignums() == before  # no figure is left behind
-    return pages
+
+    @cache
+    def page(language):
+        before = plt.get_fignums()
+        written = make_tour(folder / language, language=language)
+        assert plt.get_fignums() == before  # no figure is left behind
+        return written
+
+    return page
 
 
 def shape(texts):
@@ -77,9 +89,9 @@ class Page(HTMLParser):
         assert tag not in ("script", "link", "iframe")
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_the_page_needs_nothing_else(tours, language):
-    text = tours[language].read_text(encoding="utf-8")
+@in_both_languages
+def test_the_page_needs_nothing_else(tour, language):
+    text = tour(language).read_text(encoding="utf-8")
     page = Page()
     page.feed(text)
     assert page.ids == [step.name for step in STEPS]
@@ -93,17 +105,17 @@ def test_the_page_needs_nothing_else(tours, language):
     assert "{" not in re.sub(r"<style>.*?</style>|<pre.*?</pre>|alt=\"[^\"]*\"", "", text, flags=re.DOTALL)
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_pictures_lie_beside_the_page(tours, language):
-    names = sorted(path.name for path in tours[language].parent.iterdir())
-    assert names == sorted(path.name for path in tours["en"].parent.iterdir())
+@in_both_languages
+def test_pictures_lie_beside_the_page(tour, language):
+    names = sorted(path.name for path in tour(language).parent.iterdir())
+    assert names == sorted(path.name for path in tour("en").parent.iterdir())
     assert len([name for name in names if name.endswith(".png")]) >= 16
     assert [name for name in names if not name.endswith(".png")] == ["09-trained.gif", "index.html"]
 
 
-def test_the_numbers_are_those_of_the_code(tours):
+def test_the_numbers_are_those_of_the_code(tour):
     """Execute the printed code as a reader would, and find its numbers on the page."""
-    text = tours["en"].read_text(encoding="utf-8")
+    text = tour("en").read_text(encoding="utf-8")
     namespace = {"seed": 0}
     for step in STEPS:
         exec(step.code, namespace)
@@ -197,14 +209,14 @@ def test_a_failure_half_way_leaves_nothing(tmp_path):
 
 
 @pytest.mark.slow
-def test_the_command(tours, tmp_path):
+def test_the_command(tour, tmp_path):
     command = [sys.executable, "-m", "kernpool", "tour"]
     done = subprocess.run([*command, "--out", tmp_path / "t"], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout == ""
     assert str(tmp_path / "t" / "index.html") in done.stderr
     again = (tmp_path / "t" / "index.html").read_text(encoding="utf-8")
-    assert again == tours["en"].read_text(encoding="utf-8")  # the same seed gives the same page
+    assert again == tour("en").read_text(encoding="utf-8")  # the same seed gives the same page
     for arguments, code, message in (
         (["--out", tmp_path / "t"], 1, "holds a tour already"),
         (["--seed", "-1"], 2, "--seed must be in"),

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,11 +21,29 @@ from kernpool.problem import Problem
 DENSE_PAIRS = 1_000_000
 LOADING = 0.4  # of Numba, where nothing has loaded it yet
 NEAR_PAIR, LEAF, TILE = 3e-9, 128, 32  # of the tree: a pair near enough to be visited, keys and queries in a box
-TRANSFORM = {2: 1.5e-6, 3: 8e-6}  # per key and per query, by number of columns
+TRANSFORM = {2: 0.8e-6, 3: 5e-6}  # per key and per query, by number of columns
 DENSE_WINDOW = 300.0  # sum of weights from which on a Fourier transform can be certified
-SAMPLE_QUERIES, SAMPLE_KEYS = 64, 4096
+WINDOWED = ("cosine", "logistic")  # of one column: key by key
+WITH_MOMENTS = ("gaussian", "laplace", "constant")  # of one column, in linear time also for local linear fits
+COLLAPSING = ("epanechnikov", "boxcar", "constant")
+SAMPLE_QUERIES, LEAST_KEYS, MOST_KEYS, PAIRS_PER_KEY = 64, 256, 2048, 50_000  # of the problem, per key of the sample
 
 Array = NDArray[np.float64]
+
+
+class Sample(NamedTuple):
+    """What a look at some queries and keys tells.
+
+    Parameters
+    ----------
+    share : float
+        Share of pairs that a tree would visit one by one.
+    weight : float
+        Mean sum of the weights of a query.
+    """
+
+    share: float
+    weight: float
 
 
 @dataclass(frozen=True)
@@ -56,27 +75,50 @@ class Costs:
             seconds += 1e-9 + 0.35e-9 * (d + d * (d + 1) // 2 + d * c)
         return seconds + 0.3e-9 * (c - 1)
 
+    @property
+    def is_windowed(self) -> bool:
+        """Whether the sweep visits the keys of every window one by one."""
+        name = self.problem.similarity.kernel.name
+        return name in WINDOWED or (self.problem.moments > 0 and name not in WITH_MOMENTS)
+
     @cached_property
     def loading(self) -> float:
         """Seconds until the first compiled loop can run."""
         return 0.0 if "numba" in sys.modules else LOADING
 
+    @property
+    def sample_keys(self) -> int:
+        """How many keys a sample has."""
+        m, n = self.problem.shape
+        return min(n, max(LEAST_KEYS, min(MOST_KEYS, m * n // PAIRS_PER_KEY)))
+
+    @property
+    def sampling(self) -> float:
+        """Seconds that a sample takes."""
+        return 200e-6 + SAMPLE_QUERIES * self.sample_keys * (30e-9 + 3e-9 * int(self.problem.key.shape[1]))
+
     @cached_property
-    def sample(self) -> tuple[float, float]:
-        """Share of keys that a tree would visit, and the mean sum of weights of a query, from a sample of both."""
+    def sample(self) -> Sample:
+        """What a sample of queries and keys tells; it takes longer for problems that take longer."""
         problem, (m, n) = self.problem, self.problem.shape
         similarity, d = problem.similarity, problem.key.shape[1]
         query = problem.query[:: max(1, m // SAMPLE_QUERIES)][:SAMPLE_QUERIES]
-        key = problem.key[:: max(1, n // SAMPLE_KEYS)][:SAMPLE_KEYS]
+        key = np.array(problem.key[:: max(1, n // self.sample_keys)][: self.sample_keys], order="F")
         distance = similarity.distance(query, key)
-        nearest = distance.min(axis=1)
-        reach = radius(similarity.kernel, nearest, np.full(nearest.shape, problem.tol / n))
-        # A box of the tree is near if any place of it is: half its diagonal more, in uniform data.
-        extent = np.maximum(np.ptp(key, axis=0) / similarity.bandwidth, 1e-300)
-        log_side = np.log(extent).mean() + np.log(np.array([LEAF / n, TILE / m]).clip(max=1.0)) / d
-        reach = reach + 0.5 * np.sqrt(d) * np.exp(log_side).sum()
-        weight = similarity.kernel.profile(distance).mean() * n
-        return float((distance <= reach[:, None]).mean()), float(weight)
+        # Balls around queries that hold one key of all, a leaf, a tile; below the first of the sample as if uniform.
+        rank = np.array([1 / n, min(1.0, LEAF / n), min(1.0, TILE / m)]) * len(key)
+        place = np.clip(np.rint(rank).astype(int), 1, len(key)) - 1
+        ball = np.partition(distance, place, axis=1)[:, place] * (rank / (place + 1)).clip(max=1.0) ** (1 / d)
+        nearest, boxes = ball[:, 0], ball[:, 1] + ball[:, 2]
+        weight = similarity.kernel.profile(distance).mean(axis=1) * n
+        with np.errstate(divide="ignore", invalid="ignore"):
+            relative = np.nan_to_num(weight / similarity.kernel.profile(nearest), nan=1.0)
+        reach = radius(similarity.kernel, nearest, problem.tol / n * relative.clip(1.0, n))
+        # Leaf and tile meet if any of their places do; a box reaches about as far as the ball that holds as much.
+        near = distance <= (reach + boxes)[:, None]
+        if similarity.composition == "radial" and similarity.kernel.name in COLLAPSING:
+            near &= distance > (1.0 - boxes)[:, None]  # what lies within the support as a whole is added by moments
+        return Sample(float(near.mean()), float(weight.mean()))
 
 
 def _reference(costs: Costs) -> float:
@@ -94,29 +136,32 @@ def _brute(costs: Costs) -> float:
     return costs.loading + 200e-6 + m * n * costs.pair
 
 
+def _linear(costs: Costs) -> float:
+    m, n = costs.problem.shape
+    return costs.loading + 450e-6 + (0.4e-6 if costs.problem.moments else 0.25e-6) * (m + n)
+
+
 def _sweep(costs: Costs) -> float:
     m, n = costs.problem.shape
-    kernel, moments = costs.problem.similarity.kernel.name, costs.problem.moments
-    seconds = costs.loading + 450e-6 + (0.4e-6 if moments else 0.25e-6) * (m + n)
-    if kernel in ("cosine", "logistic") or (
-        moments and kernel not in ("gaussian", "laplace", "constant")
-    ):  # key by key
-        seconds += m * (400e-9 + n * costs.sample[0] * costs.pair)
+    seconds = _linear(costs)
+    if costs.is_windowed and seconds + costs.sampling < _brute(costs):
+        seconds += m * (400e-9 + n * costs.sample.share * costs.pair)
     return seconds
 
 
 def _kd_tree(costs: Costs) -> float:
-    m, n = costs.problem.shape
+    (m, n), problem = costs.problem.shape, costs.problem
     building = costs.loading + 300e-6 + 0.5e-6 * (m + n)
-    if building > 0.5 * _brute(costs):
+    is_linear = problem.key.shape[1] == 1 and not costs.is_windowed
+    if building + costs.sampling > (_linear(costs) if is_linear else 0.7 * _brute(costs)):
         return float("inf")  # no sample can help it
-    return building + m * n * costs.sample[0] * max(NEAR_PAIR, 1.5 * costs.pair)
+    return building + m * n * costs.sample.share * max(NEAR_PAIR, 1.5 * costs.pair)
 
 
 def _nufft(costs: Costs) -> float:
     m, n = costs.problem.shape
     transform = costs.loading + 10e-3 + TRANSFORM[costs.problem.key.shape[1]] * (m + n)
-    if transform > 0.5 * _brute(costs) or costs.sample[1] < DENSE_WINDOW:
+    if transform + costs.sampling > 0.8 * _brute(costs) or costs.sample.weight < DENSE_WINDOW:
         return float("inf")
     return transform
 

@@ -133,7 +133,9 @@ class Layout:
         array([[205.,   3.,   9., 307.]])
         """
         if not self.moments:
-            return numerator + denominator[:, None] * center
+            moved = denominator[:, None] * center
+            moved += numerator  # in place: memory that nobody has touched yet costs more than the sum
+            return moved
         moved = numerator.copy()
         moved[:, self.value] += denominator[:, None] * center
         moved[:, self.cross] += np.repeat(numerator[:, self.first], self.values, axis=1) * np.tile(center, self.columns)

@@ -1,0 +1,114 @@
+"""All benchmarks one after the other, and an index of what they found in docs/benchmarks/README.md.
+
+python benchmarks/all.py                   everything, about three quarters of an hour; what `make bench` does
+python benchmarks/all.py startup choice    only these; the other lines of the index stay
+"""
+
+import argparse
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from measure import REPORTS, machine
+
+INDEX = REPORTS / "README.md"
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """A script, and the bar it measures."""
+
+    command: str
+    page: str
+    bar: str
+
+    @property
+    def name(self) -> str:
+        return self.page.removesuffix(".md")
+
+
+BENCHMARKS = (
+    Benchmark("startup.py", "startup.md", "a fresh process that pools 50 x 50: at most 0.3 s more than `import numpy`"),
+    Benchmark("first_call.py", "first-call.md", "a fresh process at n = m = 10 000: 1.5 s with a warm cache, 8 s cold"),
+    Benchmark(
+        "brute_force.py",
+        "brute-force.md",
+        "every kernel, n = m = 10 000: 3 times as fast as dense NumPy, at most 64 MiB more memory",
+    ),
+    Benchmark(
+        "brute_limit.py",
+        "brute-limit.md",
+        "Gaussian, n = m = 10 000, float64 and float32: 3 times as fast as the fastest exact peer in 1 and 3 columns, "
+        "2.5 in 10, 1.5 in 64; 60 % of a bare loop of powers of two",
+    ),
+    Benchmark(
+        "one_column.py",
+        "one-column.md",
+        "10^6 keys and queries: 2 times `np.argsort` of both, Gaussian 3; a curve of 401 queries: 0.5 times, of keys",
+    ),
+    Benchmark(
+        "one_column.py --large",
+        "one-column-large.md",
+        "10^7 keys and queries: the same multiples, and a peak memory of 6 times the inputs",
+    ),
+    Benchmark(
+        "tree.py",
+        "tree.md",
+        "n = m = 100 000, 2 and 3 columns, about 500 neighbours: 20 times as fast as the fastest exact peer, the "
+        "Gaussian in 3 columns 8; ten times the points at most 13 times the time",
+    ),
+    Benchmark("choice.py", "choice.md", "what `auto` picks: nowhere slower than 2 times the best algorithm"),
+    Benchmark("compare.py", "peers.md", "beside all peers, 10^2 to 10^6 rows, with pictures: the answers agree"),
+    Benchmark("interrupt.py", "interrupt.md", "Ctrl-C is answered within 0.3 s"),
+)
+
+
+def outcome(benchmark: Benchmark) -> tuple[str, float]:
+    """Run one, and return what became of its bar, in words, and its seconds."""
+    script, *arguments = benchmark.command.split()
+    started = time.perf_counter()
+    print(f"\n--- {benchmark.command}", flush=True)
+    done = subprocess.run(
+        [sys.executable, Path(__file__).with_name(script), *arguments], stderr=subprocess.PIPE, text=True
+    )
+    print(done.stderr, end="", file=sys.stderr, flush=True)
+    if not done.returncode:
+        return "met", time.perf_counter() - started
+    said = (done.stderr.strip().splitlines() or ["no message"])[-1]
+    words = said.replace("|", "/") if said.startswith(("a bar was missed", "answers differ")) else "failed"
+    return f"**{words}**", time.perf_counter() - started
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", choices=[[], *(b.name for b in BENCHMARKS)], help="default: all")
+    options = parser.parse_args()
+    lines = {}
+    if INDEX.exists():
+        rows = [line for line in INDEX.read_text(encoding="utf-8").splitlines() if line.startswith("| [")]
+        lines = {row.partition("](")[0].removeprefix("| ["): row for row in rows}
+    for benchmark in BENCHMARKS:
+        if options.names and benchmark.name not in options.names:
+            continue
+        words, seconds = outcome(benchmark)
+        lines[benchmark.name] = (
+            f"| [{benchmark.name}]({benchmark.page}) | {benchmark.bar} | {words} "
+            f"| `python benchmarks/{benchmark.command}` | {seconds:.0f} |"
+        )
+        table = "\n".join(lines[b.name] for b in BENCHMARKS if b.name in lines)
+        INDEX.write_text(
+            "# Benchmarks\n\n`make bench` runs them all and writes these pages. Every figure is a ratio or a time of "
+            "one run on one machine; alternating runs, medians. Accuracy and guarantees have bars as well; tests hold "
+            "them (`tests/test_battery.py` and its neighbours).\n\n"
+            f"| page | bar | outcome | command | seconds |\n|---|---|---|---|---|\n{table}\n\nMachine: {machine()}.\n",
+            encoding="utf-8",
+        )
+    missed = [name for name, row in lines.items() if "| met |" not in row]
+    if missed:
+        sys.exit(f"not met: {', '.join(missed)}")
+
+
+if __name__ == "__main__":
+    main()
