@@ -20,6 +20,7 @@ from kernpool.progress import Progress
 from kernpool.state import PoolState
 
 WIDTH = 2.0  # bandwidths
+NEAR = 0.01  # mean squared offset, beside the squared shift, that still has twelve digits after it
 FEW = 1 << 17  # pairs, up to which visiting them is faster than setting a panel up
 
 
@@ -51,7 +52,11 @@ def reduce(
         panel = _cut(line, slice(first[i], last[i]), slice(starts[i], starts[i + 1]), middle)
         sums(panel, out, n_jobs)
         rows, shift = panel.queries.order, (middle - panel.queries.x) / h
-        out.numerator[rows] = layout.moved(out.denominator[rows], out.numerator[rows], shift[:, None])
+        denominator = out.denominator[rows]
+        moved = layout.moved(denominator, out.numerator[rows], shift[:, None])
+        # Of keys much nearer to the query than the middle is, digits are lost.
+        near = moved[:, layout.second.start] < NEAR * denominator * shift**2
+        out.numerator[rows], out.denominator[rows] = moved, np.where(near, -1.0, denominator)
         if progress is not None:
             progress(done + 1, len(panels))
 
