@@ -272,3 +272,20 @@ def test_bad_degrees_and_moments_are_refused():
     plan, state = choose(problem), choose(problem).reduce(replace(problem, moments=0))
     with pytest.raises(ValueError, match="columns of its layout"):
         plan.pullback(problem, state, np.ones((1, 1)), ["value"])
+
+
+@pytest.mark.parametrize("algorithm", ABLE)
+def test_fit_of_np(algorithm):
+    """Numbers of R's np, at its cross-validated bandwidths, on the data of statsmodels' `test_continuousdata_ll_cvls`."""
+    if ALGORITHMS[algorithm].columns[1] < 2:
+        return
+    draw = np.random.RandomState(123456)  # the published numbers belong to this generator
+    draw.binomial(2, 0.7, size=60), draw.binomial(3, 0.7, size=60)
+    first, second = draw.normal(size=60), draw.normal(10, 1, size=60)
+    draw.normal(10, 2, size=60)
+    value = 0.3 + 1.2 * first + 3.7 * second + draw.normal(size=60)
+    key = np.column_stack([first, second])
+    found = pool(key, key, value, degree=1, bandwidth=[1.717891, 2.449415], algorithm=algorithm)
+    np.testing.assert_allclose(found[:5], [31.16003, 37.30323, 44.49870, 40.73704, 36.19083], atol=6e-6)
+    fitted, total = found - value.mean(), value - value.mean()
+    assert (total @ fitted) ** 2 / ((total @ total) * (fitted @ fitted)) == pytest.approx(0.9336019, abs=1e-6)
