@@ -276,7 +276,7 @@ def test_bad_degrees_and_moments_are_refused():
 
 @pytest.mark.parametrize("algorithm", ABLE)
 def test_fit_of_np(algorithm):
-    """Numbers of R's np, at its cross-validated bandwidths, on the data of statsmodels' `test_continuousdata_ll_cvls`."""
+    """Numbers of R's np at its cross-validated bandwidths, data of statsmodels' `test_continuousdata_ll_cvls`."""
     if ALGORITHMS[algorithm].columns[1] < 2:
         return
     draw = np.random.RandomState(123456)  # the published numbers belong to this generator
