@@ -40,29 +40,44 @@ def least_squares(query, key, value, weight):
     return np.stack(fits)
 
 
+def check_moments(problem, algorithm, twin):
+    """As weighted means, beside the root mean square of what is averaged: that is what rounding is relative to."""
+    expected, found = choose(problem, twin).reduce(problem), choose(problem, algorithm).reduce(problem)
+    np.testing.assert_array_equal(found.denominator == 0, expected.denominator == 0)
+    layout, mean = problem.layout, expected.finalize("zero")
+    largest = np.abs(problem.value + problem.value_center).max()
+    squares = mean[:, layout.second][:, np.equal(*np.triu_indices(layout.columns))]
+    distance = np.sqrt(squares).max(axis=1, keepdims=True)
+    size = np.full_like(mean, largest)
+    size[:, layout.first] = distance
+    size[:, layout.second] = distance**2
+    size[:, layout.cross] = distance * largest
+    weight = len(problem.key) if problem.key_weight is None else problem.key_weight.sum()
+    share = np.where(expected.denominator > 0, weight / np.maximum(1000 * expected.denominator, 1e-300), 1.0)
+    factor = np.maximum(1.0, share)[:, None] if problem.similarity.kernel.is_compact else 1.0 + distance**2
+    assert np.all(np.abs(found.finalize("zero") - mean) <= 2e-12 * factor * size + 1e-300)
+
+
 @pytest.mark.parametrize("variant", VARIANTS)
 @pytest.mark.parametrize("columns", [1, 3])
 @pytest.mark.parametrize("composition", ["radial", "product"])
 @pytest.mark.parametrize("kernel", kernel_names())
 @pytest.mark.parametrize("algorithm", OTHERS)
 def test_moments_agree_with_the_slow_twin(algorithm, kernel, composition, columns, variant):
-    """As weighted means, beside the root mean square of what is averaged: that is what rounding is relative to."""
-    problem = make_problem(kernel, composition, columns, variant, m=60, n=700, moments=1)
-    expected = choose(problem, "reference").reduce(problem)
-    found = choose(problem, algorithm).reduce(problem)
-    np.testing.assert_array_equal(found.denominator == 0, expected.denominator == 0)
-    value, layout = problem.value + problem.value_center, problem.layout
-    mean = expected.finalize("zero")
-    squares = mean[:, layout.second][:, np.equal(*np.triu_indices(columns))]
-    distance = np.sqrt(squares)
-    size = np.ones_like(mean) * np.abs(value).max()
-    size[:, layout.first] = distance
-    size[:, layout.second] = distance.max(axis=1, keepdims=True) ** 2
-    size[:, layout.cross] = distance.max(axis=1, keepdims=True) * np.abs(value).max()
-    weight = len(problem.key) if problem.key_weight is None else problem.key_weight.sum()
-    share = np.where(expected.denominator > 0, weight / np.maximum(1000 * expected.denominator, 1e-300), 1.0)
-    factor = np.maximum(1.0, share) if problem.similarity.kernel.is_compact else 1.0 + distance.max(axis=1) ** 2
-    assert np.all(np.abs(found.finalize("zero") - mean) <= 2e-12 * factor[:, None] * size + 1e-300)
+    check_moments(make_problem(kernel, composition, columns, variant, m=60, n=700, moments=1), algorithm, "reference")
+
+
+@pytest.mark.parametrize("leave_one_out", [False, True])
+@pytest.mark.parametrize("kernel", kernel_names())
+@pytest.mark.parametrize("algorithm", [name for name in OTHERS if name != "brute"])
+def test_moments_agree_with_brute_force(algorithm, kernel, leave_one_out, generator):
+    """Long enough for far keys to be added up; with gaps, ties, and queries all alone."""
+    key = np.concatenate([generator.uniform(size=2500), generator.normal(3, 1, 500), np.repeat([0.5, 6.0], 50), [50.0]])
+    query = key if leave_one_out else np.concatenate([generator.uniform(-0.2, 1.2, 2900), key[-60:]])
+    value = np.column_stack([np.sin(9 * key), generator.normal(size=len(key))])
+    extra = {"exclude_self": True, "key_weight": generator.integers(1, 4, len(key))} if leave_one_out else {}
+    problem = Problem.from_arrays(query, key, value, kernel=kernel, bandwidth=0.11, moments=1, **extra)
+    check_moments(problem, algorithm, "brute")
 
 
 @pytest.mark.parametrize("variant", ["weighted", "masked", "weighted leave-one-out", "float mask"])
@@ -212,7 +227,7 @@ def test_what_keys_do_not_determine_is_constant(algorithm):
 
 def test_a_very_large_bandwidth_makes_the_fit_linear_in_its_column(generator):
     key = generator.normal(size=(200, 2))
-    value = np.sin(key[:, 0]) + 3 * key[:, 1]
+    value = np.sin(key[:, :1]) + 3 * key[:, 1:]
     found = pool(key, key, value, bandwidth=[0.4, 1e9], degree=1)
     weight = pooling_weights(key[:, 0], key[:, 0], bandwidth=0.4)
     np.testing.assert_allclose(found, least_squares(key, key, value, weight)[:, 0], rtol=1e-10)
@@ -257,3 +272,20 @@ def test_bad_degrees_and_moments_are_refused():
     plan, state = choose(problem), choose(problem).reduce(replace(problem, moments=0))
     with pytest.raises(ValueError, match="columns of its layout"):
         plan.pullback(problem, state, np.ones((1, 1)), ["value"])
+
+
+@pytest.mark.parametrize("algorithm", ABLE)
+def test_fit_of_np(algorithm):
+    """Numbers of R's np at its cross-validated bandwidths, data of statsmodels' `test_continuousdata_ll_cvls`."""
+    if ALGORITHMS[algorithm].columns[1] < 2:
+        return
+    draw = np.random.RandomState(123456)  # the published numbers belong to this generator
+    draw.binomial(2, 0.7, size=60), draw.binomial(3, 0.7, size=60)
+    first, second = draw.normal(size=60), draw.normal(10, 1, size=60)
+    draw.normal(10, 2, size=60)
+    value = 0.3 + 1.2 * first + 3.7 * second + draw.normal(size=60)
+    key = np.column_stack([first, second])
+    found = pool(key, key, value, degree=1, bandwidth=[1.717891, 2.449415], algorithm=algorithm)
+    np.testing.assert_allclose(found[:5], [31.16003, 37.30323, 44.49870, 40.73704, 36.19083], atol=6e-6)
+    fitted, total = found - value.mean(), value - value.mean()
+    assert (total @ fitted) ** 2 / ((total @ total) * (fitted @ fitted)) == pytest.approx(0.9336019, abs=1e-6)

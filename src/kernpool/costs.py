@@ -25,7 +25,6 @@ NEAR_PAIR, LEAF, TILE = 3e-9, 128, 32  # of the tree: a pair near enough to be v
 TRANSFORM = {2: 0.8e-6, 3: 5e-6}  # per key and per query, by number of columns
 DENSE_WINDOW = 300.0  # sum of weights from which on a Fourier transform can be certified
 WINDOWED = ("cosine", "logistic")  # of one column: key by key
-WITH_MOMENTS = ("gaussian", "laplace", "constant")  # of one column, in linear time also for local linear fits
 COLLAPSING = ("epanechnikov", "boxcar", "constant")
 SAMPLE_QUERIES, LEAST_KEYS, MOST_KEYS, PAIRS_PER_KEY = 64, 256, 2048, 50_000  # of the problem, per key of the sample
 
@@ -79,8 +78,7 @@ class Costs:
     @property
     def is_windowed(self) -> bool:
         """Whether the sweep visits the keys of every window one by one."""
-        name = self.problem.similarity.kernel.name
-        return name in WINDOWED or (self.problem.moments > 0 and name not in WITH_MOMENTS)
+        return self.problem.similarity.kernel.name in WINDOWED
 
     @cached_property
     def loading(self) -> float:
@@ -117,7 +115,7 @@ class Costs:
         reach = radius(similarity.kernel, nearest, problem.tol / n * relative.clip(1.0, n))
         # Leaf and tile meet if any of their places do; a box reaches about as far as the ball that holds as much.
         near = distance <= (reach + boxes)[:, None]
-        if similarity.composition == "radial" and similarity.kernel.name in COLLAPSING:
+        if similarity.composition == "radial" and similarity.kernel.name in COLLAPSING and not problem.moments:
             near &= distance > (1.0 - boxes)[:, None]  # what lies within the support as a whole is added by moments
         return Sample(float(near.mean()), float(weight.mean()))
 
@@ -139,7 +137,7 @@ def _brute(costs: Costs) -> float:
 
 def _linear(costs: Costs) -> float:
     m, n = costs.problem.shape
-    return costs.loading + 450e-6 + (0.4e-6 if costs.problem.moments else 0.25e-6) * (m + n)
+    return costs.loading + 450e-6 + (1e-6 if costs.problem.moments else 0.25e-6) * (m + n)
 
 
 def _sweep(costs: Costs) -> float:

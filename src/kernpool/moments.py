@@ -78,6 +78,38 @@ class Layout:
         """Number of columns in all."""
         return self.cross.stop if self.moments else self.values
 
+    def moved(self, denominator: Array, numerator: Array, shift: Array) -> Array:
+        """Return the numerator of offsets that are larger by `shift`, such as those from another place.
+
+        Parameters
+        ----------
+        denominator : ndarray of shape (m,)
+            Sums of weights.
+        numerator : ndarray of shape (m, width)
+            Sums with offsets as they are.
+        shift : ndarray of shape (m, columns)
+            What is added to each offset, in bandwidths. Digits are lost as far as it is large beside the offsets.
+
+        Returns
+        -------
+        ndarray of shape (m, width)
+            The sums with ``t + shift`` in place of ``t``.
+
+        Examples
+        --------
+        >>> Layout(1, 1, 1).moved(np.array([2.0]), np.array([[5.0, 3.0, 9.0, 7.0]]), np.array([[10.0]]))
+        array([[  5.,  23., 269.,  57.]])
+        """
+        m, result = len(numerator), numerator.copy()
+        first = numerator[:, self.first]
+        upper, lower = np.triu_indices(self.columns)
+        moved = first + denominator[:, None] * shift
+        result[:, self.first] = moved
+        result[:, self.second] += shift[:, upper] * first[:, lower] + shift[:, lower] * moved[:, upper]
+        cross = shift[:, :, None] * numerator[:, None, self.value]
+        result[:, self.cross] += cross.reshape(m, self.columns * self.values)
+        return result
+
     def with_center(self, denominator: Array, numerator: Array, center: Array) -> Array:
         """Return the numerator of values that are larger by `center`.
 

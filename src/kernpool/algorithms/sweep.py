@@ -120,13 +120,9 @@ def _sum_all(problem: Problem, result: PoolState) -> None:
         # A subtraction costs digits only where little is left.
         result.denominator[:] = np.where(removed <= 0.5 * total, total - removed, -1.0)
         result.numerator[:] -= removed[:, None] * columns[own]
-    if problem.moments:  # from the middle of the keys to each query
-        layout, left = problem.layout, np.where(result.denominator > 0, result.denominator, 0.0)[:, None]
-        moved = (middle - problem.query) / problem.similarity.bandwidth
-        first, value = result.numerator[:, layout.first].copy(), result.numerator[:, layout.value]
-        result.numerator[:, layout.first] += moved * left
-        result.numerator[:, layout.second] += moved * (2.0 * first + moved * left)
-        result.numerator[:, layout.cross] += moved * value
+    if problem.moments:
+        shift = (middle - problem.query) / problem.similarity.bandwidth
+        result.numerator[:] = problem.layout.moved(result.denominator, result.numerator, shift)
 
 
 def _columns(problem: Problem, difference: Array, value: Array) -> Array:

@@ -31,6 +31,7 @@ FARTHEST = 5.0  # bandwidths to the nearest cell, beyond which powers of the dis
 FAINT_SHARE = 1e-6  # of the weight in reach
 FAINT_SHARE_OF_MOMENTS = 1e-3  # of whose small differences a slope is made
 PLACE = 1e-12  # mean squared distance in bandwidths, up to which keys are at the place of the query
+NEAR = 3e-4  # mean squared distance, in squared widths of a cell or a group, that still has twelve digits
 FEW = 256  # keys in reach, up to which visiting them is faster
 FEW_QUERIES = 16  # of a group, up to which each has its own series of one term
 
@@ -124,11 +125,12 @@ def pool_run(queries, start, stop, low, high, cells, h, total, tol, local, scrat
     faint = FAINT_SHARE_OF_MOMENTS if moments else FAINT_SHARE
     middle, terms = 0.5 * low + 0.5 * high, TERMS if high > low else 3 if moments else 1
     local[:] = 0.0
-    in_reach = 0.0
+    in_reach, widest = 0.0, high - low
     for cell in range(first, last):
         if cells.high[cell] - cells.low[cell] > 0.5 * h:
             return False
         in_reach += cells.moment[cell, 0, 0]
+        widest = max(widest, cells.high[cell] - cells.low[cell])
         center = 0.5 * cells.low[cell] + 0.5 * cells.high[cell]
         add_series(local, scratch, cells, cell, (middle - center) / h, terms)
     for begin in range(start, stop, TILE):
@@ -145,8 +147,11 @@ def pool_run(queries, start, stop, low, high, cells, h, total, tol, local, scrat
                 found[c, column + begin - start + j] = weight[j] * exp2(-0.5 * LOG2_E * t[j] * t[j])
         if moments:
             add_moments(local, terms, t, size, found, column + begin - start)
-        # Where all keys in reach are at the place of the query, those out of reach determine the slope.
+        # Where all keys in reach are at the place of the query, those out of reach determine the slope; and where they
+        # are much nearer than a cell is wide, digits of the second moment are lost.
         nowhere = PLACE if moments and last - first < cells.low.size else -1.0
+        if moments and widest > 0.0:
+            nowhere = max(nowhere, NEAR * widest * widest / (h * h))
         for j in range(column + begin - start, column + begin - start + size):
             if not found[0, j] > faint * in_reach or found[second, j] <= nowhere * found[0, j]:
                 found[0, j] = -1.0

@@ -10,6 +10,8 @@ Not for masks, which say something about pairs and not about places.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -37,8 +39,12 @@ def reduce(problem: Problem, n_jobs: int = 1, progress: Progress | None = None) 
         return brute.reduce(problem, n_jobs, progress)
     from kernpool.algorithms.tree_walk import Walk  # loads Numba, which small problems never wait for
 
-    walk = Walk(problem, n_jobs)
-    state, _ = walk.reduce(walk.blocks(), n_jobs, progress)
+    walk = Walk(replace(problem, moments=0), n_jobs)
+    state, _ = walk.reduce(walk.blocks(), n_jobs, None if problem.moments else progress)
+    if problem.moments:
+        from kernpool.algorithms import tree_local_linear
+
+        return tree_local_linear.reduce(problem, state, n_jobs, progress)
     return state
 
 
@@ -109,8 +115,6 @@ def _spread(length: int, most: int) -> NDArray[np.int64]:
 
 def _sample(problem: Problem, rows: NDArray[np.int64], keys: NDArray[np.int64]) -> Problem:
     """Return the problem of these queries and these keys, without own keys: they are one in many."""
-    from dataclasses import replace
-
     weight = None if problem.key_weight is None else problem.key_weight[keys]
     return replace(
         problem,
@@ -131,4 +135,5 @@ TREE = Algorithm(
     logit_bias=False,
     own_kernels=False,
     columns=(1, 16),
+    moments=1,
 )

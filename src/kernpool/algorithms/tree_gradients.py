@@ -44,9 +44,9 @@ def pullback(
     profile = profile_of(problem)
     query, query_order = kd_order(problem.query, profile.scale, ROWS, n_jobs)
     key, key_order = kd_order(problem.key, profile.scale, ROWS, n_jobs)
-    blocks = CompiledBlocks(_ordered(problem, query, query_order, key, key_order))
+    blocks = CompiledBlocks(put_in_order(problem, query, query_order, key, key_order))
     part_of = PoolState(state.shift[query_order], state.denominator[query_order], state.numerator[query_order])
-    cotangent, reach = cotangent[query_order], _reach(problem, profile, part_of)
+    cotangent, reach = cotangent[query_order], find_reach(problem, profile, part_of)
     queries, keys = boxes_of(query, ROWS), boxes_of(key, ROWS)
     orders = {"query": query_order, "log_bandwidth": query_order, "key": key_order, "value": key_order}
     columns = {name: (problem.value if name == "value" else problem.key).shape[1] for name in wanted}
@@ -60,14 +60,14 @@ def pullback(
     def along_keys(own: slice) -> Iterator[None]:
         b = own.start // ROWS
         near = distance(queries[0][b], queries[1][b], *keys, profile) <= reach[b]
-        for piece in _pieces(near, len(key), blocks.pairs_per_call // ROWS):
+        for piece in pieces_of(near, len(key), blocks.pairs_per_call // ROWS):
             add(wanted & PER_QUERY, own, piece, own)
             yield
 
     def along_queries(own: slice) -> Iterator[None]:
         b = own.start // ROWS
         near = distance(keys[0][b], keys[1][b], *queries, profile) <= reach
-        for piece in _pieces(near, len(query), blocks.pairs_per_call // ROWS):
+        for piece in pieces_of(near, len(query), blocks.pairs_per_call // ROWS):
             add(wanted - PER_QUERY, piece, own, own)
             yield
 
@@ -82,7 +82,7 @@ def pullback(
     return Gradients(**result)
 
 
-def _ordered(
+def put_in_order(
     problem: Problem, query: Array, query_order: NDArray[np.int64], key: Array, key_order: NDArray[np.int64]
 ) -> Problem:
     """Return the same problem with queries and keys in order."""
@@ -102,7 +102,7 @@ def _ordered(
     )
 
 
-def _reach(problem: Problem, profile: Profile, state: PoolState) -> Array:
+def find_reach(problem: Problem, profile: Profile, state: PoolState) -> Array:
     """How far a query of each block reaches at most, in bandwidths; -1 if all are empty."""
     occupied = state.denominator > 0
     if profile.infinite:
@@ -115,7 +115,7 @@ def _reach(problem: Problem, profile: Profile, state: PoolState) -> Array:
     return np.maximum.reduceat(np.where(occupied, reach * (1.0 + MARGIN), -1.0), np.arange(0, len(occupied), ROWS))
 
 
-def _pieces(near: NDArray[np.bool_], rows: int, most: int) -> Iterator[slice]:
+def pieces_of(near: NDArray[np.bool_], rows: int, most: int) -> Iterator[slice]:
     """Cut the rows of near blocks, those that follow each other together, into slices of at most so many."""
     edges = np.flatnonzero(np.diff(near.astype(np.int8), prepend=0, append=0)) * ROWS
     for first, last in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True):
