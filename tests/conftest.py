@@ -28,7 +28,7 @@ def pytest_runtest_call(item):
 VARIANTS = ("plain", "weighted", "masked", "leave-one-out", "weighted leave-one-out", "float mask", "offset", "far")
 
 
-def make_problem(kernel, composition, columns, variant, *, m=90, n=1300, seed=0, bandwidth=0.8):
+def make_problem(kernel, composition, columns, variant, *, m=90, n=1300, seed=0, bandwidth=0.8, moments=0):
     """A problem that spans several tiles of 512 keys, with two value columns."""
     generator = np.random.default_rng(seed)
     query, key = generator.normal(size=(m, columns)), generator.normal(size=(n, columns))
@@ -48,7 +48,9 @@ def make_problem(kernel, composition, columns, variant, *, m=90, n=1300, seed=0,
         query, key = query + 1000.0, key + 1000.0
     if variant == "far":
         query = query + 60.0 * generator.integers(0, 2, (m, 1))
-    return Problem.from_arrays(query, key, value, kernel=kernel, composition=composition, bandwidth=bandwidth, **extra)
+    return Problem.from_arrays(
+        query, key, value, kernel=kernel, composition=composition, bandwidth=bandwidth, moments=moments, **extra
+    )
 
 
 @pytest.fixture

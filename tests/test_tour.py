@@ -24,7 +24,6 @@ from kernpool.tour.make import read_texts
 from kernpool.tour.pictures import Pictures
 from kernpool.tour.steps import STEPS
 
-
 # Each takes half a minute to draw.
 in_both_languages = pytest.mark.parametrize(
     "language", [pytest.param(language, marks=pytest.mark.slow if language != "en" else ()) for language in LANGUAGES]

@@ -9,8 +9,12 @@ import numpy as np
 import pytest
 
 from kernpool import Problem, choose, get_kernel, kernel_names, pool
+from kernpool.algorithms import tree_pairs
+from kernpool.algorithms.compiled import CompiledBlocks
 from kernpool.algorithms.tree import count_pairs, estimate_share
-from tests.test_battery import tolerance
+from kernpool.algorithms.tree_block import Block
+from kernpool.algorithms.tree_walk import Walk
+from tests.test_battery import EVERYTHING, tolerance
 
 INFINITE = [name for name in kernel_names() if not get_kernel(name).is_compact]
 
@@ -65,6 +69,42 @@ def test_every_kernel_at_every_place(kernel, kind, generator):
         value = generator.normal(size=(len(key), 3))
         for extra in ({}, {"key_weight": weight}):
             compare(Problem.from_arrays(query, key, value, kernel=kernel, bandwidth=h, **extra))
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "laplace"])
+@pytest.mark.parametrize("d", [2, 3])
+def test_far_leaves_in_float32_have_six_digits(kernel, d, generator):
+    """Each leaf that a query may leave to float32, beside the same one in float64: a lost digit would be seen."""
+    key, value = generator.random((20_000, d)), 1.0 + generator.random((20_000, 2))
+    weight = 10.0 ** generator.integers(-60, 60, 20_000)
+    h = {2: 0.03, 3: 0.12}[d]
+    walk = Walk(Problem.from_arrays(key[:32], key, value, kernel=kernel, bandwidth=h, key_weight=weight))
+    block, leaves = Block(walk, slice(0, 32)), len(walk.tree.key)
+    visits = np.stack([np.arange(leaves), np.zeros(leaves, int), np.full(leaves, 32)], axis=1)
+    errors = []
+    for leaf in range(leaves):
+        sums = []
+        for far_leaf in (-np.inf, np.inf):
+            block.denominator[:], block.far[:], block.numerator[:] = 0.0, 0.0, 0.0
+            list(block.follow(visits[leaf : leaf + 1], 0, 1, 0.0, far_leaf))
+            sums.append(np.column_stack([block.denominator + block.far, block.numerator]))
+        rows = block.far > 0.0
+        errors.append((np.abs(sums[1] - sums[0])[rows] / sums[0][rows, :1]).ravel())  # values are less than 1 in size
+    errors = np.concatenate(errors)
+    assert errors.size > 1000
+    assert 1e-9 < errors.max() < 2.0**-17  # half a digit below the worst case; measured 4e-6
+
+
+def test_far_leaves_that_weigh_a_lot_together_are_summed_in_float64(generator, monkeypatch):
+    """A thousand leaves at the same distance: each alone is next to nothing, all of them are not."""
+    angle = 2 * np.pi * np.arange(128_000) / 128_000
+    near, radius = 1e-3 * generator.normal(size=(128, 2)), np.sqrt(2 * 29.5 * np.log(2))
+    key = np.concatenate([near, radius * np.stack([np.cos(angle), np.sin(angle)], axis=1)])
+    problem = Problem.from_arrays(np.zeros((5, 2)), key, np.repeat([0.0, 1.0], [128, 128_000]), bandwidth=1.0)
+    expected = choose(problem, "brute").reduce(problem).finalize()
+    assert np.abs(choose(problem, "kd_tree").reduce(problem).finalize() - expected).max() < 1e-14
+    monkeypatch.setattr(tree_pairs, "FAR_SHARE", np.inf)
+    assert np.abs(choose(problem, "kd_tree").reduce(problem).finalize() - expected).max() > 1e-14
 
 
 @pytest.mark.parametrize("kernel", INFINITE)
@@ -148,6 +188,46 @@ def test_far_pairs_are_left_out_and_the_estimate_knows_it(generator):
     loose = Problem.from_arrays(query, key, value, bandwidth=0.02, tol=1e-3)
     tight = Problem.from_arrays(query, key, value, bandwidth=0.02)
     assert count_pairs(loose) < 0.5 * count_pairs(tight)
+
+
+def test_gradients_are_sums_over_near_pairs(generator, monkeypatch):
+    """Against brute force, with far and with empty queries; and most pairs are not looked at."""
+    looked_at = []
+    of_block = CompiledBlocks.pullback
+
+    def counted(blocks, queries, keys, *rest):
+        looked_at.append((queries.stop - queries.start) * (keys.stop - keys.start))
+        return of_block(blocks, queries, keys, *rest)
+
+    key, value = generator.random((6000, 2)), generator.normal(size=(6000, 2))
+    query = np.concatenate([generator.random((2000, 2)), 1.0 + generator.random((300, 2))])
+    own = np.where(np.arange(2300) % 3, -1, np.arange(2300))
+    for kernel, composition, h in (
+        ("gaussian", "radial", 0.01),
+        ("laplace", "product", 0.002),
+        ("triweight", "radial", 0.03),
+    ):
+        options = {
+            "kernel": kernel,
+            "composition": composition,
+            "bandwidth": h,
+            "exclude_self": True,
+            "self_index": own,
+        }
+        problem = Problem.from_arrays(query, key, value, **options)
+        cotangent, plan = generator.normal(size=(2300, 2)), choose(problem, "kd_tree")
+        state = plan.reduce(problem)
+        expected = choose(problem, "brute").pullback(problem, state, cotangent, EVERYTHING)
+        monkeypatch.setattr(CompiledBlocks, "pullback", counted)
+        looked_at.clear()
+        found = plan.pullback(problem, state, cotangent, EVERYTHING)
+        assert sum(looked_at) < 0.7 * 2 * 2300 * 6000
+        again = plan.pullback(problem, state, cotangent, EVERYTHING, n_jobs=2)
+        monkeypatch.undo()
+        for name in EVERYTHING:
+            right = getattr(expected, name)
+            np.testing.assert_allclose(getattr(found, name), right, rtol=1e-10, atol=1e-13 * np.abs(right).max())
+            assert getattr(found, name).tobytes() == getattr(again, name).tobytes()
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])

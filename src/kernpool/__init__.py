@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from kernpool.kernels import Kernel, get_kernel, kernel_names, make_kernel, register_kernel
+from kernpool.local_linear import RankDeficiencyWarning
 from kernpool.plan import Plan, choose
 from kernpool.pool import pool, pool_state, pooling_weights
 from kernpool.problem import Problem
@@ -41,6 +42,7 @@ __all__ = [
     "Plan",
     "PoolState",
     "Problem",
+    "RankDeficiencyWarning",
     "TrainingDisplay",
     "choose",
     "datasets",

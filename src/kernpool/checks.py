@@ -171,7 +171,7 @@ def as_bandwidth(bandwidth: Any, n_columns: int) -> NDArray[np.float64]:
         raise ValueError(f"bandwidth must be positive, got {bandwidth!r}; it is a length in the units of the keys")
     if np.any(read < 1 / LARGEST):
         raise ValueError(f"bandwidth must be at least {1 / LARGEST:g}, got {bandwidth!r}; rescale the columns")
-    return np.ascontiguousarray(np.broadcast_to(read, (n_columns,)))
+    return np.array(np.broadcast_to(read, (n_columns,)))  # a copy: loops are compiled once more for read-only arrays
 
 
 def as_key_weight(key_weight: Any, shape: tuple[int, ...]) -> NDArray[np.float64]:

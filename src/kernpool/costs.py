@@ -24,6 +24,7 @@ NEAR_PAIR, LEAF, TILE = 3e-9, 128, 32  # of the tree: a pair near enough to be v
 TRANSFORM = {2: 0.8e-6, 3: 5e-6}  # per key and per query, by number of columns
 DENSE_WINDOW = 300.0  # sum of weights from which on a Fourier transform can be certified
 WINDOWED = ("cosine", "logistic")  # of one column: key by key
+WITH_MOMENTS = ("gaussian", "laplace", "constant")  # of one column, in linear time also for local linear fits
 COLLAPSING = ("epanechnikov", "boxcar", "constant")
 SAMPLE_QUERIES, LEAST_KEYS, MOST_KEYS, PAIRS_PER_KEY = 64, 256, 2048, 50_000  # of the problem, per key of the sample
 
@@ -70,7 +71,15 @@ class Costs:
                 seconds = 40e-9 * d if similarity.kernel.is_compact and d > 5 else seconds * d
         if self.problem.logit_bias is not None:
             seconds += 20e-9
+        if self.problem.moments:  # in staged tiles, with (d + 1) (d + 2) / 2 + d c more sums
+            seconds += 1e-9 + 0.35e-9 * (d + d * (d + 1) // 2 + d * c)
         return seconds + 0.3e-9 * (c - 1)
+
+    @property
+    def is_windowed(self) -> bool:
+        """Whether the sweep visits the keys of every window one by one."""
+        name = self.problem.similarity.kernel.name
+        return name in WINDOWED or (self.problem.moments > 0 and name not in WITH_MOMENTS)
 
     @cached_property
     def loading(self) -> float:
@@ -117,7 +126,9 @@ def _reference(costs: Costs) -> float:
     if m * n > DENSE_PAIRS:
         return float("inf")
     # beyond the cache its temporaries take three times as long
-    return 60e-6 + m * n * (15e-9 + 5e-9 * int(costs.problem.key.shape[1])) * (1.0 if m * n < 200_000 else 2.0)
+    d = int(costs.problem.key.shape[1])
+    pair = 15e-9 + 5e-9 * d + (5e-9 * d * (d + 2) if costs.problem.moments else 0.0)
+    return 60e-6 + m * n * pair * (1.0 if m * n < 200_000 else 2.0)
 
 
 def _brute(costs: Costs) -> float:
@@ -127,13 +138,13 @@ def _brute(costs: Costs) -> float:
 
 def _linear(costs: Costs) -> float:
     m, n = costs.problem.shape
-    return costs.loading + 450e-6 + 0.25e-6 * (m + n)
+    return costs.loading + 450e-6 + (0.4e-6 if costs.problem.moments else 0.25e-6) * (m + n)
 
 
 def _sweep(costs: Costs) -> float:
     m, n = costs.problem.shape
     seconds = _linear(costs)
-    if costs.problem.similarity.kernel.name in WINDOWED and seconds + costs.sampling < _brute(costs):
+    if costs.is_windowed and seconds + costs.sampling < _brute(costs):
         seconds += m * (400e-9 + n * costs.sample.share * costs.pair)
     return seconds
 
@@ -141,7 +152,7 @@ def _sweep(costs: Costs) -> float:
 def _kd_tree(costs: Costs) -> float:
     (m, n), problem = costs.problem.shape, costs.problem
     building = costs.loading + 300e-6 + 0.5e-6 * (m + n)
-    is_linear = problem.key.shape[1] == 1 and problem.similarity.kernel.name not in WINDOWED
+    is_linear = problem.key.shape[1] == 1 and not costs.is_windowed
     if building + costs.sampling > (_linear(costs) if is_linear else 0.7 * _brute(costs)):
         return float("inf")  # no sample can help it
     return building + m * n * costs.sample.share * max(NEAR_PAIR, 1.5 * costs.pair)

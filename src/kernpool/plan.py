@@ -62,7 +62,7 @@ class Plan:
         n_jobs: int | None = None,
         progress: Progress | None = None,
     ) -> Gradients:
-        """Differentiate ``sum(cotangent * pooled)``.
+        """Differentiate ``sum(cotangent * pooled)``, where pooled is the local linear fit if the problem has moments.
 
         Parameters
         ----------
@@ -93,12 +93,13 @@ class Plan:
         if self._chosen.pullback is None:
             raise ValueError(f"algorithm {self.algorithm!r} has no gradients; use algorithm='brute'")
         cotangent = np.ascontiguousarray(cotangent, dtype=np.float64)
-        for name, shape in (("cotangent", cotangent.shape), ("state.numerator", state.numerator.shape)):
-            if shape != (len(problem.query), problem.value.shape[1]):
-                raise ValueError(
-                    f"{name} must have shape (queries, value columns) = "
-                    f"{(len(problem.query), problem.value.shape[1])}, got {shape}"
-                )
+        m, layout = len(problem.query), problem.layout
+        for name, shape, width, what in (
+            ("cotangent", cotangent.shape, layout.values, "value columns"),
+            ("state.numerator", state.numerator.shape, layout.width, "columns of its layout"),
+        ):
+            if shape != (m, width):
+                raise ValueError(f"{name} must have shape (queries, {what}) = {(m, width)}, got {shape}")
         reduced = problem.reduced(state)
         return self._chosen.pullback(problem, reduced, cotangent, wanted, resolve_n_jobs(n_jobs), progress)
 

@@ -2,12 +2,15 @@ r"""Pooling: the three functions that everything above is written with.
 
 For one query `q` and pairs ``(k_j, v_j)`` the pooled value is the weighted mean
 
-.. math:: \hat y(q) = \sum_j \alpha_j v_j, \qquad \alpha_j = w_j K((q - k_j)/h) \Big/ \sum_l w_l K((q - k_l)/h).
+.. math:: \hat y(q) = \sum_j \alpha_j v_j, \qquad \alpha_j = w_j K((q - k_j)/h) \Big/ \sum_l w_l K((q - k_l)/h),
+
+or, if asked for, the value at `q` of the plane that fits the values best with these weights.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from typing import Any, cast
 
@@ -17,6 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from kernpool.algorithms.reference import pair_weights
 from kernpool.batch import Batch
 from kernpool.kernels import Kernel, get_kernel
+from kernpool.local_linear import LocalFit, check_degree, solve, warn_of_rank
 from kernpool.plan import choose
 from kernpool.problem import Problem
 from kernpool.progress import Progress
@@ -35,6 +39,7 @@ def pool(
     kernel: str | Kernel = "gaussian",
     bandwidth: ArrayLike = 1.0,
     composition: str = "radial",
+    degree: int = 0,
     key_weight: ArrayLike | None = None,
     attn_mask: ArrayLike | None = None,
     exclude_self: bool = False,
@@ -45,9 +50,13 @@ def pool(
     n_jobs: int | None = None,
     progress: Progress | None = None,
 ) -> NDArray[np.floating[Any]]:
-    r"""Pool values by the similarity of their keys to each query: Nadaraya-Watson regression.
+    r"""Pool values by the similarity of their keys to each query: Nadaraya-Watson or local linear regression.
 
-    .. math:: \hat y_i = \frac{\sum_j w_j K((q_i - k_j)/h)\, v_j}{\sum_j w_j K((q_i - k_j)/h)}
+    With weights :math:`a_{ij} = w_j K((q_i - k_j)/h)` the result is
+
+    .. math:: \hat y_i = \frac{\sum_j a_{ij} v_j}{\sum_j a_{ij}} \quad (\text{degree } 0), \qquad
+              \hat y_i = \arg\min_{\beta_0} \min_{\beta} \sum_j a_{ij} \,(v_j - \beta_0 - \beta \cdot (k_j - q_i))^2
+              \quad (\text{degree } 1).
 
     Parameters
     ----------
@@ -64,6 +73,12 @@ def pool(
         The ``h`` in ``u = distance / h``, in the units of the columns.
     composition : {"radial", "product"}, default="radial"
         Kernel of the Euclidean norm of ``u``, or product of one kernel per column.
+    degree : {0, 1}, default=0
+        Fit a constant or a plane around each query. A constant is the weighted mean, which stays between the values
+        and needs a single key; it is the default because that is what pooling means. A plane has no bias at
+        boundaries or where keys are denser on one side [3]_ [4]_, returns an affine function of the keys as it is, may
+        leave the range of the values, and takes two to three times as long. Where the keys of a window do not
+        determine a slope in some direction, the fit is constant in it, with one warning.
     key_weight : array_like of shape (n,) or (..., n), optional
         Non-negative frequencies: a weight of 3 counts like three equal pairs.
     attn_mask : array_like of shape (..., m, n), optional
@@ -75,7 +90,7 @@ def pool(
     tol : float, optional
         Share of a query's attention mass that may be left out; the result is then within
         ``tol * (max(value) - min(value))`` of the exact one. The default is the machine epsilon of the inputs,
-        so that nothing is lost beyond rounding.
+        so that nothing is lost beyond rounding; with ``degree=1`` it is at most that of float64.
     algorithm : str, default="auto"
         How the sum is organised; all give the same numbers up to rounding. See `choose`.
     empty : {"nan", "nearest", "mean", "zero", "raise"}, default="nan"
@@ -106,6 +121,8 @@ def pool(
     -----
     EmptyWindowWarning
         If windows are empty and `empty` is ``"nan"``.
+    RankDeficiencyWarning
+        If the keys of a window do not determine a plane.
 
     See Also
     --------
@@ -116,13 +133,17 @@ def pool(
     Notes
     -----
     Time is O(n + m) for one column; O(n m d) or less for more, as far as keys are near (see `choose`). Memory is
-    O(n + m): the n x m weights exist only in tiles. Values are centred before they are
-    summed. Far from all keys, where every Gaussian weight underflows, the result is the nearest key's value.
+    O(n + m): the n x m weights exist only in tiles. Values are centred before they are summed. Far from all keys, where
+    every Gaussian weight underflows, the weighted mean is the nearest key's value. The plane is found from sums of
+    offsets ``k - q``; its rounding error is that of the sums times the squared ratio of the distance of the keys from
+    the query to their spread (see `kernpool.local_linear`).
 
     References
     ----------
     .. [1] E. A. Nadaraya, "On estimating regression", Theory of Probability and its Applications 9 (1964), 141-142.
     .. [2] G. S. Watson, "Smooth regression analysis", Sankhya A 26 (1964), 359-372.
+    .. [3] M. P. Wand and M. C. Jones, "Kernel Smoothing", Chapman and Hall (1995), section 5.2.
+    .. [4] J. Fan and I. Gijbels, "Local Polynomial Modelling and Its Applications", Chapman and Hall (1996), ch. 3.
 
     Examples
     --------
@@ -133,8 +154,12 @@ def pool(
     array([10., 20.])
     >>> kernpool.pool([[[0.0]], [[0.0]]], [[[0.0], [1.0]]], [[[1.0], [3.0]]], kernel="constant").shape
     (2, 1, 1)
+    >>> key = [0.0, 1.0, 2.0, 3.0]
+    >>> [kernpool.pool([0.0], key, key, degree=degree).round(9).tolist() for degree in (0, 1)]
+    [[0.519418844], [0.0]]
     """
     check_empty(empty)
+    check_degree(degree)
     batch = Batch(
         query,
         key,
@@ -147,8 +172,9 @@ def pool(
         exclude_self=exclude_self,
         self_index=self_index,
         tol=tol,
+        moments=degree,
     )
-    state = _reduce(batch, algorithm, n_jobs, progress)
+    state = (_fit if degree else _reduce)(batch, algorithm, n_jobs, progress)
 
     def fill(rows: NDArray[np.intp]) -> Array:
         item, row = np.divmod(rows, batch.n_queries)
@@ -164,6 +190,7 @@ def pool_state(
     key: ArrayLike,
     value: ArrayLike,
     *,
+    moments: int = 0,
     algorithm: str = "auto",
     n_jobs: int | None = None,
     progress: Progress | None = None,
@@ -175,10 +202,13 @@ def pool_state(
     ----------
     query, key, value : array_like
         As in `pool`.
+    moments : {0, 1}, default=0
+        1 to sum what a local linear fit needs as well, in more columns of the numerator: see `kernpool.moments` for
+        their order, and `kernpool.local_linear.solve` for the fit.
     algorithm, n_jobs, progress
         As in `pool`.
     **similarity
-        The other parameters of `pool` but `empty`: kernel, bandwidth, composition, key_weight, attn_mask,
+        The other parameters of `pool` but `degree` and `empty`: kernel, bandwidth, composition, key_weight, attn_mask,
         exclude_self, self_index, tol.
 
     Returns
@@ -205,7 +235,7 @@ def pool_state(
     >>> reduce(kernpool.merge, states).finalize()
     array([[2.]])
     """
-    batch = Batch(query, key, value, **similarity)
+    batch = Batch(query, key, value, moments=moments, **similarity)
     state = _reduce(batch, algorithm, n_jobs, progress)
     shape = (*batch.shape, batch.n_queries)
     return PoolState(state.shift.reshape(shape), state.denominator.reshape(shape), state.numerator.reshape(*shape, -1))
@@ -226,6 +256,49 @@ def _reduce(batch: Batch, algorithm: str, n_jobs: int | None, progress: Progress
     )
 
 
+def local_fit(
+    problem: Problem, algorithm: str = "auto", n_jobs: int | None = None, progress: Progress | None = None
+) -> LocalFit:
+    """Fit a plane around each query of a problem with ``moments=1``.
+
+    Parameters
+    ----------
+    problem : Problem
+        What to fit.
+    algorithm, n_jobs, progress
+        As in `pool`.
+
+    Returns
+    -------
+    LocalFit
+        Values, slopes per bandwidth, and ranks; zeros for empty windows.
+
+    Examples
+    --------
+    >>> import kernpool
+    >>> problem = kernpool.Problem.from_arrays([1.0], [0.0, 2.0, 3.0], [5.0, 9.0, 11.0], bandwidth=2.0, moments=1)
+    >>> local_fit(problem).slope / problem.similarity.bandwidth[:, None]
+    array([[[2.]]])
+    """
+    # The sums of centred values, without their centre: it would cost the slopes digits.
+    centred = replace(problem, value_center=np.zeros_like(problem.value_center))
+    state = choose(problem, algorithm).reduce(centred, n_jobs=n_jobs, progress=progress)
+    fit = solve(state, problem.layout)
+    return replace(fit, intercept=np.where(fit.occupied[:, None], fit.intercept + problem.value_center, 0.0))
+
+
+def _fit(batch: Batch, algorithm: str, n_jobs: int | None, progress: Progress | None) -> PoolState:
+    """Return the fitted values as the state of keys that have them, for one rule for empty windows."""
+    fits = []
+    for i in range(len(batch)):
+        report = None if progress is None else partial(_report, progress, i, len(batch))
+        fits.append(local_fit(batch.problem(i), algorithm, n_jobs, report))
+    values = np.concatenate([fit.intercept for fit in fits])
+    occupied = np.concatenate([fit.occupied for fit in fits])
+    warn_of_rank(np.concatenate([fit.rank for fit in fits]), occupied, fits[0].tilt.shape[1])
+    return PoolState(np.zeros(len(values)), occupied.astype(float), values)
+
+
 def _report(progress: Progress, item: int, items: int, done: int, total: int) -> None:
     progress(item * total + done, items * total)
 
@@ -243,7 +316,7 @@ def limit_problem(problem: Problem, empty: str) -> Problem:
 
 def fill_empty(problem: Problem, rows: NDArray[np.intp], empty: str, n_jobs: int | None = None) -> Array:
     """Return the values of rows whose window is empty under the policy "nearest" or "mean"."""
-    limit = limit_problem(problem.block(rows), empty)
+    limit = replace(limit_problem(problem.block(rows), empty), moments=0)
     state = choose(limit).reduce(limit, n_jobs=n_jobs)
     with np.errstate(invalid="ignore"):  # 0 / 0 where no key takes part at all
         return state.numerator / state.denominator[:, None]
@@ -290,7 +363,7 @@ def pooling_weights(
     array([[0.274, 0.452, 0.274]])
     """
     check_empty(empty)
-    batch = Batch(query, key, None, **similarity)
+    batch = Batch(query, key, None, moments=0, **similarity)
     n = batch.n_keys
     size = 8 * len(batch) * batch.n_queries * n
     if size > max_bytes:

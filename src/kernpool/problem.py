@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from kernpool import checks
 from kernpool.kernels import Kernel, get_kernel
+from kernpool.moments import Layout
 from kernpool.similarity import Composition, KernelSimilarity, check_composition
 from kernpool.state import PoolState
 
@@ -55,6 +56,8 @@ class Problem:
     dtype : numpy.dtype
         float32 if all arrays came as float32 or less, so that float32 arithmetic is precise enough; else float64. The
         arrays themselves are float64 either way, which is exact.
+    moments : {0, 1}
+        0 to sum values alone, 1 for the sums of a local linear fit as well; see `kernpool.moments`.
     """
 
     query: Array
@@ -69,6 +72,7 @@ class Problem:
     logit_bias: Array | None = None
     tol: float = float(np.finfo(np.float64).eps)
     dtype: np.dtype[Any] = FLOAT64
+    moments: int = 0
 
     @classmethod
     def from_arrays(
@@ -85,10 +89,14 @@ class Problem:
         exclude_self: bool = False,
         self_index: ArrayLike | None = None,
         tol: float | None = None,
+        moments: int = 0,
     ) -> Problem:
         """Check arrays without batch dimensions and make a problem of them; parameters as in `pool`."""
         check_composition(composition)
+        check_moments(moments)
         tol = as_tol(tol, query, key, value)
+        if moments:  # what is left out counts in proportion to its squared distance
+            tol = min(tol, float(np.finfo(np.float64).eps))
         dtype = _precision(query, key, value, *([] if key_weight is None else [key_weight]))
         query, key, value = _as_matrix("query", query), _as_matrix("key", key), _as_matrix("value", value)
         if query.shape[1] != key.shape[1]:
@@ -119,12 +127,18 @@ class Problem:
             logit_bias=bias,
             tol=tol,
             dtype=dtype,
+            moments=int(moments),
         )
 
     @property
     def shape(self) -> tuple[int, int]:
         """Number of queries and number of keys."""
         return len(self.query), len(self.key)
+
+    @property
+    def layout(self) -> Layout:
+        """Which columns a numerator has."""
+        return Layout(self.value.shape[1], self.key.shape[1], self.moments)
 
     @property
     def own_weight(self) -> Array:
@@ -169,8 +183,7 @@ class Problem:
 
     def restored(self, state: PoolState) -> PoolState:
         """Give a state that an algorithm made its centre and its unit of weight back."""
-        numerator = state.denominator[:, None] * self.value_center
-        numerator += state.numerator
+        numerator = self.layout.with_center(state.denominator, state.numerator, self.value_center)
         shift = state.shift if self.weight_unit == 1.0 else state.shift + np.log(self.weight_unit)
         return PoolState(shift, state.denominator, numerator)
 
@@ -179,7 +192,7 @@ class Problem:
         return PoolState(
             state.shift - np.log(self.weight_unit),
             state.denominator,
-            state.numerator - state.denominator[:, None] * self.value_center,
+            self.layout.with_center(state.denominator, state.numerator, -self.value_center),
         )
 
 
@@ -190,6 +203,23 @@ def _as_matrix(name: str, array: Any) -> Array:
     if read.size == 0:
         raise ValueError(f"{name} is empty, of shape {read.shape}; at least one row and one column are needed")
     return np.ascontiguousarray(read[:, None] if read.ndim == 1 else read, dtype=np.float64)
+
+
+def check_moments(moments: int) -> None:
+    """Refuse a degree of moments that no algorithm knows.
+
+    Parameters
+    ----------
+    moments : int
+        What the caller passed.
+
+    Raises
+    ------
+    ValueError
+        If it is neither 0 nor 1.
+    """
+    if isinstance(moments, bool) or moments not in (0, 1):
+        raise ValueError(f"moments must be 0 (values alone) or 1 (the sums of a local linear fit), got {moments!r}")
 
 
 def as_tol(tol: float | None, *arrays: Any) -> float:

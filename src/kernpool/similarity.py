@@ -65,6 +65,10 @@ class KernelSimilarity:
         for a, h in enumerate(self.bandwidth):
             yield (query[:, a, None] - key[None, :, a]) / h
 
+    def offset(self, query: Array, key: Array, column: int) -> Array:
+        """``(key - query) / bandwidth`` of one column, of shape (m, n)."""
+        return np.asarray((key[None, :, column] - query[:, column, None]) / self.bandwidth[column])
+
     def distance(self, query: Array, key: Array) -> Array:
         """Euclidean distance in bandwidths, of shape (m, n)."""
         squared = np.zeros((len(query), len(key)))

@@ -63,10 +63,10 @@ def reduce(problem: Problem, n_jobs: int = 1, progress: Progress | None = None) 
     """Sum weights and weighted values over all keys."""
     (m, n), blocks = problem.shape, _blocks(problem)
     chunks = cut(n, blocks.keys_per_call)
-    result = empty_state(m, problem.value.shape[1])
+    result = empty_state(m, problem.layout.width)
 
     def work(queries: slice) -> Iterator[None]:
-        state = empty_state(queries.stop - queries.start, problem.value.shape[1])
+        state = empty_state(queries.stop - queries.start, problem.layout.width)
         for keys in chunks:
             state = merge(state, blocks.reduce(queries, keys))
             yield
@@ -119,4 +119,4 @@ def pullback(
 
 _KEY_ROWS = 1024  # keys per block when sums are per key: two tiles of the loops
 
-BRUTE = Algorithm(name="brute", summary="every pair, in compiled tiles", reduce=reduce, pullback=pullback)
+BRUTE = Algorithm(name="brute", summary="every pair, in compiled tiles", reduce=reduce, pullback=pullback, moments=1)

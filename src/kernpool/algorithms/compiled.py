@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from kernpool.algorithms import fused, loops, products
 from kernpool.algorithms.base import Gradients
 from kernpool.algorithms.tiles import CODES, LN_2
+from kernpool.local_linear import LocalFit, solve
 from kernpool.problem import Problem
 from kernpool.state import PoolState
 
@@ -45,8 +46,11 @@ class CompiledBlocks:
             # For one column and for the Gaussian the compositions agree, and the radial loop is the shorter one.
             similarity.composition == "product" and len(self.key) > 1 and similarity.kernel.name != "gaussian",
         )
+        self.solved: tuple[PoolState, LocalFit] | None = None
         self.faster: list[FusedPairs | Products] = []
-        if FusedPairs.can_do(problem):
+        if problem.moments:
+            pass  # sums of offsets need float64, and take longer than the weights
+        elif FusedPairs.can_do(problem):
             self.faster = [FusedPairs(problem)]
         elif Products.can_do(problem):
             narrow = narrow_type(problem) == np.float32
@@ -72,7 +76,7 @@ class CompiledBlocks:
     def reduce(self, queries: slice, keys: slice) -> PoolState:
         """Return the state of one block: the fastest loops first, and what they cannot hold with the next."""
         m = queries.stop - queries.start
-        state = PoolState(np.empty(m), np.empty(m), np.empty((m, len(self.value))))
+        state = PoolState(np.empty(m), np.empty(m), np.empty((m, self.problem.layout.width)))
         rows = np.arange(m)
         for loops_of in (*self.faster, self):
             part, doubtful = loops_of.sums(queries.start + rows if len(rows) < m else queries, keys)
@@ -90,10 +94,17 @@ class CompiledBlocks:
 
     def _staged(self, queries: slice | NDArray[np.intp], keys: slice) -> PoolState:
         pairs = self._pairs(queries, keys)
-        m, c = len(self.own[queries]), len(self.value)
-        state = PoolState(np.empty(m), np.empty(m), np.empty((m, c)))
+        m = len(self.own[queries])
+        state = PoolState(np.empty(m), np.empty(m), np.empty((m, self.problem.layout.width)))
         loops.reduce_block(*pairs, state.shift, state.denominator, state.numerator)
         return state
+
+    def _fit_of(self, state: PoolState) -> LocalFit:
+        """Solve the local fits of all queries once, for all blocks; several threads that do so at once do no harm."""
+        solved = self.solved
+        if solved is None or solved[0] is not state:
+            self.solved = solved = (state, solve(state, self.problem.layout))
+        return solved[1]
 
     def pullback(
         self, queries: slice, keys: slice, state: PoolState, cotangent: Array, wanted: frozenset[str]
@@ -106,14 +117,15 @@ class CompiledBlocks:
         shift = np.where(occupied, shift, 0.0)
         unit = np.rint(shift / LN_2)
         inverse *= np.exp(unit * LN_2 - shift)
-        fitted = state.numerator[queries] * np.where(occupied, 1.0, 0.0)[:, None]
-        fitted = np.divide(fitted, denominator[:, None], where=occupied[:, None], out=fitted)
+        fit = self._fit_of(state)
         m, n, d, c = len(shift), keys.stop - keys.start, len(self.key), len(self.value)
         shapes = {"query": (m, d), "log_bandwidth": (m, d), "key": (d, n), "value": (c, n)}
         sums = {name: np.zeros(shape) if name in wanted else _NO_TABLE for name, shape in shapes.items()}
         loops.pullback_block(
-            *self._pairs(queries, keys), unit, inverse, fitted, np.ascontiguousarray(cotangent[queries]), *sums.values()
-        )
+            *self._pairs(queries, keys), unit, inverse,
+            fit.intercept[queries], fit.base[queries], fit.slope[queries], fit.tilt[queries],
+            np.ascontiguousarray(cotangent[queries]), *sums.values(),
+        )  # fmt: skip
         return Gradients(
             query=sums["query"], log_bandwidth=sums["log_bandwidth"], key=sums["key"].T, value=sums["value"].T
         )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kernpool.algorithms.compiling import loop
+from kernpool.algorithms.compiling import loop, part
 from kernpool.algorithms.tiles import LN_2, slopes, squared_column, tile_weights
 
 TILE = 512
@@ -52,7 +52,7 @@ def reduce_block(
     """State of a block of queries over a block of keys, written into the last three arguments."""
     n = key.shape[1]
     weight_buffer, s_buffer, exponent_buffer = np.empty(TILE), np.empty(TILE), np.empty(TILE)
-    total = np.empty(value.shape[0])
+    total = np.empty(numerator.shape[1])
     for i in range(query.shape[0]):
         row_mask = mask[i] if mask.size else mask.ravel()
         unit = 0.0
@@ -74,6 +74,8 @@ def reduce_block(
                     for j in range(size):
                         tile_sum += weight[j] * column[j]
                     total[c] += tile_sum
+                if total.size > value.shape[0]:
+                    add_moments(total, weight, s, query[i], key, value, first, bandwidth)
             if not infinite or weights > FAINT or attempt == 1:
                 break
             unit = largest_exponent(
@@ -89,6 +91,36 @@ def reduce_block(
         denominator[i] = weights
         for c in range(total.size):  # not numerator[i] = total: its error message alone compiles for two seconds
             numerator[i, c] = total[c]
+
+
+@part
+def add_moments(total, weight, tilted, q, key, value, first, bandwidth):
+    """Add the sums of a tile that a local linear fit needs (`kernpool.moments`) behind those of the values."""
+    values, d, size = value.shape[0], q.size, weight.size
+    second = values + d
+    cross = second + d * (d + 1) // 2
+    for a in range(d):
+        column, place, inverse = key[a, first : first + size], q[a], 1.0 / bandwidth[a]
+        tile_sum = 0.0
+        for j in range(size):
+            tilt = weight[j] * ((column[j] - place) * inverse)
+            tilted[j] = tilt
+            tile_sum += tilt
+        total[values + a] += tile_sum
+        for b in range(a, d):
+            column, place = key[b, first : first + size], q[b]
+            tile_sum = 0.0
+            for j in range(size):
+                tile_sum += tilted[j] * (column[j] - place)
+            total[second] += tile_sum / bandwidth[b]
+            second += 1
+        for c in range(values):
+            column = value[c, first : first + size]
+            tile_sum = 0.0
+            for j in range(size):
+                tile_sum += tilted[j] * column[j]
+            total[cross] += tile_sum
+            cross += 1
 
 
 @loop
@@ -125,50 +157,68 @@ def largest_exponent(
 @loop
 def pullback_block(
     query, key, value, key_weight, mask, own, own_weight, bandwidth, code, infinite, product,
-    unit, inverse_denominator, fitted, cotangent, by_query, by_bandwidth, by_key, by_value,
+    unit, inverse_denominator, intercept, base, slope, tilt, cotangent, by_query, by_bandwidth, by_key, by_value,
 ):  # fmt: skip
-    """Add the gradients of a block to the last four arguments; an empty array is not wanted. See `Algorithm`."""
+    """Add the gradients of a block to the last four arguments; an empty array is not wanted.
+
+    See `reference.pullback` for the formula. Without moments `slope` and `tilt` have no columns.
+    """
     n, d = key.shape[1], key.shape[0]
     weight_buffer, s_buffer, exponent_buffer = np.empty(TILE), np.empty(TILE), np.empty(TILE)
-    change_buffer, slope_buffer = np.empty(TILE), np.empty(TILE)
+    residual_buffer, share_buffer, ratio_buffer = np.empty(TILE), np.empty(TILE), np.empty(TILE)
+    along = np.empty(tilt.shape[1])
     for i in range(query.shape[0]):
         if inverse_denominator[i] == 0.0:
             continue
         row_mask = mask[i] if mask.size else mask.ravel()
         q = query[i]
+        for a in range(along.size):
+            along[a] = 0.0
+            for c in range(value.shape[0]):
+                along[a] += cotangent[i, c] * slope[i, a, c]
         for first in range(0, n, TILE):
             size = min(TILE, n - first)
             weight, s, exponent = weight_buffer[:size], s_buffer[:size], exponent_buffer[:size]
-            change, slope = change_buffer[:size], slope_buffer[:size]
+            residual, share, ratio = residual_buffer[:size], share_buffer[:size], ratio_buffer[:size]
             tile_weights(weight, s, exponent, q, key, first, bandwidth, code, infinite, product, unit[i])
             multiply(weight, first, key_weight, row_mask, own[i], own_weight[i])
-            change[:] = 0.0
-            for c in range(value.shape[0]):
-                g = cotangent[i, c] * inverse_denominator[i]
-                for j in range(size):
-                    change[j] += g * (value[c, first + j] - fitted[i, c])
-                if by_value.size:
-                    for j in range(size):
-                        by_value[c, first + j] += g * weight[j]
             for j in range(size):
-                change[j] *= weight[j]
+                weight[j] *= inverse_denominator[i]
+                share[j], residual[j] = base[i], 0.0
+            for c in range(value.shape[0]):
+                for j in range(size):
+                    residual[j] += cotangent[i, c] * (value[c, first + j] - intercept[i, c])
+            for a in range(along.size):
+                for j in range(size):
+                    t = (key[a, first + j] - q[a]) / bandwidth[a]
+                    share[j] += tilt[i, a] * t
+                    residual[j] -= along[a] * t
+            for j in range(size):
+                share[j] *= weight[j]
+            if by_value.size:
+                for c in range(value.shape[0]):
+                    for j in range(size):
+                        by_value[c, first + j] += cotangent[i, c] * share[j]
             if not (by_query.size or by_bandwidth.size or by_key.size):
                 continue
             if not product:
-                slopes(slope, s, code)
+                slopes(ratio, s, code)
             for a in range(d):
                 if product:
                     squared_column(s, q[a], key[a, first : first + size], bandwidth[a], False, False)
-                    slopes(slope, s, code)
+                    slopes(ratio, s, code)
                 sum_query, sum_bandwidth = 0.0, 0.0
+                own_tilt = tilt[i, a] if along.size else 0.0
+                own_along = along[a] if along.size else 0.0
                 for j in range(size):
                     u = (q[a] - key[a, first + j]) / bandwidth[a]
                     # at distance zero a symmetric kernel has slope zero, and at weight zero nothing moves
-                    slope_u = slope[j] * u if weight[j] > 0.0 and s[j] > 0.0 else 0.0
-                    sum_query += change[j] * slope_u / bandwidth[a]
-                    sum_bandwidth -= change[j] * slope_u * u
+                    change = share[j] * residual[j] * ratio[j] * u if weight[j] > 0.0 and s[j] > 0.0 else 0.0
+                    sum_bandwidth -= change * u
+                    change += own_along * share[j] - own_tilt * weight[j] * residual[j]
+                    sum_query += change / bandwidth[a]
                     if by_key.size:
-                        by_key[a, first + j] -= change[j] * slope_u / bandwidth[a]
+                        by_key[a, first + j] -= change / bandwidth[a]
                 if by_query.size:
                     by_query[i, a] += sum_query
                 if by_bandwidth.size:

@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.algorithms import brute, gridding
+from kernpool.algorithms import brute, gridding, tree
 from kernpool.algorithms.base import Algorithm, Reduce
 from kernpool.algorithms.gridding import Array, Field, Grid
 from kernpool.algorithms.threads import cut, run_blocks
@@ -38,6 +38,7 @@ ROUNDING = 1e-12  # of the range of the values: what the package allows for roun
 FINEST, COARSEST = 3e-15, 1e-3  # finufft has no kernel for less than the first
 LARGEST_GRID = 1 << 26  # cells of 16 bytes
 CELLS_PER_POINT = 128  # and no larger than this, which costs as much memory and time as a good tree would
+WORTH_A_TREE = 512  # queries: a tree takes as long to plant as brute force for as many
 OWN_SHARE = 0.1  # of the sum that the own key may have for it to be subtracted: more would cost a digit
 
 
@@ -168,9 +169,13 @@ def prepare(
     return Transform(problem, sums, grid, field, float(weight.sum()), error).checked(sample, truth), inside
 
 
-def reduce(
-    problem: Problem, n_jobs: int = 1, progress: Progress | None = None, exact: Reduce = brute.reduce
-) -> PoolState:
+def by_pairs(problem: Problem, n_jobs: int = 1, progress: Progress | None = None) -> PoolState:
+    """Sum over all keys for queries without a certificate: those that lie apart, which a tree is made for."""
+    exact: Reduce = tree.reduce if len(problem.query) >= WORTH_A_TREE else brute.reduce
+    return exact(problem, n_jobs, progress)
+
+
+def reduce(problem: Problem, n_jobs: int = 1, progress: Progress | None = None, exact: Reduce = by_pairs) -> PoolState:
     """Sum over all keys; `exact` does the queries without a certificate."""
     m, n = problem.shape
 
@@ -208,7 +213,7 @@ NUFFT = Algorithm(
     name="nufft",
     summary="nonuniform Fourier transform, certified query by query",
     reduce=reduce,
-    pullback=brute.pullback,
+    pullback=tree.pullback,
     attn_mask=False,
     logit_bias=False,
     own_kernels=False,

@@ -6,10 +6,13 @@ has loaded.
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.algorithms.base import Algorithm, Gradients
+from kernpool.local_linear import solve
 from kernpool.problem import Problem
 from kernpool.progress import Progress
 from kernpool.state import PoolState
@@ -39,11 +42,17 @@ def may_underflow(problem: Problem) -> bool:
 
 
 def reduce(problem: Problem, n_jobs: int = 1, progress: Progress | None = None) -> PoolState:
-    """Sum weights and weighted values over all keys."""
+    """Sum weights and weighted values over all keys, and what `kernpool.moments` says."""
     shift, weight = pair_weights(problem)
+    columns = [weight @ problem.value]
+    if problem.moments:
+        offset, d = partial(problem.similarity.offset, problem.query, problem.key), problem.key.shape[1]
+        columns += [np.sum(weight * offset(a), axis=1) for a in range(d)]
+        columns += [np.sum(weight * offset(a) * offset(b), axis=1) for a in range(d) for b in range(a, d)]
+        columns += [(weight * offset(a)) @ problem.value for a in range(d)]
     if progress is not None:
         progress(len(weight), len(weight))
-    return PoolState(shift, weight.sum(axis=1), weight @ problem.value)
+    return PoolState(shift, weight.sum(axis=1), np.column_stack(columns))
 
 
 def pullback(
@@ -56,29 +65,44 @@ def pullback(
 ) -> Gradients:
     r"""Differentiate :math:`L = \sum_{ic} g_{ic} \hat y_{ic}`; see `Algorithm`.
 
-    A change of a logit moves the fit by :math:`\partial L/\partial s_{ij} = \alpha_{ij}\, g_i \cdot (v_j - \hat y_i)`,
-    where alpha are the pooling weights; everything else is the chain rule.
+    The fit is :math:`\hat y_i = \sum_j \omega_{ij} v_j`. If it is local constant, the shares omega are the pooling
+    weights alpha; if it is local linear, they are :math:`\omega_{ij} = \alpha_{ij} (b_i + \tau_i \cdot t_{ij})`. A
+    change of a logit moves the fit by the residual from the local plane,
+
+    .. math:: \partial L/\partial s_{ij} = \omega_{ij}\, g_i \cdot r_{ij}, \qquad r_{ij} = v_j - \beta_{0i} - \beta_i
+              \cdot t_{ij},
+
+    and a change of an offset, at the same weights, by
+    :math:`\alpha_{ij} \tau_i\, g_i \cdot r_{ij} - \omega_{ij}\, g_i \cdot \beta_i`. Everything else is the chain rule;
+    a change of the bandwidth scales all offsets alike, which by itself does not move the fit.
     """
     shift, weight = pair_weights(problem)
+    fit = solve(state, problem.layout)
     alpha = weight * (np.exp(_finite(shift) - _finite(state.shift)) * _inverse(state.denominator))[:, None]
-    fitted = state.numerator * _inverse(state.denominator)[:, None]
+    share, residual = alpha * fit.base[:, None], cotangent @ problem.value.T
+    residual -= np.sum(cotangent * fit.intercept, axis=1)[:, None]
+    along = np.einsum("mc,mdc->md", cotangent, fit.slope)
+    for a in range(along.shape[1]):
+        offset = problem.similarity.offset(problem.query, problem.key, a)
+        share += alpha * offset * fit.tilt[:, a, None]
+        residual -= along[:, a, None] * offset
     gradients: dict[str, Array] = {}
     if "value" in wanted:
-        gradients["value"] = alpha.T @ cotangent
+        gradients["value"] = share.T @ cotangent
     if wanted - {"value"}:
-        logit = alpha * (cotangent @ problem.value.T - np.sum(cotangent * fitted, axis=1)[:, None])
+        logit = share * residual
         m, n = problem.shape
         columns: dict[str, list[Array]] = {name: [] for name in wanted - {"value"}}
-        for (u, slope), h in zip(
-            problem.similarity.logit_slopes(problem.query, problem.key), problem.similarity.bandwidth, strict=True
-        ):
-            change = np.multiply(logit, slope, where=weight > 0, out=np.zeros((m, n)))
-            if "query" in wanted:
-                columns["query"].append(change.sum(axis=1) / h)
-            if "key" in wanted:
-                columns["key"].append(-change.sum(axis=0) / h)
+        for a, (u, slope) in enumerate(problem.similarity.logit_slopes(problem.query, problem.key)):
+            change = np.multiply(logit, slope, where=weight > 0, out=np.zeros((m, n)))  # by u, which is -t
             if "log_bandwidth" in wanted:
                 columns["log_bandwidth"].append(-np.sum(change * u, axis=1))
+            if problem.moments:
+                change -= alpha * residual * fit.tilt[:, a, None] - share * along[:, a, None]
+            if "query" in wanted:
+                columns["query"].append(change.sum(axis=1) / problem.similarity.bandwidth[a])
+            if "key" in wanted:
+                columns["key"].append(-change.sum(axis=0) / problem.similarity.bandwidth[a])
         gradients |= {name: np.stack(parts, axis=1) for name, parts in columns.items()}
     return Gradients(**gradients)
 
@@ -91,4 +115,4 @@ def _finite(shift: Array) -> Array:
     return np.where(np.isneginf(shift), 0.0, shift)
 
 
-REFERENCE = Algorithm(name="reference", summary="dense NumPy", reduce=reduce, pullback=pullback)
+REFERENCE = Algorithm(name="reference", summary="dense NumPy", reduce=reduce, pullback=pullback, moments=1)

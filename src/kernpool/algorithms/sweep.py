@@ -34,20 +34,21 @@ if TYPE_CHECKING:
 
 def reduce(problem: Problem, n_jobs: int = 1, progress: Progress | None = None) -> PoolState:
     """Sum weights and weighted values over all keys."""
-    from kernpool.algorithms import laplace, polynomials, taylor, windows  # they load Numba
+    from kernpool.algorithms import laplace, laplace_moments, polynomials, taylor, windows  # they load Numba
 
     m, kernel = len(problem.query), problem.similarity.kernel
-    result = PoolState(np.zeros(m), np.full(m, -1.0), np.empty((m, problem.value.shape[1])))
+    result = PoolState(np.zeros(m), np.full(m, -1.0), np.empty((m, problem.layout.width)))
 
     def report(start: int, stop: int) -> Progress | None:
         """Turn groups done of groups in all into queries; the second half is for those that are done once more."""
         return None if progress is None else lambda done, total: progress(start + done * (stop - start) // total, m)
 
     line = arrange(problem, n_jobs)
-    if kernel.name in polynomials.POLYNOMIALS:
+    if kernel.name in polynomials.POLYNOMIALS and not problem.moments:
         polynomials.reduce(line, kernel.name, result, n_jobs, report(0, m // 2))
     elif kernel.name == "laplace":
-        laplace.reduce(line, result, n_jobs, report(0, m // 2))
+        far = laplace_moments if problem.moments else laplace
+        far.reduce(line, result, n_jobs, report(0, m // 2))
     elif kernel.name == "gaussian":
         taylor.reduce(line, problem.tol, result, n_jobs, report(0, m // 2))
     elif kernel.name == "constant":
@@ -77,13 +78,30 @@ def arrange(problem: Problem, n_jobs: int) -> Line:
 def _sum_all(problem: Problem, result: PoolState) -> None:
     weight, own = problem.key_weight, problem.self_index
     total = float(len(problem.key)) if weight is None else float(weight.sum())
+    middle = problem.key.mean(axis=0)
+    columns = _columns(problem, problem.key - middle, problem.value)
     result.denominator[:] = total
-    result.numerator[:] = problem.value.sum(axis=0) if weight is None else weight @ problem.value
+    result.numerator[:] = columns.sum(axis=0) if weight is None else weight @ columns
     if own is not None:
         removed = np.where(own >= 0, (1.0 if weight is None else weight[own]) - problem.own_weight, 0.0)
         # A subtraction costs digits only where little is left.
         result.denominator[:] = np.where(removed <= 0.5 * total, total - removed, -1.0)
-        result.numerator[:] -= removed[:, None] * problem.value[own]
+        result.numerator[:] -= removed[:, None] * columns[own]
+    if problem.moments:  # from the middle of the keys to each query
+        layout, left = problem.layout, np.where(result.denominator > 0, result.denominator, 0.0)[:, None]
+        moved = (middle - problem.query) / problem.similarity.bandwidth
+        first, value = result.numerator[:, layout.first].copy(), result.numerator[:, layout.value]
+        result.numerator[:, layout.first] += moved * left
+        result.numerator[:, layout.second] += moved * (2.0 * first + moved * left)
+        result.numerator[:, layout.cross] += moved * value
+
+
+def _columns(problem: Problem, difference: Array, value: Array) -> Array:
+    """Values of keys, and their moments about a place; one column."""
+    if not problem.moments:
+        return value
+    offset = difference / problem.similarity.bandwidth
+    return np.hstack([value, offset, offset * offset, offset * value])
 
 
 def pullback(
@@ -109,4 +127,5 @@ SWEEP = Algorithm(
     logit_bias=False,
     own_kernels=False,
     columns=(1, 1),
+    moments=1,
 )

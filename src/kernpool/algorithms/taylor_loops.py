@@ -8,6 +8,9 @@ so a cell is a handful of moments. For the queries of a group, ``x = d + t`` wit
 small `t`, and the sum over cells is ``exp(-t**2 / 2)`` times one power series in `t` for the whole group. This is the
 fast Gauss transform of Greengard and Strain (1991) on a line, but relative to each query's own sum of weights: a group
 far from all keys, or one whose sum is faint beside the weights around it, is left to be done key by key.
+
+The moments of a local linear fit are derivatives of the same series, since ``h d/dq`` of a weight is ``(k - q) / h``
+times the weight.
 """
 
 from __future__ import annotations
@@ -26,6 +29,8 @@ MOMENTS = 20  # of cells half a bandwidth wide: what is cut off is below 1e-19 o
 TERMS = 16  # for groups a quarter of a bandwidth wide: below 1e-21
 FARTHEST = 5.0  # bandwidths to the nearest cell, beyond which powers of the distance cancel
 FAINT_SHARE = 1e-6  # of the weight in reach
+FAINT_SHARE_OF_MOMENTS = 1e-3  # of whose small differences a slope is made
+PLACE = 1e-12  # mean squared distance in bandwidths, up to which keys are at the place of the query
 FEW = 256  # keys in reach, up to which visiting them is faster
 FEW_QUERIES = 16  # of a group, up to which each has its own series of one term
 
@@ -132,7 +137,9 @@ def pool_run(queries, start, stop, low, high, cells, h, total, tol, local, scrat
     first, last = reach_of(cells, low, high, h, total, tol)
     if cells.offset[last] - cells.offset[first] <= FEW:
         return False
-    middle, terms = 0.5 * low + 0.5 * high, TERMS if high > low else 1
+    moments, second = found.shape[0] > local.shape[0], found.shape[0] - local.shape[0]
+    faint = FAINT_SHARE_OF_MOMENTS if moments else FAINT_SHARE
+    middle, terms = 0.5 * low + 0.5 * high, TERMS if high > low else 3 if moments else 1
     local[:] = 0.0
     in_reach = 0.0
     for cell in range(first, last):
@@ -153,10 +160,34 @@ def pool_run(queries, start, stop, low, high, cells, h, total, tol, local, scrat
                     weight[j] = weight[j] * t[j] + local[c, p]
             for j in range(size):
                 found[c, column + begin - start + j] = weight[j] * exp2(-0.5 * LOG2_E * t[j] * t[j])
+        if moments:
+            add_moments(local, terms, t, size, found, column + begin - start)
+        # Where all keys in reach are at the place of the query, those out of reach determine the slope.
+        nowhere = PLACE if moments and last - first < cells.low.size else -1.0
         for j in range(column + begin - start, column + begin - start + size):
-            if not found[0, j] > FAINT_SHARE * in_reach:
+            if not found[0, j] > faint * in_reach or found[second, j] <= nowhere * found[0, j]:
                 found[0, j] = -1.0
     return True
+
+
+@part
+def add_moments(local, terms, t, size, found, column):
+    """Moments of a tile of queries: with a sum F = exp(-t**2 / 2) P(t), they are F' and F'' + F."""
+    columns = local.shape[0]
+    for c in range(columns):
+        for j in range(size):
+            sum_0, sum_1, sum_2 = local[c, terms - 1], 0.0, 0.0  # P, P' and P'' / 2
+            for p in range(terms - 2, -1, -1):
+                sum_2 = sum_2 * t[j] + sum_1
+                sum_1 = sum_1 * t[j] + sum_0
+                sum_0 = sum_0 * t[j] + local[c, p]
+            weight = exp2(-0.5 * LOG2_E * t[j] * t[j])
+            first = weight * (sum_1 - t[j] * sum_0)
+            if c == 0:
+                found[columns, column + j] = first
+                found[columns + 1, column + j] = weight * (2.0 * (sum_2 - t[j] * sum_1) + t[j] * t[j] * sum_0)
+            else:
+                found[columns + 1 + c, column + j] = first
 
 
 @loop
@@ -166,7 +197,7 @@ def pool_groups(queries, keys, cells, runs, first_run, last_run, h, total, tol, 
     local, scratch = np.empty((columns, TERMS)), np.empty(MOMENTS)
     t, weight = np.empty(TILE), np.empty(TILE)
     start = queries.offset[runs[first_run]]
-    found = np.empty((columns, queries.offset[runs[last_run]] - start))
+    found = np.empty((1 + numerator.shape[1], queries.offset[runs[last_run]] - start))
     for run in range(first_run, last_run):
         first, last = queries.offset[runs[run]], queries.offset[runs[run + 1]]
         low, high = queries.low[runs[run]], queries.high[runs[run + 1] - 1]
@@ -193,6 +224,11 @@ def pool_groups(queries, keys, cells, runs, first_run, last_run, h, total, tol, 
             found[0, i] = found[0, i] - removed if removed <= 0.5 * found[0, i] else -1.0
             for c in range(1, columns):
                 found[c, i] -= removed * keys.value[c - 1, own]
+            if found.shape[0] > columns:
+                found[columns, i] += removed * u
+                found[columns + 1, i] -= removed * u * u
+                for c in range(1, columns):
+                    found[columns + 1 + c, i] += removed * u * keys.value[c - 1, own]
         denominator[row] = found[0, i]
-        for c in range(1, columns):
+        for c in range(1, found.shape[0]):
             numerator[row, c - 1] = found[c, i]

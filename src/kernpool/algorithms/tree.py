@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.algorithms import brute
-from kernpool.algorithms.base import Algorithm
+from kernpool.algorithms.base import Algorithm, Gradients
 from kernpool.algorithms.reference import may_underflow
 from kernpool.problem import Problem
 from kernpool.progress import Progress
@@ -39,6 +39,22 @@ def reduce(problem: Problem, n_jobs: int = 1, progress: Progress | None = None) 
     walk = Walk(problem, n_jobs)
     state, _ = walk.reduce(walk.blocks(), n_jobs, progress)
     return state
+
+
+def pullback(
+    problem: Problem,
+    state: PoolState,
+    cotangent: Array,
+    wanted: frozenset[str],
+    n_jobs: int = 1,
+    progress: Progress | None = None,
+) -> Gradients:
+    """Differentiate over the keys that matter."""
+    if _in_logarithms(problem):
+        return brute.pullback(problem, state, cotangent, wanted, n_jobs, progress)
+    from kernpool.algorithms import tree_gradients
+
+    return tree_gradients.pullback(problem, state, cotangent, wanted, n_jobs, progress)
 
 
 def count_pairs(problem: Problem) -> int:
@@ -109,7 +125,7 @@ TREE = Algorithm(
     name="kd_tree",
     summary="near pairs only, by a kd tree",
     reduce=reduce,
-    pullback=brute.pullback,
+    pullback=pullback,
     attn_mask=False,
     logit_bias=False,
     own_kernels=False,

@@ -11,12 +11,14 @@ from kernpool.algorithms.tree_visit import FIRST, LAST, LEAF, START, STOP
 
 
 @loop
-def add_nodes(nodes, count, visits, visit_count, tiles, sums, size, centre, moments, scale, code):
+def add_nodes(
+    nodes, count, visits, visit_count, query, own, size, centre, moments, scale, code, denominator, numerator, collapsed
+):  # fmt: skip
     """Add nodes to the sums of their queries, and the own leaf of a query to its visits; return how many those are.
 
     On the way down to the own key of a query, if it is there, the other halves are added.
     """
-    query, own, leaves, d = tiles.query, tiles.own, centre.shape[0] // 2, tiles.query.shape[1]
+    leaves, d = centre.shape[0] // 2, query.shape[1]
     t = np.empty(d)
     for k in range(count):
         for i in range(nodes[k, 0], nodes[k, 1]):
@@ -50,9 +52,9 @@ def add_nodes(nodes, count, visits, visit_count, tiles, sums, size, centre, mome
                             total += 2.0 * t[a] * moments[node, channel, 1 + a]
                         total *= 0.75
                     if channel > 0:
-                        sums.numerator[i, channel - 1] += total
+                        numerator[i, channel - 1] += total
                     else:
-                        sums.denominator[i] += total
+                        denominator[i] += total
                 if code != BOXCAR:  # a count loses no digits
-                    sums.collapsed[i] += moments[node, 0, 0]
+                    collapsed[i] += moments[node, 0, 0]
     return visit_count

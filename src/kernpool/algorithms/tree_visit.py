@@ -1,25 +1,23 @@
 """Compiled lists: which nodes the queries of a tile have to see, and in which order.
 
-Of the share `tol` of its weight that a query may miss, one half is for nodes and leaves whose every key is below an
-equal share, ``K <= tol / 2 * D / W``; the other half is for the leaves that are left once the tile stops. Sums of
-bounds are taken from the far end, of positive terms: nothing is subtracted.
+Of the share `tol` of its weight that a query may miss, one half is for the nodes that are not listed, whose every key
+is below an equal share: ``K <= tol / 2 * D / W``. What becomes of the other half, `tree_pairs` says.
 
 Lists are made for all tiles of a block, then sums: no function holds another large one, which LLVM would compile again.
 """
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from kernpool.algorithms.compiling import loop
-from kernpool.algorithms.tiles import GAUSSIAN, LAPLACE, LN_2, tile_weights
+from kernpool.algorithms.tiles import GAUSSIAN, LAPLACE, tile_weights
 from kernpool.algorithms.tree_boxes import MARGIN, ROUNDING, box_of, ceiling, largest, node_name, smallest
 
 LEAF, START, STOP = range(3)  # columns of a list of visits: queries start ... stop - 1 see a leaf
 FIRST, LAST = 2, 3  # the last columns of a list of nodes: queries start ... stop - 1 see leaves first ... last - 1
 BUCKETS = 64  # leaves are visited bucket by bucket, of bounds that are alike to a bit or so
+EARLY = 7  # leaves of a tile that are summed before the others, so that queries know how much they may leave out
 
 
 @loop
@@ -81,7 +79,7 @@ def list_nearest(tile_size, query, lower, upper, scale, norm, visits):
 
 
 @loop
-def list_leaves(nearest, query, lower, upper, mass, scale, norm, code, least, slack, floor, visits, rest):
+def list_leaves(nearest, query, lower, upper, scale, norm, code, least, slack, visits):
     """List for each tile the leaves, but for its nearest, whose bound is above the cut, by decreasing bound.
 
     Parameters
@@ -90,23 +88,27 @@ def list_leaves(nearest, query, lower, upper, mass, scale, norm, code, least, sl
         The visits that are done, one per tile.
     least, slack : ndarray of shape (m,), and float
         Logarithms of the weight of each query, at the least, and of the share of it that a key must reach.
-    floor : ndarray of shape (m,)
-        Written: the smallest `least` of the tile, which `rest` is counted in.
-    visits, rest : ndarray of shape (room, 3) and (room,)
-        Written; `rest` is what a query may miss at most if it stops before that leaf.
+    visits : ndarray of shape (room, 3)
+        Written: the first `EARLY` leaves of every tile, then the others. Tiles with fewer leaves see none twice: those
+        visits have no queries.
+
+    Returns
+    -------
+    int
+        How many there are.
     """
-    leaves, d, count = lower.shape[0] // 2, query.shape[1], 0
+    leaves, d, count = lower.shape[0] // 2, query.shape[1], nearest.shape[0] * EARLY
     low, high, stack = np.empty(d), np.empty(d), np.empty((64, 2), dtype=np.int64)
     found, exponent = np.empty(leaves, dtype=np.int64), np.empty(leaves)
     begins = np.empty(BUCKETS + 1, dtype=np.int64)
+    for k in range(count):
+        visits[k, LEAF], visits[k, START], visits[k, STOP] = 0, 0, 0
     for t in range(nearest.shape[0]):
         done, start, stop = nearest[t, LEAF], nearest[t, START], nearest[t, STOP]
         box_of(query, start, stop, low, high)
         base = np.inf
         for i in range(start, stop):
             base = min(base, least[i])
-        for i in range(start, stop):
-            floor[i] = base
         size, top, bottom = 0, -np.inf, np.inf
         stack[0, 0], stack[0, 1] = 0, leaves
         height = 1
@@ -135,13 +137,11 @@ def list_leaves(nearest, query, lower, upper, mass, scale, norm, code, least, sl
             begins[b + 1] += begins[b]
         for k in range(size):
             b = min(int((top - exponent[k]) / width), BUCKETS - 1)
-            place = count + begins[b]
+            rank = begins[b]
             begins[b] += 1
+            place = t * EARLY + rank if rank < EARLY else count + rank - EARLY
             visits[place, LEAF], visits[place, START], visits[place, STOP] = found[k], start, stop
-            rest[place] = mass[found[k]] * math.exp(LN_2 * (exponent[k] * (1.0 - ROUNDING) - base))
-        for k in range(count + size - 2, count - 1, -1):
-            rest[k] += rest[k + 1]
-        count += size
+        count += max(size - EARLY, 0)
     return count
 
 

@@ -7,10 +7,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from kernpool.algorithms import tree_pairs
 from kernpool.algorithms.kd_tree import kd_order, plant
 from kernpool.algorithms.threads import cut, run_blocks
-from kernpool.algorithms.tree_block import Block, loop_of, profile_of
+from kernpool.algorithms.tree_block import Block
+from kernpool.algorithms.tree_copies import copy_keys
+from kernpool.algorithms.tree_profile import profile_of
 from kernpool.problem import Problem
 from kernpool.progress import Progress
 from kernpool.state import PoolState
@@ -32,8 +33,14 @@ class Walk:
         own = np.full(len(self.query), -1) if problem.self_index is None else problem.self_index[self.order]
         self.own = np.where(own >= 0, place[own], -1)
         self.own_weight = problem.own_weight[self.order]
-        self.visit = loop_of(self.profile, problem.value.shape[1])  # here, or every thread makes and compiles its own
         self.mass = float(self.tree.weight.sum())
+        profile = self.profile
+        self.copies = copy_keys(self.tree, profile, n_jobs)
+        if profile.fused:  # here, or every thread makes and compiles its own
+            from kernpool.algorithms import tree_sums
+
+            special = profile.code, len(scale), int(problem.value.shape[1] == 1)
+            self.sum_near, self.sum_far = tree_sums.near_loop(*special), tree_sums.far_loop(*special)
 
     def reduce(self, blocks: list[slice], n_jobs: int, progress: Progress | None) -> tuple[PoolState, int]:
         """Sum over keys for some blocks of queries; return the state of all and the number of pairs looked at."""
@@ -44,10 +51,10 @@ class Walk:
             visit = Block(self, block)
             yield from visit.infinite() if self.profile.infinite else visit.compact()
             rows = self.order[block]
-            state.shift[rows] = visit.sums.unit * math.log(2.0)
-            state.denominator[rows] = visit.sums.denominator
-            state.numerator[rows] = visit.sums.numerator
-            pairs[block.start] = visit.cursor[tree_pairs.PAIRS]
+            state.shift[rows] = visit.unit * math.log(2.0)
+            state.denominator[rows] = visit.denominator
+            state.numerator[rows] = visit.numerator
+            pairs[block.start] = visit.pairs_seen
             yield
 
         run_blocks(work, blocks, n_jobs, progress)

@@ -10,8 +10,12 @@ from kernpool.algorithms.loops import reduce_block
 
 
 @loop
-def nearest_keys(query, own, own_weight, leave_out, keys, distance, weight):
-    """Distance and weight of the nearest key of each query that takes part; infinity where there is none."""
+def nearest_keys(query, own, own_weight, leave_out, elsewhere, keys, distance, weight):
+    """Distance and weight of the nearest key of each query that takes part; infinity where there is none.
+
+    With `elsewhere`, of those that are not at the very place of the query: a slope is determined by them alone, as
+    small as their share may be.
+    """
     bins = keys.low.size
     for i in range(query.size):
         q = query[i]
@@ -26,7 +30,7 @@ def nearest_keys(query, own, own_weight, leave_out, keys, distance, weight):
                     break
                 for j in range(keys.offset[b], keys.offset[b + 1]):
                     r = abs(q - keys.x[j])
-                    if r < best and (j != without or left > 0.0):
+                    if r < best and (j != without or left > 0.0) and (r > 0.0 or not elsewhere):
                         best = r
                         best_weight = left if j == without else (keys.weight[j] if keys.weight.size else 1.0)
                 b += 1 if side else -1

@@ -31,14 +31,16 @@ Array = NDArray[np.float64]
 PAIRS_PER_CALL = 1 << 22
 
 
-def spans(line: Line, kernel: Kernel, rows: NDArray[np.intp], tol: float) -> tuple[NDArray[np.int64], ...]:
+def spans(
+    line: Line, kernel: Kernel, rows: NDArray[np.intp], tol: float, moments: bool
+) -> tuple[NDArray[np.int64], ...]:
     """First and last-plus-one key of the window of each of some queries."""
     keys, q = line.keys, line.queries.x[rows]
     nearest, share = np.zeros(len(rows)), np.ones(len(rows))
     if not kernel.is_compact:
         own = line.queries.own[rows] if line.leave_out else line.queries.own
         left = line.queries.own_weight[rows] if line.leave_out else line.queries.own_weight
-        window_loops.nearest_keys(q, own, left, line.leave_out, keys, nearest, share)
+        window_loops.nearest_keys(q, own, left, line.leave_out, moments, keys, nearest, share)
         total = float(keys.weight.sum()) if keys.weight.size else float(len(keys.x))
         nearest /= line.bandwidth
         share *= tol / total
@@ -61,7 +63,7 @@ def reduce(
     progress: Progress | None = None,
 ) -> None:
     """Pool the queries in these places of the line, into the rows of `out` that they came from."""
-    first, last = spans(line, kernel, rows, tol)
+    first, last = spans(line, kernel, rows, tol, out.numerator.shape[1] > len(line.keys.value))
     code, infinite = CODES[kernel.name], not kernel.is_compact
 
     def work(part: slice) -> Iterator[None]:
@@ -102,7 +104,9 @@ def pullback(
     )
     part_of = PoolState(state.shift[queries.order], state.denominator[queries.order], state.numerator[queries.order])
     cotangent, blocks = cotangent[queries.order], CompiledBlocks(ordered)
-    first, last = spans(line, problem.similarity.kernel, np.arange(len(queries.x)), np.finfo(float).eps)
+    first, last = spans(
+        line, problem.similarity.kernel, np.arange(len(queries.x)), np.finfo(float).eps, problem.moments > 0
+    )
     # Where no window before ends later, and none after begins earlier: with these, windows are in order.
     end, begin = np.maximum.accumulate(last), np.minimum.accumulate(first[::-1])[::-1]
     places = {"query": queries.order, "log_bandwidth": queries.order, "key": line.key_order, "value": line.key_order}

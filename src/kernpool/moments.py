@@ -1,0 +1,110 @@
+r"""Moments: the columns of a pooling state that a local linear fit needs, next to those of a local constant one.
+
+With the offsets :math:`t_a = (k_a - q_a) / h_a` of a key from the query, in bandwidths, a state of ``moments=1`` sums
+
+======== ================= ======================== =================================
+columns  how many          weight times             order
+======== ================= ======================== =================================
+value    c                 ``v_b``                  ``b``
+first    d                 ``t_a``                  ``a``
+second   d (d + 1) / 2     ``t_a t_e``, ``a <= e``  upper triangle, row by row
+cross    d c               ``t_a v_b``              ``a``, then ``b``
+======== ================= ======================== =================================
+
+Offsets are from the query and never from the origin, so that nothing large cancels, and so that states of disjoint sets
+of keys merge by adding them up like all the rest.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where the columns of a numerator are.
+
+    Parameters
+    ----------
+    values : int
+        Number c of value columns.
+    columns : int
+        Number d of columns of queries and keys.
+    moments : {0, 1}
+        0 for the values alone.
+
+    Examples
+    --------
+    >>> layout = Layout(values=1, columns=2, moments=1)
+    >>> layout.value, layout.first, layout.second, layout.cross, layout.width
+    (slice(0, 1, None), slice(1, 3, None), slice(3, 6, None), slice(6, 8, None), 8)
+    >>> Layout(values=1, columns=2, moments=0).width
+    1
+    """
+
+    values: int
+    columns: int
+    moments: int
+
+    @property
+    def value(self) -> slice:
+        """Sums of weight times value."""
+        return slice(0, self.values)
+
+    @property
+    def first(self) -> slice:
+        """Sums of weight times offset."""
+        return slice(self.values, self.values + self.columns)
+
+    @property
+    def second(self) -> slice:
+        """Sums of weight times products of two offsets."""
+        start = self.first.stop
+        return slice(start, start + self.columns * (self.columns + 1) // 2)
+
+    @property
+    def cross(self) -> slice:
+        """Sums of weight times offset times value."""
+        start = self.second.stop
+        return slice(start, start + self.columns * self.values)
+
+    @property
+    def width(self) -> int:
+        """Number of columns in all."""
+        return self.cross.stop if self.moments else self.values
+
+    def with_center(self, denominator: Array, numerator: Array, center: Array) -> Array:
+        """Return the numerator of values that are larger by `center`.
+
+        Parameters
+        ----------
+        denominator : ndarray of shape (m,)
+            Sums of weights.
+        numerator : ndarray of shape (m, width)
+            Sums of the values as they are.
+        center : ndarray of shape (values,)
+            What is added to each value column.
+
+        Returns
+        -------
+        ndarray of shape (m, width)
+            ``sum w (v + center)``, and ``sum w t (v + center)`` where there are moments.
+
+        Examples
+        --------
+        >>> Layout(1, 1, 1).with_center(np.array([2.0]), np.array([[5.0, 3.0, 9.0, 7.0]]), np.array([100.0]))
+        array([[205.,   3.,   9., 307.]])
+        """
+        if not self.moments:
+            moved = denominator[:, None] * center
+            moved += numerator  # in place: memory that nobody has touched yet costs more than the sum
+            return moved
+        moved = numerator.copy()
+        moved[:, self.value] += denominator[:, None] * center
+        moved[:, self.cross] += np.repeat(numerator[:, self.first], self.values, axis=1) * np.tile(center, self.columns)
+        return moved
