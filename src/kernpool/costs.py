@@ -21,8 +21,10 @@ from kernpool.problem import Problem
 DENSE_PAIRS = 1_000_000
 LOADING = 0.4  # of Numba, where nothing has loaded it yet
 NEAR_PAIR, LEAF, TILE = 3e-9, 128, 32  # of the tree: a pair near enough to be visited, keys and queries in a box
-TRANSFORM = {2: 0.8e-6, 3: 5e-6}  # per key and per query, by number of columns
+TRANSFORM = {2: 1.1e-6, 3: 6e-6}  # per key and per query, by number of columns
 DENSE_WINDOW = 300.0  # sum of weights from which on a Fourier transform can be certified
+# Of one column: keys are put in bins, queries looked up, and there are some sqrt(m n) bins.
+PER_KEY, PER_QUERY, PER_BIN = 0.08e-6, 0.2e-6, 0.2e-6
 WINDOWED = ("cosine", "logistic")  # of one column: key by key
 WITH_MOMENTS = ("gaussian", "laplace", "constant")  # of one column, in linear time also for local linear fits
 COLLAPSING = ("epanechnikov", "boxcar", "constant")
@@ -65,6 +67,8 @@ class Costs:
         name = similarity.kernel.name
         if name == "gaussian":
             seconds = 4.5e-9 + 0.06e-9 * d if d >= 8 else 1.3e-9 + 0.27e-9 * d
+        elif name == "epanechnikov" and d <= 3 and similarity.composition == "radial":
+            seconds = 0.4e-9 * d
         else:
             seconds = {"cosine": 2e-9, "logistic": 4e-9, "laplace": 1.4e-9}.get(name, 0.9e-9) + 0.27e-9 * d
             if similarity.composition == "product" and d > 1:
@@ -133,12 +137,13 @@ def _reference(costs: Costs) -> float:
 
 def _brute(costs: Costs) -> float:
     m, n = costs.problem.shape
-    return costs.loading + 200e-6 + m * n * costs.pair
+    return costs.loading + 200e-6 + m * (250e-9 + n * costs.pair)
 
 
 def _linear(costs: Costs) -> float:
     m, n = costs.problem.shape
-    return costs.loading + 450e-6 + (0.4e-6 if costs.problem.moments else 0.25e-6) * (m + n)
+    rows = PER_KEY * n + PER_QUERY * m + PER_BIN * (m * n) ** 0.5
+    return costs.loading + 450e-6 + (1.6 if costs.problem.moments else 1.0) * rows
 
 
 def _sweep(costs: Costs) -> float:
