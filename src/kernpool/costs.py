@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from math import sqrt
 from typing import NamedTuple
 
 import numpy as np
@@ -142,7 +143,7 @@ def _brute(costs: Costs) -> float:
 
 def _linear(costs: Costs) -> float:
     m, n = costs.problem.shape
-    rows = PER_KEY * n + PER_QUERY * m + PER_BIN * (m * n) ** 0.5
+    rows = PER_KEY * n + PER_QUERY * m + PER_BIN * sqrt(m * n)
     return costs.loading + 450e-6 + (1.6 if costs.problem.moments else 1.0) * rows
 
 
