@@ -22,7 +22,7 @@ from kernpool.problem import Problem
 DENSE_PAIRS = 1_000_000
 LOADING = 0.4  # of Numba, where nothing has loaded it yet
 NEAR_PAIR, LEAF, TILE = 3e-9, 128, 32  # of the tree: a pair near enough to be visited, keys and queries in a box
-TRANSFORM = {2: 1.1e-6, 3: 6e-6}  # per key and per query, by number of columns
+TRANSFORM = {2: 1.1e-6, 3: 4.5e-6}  # per key and per query, by number of columns
 DENSE_WINDOW = 300.0  # sum of weights from which on a Fourier transform can be certified
 # Of one column: keys are put in bins, queries looked up, and there are some sqrt(m n) bins.
 PER_KEY, PER_QUERY, PER_BIN = 0.08e-6, 0.2e-6, 0.2e-6
@@ -143,8 +143,11 @@ def _brute(costs: Costs) -> float:
 
 def _linear(costs: Costs) -> float:
     m, n = costs.problem.shape
-    rows = PER_KEY * n + PER_QUERY * m + PER_BIN * sqrt(m * n)
-    return costs.loading + 450e-6 + (1.6 if costs.problem.moments else 1.0) * rows
+    call, per_key = (900e-6, 0.12e-6) if costs.problem.similarity.kernel.name == "gaussian" else (450e-6, PER_KEY)
+    rows = per_key * n + PER_QUERY * m + PER_BIN * sqrt(m * n)
+    if costs.problem.similarity.kernel.name == "gaussian":  # cells of few keys are summed key by key
+        rows += 1.5e-6 * m * min(1.0, 100 / n)
+    return costs.loading + call + (1.6 if costs.problem.moments else 1.0) * rows
 
 
 def _sweep(costs: Costs) -> float:
@@ -157,11 +160,12 @@ def _sweep(costs: Costs) -> float:
 
 def _kd_tree(costs: Costs) -> float:
     (m, n), problem = costs.problem.shape, costs.problem
-    building = costs.loading + 300e-6 + 0.5e-6 * (m + n)
+    building = costs.loading + 1.5e-3 + 0.5e-6 * (m + n)
+    pair = (1.0 if problem.similarity.kernel.is_compact else 1.5) * costs.pair
     is_linear = problem.key.shape[1] == 1 and not costs.is_windowed
     if building + costs.sampling > (_linear(costs) if is_linear else 0.7 * _brute(costs)):
         return float("inf")  # no sample can help it
-    return building + m * n * costs.sample.share * max(NEAR_PAIR, 1.5 * costs.pair)
+    return building + m * n * costs.sample.share * max(NEAR_PAIR, pair)
 
 
 def _nufft(costs: Costs) -> float:
