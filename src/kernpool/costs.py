@@ -28,6 +28,7 @@ DENSE_WINDOW = 300.0  # sum of weights from which on a Fourier transform can be 
 PER_KEY, PER_QUERY, PER_BIN = 0.08e-6, 0.2e-6, 0.2e-6
 WINDOWED = ("cosine", "logistic")  # of one column: key by key
 WITH_MOMENTS = ("gaussian", "laplace", "constant")  # of one column, in linear time also for local linear fits
+BOX = 0.7  # how far a box reaches, in radii of the ball that holds as much: fits measured times in 2 and 6 columns
 COLLAPSING = ("epanechnikov", "boxcar", "constant")
 SAMPLE_QUERIES, LEAST_KEYS, MOST_KEYS, PAIRS_PER_KEY = 64, 256, 2048, 50_000  # of the problem, per key of the sample
 
@@ -114,12 +115,12 @@ class Costs:
         rank = np.array([1 / n, min(1.0, LEAF / n), min(1.0, TILE / m)]) * len(key)
         place = np.clip(np.rint(rank).astype(int), 1, len(key)) - 1
         ball = np.partition(distance, place, axis=1)[:, place] * (rank / (place + 1)).clip(max=1.0) ** (1 / d)
-        nearest, boxes = ball[:, 0], ball[:, 1] + ball[:, 2]
+        nearest, boxes = ball[:, 0], BOX * (ball[:, 1] + ball[:, 2])
         weight = similarity.kernel.profile(distance).mean(axis=1) * n
         with np.errstate(divide="ignore", invalid="ignore"):
             relative = np.nan_to_num(weight / similarity.kernel.profile(nearest), nan=1.0)
         reach = radius(similarity.kernel, nearest, problem.tol / n * relative.clip(1.0, n))
-        # Leaf and tile meet if any of their places do; a box reaches about as far as the ball that holds as much.
+        # Leaf and tile meet if any of their places do.
         near = distance <= (reach + boxes)[:, None]
         if similarity.composition == "radial" and similarity.kernel.name in COLLAPSING:
             near &= distance > (1.0 - boxes)[:, None]  # what lies within the support as a whole is added by moments
