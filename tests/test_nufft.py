@@ -6,7 +6,7 @@ import pytest
 finufft = pytest.importorskip("finufft", reason="the nufft extra is not installed", exc_type=ImportError)
 
 from kernpool import Problem, choose, pool
-from kernpool.algorithms import brute, gridding, nufft
+from kernpool.algorithms import brute, gridding, nufft, tree
 
 EPSILON = np.finfo(float).eps
 
@@ -59,6 +59,13 @@ def test_tails_are_exact_and_never_noise(d):
     assert error < 1e-12
     assert log_error < 1e-12
     assert left > 300
+
+
+def test_what_lies_apart_is_left_to_a_tree(monkeypatch, generator):
+    problem = uniform(2, 0.003, m=600)
+    monkeypatch.setattr(brute, "reduce", None)
+    state, expected = nufft.by_pairs(problem), tree.reduce(problem)
+    np.testing.assert_array_equal(state.denominator, expected.denominator)
 
 
 def test_clusters_on_one_spot(generator):

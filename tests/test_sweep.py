@@ -183,10 +183,10 @@ def test_gradients(kernel, situation, generator):
 def test_the_bits_do_not_depend_on_the_number_of_threads(kernel, situation, generator, monkeypatch):
     monkeypatch.setattr(bins_module, "PARTS", 3)
     monkeypatch.setattr(windows, "PAIRS_PER_CALL", 1 << 12)
-    monkeypatch.setattr("kernpool.algorithms.polynomials.GROUPS_PER_CALL", 7)
-    monkeypatch.setattr("kernpool.algorithms.laplace.GROUPS_PER_CALL", 7)
+    monkeypatch.setattr("kernpool.algorithms.polynomials.QUERIES_PER_CALL", 33)
+    monkeypatch.setattr("kernpool.algorithms.laplace.QUERIES_PER_CALL", 33)
     monkeypatch.setattr("kernpool.algorithms.taylor.CELLS_PER_CALL", 1)
-    monkeypatch.setattr("kernpool.algorithms.taylor.RUNS_PER_CALL", 2)
+    monkeypatch.setattr("kernpool.algorithms.taylor.QUERIES_PER_CALL", 33)
     problem = line_problem(kernel, situation, generator)
     plan = choose(problem, "sweep")
     first = plan.reduce(problem, n_jobs=1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kernpool.algorithms.compiling import loop, part, strict_loop
+from kernpool.algorithms.compiling import bare_loop, bare_part, loop, strict_loop
 
 
 @strict_loop
@@ -14,27 +14,26 @@ def bin_of(x, low, scale, last):
 
 
 @strict_loop
-def count(x, low, scale, counts):
-    """Count the numbers of each bin."""
-    last = counts.size - 1
+def count(x, low, scale, last, shift, counts):
+    """Count the numbers of each bucket, which has 2**shift bins."""
     for i in range(x.size):
-        counts[bin_of(x[i], low, scale, last)] += 1
+        counts[bin_of(x[i], low, scale, last) >> shift] += 1
 
 
-@part
-def count_below(ascending, x, equal):
-    """Count the numbers below x, or up to x with `equal`; np.searchsorted would take a second to compile."""
+@bare_part
+def count_below(ascending, x):
+    """Count the numbers below x; np.searchsorted would take a second to compile."""
     first, last = 0, ascending.size
     while first < last:
         middle = (first + last) // 2
-        if ascending[middle] < x or (equal and ascending[middle] == x):
+        if ascending[middle] < x:
             first = middle + 1
         else:
             last = middle
     return first
 
 
-@loop
+@bare_loop
 def starts(place):
     """Turn counts per part and bin into the place where each part starts to write into each bin."""
     total = 0
@@ -46,18 +45,35 @@ def starts(place):
 
 
 @strict_loop
-def deal(x, first, low, scale, place, order, ordered):
-    """Write numbers, and where they came from, to their bins."""
-    last = place.size - 1
+def deal(x, first, low, scale, last, shift, place, order, ordered):
+    """Write numbers, and where they came from, to their buckets."""
     for i in range(x.size):
-        b = bin_of(x[i], low, scale, last)
+        b = bin_of(x[i], low, scale, last) >> shift
         p = place[b]
         place[b] = p + 1
         order[p] = first + i
         ordered[p] = x[i]
 
 
-@loop
+@strict_loop
+def deal_again(x, source, start, bucket, low, scale, last, shift, end, order, ordered):
+    """Write the numbers of a bucket, and where they came from, to their bins, whose ends are found on the way."""
+    for i in range(start[bucket], start[bucket + 1]):
+        end[bin_of(x[i], low, scale, last)] += 1
+    total = start[bucket]
+    for b in range(bucket << shift, min((bucket + 1) << shift, end.size)):
+        here = end[b]
+        end[b] = total
+        total += here
+    for i in range(start[bucket], start[bucket + 1]):
+        b = bin_of(x[i], low, scale, last)
+        p = end[b]
+        end[b] = p + 1
+        order[p] = source[i]
+        ordered[p] = x[i]
+
+
+@bare_loop
 def extremes(x, offset, low, high):
     """Smallest and largest number of each bin."""
     for b in range(low.size):
@@ -88,9 +104,9 @@ def cuts(x, size):
     return np.unique(found[:number])
 
 
-@loop
-def gather(source, order, out):
-    """Collect ``source[order]``, several columns at once."""
+@bare_loop
+def gather(source, order, start, stop, out):
+    """Collect rows of `source` in this order, from one place to another, as columns."""
     for c in range(out.shape[0]):
-        for i in range(order.size):
-            out[c, i] = source[c, order[i]]
+        for i in range(start, stop):
+            out[c, i] = source[order[i], c]

@@ -1,9 +1,10 @@
 """Bins: numbers put in order up to a few neighbours, in linear time.
 
 The algorithms for one column need to know which keys lie between two places, not their exact order. So numbers are
-dealt into equal bins by counting, which reads memory three times where sorting reads it twenty times. Bins that come
-out overfull, because the numbers are clustered, heavy-tailed or tied, are sorted and cut; a run of equal numbers
-becomes a bin of its own, whose width is zero.
+dealt into equal bins by counting, which reads memory a few times where sorting reads it twenty times: first into some
+hundred buckets, and then each bucket, which fits into a cache, into its bins. Bins that come out overfull, because the
+numbers are clustered, heavy-tailed or tied, are sorted and cut; a run of equal numbers becomes a bin of its own, whose
+width is zero.
 """
 
 from __future__ import annotations
@@ -20,6 +21,9 @@ from kernpool.algorithms.threads import cut, run_blocks
 Array = NDArray[np.float64]
 
 PIECE = 1 << 20  # numbers per call of a loop: about 10 ms
+FEW_BINS = 1 << 13  # up to which numbers are dealt once
+BUCKETS = 512  # that numbers are dealt into before, or more, if there are more bins
+MOST_SHIFT = 11  # so that a bucket fits into the second-level cache
 PARTS = 8  # that numbers are dealt in side by side, each with counts of its own
 OVERFULL = 8  # times the size aimed at
 CLOSEST = 1e-280  # numbers no farther apart than this are sorted: bins per unit of length would overflow
@@ -41,7 +45,7 @@ class Bins:
         Smallest and largest number of each bin.
     """
 
-    order: NDArray[np.int64]
+    order: NDArray[np.integer]
     x: Array
     offset: NDArray[np.int64]
     low: Array
@@ -79,8 +83,8 @@ def make_bins(x: Array, size: float, n_jobs: int = 1) -> Bins:
     ([0.3, 0.1, 9.0, 9.0, 5.0], [0, 2, 5])
     """
     x = np.ascontiguousarray(x)
-    order, ordered, count = _deal(x, max(1, round(len(x) / size)), n_jobs)
-    offset = np.concatenate([[0], np.cumsum(count[count > 0])])
+    order, ordered, end = _deal(x, max(1, round(len(x) / size)), n_jobs)
+    offset = np.concatenate([[0], end[np.diff(end, prepend=0) > 0]])
     offset = _divide_overfull(order, ordered, offset, max(2.0, size), n_jobs)
     low, high = np.empty(len(offset) - 1), np.empty(len(offset) - 1)
 
@@ -92,39 +96,52 @@ def make_bins(x: Array, size: float, n_jobs: int = 1) -> Bins:
     return Bins(order, ordered, offset, low, high)
 
 
-def _deal(x: Array, bins: int, n_jobs: int) -> tuple[NDArray[np.int64], Array, NDArray[np.int64]]:
-    """Sort into equal bins by counting: where numbers came from, the numbers, and how many there are in each bin."""
-    n = len(x)
-    low, high = float(x.min()), float(x.max())
+def _deal(x: Array, bins: int, n_jobs: int) -> tuple[NDArray[np.integer], Array, NDArray[np.int64]]:
+    """Sort into equal bins by counting: where numbers came from, the numbers, and where each bin ends."""
+    n, low, high = len(x), float(x.min()), float(x.max())
+    narrow = np.dtype(np.int32 if n < 1 << 31 else np.int64)  # half the memory, and half of what is moved
     if bins == 1 or not high - low > CLOSEST:  # few, all equal, or next to it: one bin, to be sorted
-        return np.arange(n), x.copy(), np.array([n])
-    scale = bins / (high - low)
+        return np.arange(n, dtype=narrow), x.copy(), np.array([n])
+    # A bucket has 2**shift bins.
+    shift = 0 if bins <= FEW_BINS else min((bins // BUCKETS).bit_length(), MOST_SHIFT)
+    scale, buckets = bins / (high - low), ((bins - 1) >> shift) + 1
     parts = cut(n, max(1 << 16, -(-n // PARTS)))
-    place = np.zeros((len(parts), bins), dtype=np.int64)
+    place = np.zeros((len(parts), buckets), dtype=np.int64)
     index = {part.start: i for i, part in enumerate(parts)}
 
     def count(part: slice) -> Iterator[None]:
         for piece in cut(part.stop - part.start, PIECE):
-            bin_loops.count(x[part][piece], low, scale, place[index[part.start]])
+            bin_loops.count(x[part][piece], low, scale, bins - 1, shift, place[index[part.start]])
             yield
 
     run_blocks(count, parts, n_jobs, None)
-    total = place.sum(axis=0)
     bin_loops.starts(place)
-    order, ordered = np.empty(n, dtype=np.int64), np.empty(n)
+    order, ordered = np.empty(n, dtype=narrow), np.empty(n)
 
     def deal(part: slice) -> Iterator[None]:
         for piece in cut(part.stop - part.start, PIECE):
             first = part.start + piece.start
-            bin_loops.deal(x[part][piece], first, low, scale, place[index[part.start]], order, ordered)
+            bin_loops.deal(x[part][piece], first, low, scale, bins - 1, shift, place[index[part.start]], order, ordered)
             yield
 
     run_blocks(deal, parts, n_jobs, None)
-    return order, ordered, total
+    end = place[-1]  # where the last part stopped to write into each bucket
+    if shift == 0:
+        return order, ordered, end
+    start = np.concatenate([[0], end])
+    again_order, again, end = np.empty_like(order), np.empty_like(ordered), np.zeros(bins, dtype=np.int64)
+
+    def deal_again(part: slice) -> Iterator[None]:
+        for bucket in range(part.start, part.stop):
+            bin_loops.deal_again(ordered, order, start, bucket, low, scale, bins - 1, shift, end, again_order, again)
+            yield
+
+    run_blocks(deal_again, cut(buckets, 8), n_jobs, None)
+    return again_order, again, end
 
 
 def _divide_overfull(
-    order: NDArray[np.int64], x: Array, offset: NDArray[np.int64], size: float, n_jobs: int
+    order: NDArray[np.integer], x: Array, offset: NDArray[np.int64], size: float, n_jobs: int
 ) -> NDArray[np.int64]:
     """Sort the bins that came out too large, in place, and return the offsets with new cuts in them."""
     (overfull,) = np.nonzero(np.diff(offset) > OVERFULL * size)

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from kernpool.algorithms import fused, loops, products
 from kernpool.algorithms.base import Gradients
-from kernpool.algorithms.tiles import CODES, LN_2
+from kernpool.algorithms.products import STEEPEST
+from kernpool.algorithms.tiles import CODES, GAUSSIAN, LN_2
 from kernpool.local_linear import LocalFit, solve
 from kernpool.problem import Problem
 from kernpool.state import PoolState
@@ -17,8 +18,8 @@ from kernpool.state import PoolState
 Array = NDArray[np.float64]
 _NONE = np.empty(0)
 _NO_TABLE = np.empty((0, 0))
-# Columns from which on matrix products are faster than differences (measured).
-FEWEST_FOR_PRODUCTS = 8
+# Columns from which on matrix products are faster than differences in fused loops, and in staged tiles (measured).
+MOST_FOR_FUSED, FEWEST_FOR_PRODUCTS = 32, 16
 # Sums of weights per key below which digits may be lost: to underflow, or at the edge of a compact kernel.
 FAINT, FAINT_32, FAINT_ON_EDGE = 1e-280, 1e-30, 1e-10
 
@@ -26,11 +27,7 @@ FAINT, FAINT_32, FAINT_ON_EDGE = 1e-280, 1e-30, 1e-10
 class CompiledBlocks:
     """Blocks of a problem whose kernel is built in."""
 
-    pairs_per_call = (
-        1 << 22
-    )  # 3 ms of Gaussian, 40 ms of the slowest kernel: short for Ctrl-C, long for a call from Python
     keys_per_call = 1 << 18
-    uses_blas = False
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
@@ -53,11 +50,12 @@ class CompiledBlocks:
         elif FusedPairs.can_do(problem):
             self.faster = [FusedPairs(problem)]
         elif Products.can_do(problem):
-            narrow = narrow_type(problem) == np.float32
+            narrow = narrow_type(problem) == np.float32 and similarity.kernel.name == "gaussian"
             self.faster = [Products(problem, 32), Products(problem, 64)] if narrow else [Products(problem, 64)]
-        if self.faster and isinstance(self.faster[0], Products):
-            self.pairs_per_call = max(1 << 18, (1 << 25) // len(self.key))
-            self.uses_blas = True
+        self.uses_blas = bool(self.faster) and isinstance(self.faster[0], Products)
+        # 3 ms of Gaussian, 40 ms of the slowest kernel, as long for many columns: short for Ctrl-C, long for a call from
+        # Python, and for the keys that a call of matrix products centres and scales for all of its queries.
+        self.pairs_per_call = max(1 << 18, (1 << 22) // max(1, len(self.key) // (32 if self.uses_blas else 8)))
 
     def _pairs(self, queries: slice | NDArray[np.intp], keys: slice) -> tuple[object, ...]:
         problem = self.problem
@@ -151,17 +149,20 @@ class FusedPairs:
         scale = fused.scales(code, np.ldexp(similarity.bandwidth, -unit))
         # Equal bandwidths multiply a sum of squares once, if their squares are in range.
         even = len(scale) > 1 and bool(np.all(scale == scale[0])) and 1e-100 < scale[0] < 1e100
-        self.scale = (scale * scale if even else scale).astype(dtype)
+        self.scale = (np.where(np.arange(len(scale)) == 0, scale * scale, 1.0) if even else scale).astype(dtype)
         self.height = fused.height(code)
         # Sums up to this times the number of keys are done again: tails have underflowed, or the edge decides.
         self.faint = FAINT_ON_EDGE if similarity.kernel.is_compact else FAINT_32 if dtype == np.float32 else FAINT
+        extent = np.maximum(problem.query.max(axis=0), problem.key.max(axis=0))
+        extent = extent - np.minimum(problem.query.min(axis=0), problem.key.min(axis=0))
         self.loop = fused.specialise(
             code,
-            len(self.key),
+            min(len(self.key), fused.IN_REGISTERS + 1),
             8 * dtype.itemsize,
             int(weight is not None),
             int(len(self.value) == 1),
             int(even),
+            int(fused.is_bounded(code, extent, similarity.bandwidth, dtype)),
         )
 
     @staticmethod
@@ -169,8 +170,9 @@ class FusedPairs:
         """Whether there is a fused loop for this problem."""
         similarity, d = problem.similarity, problem.key.shape[1]
         radial = similarity.composition == "radial" or d == 1 or similarity.kernel.name == "gaussian"
-        plain = problem.attn_mask is None and d <= fused.MOST_COLUMNS
-        return radial and plain and CODES[similarity.kernel.name] in fused.KERNELS
+        code = CODES[similarity.kernel.name]
+        few = d <= MOST_FOR_FUSED or code not in products.KERNELS
+        return radial and problem.attn_mask is None and few and code in fused.KERNELS
 
     def sums(self, queries: slice | NDArray[np.intp], keys: slice) -> tuple[PoolState, NDArray[np.bool_]]:
         """Return the state of one block, and which of its queries have a faint sum."""
@@ -195,25 +197,30 @@ class FusedPairs:
 
 
 class Products:
-    """The matrix products of a Gaussian problem of many columns."""
+    """The matrix products of a problem of many columns."""
 
     def __init__(self, problem: Problem, width: int) -> None:
         self.problem, self.narrow = problem, width == 32
-        dtype = np.float32 if self.narrow else np.float64
-        self.block = products.block_32 if self.narrow else products.block_64
+        similarity, dtype = problem.similarity, np.float32 if self.narrow else np.float64
+        self.code = CODES[similarity.kernel.name]
+        self.block = products.GAUSSIAN_BLOCK if self.code == GAUSSIAN else products.OTHER_BLOCK
+        self.key = np.ascontiguousarray(problem.key.T)
         self.value_unit = exponent_of(np.abs(problem.value).max(axis=0)) * self.narrow
         self.value = np.ascontiguousarray(np.ldexp(problem.value, -self.value_unit).T, dtype=dtype)
         self.weight = np.empty(0, dtype) if problem.key_weight is None else problem.key_weight.astype(dtype)
         self.own = np.full(len(problem.query), -1) if problem.self_index is None else problem.self_index
         self.own_weight = problem.own_weight
-        self.scale = fused.scales(CODES["gaussian"], problem.similarity.bandwidth)
+        self.scale = fused.scales(self.code, similarity.bandwidth)
         self.epsilon = float(np.finfo(dtype).eps)
         self.faint = FAINT_32 if self.narrow else FAINT
 
     @staticmethod
     def can_do(problem: Problem) -> bool:
         """Whether matrix products are possible, and faster than differences."""
-        return problem.similarity.kernel.name == "gaussian" and problem.key.shape[1] >= FEWEST_FOR_PRODUCTS
+        similarity = problem.similarity
+        radial = similarity.composition == "radial" or similarity.kernel.name == "gaussian"
+        enough = problem.key.shape[1] >= FEWEST_FOR_PRODUCTS
+        return radial and enough and CODES[similarity.kernel.name] in products.KERNELS
 
     def sums(self, queries: slice | NDArray[np.intp], keys: slice) -> tuple[PoolState, NDArray[np.bool_]]:
         """Return the state of one block, and which of its queries are faint or not precise enough."""
@@ -221,9 +228,10 @@ class Products:
         query, mask = np.ascontiguousarray(problem.query[queries]), problem.attn_mask
         center = query.mean(axis=0)
         denominator, numerator = np.empty(len(query)), np.empty((len(query), len(self.value)))
+        near = np.empty(len(query))
         radius = self.block(
             query,
-            problem.key[keys],
+            np.ascontiguousarray(self.key[:, keys]),
             np.ascontiguousarray(self.value[:, keys]),
             self.weight[keys],
             np.empty((0, 0), dtype=bool) if mask is None else np.ascontiguousarray(mask[queries, keys]),
@@ -231,18 +239,24 @@ class Products:
             self.own_weight[queries],
             center,
             self.scale,
+            self.code,
             denominator,
             numerator,
+            near,
         )
-        doubtful = denominator <= self.faint * (keys.stop - keys.start)
-        # Rounding of an exponent, and what the promise allows where the nearest key is beyond four bandwidths.
         own_radius = np.sqrt(np.sum(((query - center) * self.scale) ** 2, axis=1))
-        rounding = 0.25 * LN_2 * self.epsilon * (own_radius + np.sqrt(radius)) ** 2
-        with np.errstate(divide="ignore"):
-            nearest = -np.log(denominator) if problem.key_weight is None else np.zeros(len(query))
-        allowed = np.where(nearest > 8.0, 4 * self.epsilon * (1 + nearest), 0.0) + (1e-6 if self.narrow else 5e-13)
-        state = PoolState(np.zeros(len(query)), denominator, np.ldexp(numerator, self.value_unit))
-        return state, doubtful | (rounding > allowed)
+        rounding = 0.25 * self.epsilon * (own_radius + np.sqrt(radius)) ** 2  # of a squared distance
+        if problem.similarity.kernel.is_compact:
+            # An error of each weight in the support is no error of the sum's digits; the window may be all edge.
+            doubtful = (STEEPEST * rounding * near > 5e-13 * denominator) | (rounding > 1e-7)
+        else:
+            # Errors of exponents move a mean by their size times the mean absolute deviation of the values, which is at
+            # most half of their range. Where the nearest key is beyond four bandwidths the promise allows for more.
+            with np.errstate(divide="ignore"):
+                nearest = -np.log(denominator) if problem.key_weight is None else np.zeros(len(query))
+            allowed = np.where(nearest > 8.0, 4 * self.epsilon * (1 + nearest), 0.0) + (1e-6 if self.narrow else 5e-13)
+            doubtful = (denominator <= self.faint * (keys.stop - keys.start)) | (0.5 * LN_2 * rounding > allowed)
+        return PoolState(np.zeros(len(query)), denominator, np.ldexp(numerator, self.value_unit)), doubtful
 
 
 def exponent_of(x: Array) -> NDArray[np.intp]:

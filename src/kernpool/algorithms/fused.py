@@ -1,6 +1,6 @@
-"""Fused loops for few columns: distance, kernel and sums in one pass over the keys, nothing but sums in memory.
+"""Fused loops: distance, kernel and sums in one pass over the keys, nothing but sums in memory.
 
-They exist for the three kernels most used, radial, of up to three columns. What a specialisation closes over are
+They exist for the three kernels most used, radial. What a specialisation closes over are
 integers alone: those fold at compile time, and the disk cache finds them again in the next process, which it does not
 for functions.
 
@@ -12,19 +12,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from kernpool.algorithms.compiling import loop, ordered_loop
-from kernpool.algorithms.exponential import exp2_minus_32, exp2_minus_64
+from kernpool.algorithms.exponential import exp2_minus
 from kernpool.algorithms.tiles import EPANECHNIKOV, GAUSSIAN, LAPLACE, LN_2
 
 KERNELS = frozenset({GAUSSIAN, EPANECHNIKOV, LAPLACE})
-MOST_COLUMNS = 3
+IN_REGISTERS = 3  # columns whose differences are taken in the same loop as the exponential; the others go before it
 TILE = 512  # float32 sums of more keys than this lose a digit
-_ZERO_32, _FAR_32 = np.float32(0.0), np.float32(np.inf)
 
 
 def scales(code: int, bandwidth: np.ndarray) -> np.ndarray:
@@ -39,10 +37,10 @@ def height(code: int) -> float:
 
 
 @ordered_loop
-def weight_64(q0, q1, q2, k0, k1, k2, c0, c1, c2, code, columns, even):
-    """Weight of a pair, in float64; what a specialisation does not need is dropped by the compiler."""
+def weight_of(others, q0, q1, q2, k0, k1, k2, c0, c1, c2, one, code, columns, even, bounded):
+    """Weight of a pair, in the width of `one`; what a specialisation does not need is dropped by the compiler."""
     u = q0 - k0 if even == 1 else (q0 - k0) * c0
-    s = u * u
+    s = u * u + others if columns > IN_REGISTERS else u * u
     if columns > 1:
         u = q1 - k1 if even == 1 else (q1 - k1) * c1
         s += u * u
@@ -52,108 +50,142 @@ def weight_64(q0, q1, q2, k0, k1, k2, c0, c1, c2, code, columns, even):
     if even == 1:
         s *= c0
     if code == EPANECHNIKOV:
-        return 1.0 - s if s < 1.0 else 0.0
+        return one - s if s < one else one - one
     if code == LAPLACE:
-        return exp2_minus_64(abs(u) if columns == 1 else math.sqrt(s))
-    return exp2_minus_64(s)
+        return exp2_minus(abs(u) if columns == 1 else math.sqrt(s), bounded)
+    return exp2_minus(s, bounded)
 
 
-@ordered_loop
-def weight_32(q0, q1, q2, k0, k1, k2, c0, c1, c2, code, columns, even):
-    """Weight of a pair, in float32; not for compact kernels, whose 1 - s would lose too many digits."""
-    u = q0 - k0 if even == 1 else (q0 - k0) * c0
-    s = u * u
-    if columns > 1:
-        u = q1 - k1 if even == 1 else (q1 - k1) * c1
-        s += u * u
-    if columns > 2:
-        u = q2 - k2 if even == 1 else (q2 - k2) * c2
-        s += u * u
-    if even == 1:
-        s *= c0
-    if code == LAPLACE:
-        return exp2_minus_32(abs(u) if columns == 1 else math.sqrt(s))
-    return exp2_minus_32(s)
+@loop
+def squares_of_others(squares, q, key, first, last, scale):
+    """Squared distances to keys from first to last over all columns but the first three, four at a time."""
+    d = key.shape[0]
+    for j in range(last - first):
+        squares[j] = 0.0
+    a = IN_REGISTERS
+    while a + 4 <= d:
+        k0, k1, k2, k3 = key[a, first:last], key[a + 1, first:last], key[a + 2, first:last], key[a + 3, first:last]
+        for j in range(k0.size):
+            u0, u1 = (q[a] - k0[j]) * scale[a], (q[a + 1] - k1[j]) * scale[a + 1]
+            u2, u3 = (q[a + 2] - k2[j]) * scale[a + 2], (q[a + 3] - k3[j]) * scale[a + 3]
+            squares[j] += u0 * u0 + u1 * u1 + (u2 * u2 + u3 * u3)
+        a += 4
+    while a < d:
+        k0 = key[a, first:last]
+        for j in range(k0.size):
+            u0 = (q[a] - k0[j]) * scale[a]
+            squares[j] += u0 * u0
+        a += 1
 
 
-@lru_cache
-def specialise(code: int, columns: int, width: int, weighted: int, one_value: int, even: int) -> Callable[..., Any]:
-    """Make the loops of a kernel, a number of columns, a float width, and with or without key weights.
+_SPECIALISED: dict[tuple[int, ...], Callable[..., Any]] = {}
+
+
+def is_bounded(code: int, extent: np.ndarray, bandwidth: np.ndarray, dtype: np.dtype) -> bool:
+    """Whether no exponent of a pair leaves the range of the floats, if pairs are at most `extent` apart."""
+    s = np.sum((extent * scales(code, bandwidth)) ** 2)
+    farthest = np.sqrt(s) if code == LAPLACE else s
+    return code != EPANECHNIKOV and bool(farthest < (100.0 if dtype == np.float32 else 1000.0))
+
+
+def specialise(
+    code: int, columns: int, width: int, weighted: int, one_value: int, even: int, bounded: int
+) -> Callable[..., Any]:
+    """Return the loops of a kernel, a number of columns, a float width, and with or without key weights.
 
     Parameters
     ----------
     code, columns, width : int
-        Kernel code, 1 to 3, and 32 or 64.
-    weighted, one_value, even : int
+        Kernel code, 1 to 3 or 4 for more, and 32 or 64.
+    weighted, one_value, even, bounded : int
         1 if keys have weights; if values have one column, which then is summed in registers; if several columns have
-        the same bandwidth, which then multiplies their sum, with its square as the scale.
+        the same bandwidth, which then multiplies their sum, with its square as the scale; if no exponent is out of
+        range, see `is_bounded`.
 
     Returns
     -------
     callable
         See `block`. Compiled with the first call, for this specialisation alone.
     """
-    b, c = min(1, columns - 1), min(2, columns - 1)
+    key = (code, columns, width, weighted, one_value, even, bounded)
+    # Two threads may both make one; all of them use the first, and it is compiled once, under Numba's own lock.
+    return _SPECIALISED.get(key) or _SPECIALISED.setdefault(key, _make(*key))
+
+
+def _make(
+    code: int, columns: int, width: int, weighted: int, one_value: int, even: int, bounded: int
+) -> Callable[..., Any]:
+    b, c = min(1, columns - 1), min(IN_REGISTERS, columns) - 1
+    number = np.float32 if width == 32 else np.float64
+    zero, one = number(0.0), number(1.0)
 
     @loop
     def block(query, key, value, weight, own, own_weight, scale, denominator, numerator):
         """Add a block of queries and keys up, into the last two arguments; weighted keys come with weighted values.
 
-        In the tile of its own key a query sees that key at infinity.
+        A query skips its own key: it goes through the keys before that one, and through those after it.
         """
-        if width == 32:
-            zero, far = _ZERO_32, _FAR_32
-            weights, moved = np.empty(TILE, np.float32), np.empty(TILE, np.float32)
-        else:
-            zero, far = 0.0, np.inf
-            weights, moved = np.empty(TILE), np.empty(TILE)
+        n, weights, squares = key.shape[1], np.empty(TILE, key.dtype), np.zeros(TILE, key.dtype)
         c0, c1, c2 = scale[0], scale[b], scale[c]
         for i in range(query.shape[0]):
-            q0, q1, q2, mine = query[i, 0], query[i, b], query[i, c], own[i]
-            denominator[i] = 0.0
+            q0, q1, q2 = query[i, 0], query[i, b], query[i, c]
+            mine = own[i] if 0 <= own[i] < n else n
+            # Sums of a query stay in variables: written to arrays tile by tile they push constants out of registers.
+            weight_sum, total = 0.0, 0.0
             for v in range(value.shape[0]):
                 numerator[i, v] = 0.0
-            for first in range(0, key.shape[1], TILE):
-                stop = min(first + TILE, key.shape[1])
-                k0, k1, k2, column = key[0, first:stop], key[b, first:stop], key[c, first:stop], value[0, first:stop]
-                if first <= mine < stop:
+            for start, stop in ((0, mine), (mine + 1, n)):
+                for first in range(start, stop, TILE):
+                    last = min(first + TILE, stop)
+                    k0, k1, k2 = key[0, first:last], key[b, first:last], key[c, first:last]
+                    column, times = value[0, first:last], weight[first:last] if weighted == 1 else k0
+                    if columns > IN_REGISTERS:
+                        squares_of_others(squares, query[i], key, first, last, scale)
+                    tile_weight, tile_total = zero, zero
                     for j in range(k0.size):
-                        moved[j] = k0[j]
-                    moved[mine - first] = far
-                    k0 = moved[: stop - first]
-                times = weight[first:stop] if weighted == 1 else k0
-                tile_weight, tile_total = zero, zero
-                for j in range(k0.size):
-                    if width == 32:
-                        w = weight_32(q0, q1, q2, k0[j], k1[j], k2[j], c0, c1, c2, code, columns, even)
-                    else:
-                        w = weight_64(q0, q1, q2, k0[j], k1[j], k2[j], c0, c1, c2, code, columns, even)
-                    if weighted == 1:
-                        tile_weight += w * times[j]
-                    else:
-                        tile_weight += w
-                    if one_value == 1:
-                        tile_total += w * column[j]
-                    else:
-                        weights[j] = w
-                denominator[i] += tile_weight
-                if one_value == 1:
-                    numerator[i, 0] += tile_total
-                else:
-                    for v in range(value.shape[0]):
-                        column = value[v, first:stop]
-                        tile_total = zero
-                        for j in range(column.size):
-                            tile_total += weights[j] * column[j]
-                        numerator[i, v] += tile_total
-            if weighted == 1 and 0 <= mine < key.shape[1] and own_weight[i] > 0.0:  # what is left of the own key
-                k0, k1, k2 = key[0, mine:], key[b, mine:], key[c, mine:]
-                if width == 32:
-                    left = weight_32(q0, q1, q2, k0[0], k1[0], k2[0], c0, c1, c2, code, columns, even) * own_weight[i]
-                else:
-                    left = weight_64(q0, q1, q2, k0[0], k1[0], k2[0], c0, c1, c2, code, columns, even) * own_weight[i]
-                denominator[i] += left
+                        others = squares[j] if columns > IN_REGISTERS else zero
+                        w = weight_of(
+                            others, q0, q1, q2, k0[j], k1[j], k2[j], c0, c1, c2, one, code, columns, even, bounded
+                        )
+                        tile_weight += w * times[j] if weighted == 1 else w
+                        if one_value == 1:
+                            tile_total += w * column[j]
+                        else:
+                            weights[j] = w
+                    weight_sum += tile_weight
+                    total += tile_total
+                    if one_value == 0:
+                        for v in range(value.shape[0]):
+                            column = value[v, first:last]
+                            tile_total = zero
+                            for j in range(column.size):
+                                tile_total += weights[j] * column[j]
+                            numerator[i, v] += tile_total
+            if one_value == 1:
+                numerator[i, 0] = total
+            if weighted == 1 and mine < n and own_weight[i] > 0.0:  # what is left of the own key
+                if columns > IN_REGISTERS:
+                    squares_of_others(squares, query[i], key, mine, mine + 1, scale)
+                left = own_weight[i] * weight_of(
+                    squares[0],
+                    q0,
+                    q1,
+                    q2,
+                    key[0, mine],
+                    key[b, mine],
+                    key[c, mine],
+                    c0,
+                    c1,
+                    c2,
+                    one,
+                    code,
+                    columns,
+                    even,
+                    bounded,
+                )
+                weight_sum += left
                 for v in range(value.shape[0]):
                     numerator[i, v] += left * value[v, mine] / weight[mine]
+            denominator[i] = weight_sum
 
     return block

@@ -119,7 +119,7 @@ def pool_groups(
     """Pool groups of queries; a denominator of -1 says that the query has to be done key by key."""
     bins, values = low.size, value.shape[0]
     sums, times = np.empty(leftward.shape[1]), np.empty(TILE)
-    after, before = count_below(high, group_low[first_group], False), 0
+    after, before = count_below(high, group_low[first_group]), 0
     for g in range(first_group, last_group):
         while after < bins and high[after] < group_low[g]:
             after += 1  # the first bin that is not to the left of all queries

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -9,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.algorithms import bin_loops
-from kernpool.algorithms.bins import make_bins
+from kernpool.algorithms.bins import PIECE, make_bins
+from kernpool.algorithms.threads import cut, run_blocks
 from kernpool.problem import Problem
 
 Array = NDArray[np.float64]
@@ -31,7 +33,7 @@ class Queries(NamedTuple):
     """What compiled loops know of queries in groups: where each came from, and which key is its own (-1 for none)."""
 
     x: Array
-    order: NDArray[np.int64]
+    order: NDArray[np.integer]
     offset: NDArray[np.int64]
     low: Array
     high: Array
@@ -55,29 +57,32 @@ class Line:
         In the units of the column.
     leave_out : bool
         Whether queries have own keys.
+    queries_per_block : int
+        How many neighbours, at most, look at the same keys.
     """
 
     keys: Keys
     queries: Queries
-    key_order: NDArray[np.int64]
+    key_order: NDArray[np.integer]
     bandwidth: float
     leave_out: bool
+    queries_per_block: int = 16
 
     @classmethod
-    def arrange(cls, problem: Problem, key_bin: float, query_group: float, n_jobs: int) -> Line:
+    def arrange(cls, problem: Problem, key_bin: float, query_group: float, queries_per_block: int, n_jobs: int) -> Line:
         """Put a problem in order; sizes of bins and groups in numbers."""
         kept = None
         key, weight, own = problem.key[:, 0], problem.key_weight, problem.self_index
         if weight is not None and not weight.all():
             (kept,) = np.nonzero(weight)
-            key, weight = key[kept], weight[kept]
+            key = key[kept]
         bins = make_bins(key, key_bin, n_jobs)
         groups = make_bins(problem.query[:, 0], query_group, n_jobs)
-        source = bins.order if kept is None else kept[bins.order]
+        source = bins.order if kept is None else kept[bins.order].astype(bins.order.dtype)
         keys = Keys(
             bins.x,
-            _NONE if weight is None else _gather(weight[None, :], bins.order)[0],
-            _gather(problem.value.T, source),
+            _NONE if weight is None else _gather(weight[:, None], source, n_jobs)[0],
+            _gather(problem.value, source, n_jobs),
             bins.offset,
             bins.low,
             bins.high,
@@ -94,10 +99,16 @@ class Line:
             source,
             float(problem.similarity.bandwidth[0]),
             own is not None,
+            queries_per_block,
         )
 
 
-def _gather(columns: Array, order: NDArray[np.int64]) -> Array:
-    out = np.empty((len(columns), len(order)))
-    bin_loops.gather(np.ascontiguousarray(columns), order, out)
+def _gather(columns: Array, order: NDArray[np.integer], n_jobs: int) -> Array:
+    out = np.empty((columns.shape[1], len(order)))
+
+    def gather(part: slice) -> Iterator[None]:
+        bin_loops.gather(columns, order, part.start, part.stop, out)
+        yield
+
+    run_blocks(gather, cut(len(order), PIECE), n_jobs, None)
     return out

@@ -1,290 +1,235 @@
 r"""Compiled loops for compact kernels that are polynomials in ``|u|``: near keys one by one, far keys by their moments.
 
-The keys that lie wholly inside the windows of a whole group of queries are the same for each query of the group, and
-their weights sum to one polynomial in the position of the query. It is made of moments of cells, at most half a
-bandwidth wide, and moments are only ever added: from the first bin of a cell up to some bin (`prefix`), or from some
-bin to the last of its cell (`suffix`). The classical fast sum updating subtracts prefix sums instead, and loses all
-digits at small bandwidths. Only the keys near the ends of the windows are visited one by one.
+The bins of keys in reach of a block of queries are, along the line,
+
+    near | far on the left | hole | far on the right | near
+
+The keys that lie wholly inside the windows of a whole block are far, the same for each of its queries, and their
+weights sum to one polynomial in the position of the query. It is made of moments of cells, at most half a bandwidth
+wide, and moments are only ever added: from the first bin of a cell up to some bin (`PREFIX`), or from some bin to the
+last of its cell (`SUFFIX`). The classical fast sum updating subtracts prefix sums instead, and loses all digits at
+small bandwidths. A kernel with a kink at zero has two polynomials, one for keys on the left, one for keys on the right,
+and a hole between them: the bins among the queries. Kernels without one have no hole, and far keys in a single run.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from kernpool.algorithms.compiling import bare_loop, bare_part, strict_loop
+from kernpool.algorithms.near_loops import (
+    END,
+    FAR_LEFT,
+    FAR_RIGHT,
+    HOLE,
+    LEFT_OVER,
+    NEAR,
+    NEAR_RIGHT,
+    is_tied,
+    middle_of,
+    walk,
+)
 
-import numpy as np
-from numpy.typing import NDArray
-
-from kernpool.algorithms.bin_loops import count_below
-from kernpool.algorithms.compiling import loop, part, strict_loop
-from kernpool.algorithms.near_loops import collect, is_tied, leave_own_out, make_near, restore
-from kernpool.algorithms.tiles import EDGE
-
-TILE = 512
-
-
-class Cells(NamedTuple):
-    """For every bin: its cell's first and last bin and centre, and the moments of the cell up to it and from it on."""
-
-    first: NDArray[np.int64]
-    last: NDArray[np.int64]
-    center: NDArray[np.float64]
-    prefix: NDArray[np.float64]
-    suffix: NDArray[np.float64]
-
-
-class Profile(NamedTuple):
-    """A kernel as a polynomial in abs(u), and as a power of one less a power of abs(u); see `pool_near`."""
-
-    coefficient: NDArray[np.float64]
-    binomial: NDArray[np.float64]
-    factors: NDArray[np.float64]
-    odd: bool
-
-
-# Powers of positions cancel where weights are faint beside the keys that they are sums of; see `pool_groups`.
-FAINT_SHARE = 0.03
-# A whole bin is inside of a window only if rounding cannot doubt it.
-INSIDE = 1.0 - 1e-12
+PREFIX, SUFFIX = 0, 1
+TILE = 16
+NOTHING = 1e-18
+# A bin is inside of all windows, or out of reach, only if rounding cannot doubt it.
+MARGIN, ULPS = 1e-12, 1e-15
 FEW = 64  # keys in reach, up to which visiting them is faster than anything else
+# Far sums are right to some 50 eps of the weight of the far keys: the terms of (1 + |u|**3)**3, of which the largest
+# kernel is made, sum to 50 at the largest |u| between the middles of a block and of a cell. So a result may be as faint
+# as this beside that weight before it costs more than four digits of the twelve that are promised plus the spare ones.
+FAINT_SHARE = 0.03
+# Near keys at the very edge: with z = 1 - |u|**r, a weight of z**p is right to p eps / z.
+EDGE_SHARE = 1e-5
 
 
-@loop
-def make_cells(keys, first_bin, last_bin, h, cells):
-    """Join neighbouring bins into cells and sum the moments of keys about the centres of cells, over bins."""
-    first, last, center, prefix, suffix = cells
-    b = first_bin
-    while b < last_bin:
-        stop = b + 1
-        tied = is_tied(keys, b)
-        while stop < last_bin and not tied and keys.high[stop] - keys.low[b] <= 0.5 * h and not is_tied(keys, stop):
-            stop += 1
-        middle = 0.5 * keys.low[b] + 0.5 * keys.high[stop - 1]
-        for i in range(b, stop):
-            first[i], last[i], center[i] = b, stop - 1, middle
-            add_moments(prefix, i, keys, middle, h)
-            for c in range(prefix.shape[1]):
-                for p in range(prefix.shape[2]):
-                    suffix[i, c, p] = prefix[i, c, p]
-                    if i > b:
-                        prefix[i, c, p] += prefix[i - 1, c, p]
-        for i in range(stop - 2, b - 1, -1):
-            for c in range(prefix.shape[1]):
-                for p in range(prefix.shape[2]):
-                    suffix[i, c, p] += suffix[i + 1, c, p]
-        b = stop
+@bare_loop
+def join(offset, low, high, width, start, cell_of):
+    """Join neighbouring bins into cells, at most so wide; bins of equal keys stay alone. Returns how many cells.
 
-
-@part
-def add_moments(moment, b, keys, center, h):
-    """Sums of weight and of weight times value, times powers of ``(key - center) / h``."""
-    power = np.empty(TILE)
-    for begin in range(keys.offset[b], keys.offset[b + 1], TILE):
-        size = min(TILE, keys.offset[b + 1] - begin)
-        for j in range(size):
-            power[j] = keys.weight[begin + j] if keys.weight.size else 1.0
-        for p in range(moment.shape[2]):
-            total = 0.0
-            for j in range(size):
-                total += power[j]
-            moment[b, 0, p] += total
-            for c in range(keys.value.shape[0]):
-                total = 0.0
-                for j in range(size):
-                    total += power[j] * keys.value[c, begin + j]
-                moment[b, 1 + c, p] += total
-            for j in range(size):
-                power[j] *= (keys.x[begin + j] - center) / h
-
-
-@part
-def clear(sums):
-    """Set all to zero."""
-    for c in range(sums.shape[0]):
-        for p in range(sums.shape[1]):
-            sums[c, p] = 0.0
-
-
-@part
-def add_translated(sums, scratch, moments, b, distance):
-    """Add ``sum w (distance - s)**r`` for all r to `sums`, from the ``sum w s**r`` of bin b; distances are about 1."""
-    degree = sums.shape[1] - 1
-    for c in range(sums.shape[0]):
-        sign = 1.0
-        for p in range(degree + 1):
-            scratch[p] = sign * moments[b, c, p]
-            sign = -sign
-        # The binomial theorem by Horner's scheme: after round r the entries up to r + 1 are right.
-        for r in range(degree):
-            for p in range(degree, r, -1):
-                scratch[p] += distance * scratch[p - 1]
-        for p in range(degree + 1):
-            sums[c, p] += scratch[p]
-
-
-@part
-def add_bins(sums, scratch, first_bin, last_bin, place, h, cells):
-    """Add the moments, about a place, of all keys of a run of bins; False if it is a piece out of one cell's middle."""
-    if first_bin > last_bin:
-        return True
-    if cells.last[first_bin] > last_bin and cells.first[first_bin] < first_bin:
-        return False
-    b = first_bin
-    if cells.first[b] < b:
-        add_translated(sums, scratch, cells.suffix, b, (place - cells.center[b]) / h)
-        b = cells.last[b] + 1
-    while b <= last_bin:
-        end = min(cells.last[b], last_bin)
-        add_translated(sums, scratch, cells.prefix, end, (place - cells.center[b]) / h)
-        b = end + 1
-    return True
-
-
-@part
-def add_polynomial(local, sums, kernel, side):
-    """From moments about the middle of a group to the coefficients of ``sum w K`` there; `side` is the sign of u."""
-    degree = kernel.coefficient.size - 1
-    for c in range(local.shape[0]):
-        sign = 1.0
-        for p in range(degree + 1):
-            if kernel.coefficient[p] != 0.0:
-                for r in range(p + 1):
-                    local[c, r] += sign * kernel.coefficient[p] * kernel.binomial[p, r] * sums[c, p - r]
-            sign *= side
-
-
-@part
-def pool_near(x, weight, value, size, q, h, factors, kernel):
-    """Sums of weight and of weight times first value over the collected keys; `kernel` keeps the kernel's values.
-
-    With ``z = 1 - |u|**r`` every kernel here is a multiple of a power of z. Factors that are one or zero pick both
-    powers, so that one loop without branches, which the compiler vectorises, serves all kernels.
+    `start` gets the first bin of each cell and, behind the last, the number of bins; `cell_of` the cell of each bin.
     """
-    inverse = 1.0 / h
-    root, square, cube, flat, linear, quadratic, cubic = (
-        factors[0], factors[1], factors[2], factors[3], factors[4], factors[5], factors[6]
-    )  # fmt: skip
-    doubtful, sum_weight, sum_value = 0, 0.0, 0.0
-    for j in range(size):
-        u = abs(q - x[j]) * inverse
-        distance = u * (root + u * (square + u * cube))
-        z = max(1.0 - distance, 0.0)
-        kernel[j] = z * (linear + z * (quadratic + z * cubic)) + (flat if distance <= 1.0 else 0.0)
-        sum_weight += kernel[j] * weight[j]
-        sum_value += kernel[j] * value[0, j]
-        doubtful += 1 if abs(u - 1.0) < EDGE else 0
-    if doubtful:
-        sum_weight, sum_value = 0.0, 0.0
-        for j in range(size):
-            if abs(abs(q - x[j]) * inverse - 1.0) < EDGE:
-                kernel[j] = flat if distance_on_edge(q, x[j], h) <= 1.0 else 0.0
-                if flat == 0.0:
-                    u = min(distance_on_edge(q, x[j], h), 1.0)
-                    z = 1.0 - u * (root + u * (square + u * cube))
-                    kernel[j] = z * (linear + z * (quadratic + z * cubic))
-            sum_weight += kernel[j] * weight[j]
-            sum_value += kernel[j] * value[0, j]
-    return sum_weight, sum_value
+    number, alone = 0, True
+    for b in range(low.size):
+        tied = is_tied(offset, low, high, b)
+        if alone or tied or high[b] - low[start[number - 1]] > width:
+            start[number] = b
+            number += 1
+        cell_of[b] = number - 1
+        alone = tied
+    start[number] = low.size
+    return number
+
+
+@bare_loop
+def sum_bins(x, weight, value, offset, low, high, start, cell_of, h, first_bin, last_bin, scratch, moment):
+    """Moments of single bins about the centre of their cell, ``sum w (-s)**p / p!``, written to prefix and suffix.
+
+    Those of the weights come first, then those of weight times value, column by column. `scratch` has a row for powers,
+    one for positions and one for each column of values, of a tile of keys that is filled up with weights of zero.
+    """
+    power, s = scratch[0], scratch[1]
+    tile = s.size
+    for b in range(first_bin, last_bin):
+        center = middle_of(low[start[cell_of[b]]], high[start[cell_of[b] + 1] - 1])
+        for c in range(moment.shape[2]):
+            for p in range(moment.shape[3]):
+                moment[PREFIX, b, c, p] = 0.0
+        for begin in range(offset[b], offset[b + 1], tile):
+            size = min(tile, offset[b + 1] - begin)
+            for j in range(size):
+                s[j] = (center - x[begin + j]) / h
+                power[j] = weight[begin + j] if weight.size else 1.0
+                for c in range(value.shape[0]):
+                    scratch[2 + c, j] = value[c, begin + j]
+            for j in range(size, tile):
+                power[j] = 0.0
+            factor = 1.0
+            for p in range(moment.shape[3]):
+                for c in range(moment.shape[2]):
+                    total, column = 0.0, scratch[1 + c]
+                    if c:
+                        for j in range(tile):
+                            total += power[j] * column[j]
+                    else:
+                        for j in range(tile):
+                            total += power[j]
+                    moment[PREFIX, b, c, p] += total * factor
+                for j in range(tile):
+                    power[j] *= s[j]
+                factor /= p + 1.0
+        for c in range(moment.shape[2]):
+            for p in range(moment.shape[3]):
+                moment[SUFFIX, b, c, p] = moment[PREFIX, b, c, p]
+
+
+@bare_loop
+def add_up(moment, cell_of, side, first, last):
+    """Add to the moments of each bin those of the bins before it in its cell, counted from either end of the line."""
+    for k in range(max(first, 1), last):
+        b, before = (k, k - 1) if side == PREFIX else (cell_of.size - 1 - k, cell_of.size - k)
+        if cell_of[b] == cell_of[before]:
+            for c in range(moment.shape[2]):
+                for p in range(moment.shape[3]):
+                    moment[side, b, c, p] += moment[side, before, c, p]
+
+
+@bare_loop
+def find_runs(offset, low, high, block_low, block_high, h, split, runs):
+    """Find where the bins of each run start, for every block of queries; see the sketch above."""
+    near, far_left, hole, far_right, right, end = 0, 0, 0, 0, 0, 0
+    for k in range(runs.shape[0]):
+        first, last = block_low[k], block_high[k]
+        doubt = MARGIN * h + ULPS * max(abs(first), abs(last))
+        near, end = walk(high, first - h - doubt, near), walk(low, last + h + doubt, end)
+        far_left, right = walk(low, last - h + doubt, far_left), walk(high, first + h - doubt, right)
+        if split:
+            hole, far_right = walk(high, first, hole), walk(low, last, far_right)
+        runs[k, NEAR], runs[k, END] = near, end
+        if split:
+            runs[k, HOLE], runs[k, FAR_RIGHT] = hole, max(hole, far_right)
+            runs[k, FAR_LEFT], runs[k, NEAR_RIGHT] = min(far_left, hole), max(right, hole, far_right)
+        else:
+            runs[k, FAR_LEFT], runs[k, HOLE] = far_left, right
+            runs[k, FAR_RIGHT], runs[k, NEAR_RIGHT] = right, right
+        if right <= far_left or offset[end] - offset[near] <= FEW:
+            visit_all(runs, k)
+
+
+@bare_part
+def visit_all(runs, k):
+    """Make all keys in reach of a block near ones."""
+    for run in range(FAR_LEFT, END):
+        runs[k, run] = runs[k, END]
+
+
+@bare_part
+def count_terms(t, terms):
+    """How many terms of a polynomial in t matter: coefficients are below a thousand times the weight of the keys."""
+    number, size = 1, 1e3 * t
+    while number < terms and size > NOTHING:
+        number += 1
+        size *= t
+    return number
+
+
+@bare_loop
+def add_far(
+    low, high, start, cell_of, moment, runs, block_low, block_high, h, polynomial, slope, local, degree, far_weight
+):
+    """Coefficients, about the middle of each block, of the sums over its far keys; how many; and what these keys weigh.
+
+    With ``s`` the position of a key about the centre of its cell, ``d`` the distance of the centres and ``t`` the
+    position of a query about the middle of its block, ``K(d + t - s)`` is the sum of ``t**k / k!`` times
+    ``(-s)**p / p!`` times derivative k + p of K at ``d``. `polynomial` has the coefficients of these derivatives.
+
+    A run out of the middle of a cell, which only gaps between keys can make, is visited key by key instead.
+    """
+    terms = polynomial.shape[1]
+    for k in range(runs.shape[0]):
+        for side in range(2):
+            b, stop = runs[k, FAR_LEFT + 2 * side], runs[k, HOLE + 2 * side]
+            if b < stop and start[cell_of[b]] < b and stop < start[cell_of[b] + 1]:
+                visit_all(runs, k)
+        far_weight[k], middle = 0.0, middle_of(block_low[k], block_high[k])
+        matter = count_terms(0.5 * (block_high[k] - block_low[k]) / h, terms)
+        degree[k] = matter - 1
+        for c in range(local.shape[1]):
+            for p in range(terms):
+                local[k, c, p] = 0.0
+        for side in range(2):
+            b, stop = runs[k, FAR_LEFT + 2 * side], runs[k, HOLE + 2 * side]
+            while b < stop:
+                cell, which, row = cell_of[b], SUFFIX, b
+                end = min(start[cell + 1], stop)
+                if start[cell] == b:
+                    which, row = PREFIX, end - 1
+                distance = (middle - middle_of(low[start[cell]], high[start[cell + 1] - 1])) / h
+                for i in range(terms):
+                    value = 0.0
+                    for p in range(terms - 1 - i, -1, -1):
+                        value = value * distance + polynomial[side, p, i]
+                    slope[i] = value
+                far_weight[k] += moment[which, row, 0, 0]
+                for c in range(moment.shape[2]):
+                    factor = 1.0
+                    for i in range(matter):
+                        total = 0.0
+                        for p in range(terms - i):
+                            total += moment[which, row, c, p] * slope[p + i]
+                        local[k, c, i] += factor * total
+                        factor /= i + 1.0
+                b = end
 
 
 @strict_loop
-def distance_on_edge(q, x, h):
-    """``|q - x| / h`` as NumPy rounds it, which decides on which side of the edge a key lies."""
-    return abs(q - x) / h
+def is_empty(q, x, first, last, h):
+    """Whether none of some keys is inside of the window of a query: ``fl(|q - x| / h) < 1`` without a division."""
+    for j in range(first, last):
+        if abs(q - x[j]) < h:
+            return False
+    return True
 
 
-@part
-def horner(coefficient, c, degree, t):
-    """Value of one of several polynomials."""
-    value = coefficient[c, degree]
-    for p in range(degree - 1, -1, -1):
-        value = value * t + coefficient[c, p]
-    return value
-
-
-@loop
-def pool_groups(queries, keys, cells, first_group, last_group, h, kernel, leave_out, denominator, numerator):
-    """Pool groups of queries; a denominator of -1 says that the query has to be done key by key."""
-    total_of_bin = cells.prefix[:, :, 0]  # of a bin of equal keys, which is a cell by itself
-    bins, columns, degree = keys.low.size, cells.prefix.shape[1], kernel.coefficient.size - 1
-    sums, local = np.empty((columns, degree + 1)), np.empty((columns, degree + 1))
-    scratch, own_far = np.empty(degree + 1), np.zeros(4, np.int64)
-    near, weight = make_near(TILE, columns - 1), np.empty(TILE)
-    start = queries.offset[first_group]
-    total = np.empty((columns, queries.offset[last_group] - start))
-    split = leave_out or kernel.odd  # the keys among the queries have to be visited one by one
-    reach = h * (2.0 - INSIDE)
-    near_first = count_below(keys.high, queries.low[first_group] - reach, False)
-    near_last, middle_first, middle_last = near_first - 1, near_first, near_first - 1
-    for g in range(first_group, last_group):
-        first, last = queries.offset[g], queries.offset[g + 1]
-        low, high = queries.low[g], queries.high[g]
-        while near_first < bins and keys.high[near_first] < low - reach:
-            near_first += 1
-        while near_last + 1 < bins and keys.low[near_last + 1] <= high + reach:
-            near_last += 1
-        while middle_first < bins and keys.high[middle_first] < low:
-            middle_first += 1
-        while middle_last + 1 < bins and keys.low[middle_last + 1] <= high:
-            middle_last += 1
-        full_first, full_last = near_first, near_last
-        while full_first <= near_last and (high - keys.low[full_first]) / h > INSIDE:
-            full_first += 1
-        while full_last >= near_first and (keys.high[full_last] - low) / h > INSIDE:
-            full_last -= 1
-        far = high - low <= 0.25 * h and full_first <= full_last
-        far = far and keys.offset[near_last + 1] - keys.offset[near_first] > FEW
-        middle, far_weight = 0.5 * low + 0.5 * high, 0.0
-        hole_first, hole_last = full_last + 1, full_last  # bins between the two far runs
-        if far:
-            clear(local)
-            if split:
-                full_first, full_last = min(full_first, middle_first), max(full_last, middle_last)
-                hole_first, hole_last = middle_first, middle_last
-            for side in range(2):  # calls stand here once only, because each is compiled by itself
-                run_first, run_last = (hole_last + 1, full_last) if side else (full_first, hole_first - 1)
-                if run_first <= run_last:
-                    clear(sums)
-                    far = far and add_bins(sums, scratch, run_first, run_last, middle, h, cells)
-                    add_polynomial(local, sums, kernel, -1.0 if side else 1.0)
-                    far_weight += sums[0, 0]
-        if not far:
-            full_first, hole_first, hole_last, full_last = near_last + 1, near_last + 1, near_last, near_last
-        own_far[0], own_far[1] = keys.offset[full_first], keys.offset[hole_first]
-        own_far[2], own_far[3] = keys.offset[hole_last + 1], keys.offset[full_last + 1]
-        size = own_far[0] - keys.offset[near_first] + own_far[2] - own_far[1] + keys.offset[near_last + 1] - own_far[3]
-        if size > weight.size:
-            near, weight = make_near(2 * size, columns - 1), np.empty(2 * size)
-        size = 0
-        for run in range(3):
-            run_first, run_last = near_first, full_first - 1
-            if run > 0:
-                run_first, run_last = (hole_first, hole_last) if run == 1 else (full_last + 1, near_last)
-            size = collect(near, size, keys, run_first, run_last, total_of_bin)
-        near_x, near_weight, near_value = near.x, near.weight, near.value
-        for i in range(first, last):
-            q, own_place, faint = queries.x[i], -1, False
-            if leave_out and queries.own[i] >= 0:
-                own = queries.own[i]
-                own_place = leave_own_out(near, size, keys, own, queries.own_weight[i])
-                faint = own_place == -2 or own_far[0] <= own < own_far[1] or own_far[2] <= own < own_far[3]
-            sum_weight, sum_value = pool_near(near_x, near_weight, near_value, size, q, h, kernel.factors, weight)
+@bare_loop
+def finish(
+    x, offset, runs, block, block_low, block_high, query, h, height, doubtful, local, degree, far_weight,
+    near_weight, found,
+):  # fmt: skip
+    """Add the far sums to the near ones in `found`, and tell apart which queries are empty and which left over."""
+    for k in range(runs.shape[0]):
+        middle, faint = middle_of(block_low[k], block_high[k]), FAINT_SHARE * far_weight[k]
+        for i in range(block[k] - block[0], block[k + 1] - block[0]):
+            q = query[block[0] + i]
             t = (q - middle) / h
-            if far:
-                sum_weight += horner(local, 0, degree, t)
-                # Rounding is relative to the far weight: beside that the result must not be faint.
-                faint = faint or not sum_weight >= FAINT_SHARE * far_weight
-            total[0, i - start] = -1.0 if faint else sum_weight
-            for c in range(1, columns):
-                if c > 1:
-                    sum_value = 0.0
-                    for j in range(size):
-                        sum_value += weight[j] * near_value[c - 1, j]
-                total[c, i - start] = sum_value + (horner(local, c, degree, t) if far else 0.0)
-            if own_place >= 0:  # put back for the next query
-                restore(near, own_place)
-    # Not query by query: scattered writes among other work took longer than all the work.
-    for i in range(total.shape[1]):
-        row = queries.order[start + i]
-        denominator[row] = total[0, i]
-        for c in range(1, columns):
-            numerator[row, c - 1] = total[c, i]
+            for c in range(found.shape[0]):
+                if faint > 0.0:
+                    value = 0.0
+                    for p in range(degree[k], -1, -1):
+                        value = value * t + local[k, c, p]
+                    found[c, i] += value
+                found[c, i] *= height
+            if found[0, i] < height * faint:
+                found[0, i] = LEFT_OVER
+            elif found[0, i] <= doubtful * near_weight[k]:
+                empty = faint == 0.0 and is_empty(q, x, offset[runs[k, NEAR]], offset[runs[k, END]], h)
+                found[0, i] = 0.0 if empty else LEFT_OVER

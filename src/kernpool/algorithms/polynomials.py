@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from math import comb
+from math import comb, perm
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kernpool.algorithms import polynomial_loops as loops
+from kernpool.algorithms.blocks import Blocks
 from kernpool.algorithms.line import Line
 from kernpool.algorithms.threads import cut, run_blocks
 from kernpool.progress import Progress
 from kernpool.state import PoolState
+
+Array = NDArray[np.float64]
 
 # K(u) = height (1 - |u|**inner)**outer inside of the support
 POLYNOMIALS = {
@@ -22,40 +26,68 @@ POLYNOMIALS = {
     "triweight": (35 / 32, 2, 3),
     "tricube": (70 / 81, 3, 3),
 }
-BINS_PER_CALL = 1 << 12  # cells end at multiples of it, so that the parts can be made side by side
-GROUPS_PER_CALL = 1 << 12
+BINS_PER_CALL = 1 << 12
+BINS_PER_SUM = 1 << 18
+QUERIES_PER_CALL = 1 << 14
+CELL, BLOCK = 0.5, 0.25  # widths in bandwidths, at most
 
 
 def reduce(line: Line, name: str, out: PoolState, n_jobs: int, progress: Progress | None) -> None:
-    """Pool into `out`; denominators of -1 mark the queries that have to be done key by key."""
-    keys, kernel = line.keys, make_profile(name)
-    bins = len(keys.low)
-    shape = (bins, 1 + len(keys.value), len(kernel.coefficient))
-    cells = loops.Cells(
-        np.empty(bins, np.int64), np.empty(bins, np.int64), np.empty(bins), np.zeros(shape), np.empty(shape)
-    )
-
-    def make_cells(part: slice) -> Iterator[None]:
-        loops.make_cells(keys, part.start, part.stop, line.bandwidth, cells)
-        yield
-
-    run_blocks(make_cells, cut(bins, BINS_PER_CALL), n_jobs, None)
-
-    def pool_groups(part: slice) -> Iterator[None]:
-        loops.pool_groups(
-            line.queries, keys, cells, part.start, part.stop, line.bandwidth, kernel, line.leave_out,
-            out.denominator, out.numerator,
-        )  # fmt: skip
-        yield
-
-    run_blocks(pool_groups, cut(len(line.queries.low), GROUPS_PER_CALL), n_jobs, progress)
-
-
-def make_profile(name: str) -> loops.Profile:
-    """Write a kernel as `polynomial_loops.py` wants it."""
+    """Pool into `out`; some denominators mark the queries that are left over, to be done key by key."""
+    keys, queries, h = line.keys, line.queries, line.bandwidth
     height, inner, outer = POLYNOMIALS[name]
-    coefficient = np.zeros(inner * outer + 1)
-    coefficient[::inner] = [height * (-1) ** k * comb(outer, k) for k in range(outer + 1)]
-    binomial = np.array([[comb(p, r) for r in range(len(coefficient))] for p in range(len(coefficient))], dtype=float)
-    factors = np.concatenate([np.eye(3)[inner - 1], height * np.eye(4)[outer]])
-    return loops.Profile(coefficient, binomial, factors, inner % 2 == 1)
+    polynomial, bins, columns = derivatives(inner, outer), len(keys.low), 1 + len(keys.value)
+    terms = polynomial.shape[1]
+    start, cell_of = np.empty(bins + 1, np.int64), np.empty(bins, np.int64)
+    loops.join(keys.offset, keys.low, keys.high, CELL * h, start, cell_of)
+    moment = np.empty((2, bins, columns, terms))
+
+    def sum_bins(part: slice) -> Iterator[None]:
+        scratch = np.empty((1 + columns, loops.TILE))
+        loops.sum_bins(*keys, start, cell_of, h, part.start, part.stop, scratch, moment)
+        yield
+
+    def add_up(side: slice) -> Iterator[None]:
+        for part in cut(bins, BINS_PER_SUM):
+            loops.add_up(moment, cell_of, side.start, part.start, part.stop)
+            yield
+
+    def pool(part: slice) -> Iterator[None]:
+        blocks = Blocks.cut(line, part, BLOCK * h, line.queries_per_block)
+        loops.find_runs(keys.offset, keys.low, keys.high, blocks.low, blocks.high, h, inner % 2 == 1, blocks.runs)
+        number = len(blocks.low)
+        local, degree, far_weight = np.empty((number, columns, terms)), np.empty(number, np.int64), np.empty(number)
+        loops.add_far(
+            keys.low, keys.high, start, cell_of, moment, blocks.runs, blocks.low, blocks.high, h, polynomial,
+            np.empty(terms), local, degree, far_weight,
+        )  # fmt: skip
+        found, near_weight = blocks.add_near(line, moment[0, :, :, 0], inner, outer)
+        loops.finish(
+            keys.x, keys.offset, blocks.runs, blocks.place, blocks.low, blocks.high, queries.x, h, height,
+            loops.EDGE_SHARE**outer if outer else 0.0, local, degree,
+            far_weight, near_weight, found,
+        )  # fmt: skip
+        blocks.write_out(line, found, height, inner, outer, out)
+        yield
+
+    run_blocks(sum_bins, cut(bins, BINS_PER_CALL), n_jobs, None)
+    run_blocks(add_up, [slice(loops.PREFIX, loops.PREFIX + 1), slice(loops.SUFFIX, loops.SUFFIX + 1)], n_jobs, None)
+    run_blocks(pool, cut(len(queries.x), QUERIES_PER_CALL), n_jobs, progress)
+
+
+def derivatives(inner: int, outer: int) -> Array:
+    """Coefficients of all derivatives of ``(1 - |u|**inner)**outer``, for positive and for negative u.
+
+    Returns
+    -------
+    ndarray of shape (2, degree + 1, degree + 1)
+        At ``[side, p, k]`` the coefficient of ``u**p`` in derivative k.
+    """
+    degree = inner * outer
+    table = np.zeros((2, degree + 1, degree + 1))
+    for power in range(outer + 1):
+        p = inner * power
+        for k in range(p + 1):
+            table[:, p - k, k] = (-1) ** power * comb(outer, power) * perm(p, k)
+            table[1, p - k, k] *= (-1) ** p
+    return table

@@ -1,114 +1,126 @@
-"""Gaussian sums for many columns: squared distances by matrix products, ``|q|^2 + |k|^2 - 2 q.k`` about a centre.
+"""Sums for many columns: squared distances by matrix products, ``|q|^2 + |k|^2 - 2 q.k`` about a centre.
 
 The centre is that of the block's queries, so that nothing large cancels unless the data are widely spread beside the
-bandwidth. The error of an exponent is bounded by the radii; queries for which that is too much are done again from
-differences. Tiles of 64 queries and 512 keys stay in the second-level cache.
+bandwidth. The error of a squared distance is bounded by the radii; queries for which that is too much are done again
+from differences. Kernels with a kink at zero never come here (triangular, Laplace), because the root of a squared
+distance that should be zero would be 1e-8; nor does the boxcar, whose edge allows no error.
+
+Tiles of 64 queries and 512 keys stay in the second-level cache.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
 from kernpool.algorithms.compiling import loop
-from kernpool.algorithms.exponential import exp2_minus_32, exp2_minus_64
+from kernpool.algorithms.exponential import exp2, exp2_minus
 from kernpool.algorithms.loops import TILE, multiply
+from kernpool.algorithms.tiles import (
+    BIWEIGHT,
+    COSINE,
+    EPANECHNIKOV,
+    GAUSSIAN,
+    LOGISTIC,
+    TRICUBE,
+    TRIWEIGHT,
+    correct,
+    exponents,
+    profiles,
+)
 
 ROWS = 64
-_ZERO_32 = np.float32(0.0)
+# How much a kernel of compact support changes with a squared distance, at most: 105/32, of the triweight, rounded up.
+STEEPEST = 4.0
+KERNELS = frozenset({GAUSSIAN, EPANECHNIKOV, BIWEIGHT, TRIWEIGHT, TRICUBE, COSINE, LOGISTIC})
+NEAR = 1.0 + 1e-6  # squared distance up to which a key may turn out to be in the support
 
 
-@loop
-def block_64(query, key, value, key_weight, mask, own, own_weight, center, scale, denominator, numerator):
-    """Add a block up into the last two arguments, and return the keys' squared radius, in units of the exponent."""
-    (m, d), n = query.shape, key.shape[0]
-    denominator[:] = 0.0
-    numerator[:] = 0.0
-    radius = 0.0
-    left, offset, weight_buffer = np.empty((m, d + 1)), np.empty(m), np.empty(TILE)
-    for i in range(m):
-        offset[i] = 0.0
-        for a in range(d):
-            x = (query[i, a] - center[a]) * scale[a]
-            offset[i] += x * x
-            left[i, a] = -2.0 * x
-        left[i, d] = 1.0
-    for first in range(0, n, TILE):
-        size = min(TILE, n - first)
-        right = np.empty((d + 1, size))
-        right[d, :] = 0.0
-        for a in range(d):
+def _make(gaussian: int) -> Callable[..., Any]:
+    @loop
+    def block(query, key, value, key_weight, mask, own, own_weight, center, scale, code, denominator, numerator, near):
+        """Add a block up into the last three arguments, and return the largest squared radius of a key.
+
+        Products and weights have the width of the values; coordinates are centred and scaled in float64. `near` is the
+        sum of key weights in the support, or just outside of it.
+        """
+        (m, d), n, zero = query.shape, key.shape[1], value.dtype.type(0.0)
+        denominator[:] = 0.0
+        numerator[:] = 0.0
+        near[:] = 0.0
+        radius = 0.0
+        left, offset = np.empty((m, d + 1), value.dtype), np.empty(m, value.dtype)
+        for i in range(m):
+            squares = 0.0
+            for a in range(d):
+                x = (query[i, a] - center[a]) * scale[a]
+                squares += x * x
+                left[i, a] = -2.0 * x
+            left[i, d] = 1.0
+            offset[i] = squares
+        # Made once: an array of this size from the system, page by page, costs as much as what is written into it.
+        room, right_room = np.empty(ROWS * TILE, value.dtype), np.empty((d + 1) * TILE, value.dtype)
+        weight_buffer, squared, exponent_buffer = np.empty(TILE, value.dtype), np.empty(TILE), np.empty(TILE)
+        for first in range(0, n, TILE):
+            size = min(TILE, n - first)
+            right = right_room[: (d + 1) * size].reshape((d + 1, size))
+            squared[:] = 0.0
+            for a in range(d):
+                for j in range(size):
+                    x = (key[a, first + j] - center[a]) * scale[a]
+                    right[a, j] = x
+                    squared[j] += x * x
             for j in range(size):
-                x = (key[first + j, a] - center[a]) * scale[a]
-                right[a, j] = x
-                right[d, j] += x * x
-        for j in range(size):
-            radius = max(radius, right[d, j])
-        weight = weight_buffer[:size]
-        for low in range(0, m, ROWS):
-            distances = np.dot(left[low : low + ROWS], right)
-            for i in range(low, min(low + ROWS, m)):
-                for j in range(size):
-                    s = distances[i - low, j] + offset[i]
-                    weight[j] = exp2_minus_64(s if s > 0.0 else 0.0)
-                row_mask = mask[i] if mask.size else mask.ravel()
-                multiply(weight, first, key_weight, row_mask, own[i], own_weight[i])
-                total = 0.0
-                for j in range(size):
-                    total += weight[j]
-                denominator[i] += total
-                for c in range(value.shape[0]):
-                    total = 0.0
-                    for j in range(size):
-                        total += weight[j] * value[c, first + j]
-                    numerator[i, c] += total
-    return radius
+                right[d, j] = squared[j]
+                radius = max(radius, squared[j])
+            weight = weight_buffer[:size]
+            for low in range(0, m, ROWS):
+                rows = min(ROWS, m - low)
+                distances = room[: rows * size].reshape((rows, size))
+                np.dot(left[low : low + rows], right, distances)
+                for i in range(low, low + rows):
+                    s, total = distances[i - low], zero
+                    if gaussian == 1:
+                        for j in range(size):
+                            x = s[j] + offset[i]
+                            weight[j] = exp2_minus(x if x > zero else zero, 0)
+                            total += weight[j]
+                    else:
+                        count = 0.0
+                        for j in range(size):
+                            x = s[j] + offset[i]
+                            s[j] = x if x > zero else zero
+                            times = key_weight[first + j] if key_weight.size else 1.0
+                            count += times if x < NEAR else 0.0
+                        near[i] += count
+                        if code == LOGISTIC:
+                            exponent = exponent_buffer[:size]
+                            exponents(exponent, s, code)
+                            for j in range(size):
+                                weight[j] = exp2(exponent[j])
+                            correct(weight, exponent, code)
+                        else:
+                            profiles(weight, s, code)
+                        for j in range(size):
+                            total += weight[j]
+                    if mask.size or key_weight.size or first <= own[i] < first + size:
+                        multiply(
+                            weight, first, key_weight, mask[i] if mask.size else mask.ravel(), own[i], own_weight[i]
+                        )
+                        total = zero
+                        for j in range(size):
+                            total += weight[j]
+                    denominator[i] += total
+                    for c in range(value.shape[0]):
+                        total = zero
+                        for j in range(size):
+                            total += weight[j] * value[c, first + j]
+                        numerator[i, c] += total
+        return radius
+
+    return block
 
 
-@loop
-def block_32(query, key, value, key_weight, mask, own, own_weight, center, scale, denominator, numerator):
-    """Do the same with products and weights in float32; coordinates are centred and scaled in float64."""
-    (m, d), n = query.shape, key.shape[0]
-    denominator[:] = 0.0
-    numerator[:] = 0.0
-    radius = 0.0
-    left, offset, weight_buffer = np.empty((m, d + 1), np.float32), np.empty(m, np.float32), np.empty(TILE, np.float32)
-    for i in range(m):
-        squares = 0.0
-        for a in range(d):
-            x = (query[i, a] - center[a]) * scale[a]
-            squares += x * x
-            left[i, a] = -2.0 * x
-        left[i, d] = 1.0
-        offset[i] = squares
-    squared = np.empty(TILE)
-    for first in range(0, n, TILE):
-        size = min(TILE, n - first)
-        right = np.empty((d + 1, size), np.float32)
-        squared[:] = 0.0
-        for a in range(d):
-            for j in range(size):
-                x = (key[first + j, a] - center[a]) * scale[a]
-                right[a, j] = x
-                squared[j] += x * x
-        for j in range(size):
-            right[d, j] = squared[j]
-            radius = max(radius, squared[j])
-        weight = weight_buffer[:size]
-        for low in range(0, m, ROWS):
-            distances = np.dot(left[low : low + ROWS], right)
-            for i in range(low, min(low + ROWS, m)):
-                for j in range(size):
-                    s = distances[i - low, j] + offset[i]
-                    weight[j] = exp2_minus_32(s if s > _ZERO_32 else _ZERO_32)
-                row_mask = mask[i] if mask.size else mask.ravel()
-                multiply(weight, first, key_weight, row_mask, own[i], own_weight[i])
-                total = _ZERO_32
-                for j in range(size):
-                    total += weight[j]
-                denominator[i] += total
-                for c in range(value.shape[0]):
-                    total = _ZERO_32
-                    for j in range(size):
-                        total += weight[j] * value[c, first + j]
-                    numerator[i, c] += total
-    return radius
+GAUSSIAN_BLOCK, OTHER_BLOCK = _make(1), _make(0)

@@ -31,10 +31,14 @@ from kernpool.state import PoolState
 if TYPE_CHECKING:
     from kernpool.algorithms.line import Line
 
+KEY_BIN, QUERY_GROUP, QUERIES_PER_BLOCK = 10.0, 4.0, 16
+FEW_QUERIES = 64  # keys per query, from which on neighbouring queries are too far apart to look at the same keys
+
 
 def reduce(problem: Problem, n_jobs: int = 1, progress: Progress | None = None) -> PoolState:
     """Sum weights and weighted values over all keys."""
-    from kernpool.algorithms import laplace, laplace_moments, polynomials, taylor, windows  # they load Numba
+    # not before they are needed: they load Numba
+    from kernpool.algorithms import laplace, laplace_moments, polynomials, taylor, taylor_moments, windows
 
     m, kernel = len(problem.query), problem.similarity.kernel
     result = PoolState(np.zeros(m), np.full(m, -1.0), np.empty((m, problem.layout.width)))
@@ -50,7 +54,8 @@ def reduce(problem: Problem, n_jobs: int = 1, progress: Progress | None = None) 
         far = laplace_moments if problem.moments else laplace
         far.reduce(line, result, n_jobs, report(0, m // 2))
     elif kernel.name == "gaussian":
-        taylor.reduce(line, problem.tol, result, n_jobs, report(0, m // 2))
+        series = taylor_moments if problem.moments else taylor
+        series.reduce(line, problem.tol, result, n_jobs, report(0, m // 2))
     elif kernel.name == "constant":
         _sum_all(problem, result)
     left = result.denominator < 0
@@ -66,13 +71,15 @@ def reduce(problem: Problem, n_jobs: int = 1, progress: Progress | None = None) 
 def arrange(problem: Problem, n_jobs: int) -> Line:
     """Put a problem with one column in order.
 
-    A bin of keys costs about as much as 25 pairs, a group of queries as much as 100; and the smaller they are, the
-    fewer pairs near the ends of windows are visited one by one, about ``2 m n / bins``. Where these are equal is best.
+    A bin of keys costs about as much as 25 pairs, a block of 16 queries as much as 600; and the smaller they are, the
+    fewer pairs near the ends of windows are visited one by one.
     """
     from kernpool.algorithms.line import Line
 
     m, n = problem.shape
-    return Line.arrange(problem, max(8.0, 5.0 * sqrt(n / m)), max(0.5, 10.0 * sqrt(m / n)), n_jobs)
+    few = n > FEW_QUERIES * m
+    key_bin, query_group = max(KEY_BIN, 5.0 * sqrt(n / m)), max(0.5, QUERY_GROUP * sqrt(m / n))
+    return Line.arrange(problem, key_bin, query_group, 1 if few else QUERIES_PER_BLOCK, n_jobs)
 
 
 def _sum_all(problem: Problem, result: PoolState) -> None:

@@ -1,4 +1,4 @@
-"""The Gaussian kernel on a line: moments of cells, series about groups of queries; see `taylor_loops.py`."""
+"""The Gaussian kernel on a line: moments of cells, series about blocks of queries; see `taylor_loops.py`."""
 
 from __future__ import annotations
 
@@ -7,42 +7,44 @@ from collections.abc import Iterator
 import numpy as np
 
 from kernpool.algorithms import taylor_loops as loops
+from kernpool.algorithms.blocks import Blocks
 from kernpool.algorithms.line import Line
+from kernpool.algorithms.near_loops import GAUSSIAN
 from kernpool.algorithms.threads import cut, run_blocks
 from kernpool.progress import Progress
 from kernpool.state import PoolState
 
 KEYS_PER_CELL = 1 << 16  # 5 ms
-QUERIES_PER_RUN = 1 << 12
 CELLS_PER_CALL = 16
-RUNS_PER_CALL = 16
+QUERIES_PER_BLOCK, QUERIES_PER_CALL = 1 << 12, 1 << 15
+TILE = 512
+CELL, BLOCK = 0.5, 0.25  # widths in bandwidths, at most
 
 
 def reduce(line: Line, tol: float, out: PoolState, n_jobs: int, progress: Progress | None) -> None:
-    """Pool into `out`; denominators of -1 mark the queries that have to be done key by key."""
-    keys, queries, h = line.keys, line.queries, line.bandwidth
-    starts = loops.join(keys.low, keys.high, keys.offset, 0.5 * h, KEYS_PER_CELL)
-    cells = loops.TaylorCells(
-        keys.low[starts[:-1]],
-        keys.high[starts[1:] - 1],
-        keys.offset[starts],
-        np.empty((len(starts) - 1, 1 + len(keys.value), loops.MOMENTS)),
-    )
-    runs = loops.join(queries.low, queries.high, queries.offset, 0.25 * h, QUERIES_PER_RUN)
+    """Pool into `out`; some denominators mark the queries that are left over, to be done key by key."""
+    keys, queries, h, columns = line.keys, line.queries, line.bandwidth, 1 + len(line.keys.value)
+    start = loops.join(keys.low, keys.high, keys.offset, CELL * h, KEYS_PER_CELL)
+    low, high, offset = keys.low[start[:-1]], keys.high[start[1:] - 1], keys.offset[start]
+    moment = np.empty((len(low), columns, loops.MOMENTS))
     share = 0.5 * tol if line.leave_out else tol  # half of the sum may be the own key, which is taken away
     total = float(keys.weight.sum()) if keys.weight.size else float(len(keys.x))
 
     def sum_cells(part: slice) -> Iterator[None]:
+        scratch = np.empty((2, TILE))
         for cell in range(part.start, part.stop):
-            loops.sum_cells(keys, cells, cell, cell + 1, h)
+            loops.sum_cells(keys.x, keys.weight, keys.value, low, high, offset, cell, h, scratch, moment)
             yield
 
-    def pool_groups(part: slice) -> Iterator[None]:
-        loops.pool_groups(
-            queries, keys, cells, runs, part.start, part.stop, h, total, share, line.leave_out,
-            out.denominator, out.numerator,
+    def pool(part: slice) -> Iterator[None]:
+        blocks = Blocks.cut(line, part, BLOCK * h, QUERIES_PER_BLOCK)
+        found = np.empty((columns, part.stop - part.start))
+        loops.pool_blocks(
+            queries.x, blocks.place, blocks.low, blocks.high, low, high, offset, moment, h, total, share,
+            np.empty(loops.MOMENTS), np.empty((columns, loops.TERMS)), found,
         )  # fmt: skip
+        blocks.write_out(line, found, 1.0, GAUSSIAN, 0, out)
         yield
 
-    run_blocks(sum_cells, cut(len(cells.low), CELLS_PER_CALL), n_jobs, None)
-    run_blocks(pool_groups, cut(len(runs) - 1, RUNS_PER_CALL), n_jobs, progress)
+    run_blocks(sum_cells, cut(len(low), CELLS_PER_CALL), n_jobs, None)
+    run_blocks(pool, cut(len(queries.x), QUERIES_PER_CALL), n_jobs, progress)

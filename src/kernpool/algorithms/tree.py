@@ -1,8 +1,9 @@
-"""Tree: keys and queries in kd order; a tile of queries visits the leaves it needs, nearest first, and then stops.
+"""Tree: keys and queries in kd order; a tile of queries visits the leaves it needs.
 
 A query may miss `tol` of its weight. What it misses lies in leaves so far away that a bound on their weight, from the
-distance between boxes, stays below that share; compact kernels miss nothing. A node that lies in the support of a whole
-tile is added by its moments where the kernel is a polynomial of the squared distance.
+distance of their boxes, stays below that share; compact kernels miss nothing. Leaves that are less far are summed in
+float32, as long as no digit of the result can tell (`tree_pairs`). A node that lies in the support of a whole tile is
+added by its moments where that pays (`tree_moments`). Gradients leave out what is too far as well (`tree_gradients`).
 
 Not for masks, which say something about pairs and not about places.
 """

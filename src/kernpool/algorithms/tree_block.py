@@ -60,8 +60,11 @@ class Block:
         self.columns = np.ascontiguousarray(self.query.T)
         self.denominator, self.numerator = np.zeros(m), np.zeros((m, walk.problem.value.shape[1]))
         self.unit, self.least, self.far, self.spent = np.zeros(m), np.full(m, -np.inf), np.zeros(m), np.zeros(m)
-        self.tiles = -(-m // walk.tile)
-        self.visits = np.empty((self.tiles * (leaves + tree_visit.EARLY) + m, 3), dtype=np.int64)
+        self.starts = np.append(np.arange(0, m, walk.tile), m)
+        self.tiles = len(self.starts) - 1
+        tiles = slice(block.start // walk.tile, block.start // walk.tile + self.tiles)
+        self.boxes, self.nearest = (walk.boxes[0][tiles], walk.boxes[1][tiles]), walk.nearest[tiles]
+        self.visits = np.empty((self.tiles * leaves + m, 3), dtype=np.int64)
         self.pairs, self.sizes = np.empty((3, PAIRS_PER_CALL, 2), dtype=np.int64), np.zeros(3, dtype=np.int64)
         self.pairs_seen = 0
 
@@ -72,8 +75,8 @@ class Block:
         room, collapsed = np.empty((len(self.visits) if collapse else 0, 4), dtype=np.int64), np.zeros(len(self.query))
         while tiles.size:
             count, nodes = tree_visit.list_support(
-                tiles, self.walk.tile, self.query, tree.lower, tree.upper, profile.scale, profile.norm,
-                collapse, self.visits, room,
+                tiles, self.starts, *self.boxes, tree.lower, tree.upper, profile.scale, profile.norm, collapse,
+                self.visits, room,
             )  # fmt: skip
             yield
             if nodes:
@@ -96,9 +99,7 @@ class Block:
     def infinite(self) -> Iterator[None]:
         """Sum for a kernel of infinite support: the nearest leaf first, which says how far a query has to look."""
         tree, profile = self.tree, self.profile
-        nearest = np.empty((self.tiles, 3), dtype=np.int64)
-        geometry = tree.lower, tree.upper
-        tree_visit.list_nearest(self.walk.tile, self.query, *geometry, profile.scale, profile.norm, nearest)
+        nearest = np.stack([self.nearest, self.starts[:-1], self.starts[1:]], axis=1)
         yield from self.follow(nearest, 0, self.tiles)
         far = np.flatnonzero(self.denominator <= FAINT)
         for first in range(0, len(far), FAR_PER_CALL):
@@ -106,20 +107,20 @@ class Block:
             yield
         self.learn()
         budget = 0.5 * self.walk.problem.tol
-        count = tree_visit.list_leaves(
-            nearest, self.query, *geometry, profile.scale, profile.norm, profile.code, self.least,
-            math.log2(budget / self.walk.mass), self.visits,
-        )  # fmt: skip
+        cut = np.minimum.reduceat(self.least, self.starts[:-1]) + math.log2(budget / self.walk.mass)
+        early, others = tree_visit.list_leaves(
+            nearest, *self.boxes, tree.lower, tree.upper, profile.scale, profile.norm, profile.code, cut, self.visits
+        )
         yield
-        early = self.tiles * tree_visit.EARLY
         yield from self.follow(self.visits, 0, early, budget, tree_pairs.FAR_LEAF)
-        yield from self.follow(self.visits, early, count, budget, tree_pairs.FAR_LEAF)
+        yield from self.follow(self.visits, others, len(self.visits), budget, tree_pairs.FAR_LEAF)
         if (again := self.far > tree_pairs.FAR_SHARE * self.denominator).any():
             # many far leaves weigh as much as near ones: all once more in float64
             self.denominator[again], self.numerator[again], self.far[again], self.spent[again] = 0.0, 0.0, 0.0, 0.0
             self.least[~again] = np.inf  # which nothing is a share of
             yield from self.follow(nearest, 0, self.tiles, budget)
-            yield from self.follow(self.visits, 0, count, budget)
+            yield from self.follow(self.visits, 0, early, budget)
+            yield from self.follow(self.visits, others, len(self.visits), budget)
         self.denominator += self.far
 
     def begin_far(self, far: NDArray[np.int64], nearest: Visits) -> None:

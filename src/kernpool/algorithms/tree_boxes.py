@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from kernpool.algorithms.compiling import part
 from kernpool.algorithms.tiles import GAUSSIAN, LOG2_E
 
@@ -61,21 +59,3 @@ def ceiling(s, code):
     if code == GAUSSIAN:
         return -0.5 * LOG2_E * s
     return -LOG2_E * math.sqrt(s)  # laplace and logistic have a factor below one as well
-
-
-@part
-def reach_of(exponent, code):
-    """Squared distance at which `ceiling` has fallen to this exponent; negative if it never is as high."""
-    if code == GAUSSIAN:
-        return exponent / (-0.5 * LOG2_E) * (1.0 + ROUNDING)
-    return (exponent / LOG2_E) ** 2 * (1.0 + ROUNDING) if exponent <= 0.0 else -1.0
-
-
-@part
-def box_of(query, start, stop, low, high):
-    """Box around some queries."""
-    for a in range(low.size):
-        low[a], high[a] = np.inf, -np.inf
-        for i in range(start, stop):
-            low[a] = min(low[a], query[i, a])
-            high[a] = max(high[a], query[i, a])

@@ -73,13 +73,14 @@ def copy_keys(tree: Tree, profile: Profile, n_jobs: int) -> Copies:
     )
 
     def fill(part: slice) -> Iterator[None]:
-        key = (tree.key[part] - tree.centre[part, :, None]) * profile.factor[:, None]
-        squared = (key * key).sum(axis=1)
-        copies.key[part] = key
-        copies.lowest[part] = _lowest(np.sqrt(squared.max(axis=1)), profile)
-        if far:
-            with np.errstate(over="ignore"):  # of leaves that are too large for float32
+        with np.errstate(over="ignore"):  # leaves that are too large, and are not read
+            key = (tree.key[part] - tree.centre[part, :, None]) * profile.factor[:, None]
+            squared = (key * key).sum(axis=1)
+            copies.key[part] = key
+            copies.lowest[part] = _lowest(np.sqrt(squared.max(axis=1)), profile)
+            if far:
                 copies.far_key[part, :d], copies.far_key[part, d] = key, squared
+        if far:
             copies.far_key[part, d + 1] = tree.weight[part] / copies.weight_unit[part, None]
             copies.far_value[part] = tree.value[part] / copies.value_unit[:, None]
         yield

@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 
 from kernpool.algorithms.base import PER_QUERY, Gradients
 from kernpool.algorithms.compiled import CompiledBlocks
+from kernpool.algorithms.kd_boxes import boxes_of, distance
 from kernpool.algorithms.kd_tree import kd_order
 from kernpool.algorithms.threads import cut, run_blocks
 from kernpool.algorithms.tiles import GAUSSIAN
-from kernpool.algorithms.tree_boxes import MARGIN, MAXIMUM, TAXICAB
+from kernpool.algorithms.tree_boxes import MARGIN
 from kernpool.algorithms.tree_profile import Profile, profile_of
 from kernpool.problem import Problem
 from kernpool.progress import Progress
@@ -46,7 +47,7 @@ def pullback(
     blocks = CompiledBlocks(_ordered(problem, query, query_order, key, key_order))
     part_of = PoolState(state.shift[query_order], state.denominator[query_order], state.numerator[query_order])
     cotangent, reach = cotangent[query_order], _reach(problem, profile, part_of)
-    queries, keys = _boxes(query), _boxes(key)
+    queries, keys = boxes_of(query, ROWS), boxes_of(key, ROWS)
     orders = {"query": query_order, "log_bandwidth": query_order, "key": key_order, "value": key_order}
     columns = {name: (problem.value if name == "value" else problem.key).shape[1] for name in wanted}
     sums = {name: np.zeros((len(orders[name]), columns[name])) for name in wanted}
@@ -58,14 +59,14 @@ def pullback(
 
     def along_keys(own: slice) -> Iterator[None]:
         b = own.start // ROWS
-        near = _distance(queries[0][b], queries[1][b], *keys, profile) <= reach[b]
+        near = distance(queries[0][b], queries[1][b], *keys, profile) <= reach[b]
         for piece in _pieces(near, len(key), blocks.pairs_per_call // ROWS):
             add(wanted & PER_QUERY, own, piece, own)
             yield
 
     def along_queries(own: slice) -> Iterator[None]:
         b = own.start // ROWS
-        near = _distance(keys[0][b], keys[1][b], *queries, profile) <= reach
+        near = distance(keys[0][b], keys[1][b], *queries, profile) <= reach
         for piece in _pieces(near, len(query), blocks.pairs_per_call // ROWS):
             add(wanted - PER_QUERY, piece, own, own)
             yield
@@ -112,20 +113,6 @@ def _reach(problem: Problem, profile: Profile, state: PoolState) -> Array:
     else:
         reach = np.ones(len(occupied))
     return np.maximum.reduceat(np.where(occupied, reach * (1.0 + MARGIN), -1.0), np.arange(0, len(occupied), ROWS))
-
-
-def _boxes(points: Array) -> tuple[Array, Array]:
-    """Return the lowest and the highest coordinates of each block."""
-    starts = np.arange(0, len(points), ROWS)
-    return np.minimum.reduceat(points, starts), np.maximum.reduceat(points, starts)
-
-
-def _distance(low: Array, high: Array, lower: Array, upper: Array, profile: Profile) -> Array:
-    """Return the distance of a box from others, in bandwidths and in the norm of the kernel."""
-    gap = np.maximum(np.maximum(lower - high, low - upper), 0.0) * profile.scale
-    if profile.norm == MAXIMUM:
-        return np.asarray(gap.max(axis=1))
-    return np.asarray(gap.sum(axis=1) if profile.norm == TAXICAB else np.sqrt((gap * gap).sum(axis=1)))
 
 
 def _pieces(near: NDArray[np.bool_], rows: int, most: int) -> Iterator[slice]:

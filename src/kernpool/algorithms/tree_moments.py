@@ -1,4 +1,18 @@
-"""Compiled sums over nodes that lie in the support of a tile as a whole: by moments, and no key is looked at."""
+"""Compiled sums over nodes that lie in the support of a tile as a whole: by moments, and no key is looked at.
+
+For the boxcar and the constant kernel a node is a count; for the Epanechnikov kernel it is three moments. Biweight and
+triweight would need those of order four and six, 15 and 28 in two columns, 35 and 84 in three, and it does not pay. In
+microseconds per query of 100 000 uniform keys, by moments where nodes lie within (Epanechnikov) and pair by pair:
+
+    columns, keys within h   Epanechnikov   biweight   triweight
+    2,  5 000                         8.8        9.3         8.6
+    2, 20 000                         9.9       22.5        24.0
+    3,  5 000                        19.8       18.7        15.8
+    3, 20 000                        44.9       41.5        36.6
+
+So in three columns, where most leaves lie across the edge, three moments are no faster than pairs; in two columns they
+are where a window holds a fifth of all keys.
+"""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ import math
 import numpy as np
 
 from kernpool.algorithms.compiling import loop
-from kernpool.algorithms.exponential import exp2
+from kernpool.algorithms.exponential import exp2_minus_64_unclamped
 from kernpool.algorithms.tiles import tile_weights
 from kernpool.algorithms.tree_boxes import MARGIN, ROUNDING, TAXICAB, add_component, ceiling
 from kernpool.algorithms.tree_visit import LEAF, START, STOP
@@ -73,7 +73,7 @@ def list_pairs(
                 exponent = ceiling(total * total if norm == TAXICAB else total, code)
                 share = exponent * (1.0 - ROUNDING) + log_mass[leaf] - least[i]
                 if share <= skip:
-                    weight = exp2(share)
+                    weight = exp2_minus_64_unclamped(min(-share, 1000.0))
                     if spent[i] + weight <= budget:
                         spent[i] += weight
                         continue

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from kernpool.algorithms.compiling import loop, part
-from kernpool.algorithms.exponential import exp2, exp2_minus_32_unclamped, exp2_minus_64_unclamped
+from kernpool.algorithms.exponential import exp2_minus_32_unclamped, exp2_minus_64_unclamped
 from kernpool.algorithms.tiles import BIWEIGHT, EDGE, EPANECHNIKOV, GAUSSIAN, LAPLACE, TRIWEIGHT
 
 _ZERO_32 = np.float32(0.0)
@@ -167,7 +167,7 @@ def far_loop(code: int, columns: int, one_value: int) -> Callable[..., Any]:
             )  # fmt: skip
             if 0 <= place < size:
                 weight[place] = key[leaf, columns + 1, place]
-            unit = exp2(-squared if code == GAUSSIAN else -1.0 - distance) * weight_unit[leaf]
+            unit = exp2_minus_64_unclamped(squared if code == GAUSSIAN else 1.0 + distance) * weight_unit[leaf]
             denominator[i] += unit * total
             if one_value == 1:
                 numerator[i, 0] += unit * value_unit[0] * pooled

@@ -1,4 +1,4 @@
-"""Compiled lists: which nodes the queries of a tile have to see, and in which order.
+"""Compiled lists: which nodes and leaves the queries of a tile have to see.
 
 Of the share `tol` of its weight that a query may miss, one half is for the nodes that are not listed, whose every key
 is below an equal share: ``K <= tol / 2 * D / W``. What becomes of the other half, `tree_pairs` says.
@@ -12,28 +12,43 @@ import numpy as np
 
 from kernpool.algorithms.compiling import loop
 from kernpool.algorithms.tiles import GAUSSIAN, LAPLACE, tile_weights
-from kernpool.algorithms.tree_boxes import MARGIN, ROUNDING, box_of, ceiling, largest, node_name, smallest
+from kernpool.algorithms.tree_boxes import MARGIN, ROUNDING, ceiling, largest, node_name, smallest
 
 LEAF, START, STOP = range(3)  # columns of a list of visits: queries start ... stop - 1 see a leaf
 FIRST, LAST = 2, 3  # the last columns of a list of nodes: queries start ... stop - 1 see leaves first ... last - 1
-BUCKETS = 64  # leaves are visited bucket by bucket, of bounds that are alike to a bit or so
-EARLY = 7  # leaves of a tile that are summed before the others, so that queries know how much they may leave out
+# Leaves whose bound is within 2**-6 of the largest are summed before the others, so that queries know how much they may
+# leave out. Beyond that the order does not matter (measured), and sorting leaves compiles longer than finding them.
+EARLY = 6.0
 
 
 @loop
-def list_support(tiles, tile_size, query, lower, upper, scale, norm, collapse, visits, nodes):
+def list_support(tiles, starts, lows, highs, lower, upper, scale, norm, collapse, visits, nodes):
     """List what a compact kernel reaches from somewhere in each tile: leaves, and nodes that lie within as a whole.
+
+    Parameters
+    ----------
+    tiles : ndarray of int
+        Which of them.
+    starts : ndarray of shape (tiles + 1,)
+        First query of each tile.
+    lows, highs : ndarray of shape (tiles, d)
+        The boxes around tiles.
+    visits : ndarray of shape (room, 3)
+        Written: leaves to be seen.
+    nodes : ndarray of shape (room, 4)
+        Written: nodes that lie within.
 
     Returns
     -------
     visits, nodes : int
         How many there are.
     """
-    leaves, d, visit_count, node_count = lower.shape[0] // 2, query.shape[1], 0, 0
+    leaves, d, visit_count, node_count = lower.shape[0] // 2, lows.shape[1], 0, 0
     low, high, stack = np.empty(d), np.empty(d), np.empty((64, 2), dtype=np.int64)
-    for t in range(tiles.size):
-        start, stop = tiles[t] * tile_size, min((tiles[t] + 1) * tile_size, query.shape[0])
-        box_of(query, start, stop, low, high)
+    for t in tiles:
+        start, stop = starts[t], starts[t + 1]
+        for a in range(d):
+            low[a], high[a] = lows[t, a], highs[t, a]
         stack[0, 0], stack[0, 1] = 0, leaves
         height = 1
         while height > 0:
@@ -58,91 +73,62 @@ def list_support(tiles, tile_size, query, lower, upper, scale, norm, collapse, v
 
 
 @loop
-def list_nearest(tile_size, query, lower, upper, scale, norm, visits):
-    """List for each tile the leaf that is likely the nearest to its centre."""
-    leaves, d = lower.shape[0] // 2, query.shape[1]
-    low, high = np.empty(d), np.empty(d)
-    for t in range(visits.shape[0]):
-        start, stop = t * tile_size, min((t + 1) * tile_size, query.shape[0])
-        box_of(query, start, stop, low, high)
-        for a in range(d):
-            low[a] += 0.5 * (high[a] - low[a])
-        first, last = 0, leaves
-        while last - first > 1:
-            middle = (first + last) // 2
-            left = smallest(low, low, node_name(first, middle, leaves), lower, upper, scale, norm)
-            if left <= smallest(low, low, node_name(middle, last, leaves), lower, upper, scale, norm):
-                last = middle
-            else:
-                first = middle
-        visits[t, LEAF], visits[t, START], visits[t, STOP] = first, start, stop
-
-
-@loop
-def list_leaves(nearest, query, lower, upper, scale, norm, code, least, slack, visits):
-    """List for each tile the leaves, but for its nearest, whose bound is above the cut, by decreasing bound.
+def list_leaves(nearest, lows, highs, lower, upper, scale, norm, code, cut, visits):
+    """List for each tile the leaves, but for its nearest, whose bound is above the cut.
 
     Parameters
     ----------
     nearest : ndarray of shape (tiles, 3)
         The visits that are done, one per tile.
-    least, slack : ndarray of shape (m,), and float
-        Logarithms of the weight of each query, at the least, and of the share of it that a key must reach.
+    lows, highs : ndarray of shape (tiles, d)
+        The boxes around tiles.
+    cut : ndarray of shape (tiles,)
+        Logarithm of the weight that a key must reach.
     visits : ndarray of shape (room, 3)
-        Written: the first `EARLY` leaves of every tile, then the others. Tiles with fewer leaves see none twice: those
-        visits have no queries.
+        Written: from the front those to be summed first, `EARLY`, and the others from the end.
 
     Returns
     -------
-    int
-        How many there are.
+    early, others : int
+        Where the first of them stop, and where the others start.
     """
-    leaves, d, count = lower.shape[0] // 2, query.shape[1], nearest.shape[0] * EARLY
+    leaves, d, early, others = lower.shape[0] // 2, lows.shape[1], 0, visits.shape[0]
     low, high, stack = np.empty(d), np.empty(d), np.empty((64, 2), dtype=np.int64)
     found, exponent = np.empty(leaves, dtype=np.int64), np.empty(leaves)
-    begins = np.empty(BUCKETS + 1, dtype=np.int64)
-    for k in range(count):
-        visits[k, LEAF], visits[k, START], visits[k, STOP] = 0, 0, 0
     for t in range(nearest.shape[0]):
-        done, start, stop = nearest[t, LEAF], nearest[t, START], nearest[t, STOP]
-        box_of(query, start, stop, low, high)
-        base = np.inf
-        for i in range(start, stop):
-            base = min(base, least[i])
-        size, top, bottom = 0, -np.inf, np.inf
+        for a in range(d):
+            low[a], high[a] = lows[t, a], highs[t, a]
+        size, top = 0, -np.inf
         stack[0, 0], stack[0, 1] = 0, leaves
         height = 1
         while height > 0:
             height -= 1
             first, last = stack[height, 0], stack[height, 1]
             bound = ceiling(smallest(low, high, node_name(first, last, leaves), lower, upper, scale, norm), code)
-            if bound * (1.0 - ROUNDING) < base + slack:
+            if bound * (1.0 - ROUNDING) < cut[t]:
                 continue
             if last - first > 1:
                 middle = (first + last) // 2
                 stack[height, 0], stack[height, 1] = first, middle
                 stack[height + 1, 0], stack[height + 1, 1] = middle, last
                 height += 2
-            elif first != done:
+            elif first != nearest[t, LEAF]:
                 found[size], exponent[size] = first, bound
-                top, bottom = max(top, bound), min(bottom, bound)
+                top = max(top, bound)
                 size += 1
-        # counting sort into buckets
-        width = max(top - bottom, 1.0) / BUCKETS
-        for b in range(BUCKETS + 1):
-            begins[b] = 0
         for k in range(size):
-            begins[1 + min(int((top - exponent[k]) / width), BUCKETS - 1)] += 1
-        for b in range(BUCKETS):
-            begins[b + 1] += begins[b]
-        for k in range(size):
-            b = min(int((top - exponent[k]) / width), BUCKETS - 1)
-            rank = begins[b]
-            begins[b] += 1
-            place = t * EARLY + rank if rank < EARLY else count + rank - EARLY
-            visits[place, LEAF], visits[place, START], visits[place, STOP] = found[k], start, stop
-        count += max(size - EARLY, 0)
-    return count
+            if exponent[k] > top - EARLY:
+                place = early
+                early += 1
+            else:
+                others -= 1
+                place = others
+            visits[place, LEAF], visits[place, START], visits[place, STOP] = (
+                found[k],
+                nearest[t, START],
+                nearest[t, STOP],
+            )
+    return early, others
 
 
 @loop

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from kernpool.algorithms.kd_boxes import boxes_of, nearest_leaves
 from kernpool.algorithms.kd_tree import kd_order, plant
 from kernpool.algorithms.threads import cut, run_blocks
 from kernpool.algorithms.tree_block import Block
@@ -30,6 +31,9 @@ class Walk:
         scale = 1.0 / problem.similarity.bandwidth
         self.tree, place = plant(problem, scale, leaf, self.profile.collapses, n_jobs)
         self.query, self.order = kd_order(problem.query, scale, tile, n_jobs)
+        low, high = self.boxes = boxes_of(self.query, tile)
+        middle = (low + 0.5 * (high - low))[: None if self.profile.infinite else 0]
+        self.nearest = nearest_leaves(self.tree, middle, self.profile)
         own = np.full(len(self.query), -1) if problem.self_index is None else problem.self_index[self.order]
         self.own = np.where(own >= 0, place[own], -1)
         self.own_weight = problem.own_weight[self.order]

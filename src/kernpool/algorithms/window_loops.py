@@ -22,7 +22,7 @@ def nearest_keys(query, own, own_weight, leave_out, elsewhere, keys, distance, w
         without = own[i] if leave_out else -1
         left = own_weight[i] if leave_out else 0.0
         best, best_weight = np.inf, 1.0
-        after = count_below(keys.low, q, False)  # bins from here on begin at q or later
+        after = count_below(keys.low, q)  # bins from here on begin at q or later
         for side in range(2):
             b = after if side else after - 1
             while 0 <= b < bins:
