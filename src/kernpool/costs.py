@@ -28,7 +28,7 @@ DENSE_WINDOW = 300.0  # sum of weights from which on a Fourier transform can be 
 PER_KEY, PER_QUERY, PER_BIN = 0.08e-6, 0.2e-6, 0.2e-6
 WINDOWED = ("cosine", "logistic")  # of one column: key by key
 WITH_MOMENTS = ("gaussian", "laplace", "constant")  # of one column, in linear time also for local linear fits
-BOX = 0.7  # how far a box reaches, in radii of the ball that holds as much: fits measured times in 2 and 6 columns
+BOX = 0.6  # how far a box reaches, in radii of the ball that holds as much: fits measured times in 2 and 6 columns
 COLLAPSING = ("epanechnikov", "boxcar", "constant")
 SAMPLE_QUERIES, LEAST_KEYS, MOST_KEYS, PAIRS_PER_KEY = 64, 256, 2048, 50_000  # of the problem, per key of the sample
 
