@@ -188,8 +188,8 @@ def main() -> None:
             f"{done.seconds[done.best]:8.4f} s{'   <-- bad' * (done.ratio > BAR)}",
             flush=True,
         )
-    if options.csv:
-        save(trials, options.csv)
+        if options.csv:
+            save(trials, options.csv)
     partly = len(options.columns) < len(COLUMNS) or len(options.kernels) < len(KERNELS)
     write(trials, grid, THREADS, keep=not partly)
 

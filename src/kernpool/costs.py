@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from math import sqrt
 from typing import NamedTuple
 
 import numpy as np
@@ -22,9 +23,12 @@ from kernpool.problem import Problem
 DENSE_PAIRS = 1_000_000
 LOADING = 0.4  # of Numba, where nothing has loaded it yet
 NEAR_PAIR, LEAF, TILE = 3e-9, 128, 32  # of the tree: a pair near enough to be visited, keys and queries in a box
-TRANSFORM = {2: 0.8e-6, 3: 5e-6}  # per key and per query, by number of columns
+TRANSFORM = {2: 1.1e-6, 3: 4.5e-6}  # per key and per query, by number of columns
 DENSE_WINDOW = 300.0  # sum of weights from which on a Fourier transform can be certified
+# Of one column: keys are put in bins, queries looked up, and there are some sqrt(m n) bins.
+PER_KEY, PER_QUERY, PER_BIN = 0.08e-6, 0.2e-6, 0.2e-6
 WINDOWED = ("cosine", "logistic")  # of one column: key by key
+BOX = 0.6  # how far a box reaches, in radii of the ball that holds as much: fits measured times in 2 and 6 columns
 COLLAPSING = ("epanechnikov", "boxcar", "constant")
 SAMPLE_QUERIES, LEAST_KEYS, MOST_KEYS, PAIRS_PER_KEY = 64, 256, 2048, 50_000  # of the problem, per key of the sample
 
@@ -65,6 +69,8 @@ class Costs:
         name = similarity.kernel.name
         if name == "gaussian":
             seconds = 4.5e-9 + 0.06e-9 * d if d >= 8 else 1.3e-9 + 0.27e-9 * d
+        elif name == "epanechnikov" and d <= 3 and similarity.composition == "radial":
+            seconds = 0.4e-9 * d
         else:
             seconds = {"cosine": 2e-9, "logistic": 4e-9, "laplace": 1.4e-9}.get(name, 0.9e-9) + 0.27e-9 * d
             if similarity.composition == "product" and d > 1:
@@ -108,12 +114,12 @@ class Costs:
         rank = np.array([1 / n, min(1.0, LEAF / n), min(1.0, TILE / m)]) * len(key)
         place = np.clip(np.rint(rank).astype(int), 1, len(key)) - 1
         ball = np.partition(distance, place, axis=1)[:, place] * (rank / (place + 1)).clip(max=1.0) ** (1 / d)
-        nearest, boxes = ball[:, 0], ball[:, 1] + ball[:, 2]
+        nearest, boxes = ball[:, 0], BOX * (ball[:, 1] + ball[:, 2])
         weight = similarity.kernel.profile(distance).mean(axis=1) * n
         with np.errstate(divide="ignore", invalid="ignore"):
             relative = np.nan_to_num(weight / similarity.kernel.profile(nearest), nan=1.0)
         reach = radius(similarity.kernel, nearest, problem.tol / n * relative.clip(1.0, n))
-        # Leaf and tile meet if any of their places do; a box reaches about as far as the ball that holds as much.
+        # Leaf and tile meet if any of their places do.
         near = distance <= (reach + boxes)[:, None]
         if similarity.composition == "radial" and similarity.kernel.name in COLLAPSING and not problem.moments:
             near &= distance > (1.0 - boxes)[:, None]  # what lies within the support as a whole is added by moments
@@ -132,12 +138,16 @@ def _reference(costs: Costs) -> float:
 
 def _brute(costs: Costs) -> float:
     m, n = costs.problem.shape
-    return costs.loading + 200e-6 + m * n * costs.pair
+    return costs.loading + 200e-6 + m * (250e-9 + n * costs.pair)
 
 
 def _linear(costs: Costs) -> float:
     m, n = costs.problem.shape
-    return costs.loading + 450e-6 + (1e-6 if costs.problem.moments else 0.25e-6) * (m + n)
+    call, per_key = (900e-6, 0.12e-6) if costs.problem.similarity.kernel.name == "gaussian" else (450e-6, PER_KEY)
+    rows = per_key * n + PER_QUERY * m + PER_BIN * sqrt(m * n)
+    if costs.problem.similarity.kernel.name == "gaussian":  # cells of few keys are summed key by key
+        rows += 1.5e-6 * m * min(1.0, 100 / n)
+    return costs.loading + call + (4.0 if costs.problem.moments else 1.0) * rows
 
 
 def _sweep(costs: Costs) -> float:
@@ -152,11 +162,12 @@ def _sweep(costs: Costs) -> float:
 
 def _kd_tree(costs: Costs) -> float:
     (m, n), problem = costs.problem.shape, costs.problem
-    building = costs.loading + 300e-6 + 0.5e-6 * (m + n)
+    building = costs.loading + 1.5e-3 + 0.5e-6 * (m + n)
+    pair = (1.0 if problem.similarity.kernel.is_compact else 1.5) * costs.pair
     is_linear = problem.key.shape[1] == 1 and not costs.is_windowed
     if building + costs.sampling > (_linear(costs) if is_linear else 0.7 * _brute(costs)):
         return float("inf")  # no sample can help it
-    return building + m * n * costs.sample.share * max(NEAR_PAIR, 1.5 * costs.pair)
+    return building + m * n * costs.sample.share * max(NEAR_PAIR, pair)
 
 
 def _nufft(costs: Costs) -> float:

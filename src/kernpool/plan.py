@@ -131,7 +131,7 @@ def choose(problem: Problem, algorithm: str = "auto") -> Plan:
     algorithm : str, default="auto"
         A name from ``kernpool.algorithms.ALGORITHMS``, or ``"auto"``: the one with the smallest estimate of time among
         those that can do the problem (see `kernpool.costs`). For large problems of several columns the estimate looks
-        at 64 queries and 4096 keys, which takes some milliseconds.
+        at 64 queries and 2048 keys, which takes some milliseconds.
 
     Returns
     -------
