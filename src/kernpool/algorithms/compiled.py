@@ -53,7 +53,7 @@ class CompiledBlocks:
             narrow = narrow_type(problem) == np.float32 and similarity.kernel.name == "gaussian"
             self.faster = [Products(problem, 32), Products(problem, 64)] if narrow else [Products(problem, 64)]
         self.uses_blas = bool(self.faster) and isinstance(self.faster[0], Products)
-        # 3 ms of Gaussian, 40 ms of the slowest kernel, as long for many columns: short for Ctrl-C, long for a call from
+        # 3 ms of Gaussian, 40 ms of the slowest kernel or of many columns: short for Ctrl-C, long for a call from
         # Python, and for the keys that a call of matrix products centres and scales for all of its queries.
         self.pairs_per_call = max(1 << 18, (1 << 22) // max(1, len(self.key) // (32 if self.uses_blas else 8)))
 
