@@ -41,7 +41,7 @@ def reduce(problem: Problem, n_jobs: int = 1, progress: Progress | None = None) 
     from kernpool.algorithms import laplace, laplace_moments, polynomials, taylor, taylor_moments, windows
 
     m, kernel = len(problem.query), problem.similarity.kernel
-    result = PoolState(np.zeros(m), np.full(m, -1.0), np.empty((m, problem.layout.width)))
+    result = PoolState(np.zeros(m), np.empty(m), np.empty((m, problem.layout.width)))
 
     def report(start: int, stop: int) -> Progress | None:
         """Turn groups done of groups in all into queries; the second half is for those that are done once more."""
@@ -58,6 +58,8 @@ def reduce(problem: Problem, n_jobs: int = 1, progress: Progress | None = None) 
         series.reduce(line, problem.tol, result, n_jobs, report(0, m // 2))
     elif kernel.name == "constant":
         _sum_all(problem, result)
+    else:
+        result.denominator[:] = -1.0
     left = result.denominator < 0
     if left.any():
         rows = np.flatnonzero(left[line.queries.order])
