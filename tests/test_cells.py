@@ -90,7 +90,7 @@ def test_the_bits_do_not_depend_on_the_number_of_threads(kernel, situation, gene
 
 
 @pytest.mark.parametrize("kernel", ["boxcar", "epanechnikov", "gaussian", "laplace"])
-def test_moments_of_chunks_of_keys_add_up(kernel, generator):
+def test_moments_of_chunks_of_keys_add_up(kernel, generator, always):
     key, value = generator.random(3000), generator.normal(size=(3000, 2))
     problem = Problem.from_arrays([0.2, 0.5], key, value, kernel=kernel, bandwidth=0.3)
     low, stop = window_ends(problem.query[:, 0], 0.3, edge_belongs=True)

@@ -86,7 +86,7 @@ def cut_line(low: Array, inner: Array, stop: Array, width: float, most: float) -
         return np.searchsorted(low, start, side="right") > np.searchsorted(stop, start, side="right")
 
     extent = np.diff(edge)
-    pieces = np.where(is_live(edge[:-1]), np.ceil(extent / width), 1.0)
+    pieces = np.where(is_live(edge[:-1]), np.maximum(np.ceil(extent / width), 1.0), 1.0)
     if not pieces.sum() <= most:
         return None
     count = pieces.astype(np.int64)
