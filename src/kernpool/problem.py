@@ -22,6 +22,7 @@ Array = NDArray[np.float64]
 FLOAT64: np.dtype[Any] = np.dtype(np.float64)
 
 CENTER_ROWS = 1 << 14
+PIECE = 1 << 18  # rows
 
 
 @dataclass(frozen=True)
@@ -117,7 +118,7 @@ class Problem:
         return cls(
             query=query,
             key=key,
-            value=value - center,
+            value=_less(value, center),
             value_center=center,
             similarity=similarity,
             key_weight=weight,
@@ -305,6 +306,15 @@ def _center(value: Array, weight: Array | None, mask: NDArray[np.bool_] | None) 
             value = value[takes_part]
     # Any robust centre will do, and a sample's takes no time.
     return np.median(value[:: 1 + len(value) // CENTER_ROWS], axis=0) if len(value) else np.zeros(value.shape[1])
+
+
+def _less(value: Array, center: Array) -> Array:
+    """Subtract row by row, in pieces: memory that nobody has touched comes slowly, and a single call is deaf to Ctrl-C."""
+    less = np.empty(value.shape)
+    for start in range(0, len(value), PIECE):
+        rows = slice(start, start + PIECE)
+        np.subtract(value[rows], center, out=less[rows])
+    return less
 
 
 def _as_self_index(exclude_self: bool, self_index: Any, m: int, n: int) -> NDArray[np.int64] | None:
