@@ -125,7 +125,7 @@ def window_ends(query: Array, h: float, edge_belongs: bool) -> tuple[Array, Arra
     --------
     >>> import numpy as np
     >>> low, stop = window_ends(np.array([0.3]), 0.1, True)
-    >>> float(low[0]), (0.3 - low[0]) / 0.1 <= 1.0, (0.3 - np.nextafter(low[0], -1.0)) / 0.1 <= 1.0
+    >>> float(low[0]), bool((0.3 - low[0]) / 0.1 <= 1.0), bool((0.3 - np.nextafter(low[0], -1.0)) / 0.1 <= 1.0)
     (0.19999999999999998, True, False)
     """
     middle = np.concatenate([query, -query])  # the right end is the left end of the mirror image
