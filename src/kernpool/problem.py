@@ -309,7 +309,7 @@ def _center(value: Array, weight: Array | None, mask: NDArray[np.bool_] | None) 
 
 
 def _less(value: Array, center: Array) -> Array:
-    """Subtract row by row, in pieces: memory that nobody has touched comes slowly, and a single call is deaf to Ctrl-C."""
+    """Subtract in pieces: memory that nobody has touched comes slowly, and a single call is deaf to Ctrl-C."""
     less = np.empty(value.shape)
     for start in range(0, len(value), PIECE):
         rows = slice(start, start + PIECE)

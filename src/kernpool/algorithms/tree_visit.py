@@ -17,7 +17,7 @@ from kernpool.algorithms.tree_boxes import MARGIN, ROUNDING, ceiling, largest, n
 LEAF, START, STOP = range(3)  # columns of a list of visits: queries start ... stop - 1 see a leaf
 FIRST, LAST = 2, 3  # the last columns of a list of nodes: queries start ... stop - 1 see leaves first ... last - 1
 # Leaves whose bound is within 2**-6 of the largest are summed before the others, so that queries know how much they may
-# leave out. Beyond that the order does not matter (measured), and sorting leaves compiles longer than finding them.
+# leave out. Beyond that the order does not matter, and sorting leaves compiles longer than finding them.
 EARLY = 6.0
 
 
