@@ -126,6 +126,31 @@ def test_the_bits_do_not_depend_on_the_number_of_threads(algorithm, kernel, gene
         assert first.denominator.tobytes() == again.denominator.tobytes()
 
 
+@pytest.mark.parametrize("queries", [20, 3000])
+@pytest.mark.parametrize("columns", [1, 2])
+@pytest.mark.parametrize("moments", [0, 1])
+@pytest.mark.parametrize("kernel", kernel_names())
+@pytest.mark.parametrize("algorithm", OTHERS)
+def test_no_sum_depends_on_what_was_in_memory(algorithm, kernel, moments, columns, queries, generator, monkeypatch):
+    """Memory that nobody has written to yet holds zeros in a young process, and anything in an old one."""
+    key = np.round(generator.uniform(size=(3000, columns)), 3)
+    query, value = generator.uniform(-0.1, 1.1, size=(queries, columns)), generator.normal(size=(len(key), 2))
+    problem = Problem.from_arrays(query, key, value, kernel=kernel, bandwidth=0.11, moments=moments)
+    plan, empty = choose(problem, algorithm), np.empty
+    expected = plan.reduce(problem)  # compiles with the true np.empty
+
+    def poisoned(*args, **kwargs):
+        out = empty(*args, **kwargs)
+        if out.dtype.kind == "f":
+            out.fill(np.nan)
+        return out
+
+    monkeypatch.setattr(np, "empty", poisoned)
+    found = plan.reduce(problem)
+    np.testing.assert_array_equal(found.denominator, expected.denominator)
+    np.testing.assert_array_equal(found.numerator, expected.numerator)
+
+
 def test_boxcar_edges_on_a_grid_are_the_same_in_every_algorithm():
     """On gridded data |q - k| = h happens; one predicate, fl(|q - k|) <= h, decides it everywhere."""
     grid = np.arange(0, 60) * 0.1

@@ -182,7 +182,7 @@ def test_gradients(kernel, situation, generator):
 @pytest.mark.parametrize("kernel", ["gaussian", "tricube", "laplace", "logistic"])
 def test_the_bits_do_not_depend_on_the_number_of_threads(kernel, situation, generator, monkeypatch):
     monkeypatch.setattr(bins_module, "PARTS", 3)
-    monkeypatch.setattr(windows, "PAIRS_PER_CALL", 1 << 12)
+    monkeypatch.setattr(windows, "RUNS_PER_CALL", 1)
     monkeypatch.setattr("kernpool.algorithms.polynomials.QUERIES_PER_CALL", 33)
     monkeypatch.setattr("kernpool.algorithms.laplace.QUERIES_PER_CALL", 33)
     monkeypatch.setattr("kernpool.algorithms.taylor.CELLS_PER_CALL", 1)
@@ -199,7 +199,7 @@ def test_the_bits_do_not_depend_on_the_number_of_threads(kernel, situation, gene
 @pytest.mark.parametrize("kernel", kernel_names())
 @pytest.mark.parametrize("m", [1, 2, 3, 401])
 def test_progress_ends_at_the_total_and_never_goes_back(kernel, m, generator, monkeypatch):
-    monkeypatch.setattr(windows, "PAIRS_PER_CALL", 1 << 8)  # a block of work for every query
+    monkeypatch.setattr(windows, "RUNS_PER_CALL", 1)
     key, query = generator.standard_cauchy(3000), generator.standard_cauchy(m)
     problem = Problem.from_arrays(query, key, key, kernel=kernel, bandwidth=0.5)
     for n_jobs in (1, 2):

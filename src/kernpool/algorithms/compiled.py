@@ -12,7 +12,7 @@ from kernpool.algorithms.base import Gradients
 from kernpool.algorithms.products import STEEPEST
 from kernpool.algorithms.tiles import CODES, GAUSSIAN, LN_2
 from kernpool.local_linear import LocalFit, solve
-from kernpool.problem import Problem
+from kernpool.problem import Problem, column_range
 from kernpool.state import PoolState
 
 Array = NDArray[np.float64]
@@ -37,7 +37,7 @@ class CompiledBlocks:
         self.own_weight = problem.own_weight
         similarity = problem.similarity
         self.kernel = (
-            similarity.bandwidth,
+            read_only(similarity.bandwidth),
             CODES[similarity.kernel.name],
             not similarity.kernel.is_compact,
             # For one column and for the Gaussian the compositions agree, and the radial loop is the shorter one.
@@ -61,13 +61,13 @@ class CompiledBlocks:
         problem = self.problem
         mask = np.empty((0, 0), dtype=bool) if problem.attn_mask is None else problem.attn_mask[queries, keys]
         return (
-            problem.query[queries],
-            np.ascontiguousarray(self.key[:, keys]),
-            np.ascontiguousarray(self.value[:, keys]),
-            _NONE if problem.key_weight is None else problem.key_weight[keys],
-            np.ascontiguousarray(mask),
-            self.own[queries] - keys.start,
-            self.own_weight[queries],
+            read_only(problem.query[queries]),
+            read_only(self.key[:, keys]),
+            read_only(self.value[:, keys]),
+            read_only(_NONE if problem.key_weight is None else problem.key_weight[keys]),
+            read_only(mask),
+            read_only(self.own[queries] - keys.start),
+            read_only(self.own_weight[queries]),
             *self.kernel,
         )
 
@@ -153,8 +153,8 @@ class FusedPairs:
         self.height = fused.height(code)
         # Sums up to this times the number of keys are done again: tails have underflowed, or the edge decides.
         self.faint = FAINT_ON_EDGE if similarity.kernel.is_compact else FAINT_32 if dtype == np.float32 else FAINT
-        extent = np.maximum(problem.query.max(axis=0), problem.key.max(axis=0))
-        extent = extent - np.minimum(problem.query.min(axis=0), problem.key.min(axis=0))
+        (query_low, query_high), (key_low, key_high) = column_range(problem.query), column_range(problem.key)
+        extent = np.maximum(query_high, key_high) - np.minimum(query_low, key_low)
         self.loop = fused.specialise(
             code,
             min(len(self.key), fused.IN_REGISTERS + 1),
@@ -176,16 +176,16 @@ class FusedPairs:
 
     def sums(self, queries: slice | NDArray[np.intp], keys: slice) -> tuple[PoolState, NDArray[np.bool_]]:
         """Return the state of one block, and which of its queries have a faint sum."""
-        query = np.ascontiguousarray(self.query[queries])
+        query = read_only(self.query[queries])
         denominator, numerator = np.empty(len(query)), np.empty((len(query), len(self.value)))
         self.loop(
             query,
-            np.ascontiguousarray(self.key[:, keys]),
-            np.ascontiguousarray(self.value[:, keys]),
-            self.weight[keys],
-            self.own[queries] - keys.start,
-            self.own_weight[queries],
-            self.scale,
+            read_only(self.key[:, keys]),
+            read_only(self.value[:, keys]),
+            read_only(self.weight[keys]),
+            read_only(self.own[queries] - keys.start),
+            read_only(self.own_weight[queries]),
+            read_only(self.scale),
             denominator,
             numerator,
         )
@@ -225,20 +225,20 @@ class Products:
     def sums(self, queries: slice | NDArray[np.intp], keys: slice) -> tuple[PoolState, NDArray[np.bool_]]:
         """Return the state of one block, and which of its queries are faint or not precise enough."""
         problem = self.problem
-        query, mask = np.ascontiguousarray(problem.query[queries]), problem.attn_mask
+        query, mask = read_only(problem.query[queries]), problem.attn_mask
         center = query.mean(axis=0)
         denominator, numerator = np.empty(len(query)), np.empty((len(query), len(self.value)))
         near = np.empty(len(query))
         radius = self.block(
             query,
-            np.ascontiguousarray(self.key[:, keys]),
-            np.ascontiguousarray(self.value[:, keys]),
-            self.weight[keys],
-            np.empty((0, 0), dtype=bool) if mask is None else np.ascontiguousarray(mask[queries, keys]),
-            self.own[queries] - keys.start,
-            self.own_weight[queries],
-            center,
-            self.scale,
+            read_only(self.key[:, keys]),
+            read_only(self.value[:, keys]),
+            read_only(self.weight[keys]),
+            read_only(np.empty((0, 0), dtype=bool) if mask is None else mask[queries, keys]),
+            read_only(self.own[queries] - keys.start),
+            read_only(self.own_weight[queries]),
+            read_only(center),
+            read_only(self.scale),
             self.code,
             denominator,
             numerator,
@@ -257,6 +257,16 @@ class Products:
             allowed = np.where(nearest > 8.0, 4 * self.epsilon * (1 + nearest), 0.0) + (1e-6 if self.narrow else 5e-13)
             doubtful = (denominator <= self.faint * (keys.stop - keys.start)) | (0.5 * LN_2 * rounding > allowed)
         return PoolState(np.zeros(len(query)), denominator, np.ldexp(numerator, self.value_unit)), doubtful
+
+
+def read_only(array: NDArray[Any]) -> NDArray[Any]:
+    """Return an array as loops take it: contiguous, and read-only whether or not it was.
+
+    To Numba both are part of the type, and every mix of types is compiled by itself: six of two seconds were seen.
+    """
+    view = np.ascontiguousarray(array).view()
+    view.flags.writeable = False
+    return view
 
 
 def exponent_of(x: Array) -> NDArray[np.intp]:

@@ -43,7 +43,7 @@ def reduce(line: Line, name: str, out: PoolState, n_jobs: int, progress: Progres
     moment = np.empty((2, bins, columns, terms))
 
     def sum_bins(part: slice) -> Iterator[None]:
-        scratch = np.empty((1 + columns, loops.TILE))
+        scratch = np.zeros((1 + columns, loops.TILE))  # a weight of zero times what happens to be there may be NaN
         loops.sum_bins(*keys, start, cell_of, h, part.start, part.stop, scratch, moment)
         yield
 

@@ -65,7 +65,7 @@ def reduce(problem: Problem, n_jobs: int = 1, progress: Progress | None = None) 
     elif len(left):
         line = line or arrange(problem, n_jobs)
         rows = np.flatnonzero(result.denominator[line.queries.order] < 0)
-        windows.reduce(line, kernel, rows, problem.tol, result, n_jobs, report(m // 2, m))
+        windows.reduce(problem, line, rows, result, n_jobs, report(m // 2, m))
     elif progress is not None:
         progress(m, m)
     result.shift[result.denominator == 0] = -np.inf

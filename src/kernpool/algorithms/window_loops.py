@@ -6,7 +6,9 @@ import numpy as np
 
 from kernpool.algorithms.bin_loops import count_below
 from kernpool.algorithms.compiling import loop
-from kernpool.algorithms.loops import reduce_block
+from kernpool.algorithms.loops import TILE
+
+MOST, PAIRS = 256, 1 << 20  # queries of a run, and pairs: a few milliseconds
 
 
 @loop
@@ -38,29 +40,16 @@ def nearest_keys(query, own, own_weight, leave_out, elsewhere, keys, distance, w
 
 
 @loop
-def pool_windows(rows, queries, keys, first, last, leave_out, h, code, infinite, shift, denominator, numerator):
-    """Pool queries over the keys of their windows, one query at a time."""
-    bandwidth = np.full(1, h)
-    query, own, own_weight = np.empty((1, 1)), np.full(1, -1), np.zeros(1)
-    no_mask = np.empty((0, 0), dtype=np.bool_)
-    all_keys = keys.x.reshape((1, keys.x.size))
-    for k in range(rows.size):
-        i = rows[k]
-        row = queries.order[i]
-        start, stop = first[k], last[k]
-        if start == stop:
-            shift[row], denominator[row] = 0.0, 0.0
-            for c in range(numerator.shape[1]):
-                numerator[row, c] = 0.0
-            continue
-        query[0, 0] = queries.x[i]
-        if leave_out:
-            own[0], own_weight[0] = queries.own[i] - start, queries.own_weight[i]
-            if queries.own[i] < start:
-                own[0] = -1
-        weight = keys.weight[start:stop] if keys.weight.size else keys.weight
-        reduce_block(
-            query, all_keys[:, start:stop], keys.value[:, start:stop], weight, no_mask, own, own_weight,
-            bandwidth, code, infinite, False,
-            shift[row : row + 1], denominator[row : row + 1], numerator[row : row + 1],
-        )  # fmt: skip
+def join(first, last, starts):
+    """Join neighbouring queries into runs whose windows, all in all, hold little more than each; where runs start."""
+    number, low, high, shortest = 0, 0, 0, 0
+    for i in range(first.size):
+        low, high, shortest = min(low, first[i]), max(high, last[i]), min(shortest, last[i] - first[i])
+        queries = i + 1 - starts[number - 1] if number else 0
+        near = high - low <= max(TILE, shortest + shortest // 4)
+        if number == 0 or not near or queries > MOST or queries * (high - low) > PAIRS:
+            starts[number] = i
+            number += 1
+            low, high, shortest = first[i], last[i], last[i] - first[i]
+    starts[number] = first.size
+    return starts[: number + 1]

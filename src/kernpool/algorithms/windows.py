@@ -20,15 +20,14 @@ from kernpool.algorithms.compiled import CompiledBlocks
 from kernpool.algorithms.line import Line
 from kernpool.algorithms.radius import radius
 from kernpool.algorithms.threads import cut, run_blocks
-from kernpool.algorithms.tiles import CODES
 from kernpool.kernels import Kernel
 from kernpool.problem import Problem
 from kernpool.progress import Progress
-from kernpool.state import PoolState
+from kernpool.state import PoolState, empty_state, merge
 
 Array = NDArray[np.float64]
 
-PAIRS_PER_CALL = 1 << 22
+RUNS_PER_CALL = 64
 
 
 def spans(
@@ -54,33 +53,48 @@ def spans(
 
 
 def reduce(
+    problem: Problem,
     line: Line,
-    kernel: Kernel,
     rows: NDArray[np.intp],
-    tol: float,
     out: PoolState,
     n_jobs: int = 1,
     progress: Progress | None = None,
 ) -> None:
-    """Pool the queries in these places of the line, into the rows of `out` that they came from."""
-    first, last = spans(line, kernel, rows, tol, out.numerator.shape[1] > len(line.keys.value))
-    code, infinite = CODES[kernel.name], not kernel.is_compact
+    """Pool the queries in these places of the line, into the rows of `out` that they came from.
+
+    Neighbours whose windows are nearly the same are one block of brute force over the keys of all of them.
+    """
+    first, last = spans(line, problem.similarity.kernel, rows, problem.tol, problem.moments > 0)
+    starts = window_loops.join(first, last, np.empty(len(rows) + 1, dtype=np.int64))
+    blocks = CompiledBlocks(_in_order(problem, line, rows))
+    blocks.faster.clear()  # fused loops copy all keys first, which the few queries that are left are not worth
 
     def work(part: slice) -> Iterator[None]:
-        window_loops.pool_windows(
-            rows[part], line.queries, line.keys, first[part], last[part], line.leave_out, line.bandwidth, code,
-            infinite, out.shift, out.denominator, out.numerator,
-        )  # fmt: skip
-        yield
+        for start, stop in pairwise(starts[part.start : part.stop + 1].tolist()):
+            own = slice(start, stop)
+            begin, end = int(first[own].min()), int(last[own].max())
+            state = empty_state(stop - start, out.numerator.shape[1])
+            for piece in cut(end - begin, blocks.keys_per_call):
+                state = merge(state, blocks.reduce(own, slice(begin + piece.start, begin + piece.stop)))
+                yield
+            places = line.queries.order[rows[own]]
+            out.shift[places], out.denominator[places] = state.shift, state.denominator
+            out.numerator[places] = state.numerator
 
-    run_blocks(work, cut_by_pairs(last - first), n_jobs, progress)
+    run_blocks(work, cut(len(starts) - 1, RUNS_PER_CALL), n_jobs, progress)
 
 
-def cut_by_pairs(pairs: NDArray[np.int64]) -> list[slice]:
-    """Cut rows into slices of about `PAIRS_PER_CALL` pairs, as their windows are long or short."""
-    done = np.cumsum(pairs + 64) // PAIRS_PER_CALL  # 64 pairs take as long as a query without any
-    starts = np.concatenate([[0], np.flatnonzero(np.diff(done)) + 1, [len(pairs)]])
-    return [slice(int(a), int(b)) for a, b in pairwise(starts) if b > a]
+def _in_order(problem: Problem, line: Line, rows: NDArray[np.intp] | slice = slice(None)) -> Problem:
+    """Return the same problem with keys and queries, or some of them, in the order of the line."""
+    keys, queries = line.keys, line.queries
+    return replace(
+        problem,
+        query=queries.x[rows, None],
+        key=keys.x[:, None],
+        value=keys.value.T,
+        key_weight=keys.weight if keys.weight.size else None,
+        self_index=queries.own[rows] if line.leave_out else None,
+    )
 
 
 def pullback(
@@ -93,17 +107,9 @@ def pullback(
     progress: Progress | None = None,
 ) -> Gradients:
     """Differentiate over the pairs within windows; what is left out is at most the machine epsilon of each sum."""
-    keys, queries = line.keys, line.queries
-    ordered = replace(
-        problem,
-        query=queries.x[:, None],
-        key=keys.x[:, None],
-        value=keys.value.T,
-        key_weight=keys.weight if keys.weight.size else None,
-        self_index=queries.own if line.leave_out else None,
-    )
+    queries = line.queries
     part_of = PoolState(state.shift[queries.order], state.denominator[queries.order], state.numerator[queries.order])
-    cotangent, blocks = cotangent[queries.order], CompiledBlocks(ordered)
+    cotangent, blocks = cotangent[queries.order], CompiledBlocks(_in_order(problem, line))
     first, last = spans(
         line, problem.similarity.kernel, np.arange(len(queries.x)), np.finfo(float).eps, problem.moments > 0
     )
@@ -134,7 +140,7 @@ def pullback(
     if wanted & PER_QUERY:
         run_blocks(along_keys, cut(len(queries.x), ROWS), n_jobs, progress)
     if wanted - PER_QUERY:
-        run_blocks(along_queries, cut(len(keys.x), ROWS), n_jobs, progress)
+        run_blocks(along_queries, cut(len(line.keys.x), ROWS), n_jobs, progress)
     return Gradients(**sums)
 
 
