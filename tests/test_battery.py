@@ -226,6 +226,47 @@ def test_products_of_many_columns_do_not_underflow(kernel, algorithm):
     assert found[0] == pytest.approx((3 * weight[0] + 5 * weight[1]) / weight.sum(), rel=1e-10)
 
 
+@pytest.mark.parametrize("moments", [0, 1])
+@pytest.mark.parametrize("kernel", ["epanechnikov", "triweight", "cosine"])
+@pytest.mark.parametrize("algorithm", ["brute", "kd_tree"])
+def test_gradients_on_a_grid_as_wide_as_the_window(algorithm, kernel, moments):
+    """Keys an ulp inside of the edge of one column have a weight, so their slope needs that very distance."""
+    h = 0.7
+    step = h / 2 * np.arange(12)
+    grid = np.stack(np.meshgrid(step, step), axis=-1).reshape(-1, 2)
+    value = np.sin(grid[:, 0] / h) + grid[:, 1] / h
+    problem = Problem.from_arrays(grid, grid, value, kernel=kernel, bandwidth=h, composition="product", moments=moments)
+    reference, other = choose(problem, "reference"), choose(problem, algorithm)
+    state, cotangent = reference.reduce(problem), np.ones((len(grid), 1))
+    expected = reference.pullback(problem, state, cotangent, EVERYTHING)
+    found = other.pullback(problem, state, cotangent, EVERYTHING)
+    for name in EVERYTHING:
+        target = getattr(expected, name)
+        np.testing.assert_allclose(getattr(found, name), target, atol=1e-9 * np.abs(target).max(), err_msg=name)
+
+
+@pytest.mark.parametrize("kernel", ["biweight", "tricube"])
+def test_a_key_on_the_edge_gives_no_warning(kernel):
+    problem = Problem.from_arrays([[0.0, 0.0]], [[1.0, 0.0], [0.1, 0.2]], [1.0, 2.0], kernel=kernel, bandwidth=1.0)
+    plan = choose(problem, "reference")
+    gradients = plan.pullback(problem, plan.reduce(problem), np.ones((1, 1)), EVERYTHING)
+    assert np.all(gradients.key[0] == 0)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize("algorithm", ["brute", "sweep", "kd_tree"])
+def test_progress_of_gradients_counts_once(algorithm, n_jobs, generator):
+    key, query = generator.normal(size=3000), generator.normal(size=2000)
+    problem, seen = Problem.from_arrays(query, key, key, kernel="epanechnikov", bandwidth=0.1), []
+    plan = choose(problem, algorithm)
+    state, cotangent = plan.reduce(problem), np.ones((2000, 1))
+    plan.pullback(problem, state, cotangent, EVERYTHING, n_jobs=n_jobs, progress=lambda *report: seen.append(report))
+    done, total = np.transpose(seen)
+    assert set(total) == {5000}
+    assert np.all(np.diff(done) > 0)
+    assert done[-1] == 5000
+
+
 def test_what_a_pullback_is_given_is_checked():
     problem = make_problem("gaussian", "radial", 1, "plain", m=5, n=8)
     plan = choose(problem, "brute")

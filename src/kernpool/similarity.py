@@ -106,7 +106,9 @@ class KernelSimilarity:
                 # at distance zero the direction is undefined and the slope of a symmetric function is zero
                 ratio = np.where(distance > 0, self.kernel.log_slope(distance) / distance, 0.0)
             for u in self._columns(query, key):
-                yield u, ratio * u
+                with np.errstate(invalid="ignore"):
+                    slope = ratio * u
+                yield u, slope
         else:
             for u in self._columns(query, key):
                 with np.errstate(all="ignore"):

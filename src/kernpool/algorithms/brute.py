@@ -21,7 +21,7 @@ from kernpool.algorithms.blas import one_thread
 from kernpool.algorithms.threads import cut, run_blocks
 from kernpool.kernels import is_built_in
 from kernpool.problem import Problem
-from kernpool.progress import Progress
+from kernpool.progress import Progress, in_turn
 from kernpool.state import PoolState, empty_state, merge
 
 Array = NDArray[np.float64]
@@ -110,10 +110,11 @@ def pullback(
             add(wanted - PER_QUERY, queries, keys)
             yield
 
+    first, second = in_turn(progress, m if wanted & PER_QUERY else 0, n if wanted - PER_QUERY else 0)
     if wanted & PER_QUERY:
-        run_blocks(along_keys, cut(m, max(1, blocks.pairs_per_call // min(n, blocks.keys_per_call))), n_jobs, progress)
+        run_blocks(along_keys, cut(m, max(1, blocks.pairs_per_call // min(n, blocks.keys_per_call))), n_jobs, first)
     if wanted - PER_QUERY:
-        run_blocks(along_queries, cut(n, _KEY_ROWS), n_jobs, progress)
+        run_blocks(along_queries, cut(n, _KEY_ROWS), n_jobs, second)
     return Gradients(**sums)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from kernpool.algorithms.compiling import loop, part
-from kernpool.algorithms.tiles import LN_2, slopes, squared_column, tile_weights
+from kernpool.algorithms.tiles import LN_2, slopes, tile_distances, tile_weights
 
 TILE = 512
 # A raw sum of weights below this may have lost digits to underflow, and the query is done again with a shift.
@@ -205,7 +205,7 @@ def pullback_block(
                 slopes(ratio, s, code)
             for a in range(d):
                 if product:
-                    squared_column(s, q[a], key[a, first : first + size], bandwidth[a], False, False)
+                    tile_distances(s, q[a : a + 1], key[a : a + 1], first, bandwidth[a : a + 1], code, infinite)
                     slopes(ratio, s, code)
                 sum_query, sum_bandwidth = 0.0, 0.0
                 own_tilt = tilt[i, a] if along.size else 0.0

@@ -23,7 +23,7 @@ from kernpool.algorithms.tiles import GAUSSIAN
 from kernpool.algorithms.tree_boxes import MARGIN
 from kernpool.algorithms.tree_profile import Profile, profile_of
 from kernpool.problem import Problem
-from kernpool.progress import Progress
+from kernpool.progress import Progress, in_turn
 from kernpool.state import PoolState
 
 Array = NDArray[np.float64]
@@ -71,10 +71,11 @@ def pullback(
             add(wanted - PER_QUERY, piece, own, own)
             yield
 
+    first, second = in_turn(progress, len(query) if wanted & PER_QUERY else 0, len(key) if wanted - PER_QUERY else 0)
     if wanted & PER_QUERY:
-        run_blocks(along_keys, cut(len(query), ROWS), n_jobs, progress)
+        run_blocks(along_keys, cut(len(query), ROWS), n_jobs, first)
     if wanted - PER_QUERY:
-        run_blocks(along_queries, cut(len(key), ROWS), n_jobs, progress)
+        run_blocks(along_queries, cut(len(key), ROWS), n_jobs, second)
     result = {}
     for name in wanted:
         result[name] = np.empty_like(sums[name])

@@ -22,12 +22,13 @@ from kernpool.algorithms.radius import radius
 from kernpool.algorithms.threads import cut, run_blocks
 from kernpool.kernels import Kernel
 from kernpool.problem import Problem
-from kernpool.progress import Progress
+from kernpool.progress import Progress, in_turn
 from kernpool.state import PoolState, empty_state, merge
 
 Array = NDArray[np.float64]
 
 RUNS_PER_CALL = 64
+ROWS = 256  # queries, or keys, whose windows are joined to one
 
 
 def spans(
@@ -137,11 +138,10 @@ def pullback(
             add(wanted - PER_QUERY, slice(start + piece.start, start + piece.stop), part, part)
             yield
 
+    m, n = len(queries.x), len(line.keys.x)
+    per_query, per_key = in_turn(progress, m if wanted & PER_QUERY else 0, n if wanted - PER_QUERY else 0)
     if wanted & PER_QUERY:
-        run_blocks(along_keys, cut(len(queries.x), ROWS), n_jobs, progress)
+        run_blocks(along_keys, cut(m, ROWS), n_jobs, per_query)
     if wanted - PER_QUERY:
-        run_blocks(along_queries, cut(len(line.keys.x), ROWS), n_jobs, progress)
+        run_blocks(along_queries, cut(n, ROWS), n_jobs, per_key)
     return Gradients(**sums)
-
-
-ROWS = 256  # queries, or keys, whose windows are joined to one
