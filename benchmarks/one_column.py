@@ -27,14 +27,16 @@ BARS = {  # how many times np.argsort of keys and queries; for the curve, of the
 MILLION, LARGE = 1_000_000, 10_000_000
 LARGE_KERNELS = ("boxcar", "epanechnikov", "tricube", "laplace", "gaussian")
 CURVE, CURVE_BAR, MEMORY_BAR = 401, 0.5, 6
-# The largest resident size of a process that does nothing else, compiler and all, in times its three arrays.
+# The largest resident size of a process that does nothing else, compiler and all, in times its three arrays. (Not by
+# getrusage: there a process starts with the peak of the one that started it.)
 MEMORY = """
-import resource, sys, numpy as np
+import numpy as np
 from kernpool import pool
 generator = np.random.default_rng(0)
 query, key, value = (generator.random({n}) for _ in range(3))
 pool(query, key, value, kernel={kernel!r}, bandwidth={bandwidth}, n_jobs={threads}, empty="zero")
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / (query.nbytes + key.nbytes + value.nbytes))
+(peak,) = [line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM:")]
+print(int(peak) * 1024 / (query.nbytes + key.nbytes + value.nbytes))
 """
 
 

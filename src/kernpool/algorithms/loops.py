@@ -17,7 +17,7 @@ TILE = 512
 FAINT = 1e-280
 
 
-@loop
+@part
 def multiply(weight, first, key_weight, mask, own, own_weight):
     """Apply key weights, mask and the own key to a tile that starts at key `first`; empty arrays stand for none."""
     inside = first <= own < first + weight.size
@@ -123,7 +123,7 @@ def add_moments(total, weight, tilted, q, key, value, first, bandwidth):
             cross += 1
 
 
-@loop
+@part
 def largest_exponent(
     q,
     key,

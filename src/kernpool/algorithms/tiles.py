@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from kernpool.algorithms.compiling import loop, strict_loop
+from kernpool.algorithms.compiling import part, strict_loop
 from kernpool.algorithms.exponential import exp2
 from kernpool.kernels import BUILT_IN
 
@@ -24,7 +24,7 @@ LN_2 = math.log(2.0)
 LOG2_E = 1.0 / LN_2
 
 
-@loop
+@part
 def sine_of_quarter_turns(v):
     """sin(pi v / 2) for 0 <= v <= 1 to rounding, by its Taylor series."""
     x = 0.5 * math.pi * v
@@ -53,7 +53,7 @@ def squared_column(out, q, key, h, divide, add):
             out[j] = u * u
 
 
-@loop
+@part
 def on_edge(s):
     """Whether some u is so near to 1 that rounding decides on which side it lies."""
     near = 0
@@ -73,7 +73,7 @@ def settle_edges(s, boxcar):
             s[j] = min(s[j], 1.0)
 
 
-@loop
+@part
 def exponents(out, s, code):
     """From s = u**2 to the exponent, in powers of two, of a kernel of infinite support; the rest is `correct`."""
     if code == GAUSSIAN:
@@ -86,7 +86,7 @@ def exponents(out, s, code):
             out[j] = -LOG2_E * math.sqrt(s[j])
 
 
-@loop
+@part
 def correct(weight, exponent, code):
     """Multiply the bounded factor of the logistic kernel onto its exponential: 1 / (1 + exp(-u))**2."""
     if code == LOGISTIC:
@@ -98,7 +98,7 @@ def correct(weight, exponent, code):
             weight[j] *= 0.5
 
 
-@loop
+@part
 def profiles(out, s, code):
     """From s = u**2 to K(u) of a compact kernel."""
     if code == BOXCAR:
@@ -127,7 +127,7 @@ def profiles(out, s, code):
             out[j] = 0.25 * math.pi * sine_of_quarter_turns(max(1.0 - math.sqrt(s[j]), 0.0))
 
 
-@loop
+@part
 def slopes(out, s, code):
     """From s = u**2 to (d log K / du) / u, where K > 0 and u > 0."""
     for j in range(s.size):
@@ -154,7 +154,7 @@ def slopes(out, s, code):
             out[j] = 0.0
 
 
-@loop
+@part
 def tile_distances(s, q, key, first, bandwidth, code, infinite):
     """Squared distances in bandwidths; for kernels with an edge, on the same side of it as in the reference.
 
@@ -169,7 +169,7 @@ def tile_distances(s, q, key, first, bandwidth, code, infinite):
         settle_edges(s, code == BOXCAR)
 
 
-@loop
+@part
 def tile_weights(weight, s, exponent, q, key, first, bandwidth, code, infinite, product, unit):
     """Kernel weights of one query and one tile of keys, in units of 2**unit; `exponent` keeps the logits."""
     if not product:
