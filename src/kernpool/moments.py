@@ -24,6 +24,8 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
+PIECE = 1 << 18  # rows
+
 
 @dataclass(frozen=True)
 class Layout:
@@ -133,8 +135,11 @@ class Layout:
         array([[205.,   3.,   9., 307.]])
         """
         if not self.moments:
-            moved = denominator[:, None] * center
-            moved += numerator  # in place: memory that nobody has touched yet costs more than the sum
+            moved = np.empty_like(numerator)
+            for start in range(0, len(moved), PIECE):  # a single call over many rows is deaf to Ctrl-C
+                rows = slice(start, start + PIECE)
+                np.multiply(denominator[rows, None], center, out=moved[rows])
+                moved[rows] += numerator[rows]
             return moved
         moved = numerator.copy()
         moved[:, self.value] += denominator[:, None] * center

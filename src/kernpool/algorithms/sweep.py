@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kernpool.algorithms.base import Algorithm, Array, Gradients
+from kernpool.algorithms.threads import cut
 from kernpool.problem import Problem
 from kernpool.progress import Progress
 from kernpool.state import PoolState
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
 KEY_BIN, QUERY_GROUP, QUERIES_PER_BLOCK = 10.0, 4.0, 16
 FEW_QUERIES = 64  # keys per query, from which on neighbouring queries are too far apart to look at the same keys
+PIECE = 1 << 18
 FEW_LEFT = 16  # queries that are sooner compared with every key than keys are put in bins
 
 
@@ -44,7 +46,9 @@ def reduce(problem: Problem, n_jobs: int = 1, progress: Progress | None = None) 
     from kernpool.algorithms import brute, few_queries, windows  # not before they are needed: they load Numba
 
     m, kernel = len(problem.query), problem.similarity.kernel
-    result = PoolState(np.zeros(m), np.full(m, -1.0), np.empty((m, problem.layout.width)))
+    result = PoolState(np.zeros(m), np.empty(m), np.empty((m, problem.layout.width)))
+    for part in cut(m, PIECE):  # memory that nobody has touched is slow to come by: a few pages at a time, for Ctrl-C
+        result.denominator[part], result.numerator[part] = -1.0, 0.0
     line: Line | None = None
 
     def report(start: int, stop: int) -> Progress | None:
