@@ -142,6 +142,11 @@ class Problem:
         return Layout(self.value.shape[1], self.key.shape[1], self.moments)
 
     @property
+    def total_weight(self) -> float:
+        """Sum of the weights of all keys, in units of `weight_unit`."""
+        return float(len(self.key)) if self.key_weight is None else float(self.key_weight.sum())
+
+    @property
     def own_weight(self) -> Array:
         """What is left of each query's own key once one of it is taken away: ``max(w - 1, 0)``, of shape (m,)."""
         if self.self_index is None or self.key_weight is None:

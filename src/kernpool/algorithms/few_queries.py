@@ -117,9 +117,7 @@ def _coefficients(name: str, terms: int) -> Array:
 
 def _share(problem: Problem) -> float:
     """Share of all weight that may be left out; half of a sum may be the own key, which is taken away."""
-    weight = problem.key_weight
-    total = float(len(problem.key)) if weight is None else float(weight.sum())
-    return (problem.tol if problem.self_index is None else 0.5 * problem.tol) / total
+    return (problem.tol if problem.self_index is None else 0.5 * problem.tol) / problem.total_weight
 
 
 def _farthest_reach(problem: Problem) -> float:

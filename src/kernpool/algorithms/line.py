@@ -68,6 +68,11 @@ class Line:
     leave_out: bool
     queries_per_block: int = 16
 
+    @property
+    def total_weight(self) -> float:
+        """Sum of the weights of all keys."""
+        return float(self.keys.weight.sum()) if self.keys.weight.size else float(len(self.keys.x))
+
     @classmethod
     def arrange(cls, problem: Problem, key_bin: float, query_group: float, queries_per_block: int, n_jobs: int) -> Line:
         """Put a problem in order; sizes of bins and groups in numbers."""

@@ -114,7 +114,7 @@ def arrange(problem: Problem, n_jobs: int) -> Line:
 
 def _sum_all(problem: Problem, result: PoolState) -> None:
     weight, own = problem.key_weight, problem.self_index
-    total = float(len(problem.key)) if weight is None else float(weight.sum())
+    total = problem.total_weight
     middle = problem.key.mean(axis=0)
     columns = _columns(problem, problem.key - middle, problem.value)
     result.denominator[:] = total

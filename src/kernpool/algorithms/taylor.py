@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kernpool.algorithms import taylor_loops as loops
 from kernpool.algorithms.blocks import Blocks
@@ -14,6 +16,8 @@ from kernpool.algorithms.threads import cut, run_blocks
 from kernpool.progress import Progress
 from kernpool.state import PoolState
 
+Array = NDArray[np.float64]
+
 KEYS_PER_CELL = 1 << 16  # 5 ms
 CELLS_PER_CALL = 16
 QUERIES_PER_BLOCK, QUERIES_PER_CALL = 1 << 12, 1 << 15
@@ -21,30 +25,50 @@ TILE = 512
 CELL, BLOCK = 0.5, 0.25  # widths in bandwidths, at most
 
 
-def reduce(line: Line, tol: float, out: PoolState, n_jobs: int, progress: Progress | None) -> None:
-    """Pool into `out`; some denominators mark the queries that are left over, to be done key by key."""
-    keys, queries, h, columns = line.keys, line.queries, line.bandwidth, 1 + len(line.keys.value)
+class Cells(NamedTuple):
+    """Cells of keys: smallest and largest key of each, where each starts, and its moments."""
+
+    low: Array
+    high: Array
+    offset: NDArray[np.int64]
+    moment: Array
+
+
+def sum_cells(line: Line, n_jobs: int) -> Cells:
+    """Join bins of keys into cells, and sum their moments."""
+    keys, h = line.keys, line.bandwidth
     start = loops.join(keys.low, keys.high, keys.offset, CELL * h, KEYS_PER_CELL)
     low, high, offset = keys.low[start[:-1]], keys.high[start[1:] - 1], keys.offset[start]
-    moment = np.empty((len(low), columns, loops.MOMENTS))
-    share = 0.5 * tol if line.leave_out else tol  # half of the sum may be the own key, which is taken away
-    total = float(keys.weight.sum()) if keys.weight.size else float(len(keys.x))
+    moment = np.empty((len(low), 1 + len(keys.value), loops.MOMENTS))
 
-    def sum_cells(part: slice) -> Iterator[None]:
+    def add(part: slice) -> Iterator[None]:
         scratch = np.empty((2, TILE))
         for cell in range(part.start, part.stop):
             loops.sum_cells(keys.x, keys.weight, keys.value, low, high, offset, cell, h, scratch, moment)
             yield
 
+    run_blocks(add, cut(len(low), CELLS_PER_CALL), n_jobs, None)
+    return Cells(low, high, offset, moment)
+
+
+def share_of(line: Line, tol: float) -> float:
+    """Share of a sum that may be left out: half of it may be the own key, which is taken away."""
+    return 0.5 * tol if line.leave_out else tol
+
+
+def reduce(line: Line, tol: float, out: PoolState, n_jobs: int, progress: Progress | None) -> None:
+    """Pool into `out`; some denominators mark the queries that are left over, to be done key by key."""
+    queries, h, columns = line.queries, line.bandwidth, 1 + len(line.keys.value)
+    cells, share, total = sum_cells(line, n_jobs), share_of(line, tol), line.total_weight
+
     def pool(part: slice) -> Iterator[None]:
         blocks = Blocks.cut(line, part, BLOCK * h, QUERIES_PER_BLOCK)
         found = np.empty((columns, part.stop - part.start))
         loops.pool_blocks(
-            queries.x, blocks.place, blocks.low, blocks.high, low, high, offset, moment, h, total, share,
+            queries.x, blocks.place, blocks.low, blocks.high, *cells, h, total, share,
             np.empty(loops.MOMENTS), np.empty((columns, loops.TERMS)), found,
         )  # fmt: skip
         blocks.write_out(line, found, 1.0, GAUSSIAN, 0, out)
         yield
 
-    run_blocks(sum_cells, cut(len(low), CELLS_PER_CALL), n_jobs, None)
     run_blocks(pool, cut(len(queries.x), QUERIES_PER_CALL), n_jobs, progress)

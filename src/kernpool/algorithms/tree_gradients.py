@@ -107,9 +107,8 @@ def find_reach(problem: Problem, profile: Profile, state: PoolState) -> Array:
     """How far a query of each block reaches at most, in bandwidths; -1 if all are empty."""
     occupied = state.denominator > 0
     if profile.infinite:
-        mass = float(len(problem.key)) if problem.key_weight is None else float(problem.key_weight.sum())
         least = state.shift + np.log(state.denominator, where=occupied, out=np.zeros(len(occupied)))
-        decades = np.maximum(math.log(mass / (np.finfo(float).eps * SLOPE)) - least, 0.0)
+        decades = np.maximum(math.log(problem.total_weight / (np.finfo(float).eps * SLOPE)) - least, 0.0)
         reach = np.sqrt(2.0 * decades) if profile.code == GAUSSIAN else decades
     else:
         reach = np.ones(len(occupied))

@@ -41,9 +41,8 @@ def spans(
         own = line.queries.own[rows] if line.leave_out else line.queries.own
         left = line.queries.own_weight[rows] if line.leave_out else line.queries.own_weight
         window_loops.nearest_keys(q, own, left, line.leave_out, moments, keys, nearest, share)
-        total = float(keys.weight.sum()) if keys.weight.size else float(len(keys.x))
         nearest /= line.bandwidth
-        share *= tol / total
+        share *= tol / line.total_weight
     with np.errstate(over="ignore"):
         reach = line.bandwidth * radius(kernel, nearest, share)
     # q - reach is rounded: an ulp of q may be more than the margin of the radius
