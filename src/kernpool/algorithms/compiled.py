@@ -94,7 +94,7 @@ class CompiledBlocks:
         pairs = self._pairs(queries, keys)
         m = len(self.own[queries])
         state = PoolState(np.empty(m), np.empty(m), np.empty((m, self.problem.layout.width)))
-        loops.reduce_block(*pairs, state.shift, state.denominator, state.numerator)
+        loops.reduce_block(*pairs, self.problem.moments or None, state.shift, state.denominator, state.numerator)
         return state
 
     def _fit_of(self, state: PoolState) -> LocalFit:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kernpool.algorithms.compiling import loop, part
+from kernpool.algorithms.compiling import bare_part, loop
 from kernpool.algorithms.tiles import LN_2, slopes, tile_distances, tile_weights
 
 TILE = 512
@@ -17,7 +17,7 @@ TILE = 512
 FAINT = 1e-280
 
 
-@part
+@bare_part
 def multiply(weight, first, key_weight, mask, own, own_weight):
     """Apply key weights, mask and the own key to a tile that starts at key `first`; empty arrays stand for none."""
     inside = first <= own < first + weight.size
@@ -45,25 +45,41 @@ def reduce_block(
     code,
     infinite,
     product,
+    moments,
     shift,
     denominator,
     numerator,
 ):
-    """State of a block of queries over a block of keys, written into the last three arguments."""
+    """State of a block of queries over a block of keys, written into the last three arguments.
+
+    `moments` is None where there are none, and what it does is not compiled then.
+    """
     n = key.shape[1]
-    weight_buffer, s_buffer, exponent_buffer = np.empty(TILE), np.empty(TILE), np.empty(TILE)
+    weight_buffer, s_buffer = np.empty(TILE), np.empty(TILE)
+    exponent_buffer, column_buffer = np.empty(TILE), np.empty(TILE)
     total = np.empty(numerator.shape[1])
     for i in range(query.shape[0]):
         row_mask = mask[i] if mask.size else mask.ravel()
-        unit = 0.0
-        for attempt in range(2):
+        # Sums without a shift; if they are faint, the exponent of the nearest key, and then sums shifted by that. One
+        # call of the stages for all three: each is compiled anew, a second long.
+        unit, weights, nearest = 0.0, 0.0, -np.inf
+        for turn in range(3):
             weights = 0.0
             total[:] = 0.0
             for first in range(0, n, TILE):
                 size = min(TILE, n - first)
                 weight, s, exponent = weight_buffer[:size], s_buffer[:size], exponent_buffer[:size]
-                tile_weights(weight, s, exponent, query[i], key, first, bandwidth, code, infinite, product, unit)
+                tile_weights(
+                    weight, s, exponent, column_buffer[:size], query[i], key, first, bandwidth, code, infinite, product,
+                    unit,
+                )  # fmt: skip
+                if turn == 1:
+                    weight[:] = 1.0
                 multiply(weight, first, key_weight, row_mask, own[i], own_weight[i])
+                if turn == 1:
+                    for j in range(size):
+                        nearest = max(nearest, exponent[j] if weight[j] > 0.0 else -np.inf)
+                    continue
                 tile_sum = 0.0
                 for j in range(size):
                     tile_sum += weight[j]
@@ -74,26 +90,21 @@ def reduce_block(
                     for j in range(size):
                         tile_sum += weight[j] * column[j]
                     total[c] += tile_sum
-                if total.size > value.shape[0]:
+                if moments is not None:
                     add_moments(total, weight, s, query[i], key, value, first, bandwidth)
-            if not infinite or weights > FAINT or attempt == 1:
+            if turn == 0 and (not infinite or weights > FAINT):
                 break
-            unit = largest_exponent(
-                query[i], key, key_weight, row_mask, own[i], own_weight[i], bandwidth, code, infinite, product,
-                weight_buffer, s_buffer, exponent_buffer,
-            )  # fmt: skip
-            if unit == -np.inf:  # no key takes part
-                weights = 0.0
-                total[:] = 0.0
-                break
-            unit = np.rint(unit)  # a whole power of two, so that the pullback finds the very same unit again
+            if turn == 1:
+                if nearest == -np.inf:  # no key takes part: the sums of this turn are zero
+                    break
+                unit = np.rint(nearest)  # a whole power of two, so that the pullback finds the very same unit again
         shift[i] = unit * LN_2
         denominator[i] = weights
         for c in range(total.size):  # not numerator[i] = total: its error message alone compiles for two seconds
             numerator[i, c] = total[c]
 
 
-@part
+@bare_part
 def add_moments(total, weight, tilted, q, key, value, first, bandwidth):
     """Add the sums of a tile that a local linear fit needs (`kernpool.moments`) behind those of the values."""
     values, d, size = value.shape[0], q.size, weight.size
@@ -123,37 +134,6 @@ def add_moments(total, weight, tilted, q, key, value, first, bandwidth):
             cross += 1
 
 
-@part
-def largest_exponent(
-    q,
-    key,
-    key_weight,
-    mask,
-    own,
-    own_weight,
-    bandwidth,
-    code,
-    infinite,
-    product,
-    weight_buffer,
-    s_buffer,
-    exponent_buffer,
-):
-    """Exponent of the nearest key that takes part, in powers of two; minus infinity if none does."""
-    best = -np.inf
-    n = key.shape[1]
-    for first in range(0, n, TILE):
-        size = min(TILE, n - first)
-        weight, s, exponent = weight_buffer[:size], s_buffer[:size], exponent_buffer[:size]
-        tile_weights(weight, s, exponent, q, key, first, bandwidth, code, infinite, product, 0.0)
-        weight[:] = 1.0
-        multiply(weight, first, key_weight, mask, own, own_weight)
-        for j in range(size):
-            if weight[j] > 0.0:
-                best = max(best, exponent[j])
-    return best
-
-
 @loop
 def pullback_block(
     query, key, value, key_weight, mask, own, own_weight, bandwidth, code, infinite, product,
@@ -164,7 +144,8 @@ def pullback_block(
     See `reference.pullback` for the formula. Without moments `slope` and `tilt` have no columns.
     """
     n, d = key.shape[1], key.shape[0]
-    weight_buffer, s_buffer, exponent_buffer = np.empty(TILE), np.empty(TILE), np.empty(TILE)
+    weight_buffer, s_buffer = np.empty(TILE), np.empty(TILE)
+    exponent_buffer, column_buffer = np.empty(TILE), np.empty(TILE)
     residual_buffer, share_buffer, ratio_buffer = np.empty(TILE), np.empty(TILE), np.empty(TILE)
     along = np.empty(tilt.shape[1])
     for i in range(query.shape[0]):
@@ -180,7 +161,9 @@ def pullback_block(
             size = min(TILE, n - first)
             weight, s, exponent = weight_buffer[:size], s_buffer[:size], exponent_buffer[:size]
             residual, share, ratio = residual_buffer[:size], share_buffer[:size], ratio_buffer[:size]
-            tile_weights(weight, s, exponent, q, key, first, bandwidth, code, infinite, product, unit[i])
+            tile_weights(
+                weight, s, exponent, column_buffer[:size], q, key, first, bandwidth, code, infinite, product, unit[i]
+            )
             multiply(weight, first, key_weight, row_mask, own[i], own_weight[i])
             for j in range(size):
                 weight[j] *= inverse_denominator[i]

@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from kernpool.algorithms.compiling import part, strict_loop
+from kernpool.algorithms.compiling import bare_part, strict_loop
 from kernpool.algorithms.exponential import exp2
 from kernpool.kernels import BUILT_IN
 
@@ -24,7 +24,7 @@ LN_2 = math.log(2.0)
 LOG2_E = 1.0 / LN_2
 
 
-@part
+@bare_part
 def sine_of_quarter_turns(v):
     """sin(pi v / 2) for 0 <= v <= 1 to rounding, by its Taylor series."""
     x = 0.5 * math.pi * v
@@ -53,7 +53,7 @@ def squared_column(out, q, key, h, divide, add):
             out[j] = u * u
 
 
-@part
+@bare_part
 def on_edge(s):
     """Whether some u is so near to 1 that rounding decides on which side it lies."""
     near = 0
@@ -73,7 +73,7 @@ def settle_edges(s, boxcar):
             s[j] = min(s[j], 1.0)
 
 
-@part
+@bare_part
 def exponents(out, s, code):
     """From s = u**2 to the exponent, in powers of two, of a kernel of infinite support; the rest is `correct`."""
     if code == GAUSSIAN:
@@ -86,7 +86,7 @@ def exponents(out, s, code):
             out[j] = -LOG2_E * math.sqrt(s[j])
 
 
-@part
+@bare_part
 def correct(weight, exponent, code):
     """Multiply the bounded factor of the logistic kernel onto its exponential: 1 / (1 + exp(-u))**2."""
     if code == LOGISTIC:
@@ -98,7 +98,7 @@ def correct(weight, exponent, code):
             weight[j] *= 0.5
 
 
-@part
+@bare_part
 def profiles(out, s, code):
     """From s = u**2 to K(u) of a compact kernel."""
     if code == BOXCAR:
@@ -127,7 +127,7 @@ def profiles(out, s, code):
             out[j] = 0.25 * math.pi * sine_of_quarter_turns(max(1.0 - math.sqrt(s[j]), 0.0))
 
 
-@part
+@bare_part
 def slopes(out, s, code):
     """From s = u**2 to (d log K / du) / u, where K > 0 and u > 0."""
     for j in range(s.size):
@@ -154,52 +154,48 @@ def slopes(out, s, code):
             out[j] = 0.0
 
 
-@part
+@bare_part
 def tile_distances(s, q, key, first, bandwidth, code, infinite):
     """Squared distances in bandwidths; for kernels with an edge, on the same side of it as in the reference.
 
     Multiplying by 1 / h is faster than dividing by h and rounds differently. That matters for u = 1 alone, which
     gridded data do reach; a tile with such a distance is done again with divisions.
     """
-    for a in range(q.size):
-        squared_column(s, q[a], key[a, first : first + s.size], bandwidth[a], False, a > 0)
-    if not infinite and on_edge(s):
+    for divide in range(2):  # one call for both: each is compiled into every loop that has distances
         for a in range(q.size):
-            squared_column(s, q[a], key[a, first : first + s.size], bandwidth[a], True, a > 0)
+            squared_column(s, q[a], key[a, first : first + s.size], bandwidth[a], divide == 1, a > 0)
+        if infinite or (divide == 0 and not on_edge(s)):
+            break
+    else:
         settle_edges(s, code == BOXCAR)
 
 
-@part
-def tile_weights(weight, s, exponent, q, key, first, bandwidth, code, infinite, product, unit):
-    """Kernel weights of one query and one tile of keys, in units of 2**unit; `exponent` keeps the logits."""
-    if not product:
-        tile_distances(s, q, key, first, bandwidth, code, infinite)
-        if infinite:
-            exponents(exponent, s, code)
+@bare_part
+def tile_weights(weight, s, exponent, column, q, key, first, bandwidth, code, infinite, product, unit):
+    """Kernel weights of one query and one tile of keys, in units of 2**unit; `exponent` keeps the logits.
+
+    The first pass makes exponents or profiles, the second multiplies bounded factors onto the exponentials. Each stage
+    is called in one place, for radial kernels and for products over columns: a second one costs a second to compile.
+    """
+    together = 1 if product else q.size  # columns
+    made = column if product else exponent if infinite else weight
+    for factors in range(2 if code in (LAPLACE, LOGISTIC) else 1):
+        for a in range(0, q.size, together):
+            if product or factors == 0:
+                last = a + together
+                tile_distances(s, q[a:last], key[a:last], first, bandwidth[a:last], code, infinite)
+                if infinite:
+                    exponents(made, s, code)
+                else:
+                    profiles(made, s, code)
+            if factors == 1:
+                correct(weight, made, code)
+            elif product and infinite:
+                for j in range(weight.size):
+                    exponent[j] = column[j] + (exponent[j] if a > 0 else 0.0)
+            elif product:
+                for j in range(weight.size):
+                    weight[j] = column[j] * (weight[j] if a > 0 else 1.0)
+        if infinite and factors == 0:
             for j in range(weight.size):
                 weight[j] = exp2(exponent[j] - unit)
-            correct(weight, exponent, code)
-        else:
-            profiles(weight, s, code)
-        return
-    column = np.empty(weight.size)
-    if infinite:
-        exponent[:] = 0.0
-        for a in range(q.size):
-            tile_distances(s, q[a : a + 1], key[a : a + 1], first, bandwidth[a : a + 1], code, infinite)
-            exponents(column, s, code)
-            for j in range(weight.size):
-                exponent[j] += column[j]
-        for j in range(weight.size):
-            weight[j] = exp2(exponent[j] - unit)
-        for a in range(q.size):
-            tile_distances(s, q[a : a + 1], key[a : a + 1], first, bandwidth[a : a + 1], code, infinite)
-            exponents(column, s, code)
-            correct(weight, column, code)
-    else:
-        weight[:] = 1.0
-        for a in range(q.size):
-            tile_distances(s, q[a : a + 1], key[a : a + 1], first, bandwidth[a : a + 1], code, infinite)
-            profiles(column, s, code)
-            for j in range(weight.size):
-                weight[j] *= column[j]

@@ -128,7 +128,7 @@ class Block:
         tree, profile, out = self.tree, self.profile, np.empty((len(far), 2))
         tree_visit.find_nearest_key(
             far, self.query, self.own, self.own_weight, tree.lower, tree.upper, tree.key, tree.weight,
-            profile.bandwidth, profile.norm, profile.product, profile.code, np.empty((3, tree.key.shape[2])), out,
+            profile.bandwidth, profile.norm, profile.product, profile.code, np.empty((4, tree.key.shape[2])), out,
         )  # fmt: skip
         best, bound = out.T
         none = best == -np.inf  # no key takes part

@@ -97,12 +97,12 @@ def sum_stages(
 ):  # fmt: skip
     """Add leaves to queries pair by pair, for every kernel, by the stages of brute force."""
     size, current, keys = key.shape[2], 0, key[0]
-    weight, s, exponent = np.empty(size), np.empty(size), np.empty(size)
+    weight, s, exponent, column = np.empty(size), np.empty(size), np.empty(size), np.empty(size)
     for r in range(count):
         i, leaf = pairs[r, 0], pairs[r, 1]
         if leaf != current:  # views are made once per leaf: threads count references to the same array in turns
             current, keys = leaf, key[leaf]
-        tile_weights(weight, s, exponent, query[i], keys, 0, bandwidth, code, infinite, product, unit[i])
+        tile_weights(weight, s, exponent, column, query[i], keys, 0, bandwidth, code, infinite, product, unit[i])
         place = own[i] - leaf * size
         own_kernel = weight[place] if 0 <= place < size else 0.0
         for j in range(size):

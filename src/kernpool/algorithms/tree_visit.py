@@ -166,7 +166,7 @@ def find_nearest_key(
                 continue
             # the stages, because it has to be their number to the bit: exponents of 1e20 round by thousands
             tile_weights(
-                buffer[0], buffer[1], buffer[2], q, key[first], 0, bandwidth, code, True, product, 0.0
+                buffer[0], buffer[1], buffer[2], buffer[3], q, key[first], 0, bandwidth, code, True, product, 0.0
             )  # fmt: skip
             for j in range(size):
                 weight = own_weight[i] if first * size + j == own[i] else key_weight[first, j]
