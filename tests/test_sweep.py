@@ -14,6 +14,7 @@ from kernpool import Problem, choose, get_kernel, kernel_names, pool
 from kernpool.algorithms import bins as bins_module
 from kernpool.algorithms import windows
 from kernpool.algorithms.bins import OVERFULL, make_bins
+from kernpool.algorithms.line import Keys
 from tests.test_battery import EVERYTHING, tolerance
 
 FAR_SUMS = ["boxcar", "epanechnikov", "triangular", "biweight", "triweight", "tricube", "gaussian", "laplace"]
@@ -262,7 +263,9 @@ def test_bins(x, repeats, size):
     assert np.all(bins.high[:-1] <= bins.low[1:])
     assert np.all((number <= OVERFULL * max(2.0, size)) | (bins.low == bins.high))
     low, high = np.quantile(x, [0.3, 0.6])
-    first, last = bins.span(low, high)
+    first, last = bins.offset[
+        list(Keys(bins.x, bins.x, bins.x, bins.offset, bins.low, bins.high).bins_between(low, high))
+    ]
     assert np.count_nonzero((x >= low) & (x <= high)) == np.count_nonzero(
         (bins.x[first:last] >= low) & (bins.x[first:last] <= high)
     )

@@ -138,7 +138,7 @@ def _reference(costs: Costs) -> float:
 
 def _brute(costs: Costs) -> float:
     m, n = costs.problem.shape
-    return costs.loading + 200e-6 + m * (250e-9 + n * costs.pair)
+    return costs.loading + 300e-6 + m * (250e-9 + n * costs.pair)
 
 
 def _linear(costs: Costs) -> float:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from itertools import accumulate
 from typing import Any
 
 Progress = Callable[[int, int], Any]
@@ -46,36 +45,3 @@ def report_progress(listener: Progress) -> Iterator[None]:
         yield
     finally:
         _listener.reset(token)
-
-
-def in_turn(progress: Progress | None, *totals: int) -> list[Progress | None]:
-    """Split a listener into one for each of several passes, which together count once to the sum of their totals.
-
-    Parameters
-    ----------
-    progress : callable or None
-        The listener.
-    *totals : int
-        Rows of each pass, in the order in which they run.
-
-    Returns
-    -------
-    list of callable or None
-        One listener per pass.
-
-    Examples
-    --------
-    >>> first, second = in_turn(lambda done, total: print(done, "of", total), 10, 5)
-    >>> first(10, 10), second(5, 5)
-    10 of 15
-    15 of 15
-    (None, None)
-    """
-    if progress is None:
-        return [None for _ in totals]
-    whole, starts = sum(totals), accumulate(totals, initial=0)
-    return [_from(progress, start, whole) for start, _ in zip(starts, totals, strict=False)]
-
-
-def _from(progress: Progress, start: int, whole: int) -> Progress:
-    return lambda done, _: progress(start + done, whole)

@@ -51,12 +51,6 @@ class Bins:
     low: Array
     high: Array
 
-    def span(self, low: Array, high: Array) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """Return first and last-plus-one place of a run of numbers that holds all those from `low` to `high`."""
-        first = np.searchsorted(self.high, low, side="left")
-        last = np.searchsorted(self.low, high, side="right")
-        return self.offset[first], self.offset[np.maximum(first, last)]
-
 
 def make_bins(x: Array, size: float, n_jobs: int = 1) -> Bins:
     """Put numbers into bins.

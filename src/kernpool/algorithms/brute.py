@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 from kernpool.algorithms import reference
 from kernpool.algorithms.base import PER_QUERY, Algorithm, Blocks, Gradients
 from kernpool.algorithms.blas import one_thread
-from kernpool.algorithms.threads import cut, run_blocks
+from kernpool.algorithms.threads import cut, run_blocks, run_passes
 from kernpool.kernels import is_built_in
 from kernpool.problem import Problem
-from kernpool.progress import Progress, in_turn
+from kernpool.progress import Progress
 from kernpool.state import PoolState, empty_state, merge
 
 Array = NDArray[np.float64]
@@ -110,11 +110,9 @@ def pullback(
             add(wanted - PER_QUERY, queries, keys)
             yield
 
-    first, second = in_turn(progress, m if wanted & PER_QUERY else 0, n if wanted - PER_QUERY else 0)
-    if wanted & PER_QUERY:
-        run_blocks(along_keys, cut(m, max(1, blocks.pairs_per_call // min(n, blocks.keys_per_call))), n_jobs, first)
-    if wanted - PER_QUERY:
-        run_blocks(along_queries, cut(n, _KEY_ROWS), n_jobs, second)
+    rows = max(1, blocks.pairs_per_call // min(n, blocks.keys_per_call))
+    per_query, per_key = cut(m if wanted & PER_QUERY else 0, rows), cut(n if wanted - PER_QUERY else 0, _KEY_ROWS)
+    run_passes([(along_keys, per_query), (along_queries, per_key)], n_jobs, progress)
     return Gradients(**sums)
 
 

@@ -66,34 +66,8 @@ def exp2(t):
 
 
 @ordered_loop
-def exp2_minus_64(s):
-    """2**-s for s >= 0 to 6e-16, without a branch or a product: the integer is added to the exponent's bits.
-
-    Beyond s = 1021 it stays at 2**-1021 instead of vanishing. Whoever adds such numbers up has a faint sum, and sums
-    that are not faint do not see them.
-    """
-    s = s if s < _FAINTEST_64 else _FAINTEST_64
-    rounded = _ROUND_64 - s
-    p = _polynomial_64(-(s + (rounded - _ROUND_64)))
-    return np.int64(np.float64(p).view(np.int64) + (np.float64(rounded).view(np.int64) << np.int64(52))).view(
-        np.float64
-    )
-
-
-@ordered_loop
-def exp2_minus_32(s):
-    """2**-s for s >= 0 in float32, to 3e-7; never below 2**-125."""
-    s = s if s < _FAINTEST_32 else _FAINTEST_32
-    rounded = _ROUND_32 - s
-    p = _polynomial_32(-(s + (rounded - _ROUND_32)))
-    return np.int32(np.float32(p).view(np.int32) + (np.float32(rounded).view(np.int32) << np.int32(23))).view(
-        np.float32
-    )
-
-
-@ordered_loop
 def exp2_minus_64_unclamped(s):
-    """2**-s to 5e-16 for -1000 <= s <= 1000, which the caller has made sure of: the bound is a fifth of the time."""
+    """2**-s to 5e-16 for -1021 <= s <= 1021, which the caller has made sure of: the bound is a fifth of the time."""
     rounded = _ROUND_64 - s
     p = _polynomial_64((_ROUND_64 - rounded) - s)
     return np.int64(np.float64(p).view(np.int64) + (np.float64(rounded).view(np.int64) << np.int64(52))).view(
@@ -103,12 +77,28 @@ def exp2_minus_64_unclamped(s):
 
 @ordered_loop
 def exp2_minus_32_unclamped(s):
-    """2**-s in float32, to 2e-7, for -120 <= s <= 120, which the caller has made sure of."""
+    """2**-s in float32, to 2e-7, for -125 <= s <= 125, which the caller has made sure of."""
     rounded = _ROUND_32 - s
     p = _polynomial_32((_ROUND_32 - rounded) - s)
     return np.int32(np.float32(p).view(np.int32) + (np.float32(rounded).view(np.int32) << np.int32(23))).view(
         np.float32
     )
+
+
+@ordered_loop
+def exp2_minus_64(s):
+    """2**-s for s >= 0 to 6e-16, without a branch or a product: the integer is added to the exponent's bits.
+
+    Beyond s = 1021 it stays at 2**-1021 instead of vanishing. Whoever adds such numbers up has a faint sum, and sums
+    that are not faint do not see them.
+    """
+    return exp2_minus_64_unclamped(s if s < _FAINTEST_64 else _FAINTEST_64)
+
+
+@ordered_loop
+def exp2_minus_32(s):
+    """2**-s for s >= 0 in float32, to 3e-7; never below 2**-125."""
+    return exp2_minus_32_unclamped(s if s < _FAINTEST_32 else _FAINTEST_32)
 
 
 def exp2_minus(s, bounded):

@@ -28,6 +28,11 @@ class Keys(NamedTuple):
     low: Array
     high: Array
 
+    def bins_between(self, low: Array, high: Array) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Return first and last-plus-one bin of a run that holds all keys from `low` to `high`."""
+        first = np.searchsorted(self.high, low, side="left")
+        return first, np.maximum(first, np.searchsorted(self.low, high, side="right"))
+
 
 class Queries(NamedTuple):
     """What compiled loops know of queries in groups: where each came from, and which key is its own (-1 for none)."""

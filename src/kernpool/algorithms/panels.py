@@ -42,8 +42,7 @@ def reduce(
     starts = join(queries.low, queries.high, queries.offset, WIDTH * h, len(queries.x))
     low, high = queries.low[starts[:-1]], queries.high[starts[1:] - 1]
     reach = h * (1.0 + 1e-12) + 4.0 * np.finfo(float).eps * np.maximum(np.abs(low), np.abs(high))
-    first = np.searchsorted(keys.high, low - reach, side="left")
-    last = np.maximum(first, np.searchsorted(keys.low, high + reach, side="right"))
+    first, last = keys.bins_between(low - reach, high + reach)
     pairs = (keys.offset[last] - keys.offset[first]) * np.diff(queries.offset[starts])
     panels = np.flatnonzero((high - low <= WIDTH * h) & (pairs > FEW))
     layout = Layout(len(keys.value), 1, 1)

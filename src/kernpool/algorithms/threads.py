@@ -119,3 +119,33 @@ def run_blocks(work: Work, blocks: Sequence[slice], n_jobs: int, progress: Progr
         for thread in threads:
             if thread.ident is not None:
                 thread.join()
+
+
+def run_passes(passes: Sequence[tuple[Work, Sequence[slice]]], n_jobs: int, progress: Progress | None) -> None:
+    """Run several passes of blocks one after the other, whose rows are counted together.
+
+    Parameters
+    ----------
+    passes : sequence of (work, blocks)
+        As for `run_blocks`; a pass without blocks is none.
+    n_jobs : int
+        Threads.
+    progress : callable or None
+        Called as ``progress(done, total)`` with the rows of all passes.
+
+    Examples
+    --------
+    >>> def work(block):
+    ...     yield
+    >>> run_passes([(work, cut(10, 10)), (work, []), (work, cut(5, 5))], 1, lambda done, of: print(done, "of", of))
+    10 of 15
+    15 of 15
+    """
+    total, before = sum(block.stop - block.start for _, blocks in passes for block in blocks), 0
+    for work, blocks in passes:
+        run_blocks(work, blocks, n_jobs, None if progress is None else _counting_from(before, total, progress))
+        before += sum(block.stop - block.start for block in blocks)
+
+
+def _counting_from(before: int, total: int, progress: Progress) -> Progress:
+    return lambda done, _: progress(before + done, total)

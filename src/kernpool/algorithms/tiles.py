@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from kernpool.algorithms.compiling import bare_part, strict_loop
 from kernpool.algorithms.exponential import exp2
 from kernpool.kernels import BUILT_IN

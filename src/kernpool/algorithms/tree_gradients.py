@@ -18,12 +18,12 @@ from kernpool.algorithms.base import PER_QUERY, Gradients
 from kernpool.algorithms.compiled import CompiledBlocks
 from kernpool.algorithms.kd_boxes import boxes_of, distance
 from kernpool.algorithms.kd_tree import kd_order
-from kernpool.algorithms.threads import cut, run_blocks
+from kernpool.algorithms.threads import cut, run_passes
 from kernpool.algorithms.tiles import GAUSSIAN
 from kernpool.algorithms.tree_boxes import MARGIN
 from kernpool.algorithms.tree_profile import Profile, profile_of
 from kernpool.problem import Problem
-from kernpool.progress import Progress, in_turn
+from kernpool.progress import Progress
 from kernpool.state import PoolState
 
 Array = NDArray[np.float64]
@@ -71,11 +71,9 @@ def pullback(
             add(wanted - PER_QUERY, piece, own, own)
             yield
 
-    first, second = in_turn(progress, len(query) if wanted & PER_QUERY else 0, len(key) if wanted - PER_QUERY else 0)
-    if wanted & PER_QUERY:
-        run_blocks(along_keys, cut(len(query), ROWS), n_jobs, first)
-    if wanted - PER_QUERY:
-        run_blocks(along_queries, cut(len(key), ROWS), n_jobs, second)
+    per_query = cut(len(query) if wanted & PER_QUERY else 0, ROWS)
+    per_key = cut(len(key) if wanted - PER_QUERY else 0, ROWS)
+    run_passes([(along_keys, per_query), (along_queries, per_key)], n_jobs, progress)
     result = {}
     for name in wanted:
         result[name] = np.empty_like(sums[name])

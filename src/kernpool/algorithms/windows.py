@@ -19,10 +19,10 @@ from kernpool.algorithms.base import PER_QUERY, Gradients
 from kernpool.algorithms.compiled import CompiledBlocks
 from kernpool.algorithms.line import Line
 from kernpool.algorithms.radius import radius
-from kernpool.algorithms.threads import cut, run_blocks
+from kernpool.algorithms.threads import cut, run_blocks, run_passes
 from kernpool.kernels import Kernel
 from kernpool.problem import Problem
-from kernpool.progress import Progress, in_turn
+from kernpool.progress import Progress
 from kernpool.state import PoolState, empty_state, merge
 
 Array = NDArray[np.float64]
@@ -47,9 +47,8 @@ def spans(
         reach = line.bandwidth * radius(kernel, nearest, share)
     # q - reach is rounded: an ulp of q may be more than the margin of the radius
     reach += 4.0 * np.finfo(float).eps * np.abs(q)
-    first = np.searchsorted(keys.high, q - reach, side="left")
-    last = np.searchsorted(keys.low, q + reach, side="right")
-    return keys.offset[first], keys.offset[np.maximum(first, last)]
+    first, last = keys.bins_between(q - reach, q + reach)
+    return keys.offset[first], keys.offset[last]
 
 
 def reduce(
@@ -138,9 +137,6 @@ def pullback(
             yield
 
     m, n = len(queries.x), len(line.keys.x)
-    per_query, per_key = in_turn(progress, m if wanted & PER_QUERY else 0, n if wanted - PER_QUERY else 0)
-    if wanted & PER_QUERY:
-        run_blocks(along_keys, cut(m, ROWS), n_jobs, per_query)
-    if wanted - PER_QUERY:
-        run_blocks(along_queries, cut(n, ROWS), n_jobs, per_key)
+    per_query, per_key = cut(m if wanted & PER_QUERY else 0, ROWS), cut(n if wanted - PER_QUERY else 0, ROWS)
+    run_passes([(along_keys, per_query), (along_queries, per_key)], n_jobs, progress)
     return Gradients(**sums)
