@@ -218,13 +218,19 @@ def test_masked_rows_and_any_matrix():
 def test_the_path_of_a_search(sample):
     model = NadarayaWatsonRegressor().fit(sample.x_train[:, None], sample.y_train)
     display = BandwidthPathDisplay.from_estimator(model)
-    bandwidths, errors = display.line_.get_data()
-    assert display.best == pytest.approx(model.bandwidth_[0], rel=1e-14)
+    bandwidths, errors = display.lines_[0].get_data()
+    np.testing.assert_array_equal(display.best, model.bandwidth_)
+    assert np.all(np.diff(bandwidths) >= 0)
     assert errors.min() == model.loo_error_
-    assert bandwidths[errors.argmin()] == pytest.approx(display.best)
+    assert bandwidths[errors.argmin()] == display.best[0]
     assert display.ax_.get_xscale() == "log"
-    several = NadarayaWatsonRegressor().fit(np.c_[sample.x_train, sample.x_train**2], sample.y_train)
-    assert "spreads" in BandwidthPathDisplay.from_estimator(several).ax_.get_xlabel()
+    X = np.c_[sample.x_train, sample.x_train[::-1] ** 2]
+    common = NadarayaWatsonRegressor(common_factor=True).fit(X, sample.y_train)
+    assert "spreads" in BandwidthPathDisplay.from_estimator(common).ax_.get_xlabel()
+    several = BandwidthPathDisplay.from_estimator(NadarayaWatsonRegressor(bandwidth="aicc").fit(X, sample.y_train))
+    assert several.ax_.get_ylabel() == "AICc"
+    assert len(several.lines_) == 2
+    assert [text.get_text()[:8] for text in several.ax_.get_legend().get_texts()] == ["column 0", "column 1"]
     with pytest.raises(ValueError, match="fit it with bandwidth='loo'"):
         BandwidthPathDisplay.from_estimator(NadarayaWatsonRegressor(bandwidth=1.0))
 

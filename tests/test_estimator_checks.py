@@ -2,15 +2,18 @@
 
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from kernpool import NadarayaWatsonClassifier, NadarayaWatsonRegressor
+from kernpool import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor
 
 ESTIMATORS = [
     NadarayaWatsonRegressor(),
     NadarayaWatsonRegressor(kernel="epanechnikov", empty="nearest"),
     NadarayaWatsonRegressor(kernel="biweight", composition="product", bandwidth="silverman", empty="mean"),
     NadarayaWatsonRegressor(kernel="constant"),
+    NadarayaWatsonRegressor(bandwidth="gcv", common_factor=True),
     NadarayaWatsonRegressor(bandwidth="scott"),
     NadarayaWatsonRegressor(bandwidth=0.5, algorithm="brute"),
+    LocalLinearRegressor(),
+    LocalLinearRegressor(kernel="epanechnikov", bandwidth="aicc", empty="nearest"),
     NadarayaWatsonClassifier(),
     NadarayaWatsonClassifier(kernel="boxcar", bandwidth="scott"),
 ]

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
         KernelDisplay,
         TrainingDisplay,
     )
-    from kernpool.estimators import NadarayaWatsonClassifier, NadarayaWatsonRegressor
+    from kernpool.estimators import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor
     from kernpool.model_files import load_model, save_model
 
 __version__ = "0.1.0"
@@ -37,6 +37,7 @@ __all__ = [
     "Kernel",
     "KernelCurveDisplay",
     "KernelDisplay",
+    "LocalLinearRegressor",
     "NadarayaWatsonClassifier",
     "NadarayaWatsonRegressor",
     "Plan",
@@ -66,6 +67,7 @@ _LAZY = {
     "KernelCurveDisplay": "kernpool.displays",
     "KernelDisplay": "kernpool.displays",
     "TrainingDisplay": "kernpool.displays",
+    "LocalLinearRegressor": "kernpool.estimators",
     "NadarayaWatsonClassifier": "kernpool.estimators",
     "NadarayaWatsonRegressor": "kernpool.estimators",
     "datasets": "kernpool.datasets",

@@ -42,7 +42,12 @@ def build_parser() -> argparse.ArgumentParser:
     fit.add_argument("--features", metavar="A,B", help="columns to predict from (default: all others)")
     fit.add_argument("--kernel", default="gaussian", help="name of the kernel (default: gaussian)")
     fit.add_argument(
-        "--bandwidth", default="loo", help="loo, scott, silverman, a number, or one per feature: 0.5,2 (default: loo)"
+        "--bandwidth",
+        default="loo",
+        help="loo, aicc, gcv, scott, silverman, a number, or one per feature: 0.5,2 (default: loo)",
+    )
+    fit.add_argument(
+        "--degree", type=int, default=0, choices=[0, 1], help="0 for local constant, 1 for local linear (default: 0)"
     )
     fit.add_argument("--composition", default="radial", choices=["radial", "product"], help="default: radial")
     fit.add_argument("--model", metavar="DIR", help="write the model to this folder")

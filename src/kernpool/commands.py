@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 
 from kernpool.algorithms.threads import resolve_n_jobs
-from kernpool.bandwidth import LeaveOneOut
+from kernpool.bandwidth import CRITERIA, RULES, LeaveOneOut
 from kernpool.checks import as_bandwidth
 from kernpool.displays import KernelCurveDisplay, import_pyplot
-from kernpool.estimators import NadarayaWatsonRegressor
+from kernpool.estimators import LocalLinearRegressor, NadarayaWatsonRegressor
+from kernpool.estimators.regression import KernelRegressor
 from kernpool.files import refuse_existing, whole_file
 from kernpool.kernels import get_kernel
 from kernpool.model_files import check_target, load_model, read_header, save_model
@@ -56,7 +57,7 @@ def run_fit(options: argparse.Namespace) -> None:
                 say(f"{what:<10} {output}")
 
 
-def build_model(options: argparse.Namespace) -> NadarayaWatsonRegressor:
+def build_model(options: argparse.Namespace) -> KernelRegressor:
     """Return the unfitted model that the options ask for; what cannot be meant is a usage error."""
     bandwidth = parse_bandwidth(options.bandwidth)
     try:
@@ -66,7 +67,8 @@ def build_model(options: argparse.Namespace) -> NadarayaWatsonRegressor:
             as_bandwidth(bandwidth, np.size(bandwidth))
     except ValueError as error:
         raise UsageError(str(error)) from None
-    return NadarayaWatsonRegressor(options.kernel, bandwidth, composition=options.composition, n_jobs=options.jobs)
+    make = (NadarayaWatsonRegressor, LocalLinearRegressor)[options.degree]
+    return make(options.kernel, bandwidth, composition=options.composition, n_jobs=options.jobs)
 
 
 def check_outputs(options: argparse.Namespace) -> None:
@@ -99,18 +101,19 @@ def choose_features(table: Table, target: str, listed: str | None) -> list[str]:
 
 def parse_bandwidth(text: str) -> Any:
     """Return a rule's name, a number, or a list of numbers."""
-    if text in ("loo", "scott", "silverman"):
+    if text in (*CRITERIA, *RULES):
         return text
     try:
         numbers = [float(part) for part in text.split(",")]
     except ValueError:
         raise UsageError(
-            f"--bandwidth must be loo, scott, silverman, a number, or numbers separated by commas; got {text!r}"
+            f"--bandwidth must be one of {', '.join((*CRITERIA, *RULES))}, a number, or numbers separated by commas; "
+            f"got {text!r}"
         ) from None
     return numbers[0] if len(numbers) == 1 else numbers
 
 
-def report_fit(model: NadarayaWatsonRegressor, features: list[str], y: Any, result: LeaveOneOut) -> None:
+def report_fit(model: KernelRegressor, features: list[str], y: Any, result: LeaveOneOut) -> None:
     """Print what was fitted and how well it predicts rows that it has not seen."""
     spread = float(((y - y.mean()) ** 2).mean())
     problem = Problem.from_arrays(
@@ -138,7 +141,7 @@ def import_matplotlib_early() -> None:
     import_pyplot()
 
 
-def draw(model: NadarayaWatsonRegressor, X: Any, y: Any, features: list[str], target: str, path: Path) -> None:
+def draw(model: KernelRegressor, X: Any, y: Any, features: list[str], target: str, path: Path) -> None:
     """Draw the fitted curve, one panel per feature, into a file."""
     plt = import_pyplot()
     size = (6.4 * len(features), 4.4)

@@ -15,18 +15,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.estimators import NadarayaWatsonClassifier, NadarayaWatsonRegressor
+from kernpool.estimators import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor
 from kernpool.files import refuse_existing, whole_folder
 from kernpool.kernels import get_kernel, registered_name
 
-Model = NadarayaWatsonRegressor | NadarayaWatsonClassifier
+Model = NadarayaWatsonRegressor | LocalLinearRegressor | NadarayaWatsonClassifier
 
 FORMAT, VERSION = "kernpool model", 1
 ESTIMATORS: dict[str, type[Model]] = {
     "NadarayaWatsonRegressor": NadarayaWatsonRegressor,
+    "LocalLinearRegressor": LocalLinearRegressor,
     "NadarayaWatsonClassifier": NadarayaWatsonClassifier,
 }
-_ARRAYS = ("key_", "value_", "key_weight_", "bandwidth_", "classes_", "feature_names_in_")
+_ARRAYS = ("key_", "value_", "key_weight_", "bandwidth_", "relevance_", "classes_", "feature_names_in_")
 
 
 class ModelFileError(ValueError):
@@ -45,8 +46,9 @@ def save_model(
 
     Parameters
     ----------
-    model : NadarayaWatsonRegressor or NadarayaWatsonClassifier
-        Fitted. A kernel of one's own is saved by name and has to be registered before loading.
+    model : NadarayaWatsonRegressor, LocalLinearRegressor or NadarayaWatsonClassifier
+        Fitted. A kernel of one's own is saved by name and has to be registered before loading; a generator of random
+        numbers as `random_state` is not saved, since a fitted model has no use for it.
     folder : str or Path
         Where; must not exist unless `force`.
     features : sequence of str, optional
@@ -82,6 +84,8 @@ def save_model(
     check_target(folder, force)
     parameters = model.get_params()
     parameters["kernel"] = registered_name(get_kernel(parameters["kernel"]))
+    if hasattr(parameters["random_state"], "random_sample"):
+        parameters["random_state"] = None
     with whole_folder(folder, force=force) as temporary:
         header: dict[str, Any] = {
             "format": FORMAT,
@@ -120,7 +124,7 @@ def load_model(folder: str | Path) -> Model:
 
     Returns
     -------
-    NadarayaWatsonRegressor or NadarayaWatsonClassifier
+    NadarayaWatsonRegressor, LocalLinearRegressor or NadarayaWatsonClassifier
         Fitted as it was saved, but for `bandwidth_search_`, the record of the search.
 
     Raises

@@ -1,14 +1,17 @@
-"""Bandwidth selection: rules of thumb, and leave-one-out search."""
+"""Bandwidth selection: rules of thumb, and searches for the minimum of a criterion."""
 
-from kernpool.bandwidth.leave_one_out import BandwidthSearch, LeaveOneOut, leave_one_out, search_common_factor
+from kernpool.bandwidth.criteria import CRITERIA
+from kernpool.bandwidth.leave_one_out import LeaveOneOut, leave_one_out
 from kernpool.bandwidth.rules import RULES, column_spread, rule_of_thumb
+from kernpool.bandwidth.search import BandwidthSearch, search_bandwidth
 
 __all__ = [
+    "CRITERIA",
     "RULES",
     "BandwidthSearch",
     "LeaveOneOut",
     "column_spread",
     "leave_one_out",
     "rule_of_thumb",
-    "search_common_factor",
+    "search_bandwidth",
 ]

@@ -1,4 +1,4 @@
-"""The leave-one-out error over the bandwidth."""
+"""A criterion over the bandwidths that a search tried."""
 
 from __future__ import annotations
 
@@ -11,28 +11,39 @@ from kernpool.displays.style import BLACK, BLUE, RED, new_axes, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.lines import Line2D
 
 Array = NDArray[np.float64]
 
+FLATTEST = 30.0  # spreads: what is smoother is drawn there, since it makes no difference
+TITLES = {"loo": "leave-one-out error", "aicc": "AICc", "gcv": "generalised cross-validation"}
+
 
 class BandwidthPathDisplay:
-    """Leave-one-out error of every bandwidth that a search tried, with the best one marked.
+    """The criterion at every bandwidth that a search tried, with the best one marked.
+
+    One bandwidth, or one factor common to all columns, makes a curve; one bandwidth per column makes a cloud of points
+    for each, whose lower edge is the criterion with the other columns at about their best.
 
     Parameters
     ----------
-    bandwidths, errors : ndarray of shape (k,)
-        What was tried, increasing, and its error.
-    best : float
-        The bandwidth that was chosen.
-    x_label : str
-        What the bandwidth is of.
+    bandwidths : ndarray of shape (e, p)
+        What was tried, in turn.
+    values : ndarray of shape (e,)
+        The criterion there.
+    best : ndarray of shape (p,)
+        What was chosen.
+    names : list of str, optional
+        Of the p bandwidths.
+    x_label, y_label : str
+        What the axes show.
 
     Attributes
     ----------
     ax_, figure_ : matplotlib Axes and Figure
         Where it was drawn.
-    line_ : matplotlib Line2D
-        The path.
+    lines_ : list of matplotlib Line2D
+        The curve, or the points of each column.
 
     Examples
     --------
@@ -41,11 +52,22 @@ class BandwidthPathDisplay:
     >>> display = BandwidthPathDisplay.from_estimator(model)  # doctest: +SKIP
     """
 
-    def __init__(self, *, bandwidths: Array, errors: Array, best: float, x_label: str = "bandwidth h") -> None:
+    def __init__(
+        self,
+        *,
+        bandwidths: Array,
+        values: Array,
+        best: Array,
+        names: list[str] | None = None,
+        x_label: str = "bandwidth h",
+        y_label: str = "leave-one-out error",
+    ) -> None:
         self.bandwidths = bandwidths
-        self.errors = errors
+        self.values = values
         self.best = best
+        self.names = [f"column {a}" for a in range(len(best))] if names is None else names
         self.x_label = x_label
+        self.y_label = y_label
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, ax: Axes | None = None, **style: Any) -> BandwidthPathDisplay:
@@ -53,8 +75,8 @@ class BandwidthPathDisplay:
 
         Parameters
         ----------
-        estimator : NadarayaWatsonRegressor or NadarayaWatsonClassifier
-            Fitted with ``bandwidth="loo"``.
+        estimator : NadarayaWatsonRegressor, LocalLinearRegressor or NadarayaWatsonClassifier
+            Fitted with a bandwidth to be searched for.
         ax : matplotlib Axes, optional
             Where to draw; a new figure by default.
         **style
@@ -73,12 +95,18 @@ class BandwidthPathDisplay:
         search = getattr(estimator, "bandwidth_search_", None)
         if search is None:
             raise ValueError(
-                "the estimator has no bandwidth_search_; fit it with bandwidth='loo' (a loaded model has lost its path)"
+                "the estimator has no bandwidth_search_; fit it with bandwidth='loo', 'aicc' or 'gcv' (a loaded model "
+                "has lost its path)"
             )
-        one = len(search.bandwidth) == 1
-        unit = float(search.bandwidth[0] / search.factor) if one else 1.0
-        label = "bandwidth h" if one else "bandwidth h in spreads of the columns"
-        display = cls(bandwidths=unit * search.factors, errors=search.errors, best=unit * search.factor, x_label=label)
+        spread, title = search.spread, TITLES[search.criterion]
+        if len(spread) == 1:
+            display = cls(bandwidths=search.tried, values=search.values, best=search.bandwidth, y_label=title)
+            return display.plot(ax=ax, **style)
+        factors, best, label = search.tried / spread, search.bandwidth / spread, "bandwidth h in spreads of the columns"
+        names = [str(name) for name in getattr(estimator, "feature_names_in_", [])] or None
+        if search.common_factor:
+            factors, best, names = factors[:, :1], best[:1], None
+        display = cls(bandwidths=factors, values=search.values, best=best, names=names, x_label=label, y_label=title)
         return display.plot(ax=ax, **style)
 
     def plot(
@@ -86,7 +114,7 @@ class BandwidthPathDisplay:
         *,
         ax: Axes | None = None,
         curve_kwargs: dict[str, Any] | None = None,
-        labels: tuple[str, str] = ("leave-one-out error", "smallest at h = {:.3g}"),
+        labels: tuple[str, str] = ("smallest at h = {:.3g}", "{}: {:.3g}"),
     ) -> BandwidthPathDisplay:
         """Draw.
 
@@ -95,23 +123,48 @@ class BandwidthPathDisplay:
         ax : matplotlib Axes, optional
             Where; a new figure by default.
         curve_kwargs : dict, optional
-            Passed to matplotlib for the path.
+            Passed to matplotlib for the curve or the points.
         labels : tuple of str
-            The y label, and the legend entry of the mark.
+            The legend entry of the mark on a curve, and that of a column.
 
         Returns
         -------
         BandwidthPathDisplay
-            Itself, with `ax_`, `figure_` and `line_`.
+            Itself, with `ax_`, `figure_` and `lines_`.
         """
         ax = new_axes() if ax is None else ax
         self.ax_, self.figure_ = ax, ax.figure
-        style: dict[str, Any] = {"color": BLUE, "linewidth": 1.8, "marker": ".", "markersize": 5}
-        (self.line_,) = ax.plot(self.bandwidths, self.errors, **(style | (curve_kwargs or {})))
-        smallest = float(self.errors.min())
-        ax.axvline(self.best, color=BLACK, linewidth=0.8, linestyle=":")
-        ax.plot([self.best], [smallest], "o", color=RED, markersize=8, label=labels[1].format(self.best), zorder=3)
-        ax.set(xscale="log", xlabel=self.x_label, ylabel=labels[0])
+        finite = np.isfinite(self.values)
+        bandwidths, values = self.bandwidths[finite], self.values[finite]
+        draw = self._curve if bandwidths.shape[1] == 1 else self._points
+        self.lines_: list[Line2D] = draw(ax, bandwidths, values, curve_kwargs or {}, labels)
+        ax.set(xscale="log", xlabel=self.x_label, ylabel=self.y_label)
         tidy(ax)
         ax.legend(frameon=False)
         return self
+
+    def _curve(self, ax: Axes, bandwidths: Array, values: Array, style: dict[str, Any], labels: Any) -> list[Line2D]:
+        order = np.argsort(bandwidths[:, 0])
+        default: dict[str, Any] = {"color": BLUE, "linewidth": 1.8, "marker": ".", "markersize": 5}
+        (line,) = ax.plot(bandwidths[order, 0], values[order], **(default | style))
+        best = float(self.best[0])
+        ax.axvline(best, color=BLACK, linewidth=0.8, linestyle=":")
+        ax.plot([best], [values.min()], "o", color=RED, markersize=8, label=labels[0].format(best), zorder=3)
+        return [line]
+
+    def _points(self, ax: Axes, bandwidths: Array, values: Array, style: dict[str, Any], labels: Any) -> list[Line2D]:
+        lines = []
+        default: dict[str, Any] = {"linestyle": "none", "marker": ".", "markersize": 6, "alpha": 0.35}
+        for a, name in enumerate(self.names):
+            at, best = np.minimum(bandwidths[:, a], FLATTEST), float(self.best[a])
+            (line,) = ax.plot(at, values, **(default | {"color": f"C{a}"} | style))
+            label = labels[1].format(name, best) if best < FLATTEST else f"{name}: no bandwidth"
+            ax.plot(
+                [min(best, FLATTEST)], [values.min()], "o", color=line.get_color(), markersize=9, label=label,
+                markeredgecolor=BLACK, clip_on=False, zorder=3,
+            )  # fmt: skip
+            lines.append(line)
+        # Starts may be far above the rest, where nothing is to be seen.
+        low, typical = values.min(), np.quantile(values, 0.7)
+        ax.set_ylim(low - 0.08 * (typical - low), typical)
+        return lines

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from kernpool.algorithms.threads import resolve_n_jobs
-from kernpool.bandwidth import RULES, LeaveOneOut, leave_one_out, rule_of_thumb, search_common_factor
+from kernpool.bandwidth import CRITERIA, RULES, LeaveOneOut, leave_one_out, rule_of_thumb, search_bandwidth
 from kernpool.checks import as_bandwidth, as_key_weight, refuse_text
 from kernpool.kernels import Kernel, get_kernel
 from kernpool.plan import check_algorithm, choose
@@ -29,8 +29,14 @@ UNUSUAL_MEAN_WEIGHT = 10.0
 class KernelSmoother(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
     """Fit bandwidths to pairs, pool, and show the weights. Subclasses say what the values are."""
 
+    _degree = 0  # of the local fit
+    _standardise = True  # whether the search counts several outputs in units of their standard deviations
+
     kernel: str | Kernel
     bandwidth: Any
+    common_factor: bool
+    max_search_rows: int | None
+    random_state: Any
     composition: str
     algorithm: str
     tol: float | None
@@ -48,7 +54,7 @@ class KernelSmoother(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships
         weight = None if sample_weight is None else _frequencies(sample_weight, len(X))
         found = self._find_bandwidth(kernel, X, value, weight)
         # Nothing is assigned before everything is known, so that a failed refit leaves the old fit whole.
-        for stale in ("loo_error_", "loo_empty_windows_", "bandwidth_search_"):
+        for stale in ("loo_error_", "loo_empty_windows_", "relevance_", "bandwidth_search_"):
             self.__dict__.pop(stale, None)
         self.__dict__ |= found
         self.key_, self.value_, self.key_weight_ = _own(X), _own(value), weight
@@ -57,10 +63,10 @@ class KernelSmoother(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships
         """Return `bandwidth_`, and the results of the search if there was one."""
         if not isinstance(self.bandwidth, str):
             return {"bandwidth_": as_bandwidth(self.bandwidth, X.shape[1])}
-        if self.bandwidth not in ("loo", *RULES):
+        if self.bandwidth not in (*CRITERIA, *RULES):
             raise ValueError(
-                f"bandwidth must be a positive number, one per column, or one of 'loo', {', '.join(map(repr, RULES))}; "
-                f"got {self.bandwidth!r}"
+                "bandwidth must be a positive number, one per column, or one of "
+                f"{', '.join(map(repr, (*CRITERIA, *RULES)))}; got {self.bandwidth!r}"
             )
         times = np.ones(len(X)) if weight is None else weight
         kept = times > 0
@@ -69,28 +75,36 @@ class KernelSmoother(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships
             return {"bandwidth_": rule_of_thumb(X, times, rule=self.bandwidth, kernel=kernel)}
         if len(X) == 1 and times[0] <= 1:
             warnings.warn(
-                "bandwidth='loo' needs more than one row to leave one out; using the rule of Scott instead",
+                f"bandwidth={self.bandwidth!r} needs more than one row; using the rule of Scott instead",
                 UserWarning,
                 stacklevel=5,
             )
             rule = rule_of_thumb(X, times, kernel=kernel)
             return {"bandwidth_": rule, "loo_error_": np.nan, "loo_empty_windows_": 0}
-        search = search_common_factor(
+        search = search_bandwidth(
             X,
             value.reshape(len(value), -1),
             times,
+            criterion=self.bandwidth,
+            degree=self._degree,
+            common_factor=self.common_factor,
+            standardise=self._standardise,
             kernel=kernel,
             composition=self.composition,
             algorithm=self.algorithm,
             n_jobs=self.n_jobs,
             progress=current_progress(),
+            random_state=self.random_state,
+            max_search_rows=self.max_search_rows,
         )
-        return {
+        found = {
             "bandwidth_": search.bandwidth,
-            "loo_error_": search.error,
-            "loo_empty_windows_": search.empty_windows,
+            "relevance_": search.relevance,
             "bandwidth_search_": search,
         }
+        if self.bandwidth == "loo":
+            found |= {"loo_error_": search.error, "loo_empty_windows_": search.empty_windows}
+        return found
 
     @property
     def _similarity(self) -> dict[str, Any]:
@@ -115,6 +129,7 @@ class KernelSmoother(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships
             algorithm=self.algorithm,
             tol=self.tol,
             empty=self.empty,  # type: ignore[arg-type]  # checked in fit
+            degree=self._degree,
             n_jobs=self.n_jobs,
             progress=current_progress(),
             **self._similarity,
@@ -204,11 +219,14 @@ class KernelSmoother(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships
             With `prediction` of shape (n, c), `error` and `empty_windows`. For a row of weight 3 one unit is left out.
         """
         check_is_fitted(self)
-        problem = Problem.from_arrays(self.key_, self.key_, self.value_, exclude_self=True, **self._similarity)
+        problem = Problem.from_arrays(
+            self.key_, self.key_, self.value_, exclude_self=True, moments=self._degree, **self._similarity
+        )
         return leave_one_out(problem, algorithm=self.algorithm, n_jobs=self.n_jobs, progress=current_progress())
 
-    def _problem(self, X: ArrayLike) -> Problem:
-        return Problem.from_arrays(self._query(X), self.key_, np.zeros(len(self.key_)), **self._similarity)
+    def _problem(self, X: ArrayLike, value: ArrayLike | None = None, moments: int = 0) -> Problem:
+        value = np.zeros(len(self.key_)) if value is None else value
+        return Problem.from_arrays(self._query(X), self.key_, value, moments=moments, **self._similarity)
 
 
 def _own(array: Array) -> Array:

@@ -26,10 +26,12 @@ class NadarayaWatsonClassifier(ClassifierMixin, KernelSmoother):  # type: ignore
     ----------
     kernel : str or Kernel, default="gaussian"
         See `kernpool.kernel_names`.
-    bandwidth : float, array_like of shape (d,), or {"loo", "scott", "silverman"}, default="loo"
+    bandwidth : float, array_like of shape (d,), or name, default="loo"
         As in `NadarayaWatsonRegressor`; ``"loo"`` minimises the leave-one-out Brier score.
     composition : {"radial", "product"}, default="radial"
         Kernel of the Euclidean norm of the scaled differences, or product of one kernel per column.
+    common_factor, max_search_rows, random_state
+        As in `NadarayaWatsonRegressor`.
     algorithm : str, default="auto"
         See `kernpool.choose`.
     tol : float or None, default=None
@@ -50,8 +52,10 @@ class NadarayaWatsonClassifier(ClassifierMixin, KernelSmoother):  # type: ignore
         Leave-one-out Brier score, the squared error summed over classes; only with ``bandwidth="loo"``.
     loo_empty_windows_ : int
         Training rows that had no other row in their window there; only with ``bandwidth="loo"``.
+    relevance_ : ndarray of shape (d,)
+        Spread of each column over its bandwidth, zero for columns that play no role; only after a search.
     bandwidth_search_ : BandwidthSearch
-        All bandwidths tried and their scores; only with ``bandwidth="loo"``.
+        How the bandwidths were found; only after a search.
     key_, value_, key_weight_ : ndarray
         The training rows, one-hot labels and weights.
     n_features_in_ : int
@@ -83,12 +87,17 @@ class NadarayaWatsonClassifier(ClassifierMixin, KernelSmoother):  # type: ignore
     array([[0.48, 0.52]])
     """
 
+    _standardise = False  # one-hot labels have the same unit
+
     def __init__(
         self,
         kernel: str | Kernel = "gaussian",
         bandwidth: Any = "loo",
         *,
         composition: str = "radial",
+        common_factor: bool = False,
+        max_search_rows: int | None = None,
+        random_state: Any = 0,
         algorithm: str = "auto",
         tol: float | None = None,
         empty: str = "mean",
@@ -97,6 +106,9 @@ class NadarayaWatsonClassifier(ClassifierMixin, KernelSmoother):  # type: ignore
         self.kernel = kernel
         self.bandwidth = bandwidth
         self.composition = composition
+        self.common_factor = common_factor
+        self.max_search_rows = max_search_rows
+        self.random_state = random_state
         self.algorithm = algorithm
         self.tol = tol
         self.empty = empty

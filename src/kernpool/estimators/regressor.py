@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import RegressorMixin
-from sklearn.utils.validation import validate_data
 
-from kernpool.checks import refuse_text
-from kernpool.estimators.base import KernelSmoother
-from kernpool.kernels import Kernel, get_kernel
+from kernpool.estimators.regression import KernelRegressor
+from kernpool.plan import choose
+from kernpool.progress import current_progress
 
 Array = NDArray[np.float64]
 
 
-class NadarayaWatsonRegressor(RegressorMixin, KernelSmoother):  # type: ignore[misc]  # scikit-learn ships no types
+class NadarayaWatsonRegressor(KernelRegressor):
     r"""Nadaraya-Watson (local constant) kernel regression.
 
     .. math:: \hat y(x) = \sum_j w_j K((x - x_j)/h)\, y_j \Big/ \sum_j w_j K((x - x_j)/h)
@@ -25,11 +21,20 @@ class NadarayaWatsonRegressor(RegressorMixin, KernelSmoother):  # type: ignore[m
     ----------
     kernel : str or Kernel, default="gaussian"
         See `kernpool.kernel_names`. ``"constant"`` is average pooling, the mean of y at every query.
-    bandwidth : float, array_like of shape (d,), or {"loo", "scott", "silverman"}, default="loo"
-        A number, one per column, or how to find it: ``"loo"`` minimises the exact leave-one-out squared error over one
-        common factor on the spreads of the columns (the default because it looks at y); the rules look at X alone.
+    bandwidth : float, array_like of shape (d,), or name, default="loo"
+        A number, one per column, or how to find them. ``"loo"`` minimises the exact leave-one-out squared error (the
+        default because that is what a prediction will be judged by), ``"aicc"`` the corrected information criterion of
+        Hurvich, Simonoff and Tsai, ``"gcv"`` generalised cross-validation: see `kernpool.bandwidth.criteria`. The rules
+        ``"scott"`` and ``"silverman"`` look at X alone.
     composition : {"radial", "product"}, default="radial"
         Kernel of the Euclidean norm of the scaled differences, or product of one kernel per column.
+    common_factor : bool, default=False
+        Search for one common factor on the spreads of the columns instead of one bandwidth per column: faster, and
+        enough where all columns matter alike.
+    max_search_rows : int or None, default=None
+        Search on so many rows, drawn at random, instead of on all.
+    random_state : int, RandomState or None, default=0
+        For what a search draws; with the default it gives the same result each time.
     algorithm : str, default="auto"
         See `kernpool.choose`; all give the same numbers.
     tol : float or None, default=None
@@ -43,13 +48,16 @@ class NadarayaWatsonRegressor(RegressorMixin, KernelSmoother):  # type: ignore[m
     ----------
     bandwidth_ : ndarray of shape (d,)
         One bandwidth per column.
+    relevance_ : ndarray of shape (d,)
+        Spread of each column over its bandwidth; zero where the best bandwidth is infinite, so that the column plays no
+        role. Only after a search.
+    bandwidth_search_ : BandwidthSearch
+        What was minimised, from how many starts, with what result, and all that was tried; only after a search.
     loo_error_ : float
         Leave-one-out mean squared error at `bandwidth_`, summed over outputs; only with ``bandwidth="loo"``, because it
         costs a pass over all pairs. `leave_one_out` computes it for any bandwidth.
     loo_empty_windows_ : int
         Training rows that had no other row in their window there; only with ``bandwidth="loo"``.
-    bandwidth_search_ : BandwidthSearch
-        All bandwidths tried and their errors; only with ``bandwidth="loo"``.
     key_, value_, key_weight_ : ndarray
         The training rows, outputs and weights.
     n_features_in_ : int
@@ -59,13 +67,15 @@ class NadarayaWatsonRegressor(RegressorMixin, KernelSmoother):  # type: ignore[m
 
     See Also
     --------
+    LocalLinearRegressor : A plane around each query instead of a constant: no bias at boundaries.
     NadarayaWatsonClassifier : The same for labels.
     kernpool.pool : The function underneath.
 
     Notes
     -----
-    ``fit`` with ``bandwidth="loo"`` takes about 120 passes of O(n^2 d), otherwise O(n d); ``predict`` takes O(n m d)
-    time and O(n + m) memory. Weights are frequencies: a row of weight 3 is three equal rows, leave-one-out included.
+    A search takes some 100 passes over pairs of training rows, other fits O(n d); ``predict`` is one pass of O(n m d),
+    or less where `kernpool.choose` says so, with O(n + m) memory. Weights are frequencies: a row of weight 3 is three
+    equal rows, leave-one-out included.
 
     References
     ----------
@@ -85,63 +95,11 @@ class NadarayaWatsonRegressor(RegressorMixin, KernelSmoother):  # type: ignore[m
     True
     """
 
-    def __init__(
-        self,
-        kernel: str | Kernel = "gaussian",
-        bandwidth: Any = "loo",
-        *,
-        composition: str = "radial",
-        algorithm: str = "auto",
-        tol: float | None = None,
-        empty: str = "nan",
-        n_jobs: int | None = None,
-    ) -> None:
-        self.kernel = kernel
-        self.bandwidth = bandwidth
-        self.composition = composition
-        self.algorithm = algorithm
-        self.tol = tol
-        self.empty = empty
-        self.n_jobs = n_jobs
+    def derivative(self, X: ArrayLike) -> Array:
+        r"""Differentiate the fitted surface.
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = True
-        tags.regressor_tags.poor_score = get_kernel(self.kernel).name == "constant"  # the baseline that ignores X
-        return tags
-
-    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> NadarayaWatsonRegressor:
-        """Store the training rows and find the bandwidth.
-
-        Parameters
-        ----------
-        X : array_like of shape (n, d)
-            Inputs.
-        y : array_like of shape (n,) or (n, c)
-            Outputs; integers and booleans count as numbers.
-        sample_weight : array_like of shape (n,), optional
-            Frequencies of rows, non-negative.
-
-        Returns
-        -------
-        NadarayaWatsonRegressor
-            Itself.
-
-        Raises
-        ------
-        ValueError
-            If X or y holds NaN or infinity, shapes do not match, or a parameter is out of its range.
-        """
-        given = {"X": X, "y": y}
-        checked = validate_data(self, X, y, dtype=[np.float64, np.float32], multi_output=True, y_numeric=True)
-        for name, array in given.items():
-            refuse_text(name, array)
-        X, y = cast(tuple[Array, NDArray[Any]], checked)
-        self._fit_pairs(X, y if y.dtype.kind == "f" else y.astype(np.float64), sample_weight)
-        return self
-
-    def predict(self, X: ArrayLike) -> Array:
-        """Predict by pooling the training outputs.
+        .. math:: \frac{\partial \hat y(x)}{\partial x_a} = \sum_j \alpha_j(x)\, (y_j - \hat y(x))\,
+                  \frac{\partial \log K((x - x_j)/h)}{\partial x_a}
 
         Parameters
         ----------
@@ -150,12 +108,40 @@ class NadarayaWatsonRegressor(RegressorMixin, KernelSmoother):  # type: ignore[m
 
         Returns
         -------
-        ndarray of shape (m,) or (m, c)
-            Weighted means of the training outputs.
+        ndarray of shape (m, d) or (m, d, c)
+            Slopes per unit of each column: what finite differences of `predict` tend to. NaN where the window is empty
+            and ``empty="nan"``; zero there with the other policies, whose values do not depend on the place.
 
-        Warns
+        Raises
+        ------
+        ValueError
+            If the kernel is one of your own without a `log_slope`. The slopes of a boxcar are zero: its fit is a step
+            function.
+
+        Notes
         -----
-        EmptyWindowWarning
-            If a query has no training row within the kernel's support and ``empty="nan"``.
+        This is the slope of a local *constant* fit. As an estimate of the slope of the truth it is biased where rows
+        are denser on one side; `LocalLinearRegressor.derivative` is the better estimate, and no derivative of its own
+        fit. One pass over pairs, and one per output.
+
+        Examples
+        --------
+        >>> from kernpool import NadarayaWatsonRegressor
+        >>> model = NadarayaWatsonRegressor(bandwidth=0.5).fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 0.0])
+        >>> model.derivative([[0.5], [1.0]]).round(3).tolist()
+        [[1.022], [0.0]]
         """
-        return self._pool(X)
+        problem = self._problem(X, self.value_)
+        plan, progress = choose(problem, self.algorithm), current_progress()
+        state = plan.reduce(problem, n_jobs=self.n_jobs, progress=progress)
+        m, c = len(problem.query), problem.value.shape[1]
+        slopes = np.empty((m, problem.key.shape[1], c))
+        for b in range(c):
+            cotangent = np.zeros((m, c))
+            cotangent[:, b] = 1.0
+            slopes[:, :, b] = plan.pullback(
+                problem, state, cotangent, ["query"], n_jobs=self.n_jobs, progress=progress
+            ).query
+        if self.empty == "nan":
+            slopes[state.denominator == 0] = np.nan
+        return self._one_per_output(slopes)

@@ -1,0 +1,71 @@
+r"""Criteria: what a bandwidth is judged by, each a sum of squared residuals times a penalty.
+
+With :math:`N = \sum_i w_i` rows, the mean of squares :math:`\hat\sigma^2 = \sum_i w_i e_i^2 / N` and the trace of the
+hat matrix :math:`T = \sum_i w_i H_{ii}`, where :math:`H_{ii} = \partial \hat y_i / \partial y_i`,
+
+====== =========================== ============================================== =====================
+name   residuals                   criterion                                      source
+====== =========================== ============================================== =====================
+loo    from the fit without row i  :math:`\hat\sigma^2`                           Clark (1975)
+gcv    of the fit                  :math:`\hat\sigma^2 / (1 - T/N)^2`             Craven, Wahba (1979)
+aicc   of the fit                  :math:`\log \hat\sigma^2 + \frac{1 + T/N}      Hurvich, Simonoff,
+                                   {1 - (T + 2)/N}`                               Tsai (1998), eq. 11
+====== =========================== ============================================== =====================
+
+All three are functions of :math:`S = \hat\sigma^2 \exp(p(T))`, so one search by least squares serves them all.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Criterion:
+    """What a bandwidth is judged by.
+
+    Parameters
+    ----------
+    name : str
+        What ``bandwidth=`` calls it.
+    exclude_self : bool
+        Whether each row is fitted from the others.
+    log_penalty : callable or None
+        ``(trace, n) -> (p, dp / dtrace)``: the logarithm of the factor on the mean of squares, infinite where the fit
+        is so wiggly that the criterion is not defined. None is no penalty.
+    in_logs : bool
+        Whether the criterion is ``log S`` instead of ``S``.
+    """
+
+    name: str
+    exclude_self: bool
+    log_penalty: Callable[[float, float], tuple[float, float]] | None
+    in_logs: bool
+
+    def value(self, penalised: float) -> float:
+        """Return the criterion of a penalised mean of squares."""
+        if not self.in_logs:
+            return penalised
+        return math.log(penalised) if penalised > 0 else -math.inf
+
+
+def _generalised(trace: float, n: float) -> tuple[float, float]:
+    left = n - trace
+    return (-2.0 * math.log(left / n), 2.0 / left) if left > 0 else (math.inf, 0.0)
+
+
+def _corrected(trace: float, n: float) -> tuple[float, float]:
+    left = n - trace - 2.0
+    return ((n + trace) / left, (2.0 * n - 2.0) / left**2) if left > 0 else (math.inf, 0.0)
+
+
+CRITERIA = {
+    criterion.name: criterion
+    for criterion in (
+        Criterion("loo", exclude_self=True, log_penalty=None, in_logs=False),
+        Criterion("aicc", exclude_self=False, log_penalty=_corrected, in_logs=True),
+        Criterion("gcv", exclude_self=False, log_penalty=_generalised, in_logs=False),
+    )
+}

@@ -1,0 +1,107 @@
+r"""Damped Gauss-Newton for sums of squares in a box.
+
+The Hessian of :math:`S = \sum r^2` is :math:`2 (J'J + \sum_i r_i \nabla^2 r_i)`. Residuals of a regression are noise
+and do not vanish, so the second term matters: it is learned along the way by the secant rule of Dennis, Gay and Welsch,
+"An adaptive nonlinear least-squares algorithm", ACM TOMS 7 (1981), 348-368, eq. 2.8 (NL2SOL).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernpool.bandwidth.objective import Evaluation, Objective
+
+Array = NDArray[np.float64]
+
+LARGEST_STEP = 1.5  # in log bandwidths: the model is worth nothing farther away
+STEEPEST_DAMPING = 1e8
+
+
+@dataclass(frozen=True)
+class Descent:
+    """Where a descent ended, and why."""
+
+    end: Evaluation
+    reason: str
+
+
+def descend(
+    objective: Objective, start: Evaluation, low: Array, high: Array, *, max_steps: int, tolerance: float
+) -> Descent:
+    """Minimise from one start.
+
+    Parameters
+    ----------
+    objective : Objective
+        Residuals and their derivatives.
+    start : Evaluation
+        Of a place inside of the box.
+    low, high : ndarray of shape (p,)
+        The box.
+    max_steps : int
+        Accepted steps at most.
+    tolerance : float
+        Ends when a step promises to lower the sum of squares by less than this share of it.
+
+    Returns
+    -------
+    Descent
+        Never worse than the start.
+    """
+    at, jacobian = start, objective.jacobian(start)
+    curvature = np.zeros((len(low), len(low)))
+    damping = 1e-3
+    for _ in range(max_steps):
+        gradient = jacobian.T @ at.residual.ravel()
+        stuck = ((at.theta <= low) & (gradient > 0)) | ((at.theta >= high) & (gradient < 0))
+        normal = jacobian.T @ jacobian
+        free = np.flatnonzero(~stuck & (np.diagonal(normal) > 0.0))
+        if not free.size:
+            return Descent(at, "no bandwidth matters any more")
+        hessian = _positive(normal + curvature, normal, free)
+        while True:
+            step = np.zeros_like(gradient)
+            damped = hessian + damping * np.diag(np.diagonal(hessian) + 1e-12 * np.trace(hessian))
+            step[free] = -np.linalg.lstsq(damped, gradient[free], rcond=None)[0]
+            step = np.clip(at.theta + np.clip(step, -LARGEST_STEP, LARGEST_STEP), low, high) - at.theta
+            promised = -2.0 * gradient @ step - step[free] @ hessian @ step[free]
+            if promised <= tolerance * at.penalised:
+                return Descent(at, "converged")
+            tried = objective.evaluate(at.theta + step)
+            if tried.penalised < at.penalised:
+                break
+            damping = max(8.0 * damping, 1e-2)
+            if damping > STEEPEST_DAMPING:
+                return Descent(at, "converged to rounding")
+        damping = damping / 10.0 if at.penalised - tried.penalised > 0.5 * promised else 2.0 * damping
+        before, jacobian = jacobian, objective.jacobian(tried)
+        residual = tried.residual.ravel()
+        curvature = _learn(curvature, step, (jacobian - before).T @ residual, jacobian.T @ residual - gradient)
+        at = tried
+    return Descent(at, f"{max_steps} steps")
+
+
+def _positive(hessian: Array, normal: Array, free: NDArray[np.intp]) -> Array:
+    """Return the part of the free bandwidths, without what was learned if it is not positive with it."""
+    part: Array = hessian[np.ix_(free, free)]
+    unit = np.sqrt(np.maximum(np.diagonal(part), np.finfo(float).tiny))
+    if np.linalg.eigvalsh(part / unit / unit[:, None])[0] < 1e-3:
+        part = normal[np.ix_(free, free)]
+    return part
+
+
+def _learn(curvature: Array, step: Array, of_residuals: Array, of_gradient: Array) -> Array:
+    """Update the second term by the secant rule."""
+    along = float(of_gradient @ step)
+    if along <= 0.0:
+        return np.zeros_like(curvature)
+    before = float(step @ curvature @ step)
+    sized = curvature * min(1.0, abs(float(step @ of_residuals)) / abs(before)) if before else curvature
+    missing = of_residuals - sized @ step
+    outer = np.outer(missing, of_gradient)
+    return np.asarray(
+        sized + (outer + outer.T) / along - float(missing @ step) / along**2 * np.outer(of_gradient, of_gradient)
+    )

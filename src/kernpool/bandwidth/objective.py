@@ -1,0 +1,204 @@
+"""A criterion as a function of bandwidths: residuals, and how they change with every bandwidth.
+
+The derivatives come from the pullback of the fit. Those of the hat diagonal do too: a row's own value moves its fit by
+``H_ii``, which is the fit of values that are zero everywhere but in that row. In units of ``H_ii`` its weighted mean
+is ``1 / base`` and its cross moments vanish, because the row's own offset does; so a pullback of zero values with that
+state in place of their sums is the derivative of ``log H_ii``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernpool.bandwidth.criteria import Criterion
+from kernpool.bandwidth.rows import TrainingRows
+from kernpool.kernels import Kernel
+from kernpool.local_linear import LocalFit, solve
+from kernpool.plan import choose
+from kernpool.problem import Problem
+from kernpool.progress import Progress
+from kernpool.state import PoolState
+
+Array = NDArray[np.float64]
+
+
+class Tried(NamedTuple):
+    """What remains of an evaluation.
+
+    Parameters
+    ----------
+    theta : ndarray of shape (p,)
+        Logarithms of the bandwidths.
+    penalised : float
+        Mean of squares times penalty.
+    error : float
+        Mean of squares.
+    empty_windows : int
+        Rows that have no other row in their window, and are predicted by the weighted mean of the others.
+    """
+
+    theta: Array
+    penalised: float
+    error: float
+    empty_windows: int
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """A criterion at one place, with all that its derivatives need.
+
+    Parameters
+    ----------
+    theta : ndarray of shape (p,)
+        Logarithms of the bandwidths.
+    penalised, error : float
+        See `Tried`.
+    residual : ndarray of shape (n, c)
+        Residuals times the roots of their weights and of the penalty: their squares add up to `penalised`.
+    problem, state, fit
+        How the rows were fitted.
+    hat : ndarray of shape (n,)
+        Diagonal of the hat matrix; empty for criteria that do not look at it.
+    penalty_slope : float
+        Derivative of the logarithm of the penalty by the trace of the hat matrix.
+    """
+
+    theta: Array
+    penalised: float
+    error: float
+    residual: Array
+    problem: Problem
+    state: PoolState
+    fit: LocalFit
+    hat: Array
+    penalty_slope: float
+
+
+class Objective:
+    """A criterion of training rows as a function of log bandwidths.
+
+    Parameters
+    ----------
+    rows : TrainingRows
+        In canonical form; several outputs should be in comparable units.
+    criterion : Criterion
+        What to minimise.
+    degree : {0, 1}
+        Local constant or local linear.
+    kernel, composition, algorithm, n_jobs
+        As in `pool`.
+    progress : callable, optional
+        Called as ``progress(done, total)`` in queries of the evaluation at hand.
+    """
+
+    def __init__(
+        self,
+        rows: TrainingRows,
+        criterion: Criterion,
+        *,
+        degree: int = 0,
+        kernel: Kernel,
+        composition: str = "radial",
+        algorithm: str = "auto",
+        n_jobs: int | None = None,
+        progress: Progress | None = None,
+    ) -> None:
+        self.rows, self.criterion = rows, criterion
+        self.algorithm, self.n_jobs, self.progress = algorithm, n_jobs, progress
+        self.tried: list[Tried] = []
+        problem = Problem.from_arrays(
+            rows.X,
+            rows.X,
+            rows.value,
+            kernel=kernel,
+            bandwidth=np.maximum(np.ptp(rows.X, axis=0), np.finfo(float).tiny),
+            composition=composition,
+            key_weight=None if np.all(rows.weight == 1.0) else rows.weight,
+            exclude_self=criterion.exclude_self,
+            moments=degree,
+        )
+        # The values are centred for good: a centre given back and taken away again costs digits of slopes.
+        self._problem = replace(problem, value_center=np.zeros_like(problem.value_center))
+        self._share = np.sqrt(rows.weight / rows.total)[:, None]
+        at_zero = np.zeros((1, rows.X.shape[1]))
+        self._log_peak = float(self._problem.similarity.logits(at_zero, at_zero)[0, 0])
+
+    def evaluate(self, theta: Array) -> Evaluation:
+        """Return the criterion at these log bandwidths, and remember it in `tried`."""
+        similarity = replace(self._problem.similarity, bandwidth=np.exp(theta))
+        problem = replace(self._problem, similarity=similarity)
+        state = self._reduce(problem)
+        fit = solve(state, problem.layout)
+        prediction = fit.intercept
+        if not fit.occupied.all():
+            prediction = np.where(fit.occupied[:, None], prediction, self._mean_of_others())
+        residual = (problem.value - prediction) * self._share
+        error = float(np.sum(residual**2))
+        hat, log_penalty, slope = np.empty(0), 0.0, 0.0
+        if self.criterion.log_penalty is not None:
+            hat = np.exp(self._log_peak - state.shift) * fit.base / state.denominator
+            log_penalty, slope = self.criterion.log_penalty(float(self.rows.weight @ hat), self.rows.total)
+        with np.errstate(over="ignore", invalid="ignore"):
+            residual = residual * np.exp(0.5 * log_penalty)
+            penalised = float(np.sum(residual**2)) if np.isfinite(log_penalty) else np.inf
+        self.tried.append(Tried(theta, penalised, error, int(np.count_nonzero(~fit.occupied))))
+        return Evaluation(theta, penalised, error, residual, problem, state, fit, hat, slope)
+
+    @property
+    def best(self) -> Tried:
+        """The smallest of all that was tried; of equal ones that with the largest bandwidths."""
+        return min(self.tried, key=lambda one: (one.penalised, -one.theta.sum()))
+
+    def jacobian(self, at: Evaluation) -> Array:
+        """Return the derivatives of the residuals, of shape (n c, p), by as many passes as there are outputs."""
+        n, c = at.residual.shape
+        factor = np.exp(0.5 * self._log_factor(at)) * self._share
+        result = np.empty((n, c, len(at.theta)))
+        for b in range(c):
+            cotangent = np.zeros((n, c))
+            cotangent[:, b] = 1.0
+            result[:, b] = -factor * self._pullback(at.problem, at.state, cotangent)
+        if self.criterion.log_penalty is not None:
+            result += at.residual[:, :, None] * (0.5 * self._penalty_gradient(at))
+        return result.reshape(n * c, -1)
+
+    def gradient(self, at: Evaluation) -> Array:
+        """Return the derivatives of the logarithm of the penalised mean of squares, by one pass or two."""
+        factor = np.exp(0.5 * self._log_factor(at)) * self._share
+        moved: Array = -np.sum(self._pullback(at.problem, at.state, 2.0 * factor * at.residual), axis=0) / at.penalised
+        return moved if self.criterion.log_penalty is None else moved + self._penalty_gradient(at)
+
+    def _log_factor(self, at: Evaluation) -> float:
+        return float(np.log(at.penalised / at.error)) if at.error > 0 else 0.0
+
+    def _penalty_gradient(self, at: Evaluation) -> Array:
+        layout = replace(at.problem.layout, values=1)
+        own = np.zeros((len(at.hat), layout.width))
+        if layout.moments:
+            whole = at.problem.layout
+            own[:, layout.first] = at.state.numerator[:, whole.first]
+            own[:, layout.second] = at.state.numerator[:, whole.second]
+        own[:, layout.value] = (at.state.denominator / at.fit.base)[:, None]
+        problem = replace(at.problem, value=np.zeros((len(at.hat), 1)), value_center=np.zeros(1))
+        state = PoolState(at.state.shift, at.state.denominator, own)
+        log_hat = self._pullback(problem, state, np.ones((len(at.hat), 1)))
+        return np.asarray(at.penalty_slope * ((self.rows.weight * at.hat) @ log_hat))
+
+    def _reduce(self, problem: Problem) -> PoolState:
+        return choose(problem, self.algorithm).reduce(problem, n_jobs=self.n_jobs, progress=self.progress)
+
+    def _pullback(self, problem: Problem, state: PoolState, cotangent: Array) -> Array:
+        gradients = choose(problem, self.algorithm).pullback(
+            problem, state, cotangent, ["log_bandwidth"], n_jobs=self.n_jobs, progress=self.progress
+        )
+        assert gradients.log_bandwidth is not None
+        return gradients.log_bandwidth
+
+    def _mean_of_others(self) -> Array:
+        rows, value = self.rows, self._problem.value
+        others = np.maximum(rows.total - 1.0, np.finfo(float).tiny)
+        return np.asarray((rows.weight @ value - value) / others)

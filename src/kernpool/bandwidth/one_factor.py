@@ -1,0 +1,109 @@
+"""One common factor on the spreads of the columns: the global minimum of a criterion on a stated interval."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernpool.bandwidth.objective import Objective
+from kernpool.kernels import Kernel
+
+Array = NDArray[np.float64]
+
+GRID_SIZE = 64
+FINE_GRID_SIZE, FINE_GRID_ROWS = 256, 1000  # for compact kernels, whose error has kinks
+STEP_ROWS = 64  # for the boxcar: up to 2016 distances, each tried
+REFINED_MINIMA = 3
+TOLERANCE = 1e-7  # in log h
+# On all rows of a large problem, where an evaluation takes as long as sorting twice: the minimum is flat, so that the
+# criterion is right to 1e-6 of its curvature, and the standard error of the minimiser itself is far above it.
+LARGE_TOLERANCE, LARGE_HALF_WIDTH, MOST_MOVES = 1e-3, 0.3, 12
+
+
+def candidates(scaled: Array, kernel: Kernel, composition: str) -> Array:
+    """Return factors from a tenth of a typical distance of nearest neighbours to ten diameters, increasing.
+
+    Below, a Gaussian window holds one row and nothing changes; above, all rows weigh the same.
+
+    Parameters
+    ----------
+    scaled : ndarray of shape (n, d)
+        Rows in units of the spreads of their columns.
+    kernel, composition
+        As in `pool`.
+
+    Returns
+    -------
+    ndarray of shape (k,)
+        Equally spaced in logarithm; for the boxcar on few rows one for every step of its error.
+    """
+    from scipy.spatial import KDTree
+    from scipy.spatial.distance import pdist
+
+    points = np.unique(scaled, axis=0)
+    diameter = float(np.linalg.norm(points.max(axis=0) - points.min(axis=0)))
+    if diameter == 0:  # all rows at one place: every bandwidth gives the mean
+        return np.array([0.5, 1.0, 2.0])
+    if kernel.name == "boxcar" and len(points) <= STEP_ROWS:
+        # The error is a step function of h, which changes where h passes a distance: one candidate per step.
+        steps = np.unique(pdist(points, "chebyshev" if composition == "product" else "euclidean"))
+        return np.concatenate([[0.5 * steps[0]], np.sqrt(steps[:-1] * steps[1:]), [2.0 * steps[-1]]])
+    nearest = KDTree(points).query(points, k=2)[0][:, 1]
+    size = FINE_GRID_SIZE if kernel.is_compact and len(points) <= FINE_GRID_ROWS else GRID_SIZE
+    low = 0.1 * float(np.quantile(nearest, 0.1))
+    grid: Array = np.exp(np.linspace(np.log(low), np.log(10.0 * diameter), size))
+    return grid
+
+
+def minimise(objective: Objective, spread: Array, grid: Array) -> None:
+    """Evaluate a grid of factors, and refine its best local minima by Brent's method; `objective.tried` has it all.
+
+    Parameters
+    ----------
+    objective : Objective
+        Of log bandwidths.
+    spread : ndarray of shape (d,)
+        Bandwidths at the factor one.
+    grid : ndarray of shape (k,)
+        Factors, increasing.
+    """
+    penalised = partial(_penalised, objective, np.log(spread))
+    logs = np.log(grid)
+    values = np.array([penalised(point) for point in logs])
+    padded = np.concatenate([[np.inf], values, [np.inf]])
+    minima = np.flatnonzero((values <= padded[:-2]) & (values <= padded[2:]) & np.isfinite(values))
+    for i in minima[np.argsort(values[minima], kind="stable")][:REFINED_MINIMA]:
+        _bounded(penalised, logs[max(i - 1, 0)], logs[min(i + 1, len(logs) - 1)], TOLERANCE)
+
+
+def minimise_near(objective: Objective, spread: Array, factor: float) -> None:
+    """Refine a factor that was found on fewer rows.
+
+    Parameters
+    ----------
+    objective : Objective
+        Of all rows.
+    spread : ndarray of shape (d,)
+        Bandwidths at the factor one.
+    factor : float
+        Where the minimum is expected.
+    """
+    penalised, middle = partial(_penalised, objective, np.log(spread)), float(np.log(factor))
+    for _ in range(MOST_MOVES):
+        found = _bounded(penalised, middle - LARGE_HALF_WIDTH, middle + LARGE_HALF_WIDTH, LARGE_TOLERANCE)
+        if abs(found - middle) < LARGE_HALF_WIDTH - 2.0 * LARGE_TOLERANCE:
+            break
+        middle = found
+
+
+def _penalised(objective: Objective, log_spread: Array, log_factor: float) -> float:
+    return objective.evaluate(log_spread + log_factor).penalised
+
+
+def _bounded(function: Callable[[float], float], low: float, high: float, tolerance: float) -> float:
+    from scipy.optimize import minimize_scalar
+
+    return float(minimize_scalar(function, bounds=(low, high), method="bounded", options={"xatol": tolerance}).x)

@@ -1,0 +1,298 @@
+"""The search for bandwidths: which rows, which starts, and what is told of it."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernpool.bandwidth import one_factor, per_column
+from kernpool.bandwidth.criteria import CRITERIA
+from kernpool.bandwidth.gauss_newton import descend
+from kernpool.bandwidth.objective import Objective, Tried
+from kernpool.bandwidth.rows import TrainingRows, canonical_rows
+from kernpool.bandwidth.rules import column_spread
+from kernpool.kernels import Kernel
+from kernpool.progress import Progress
+
+Array = NDArray[np.float64]
+
+# Up to so many rows all starts are on all of them; beyond, on so many drawn ones, and the best goes on from there.
+MOST_ROWS_FOR_GRID, MOST_ROWS_FOR_STARTS = 4096, 1024
+MOST_ROWS_WITHOUT_COMPILER = 200  # a hundred dense passes over so many take as long as loading Numba
+EXPECTED_PASSES = 120  # for the progress report only
+
+
+@dataclass(frozen=True)
+class BandwidthSearch:
+    """Outcome of a search for bandwidths.
+
+    Parameters
+    ----------
+    criterion : str
+        What was minimised.
+    value : float
+        The criterion at `bandwidth`; several outputs count in units of their standard deviations.
+    bandwidth : ndarray of shape (d,)
+        The best found.
+    relevance : ndarray of shape (d,)
+        Spread of each column over its bandwidth. Zero where the best bandwidth is infinite: the column plays no role,
+        or, in a local linear fit, none but a linear one.
+    spread : ndarray of shape (d,)
+        Spreads of the columns.
+    common_factor : bool
+        Whether one factor on the spreads was searched for, instead of one bandwidth per column.
+    error : float
+        Mean squared residual, from the other rows with ``"loo"``, summed over outputs in their own units.
+    empty_windows : int
+        Rows with an empty leave-one-out window.
+    tried : ndarray of shape (e, d)
+        The bandwidths that were tried on all rows of the search, in turn.
+    values : ndarray of shape (e,)
+        The criterion there.
+    evaluations : int
+        How often the criterion was evaluated, on fewer rows included.
+    starts : int
+        Number of starts, or of points of the grid.
+    rows : int
+        Distinct rows that the result is of.
+    seconds : float
+        Wall-clock time.
+    reason : str
+        Why the search ended.
+    """
+
+    criterion: str
+    value: float
+    bandwidth: Array
+    relevance: Array
+    spread: Array
+    common_factor: bool
+    error: float
+    empty_windows: int
+    tried: Array
+    values: Array
+    evaluations: int
+    starts: int
+    rows: int
+    seconds: float
+    reason: str
+
+    def __str__(self) -> str:
+        lines = [
+            f"{self.criterion} = {self.value:.6g} on {self.rows} rows; {self.evaluations} evaluations from "
+            f"{self.starts} starts in {self.seconds:.2g} s; {self.reason}",
+            f"{self.empty_windows} empty windows" if self.empty_windows else "",
+            f"{'column':>8} {'bandwidth':>12} {'relevance':>10}",
+        ]
+        for a, (bandwidth, relevance) in enumerate(zip(self.bandwidth, self.relevance, strict=True)):
+            lines.append(f"{a:>8} {bandwidth if relevance else np.inf:>12.6g} {relevance:>10.4g}")
+        return "\n".join(line for line in lines if line)
+
+
+def search_bandwidth(
+    X: Array,
+    value: Array,
+    weight: Array | None = None,
+    *,
+    criterion: str = "loo",
+    degree: int = 0,
+    common_factor: bool = False,
+    standardise: bool = True,
+    kernel: Kernel,
+    composition: str = "radial",
+    algorithm: str = "auto",
+    n_jobs: int | None = None,
+    progress: Progress | None = None,
+    random_state: Any = 0,
+    max_search_rows: int | None = None,
+) -> BandwidthSearch:
+    """Find the bandwidths that minimise a criterion.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d)
+        Inputs.
+    value : ndarray of shape (n, c)
+        Outputs.
+    weight : ndarray of shape (n,), optional
+        Frequencies.
+    criterion : {"loo", "aicc", "gcv"}, default="loo"
+        See `kernpool.bandwidth.criteria`.
+    degree : {0, 1}, default=0
+        Local constant or local linear.
+    common_factor : bool, default=False
+        Search one factor on the spreads of the columns instead of one bandwidth per column.
+    standardise : bool, default=True
+        Count several outputs in units of their standard deviations.
+    kernel, composition, algorithm, n_jobs
+        As in `pool`.
+    progress : callable, optional
+        Called as ``progress(done, total)``, in queries over all passes expected.
+    random_state : int, RandomState or None, default=0
+        For the rows that starts are found on and the places that are drawn; the default gives the same result each
+        time.
+    max_search_rows : int, optional
+        Search on so many rows, drawn at random; by default the result is of all of them.
+
+    Returns
+    -------
+    BandwidthSearch
+        The bandwidths, and how they were found.
+
+    Raises
+    ------
+    ValueError
+        If there are too few rows for the criterion.
+
+    Notes
+    -----
+    *One factor*, always so for one column: the criterion has several local minima as a rule, and kinks or steps for
+    compact kernels. It is evaluated on a grid of 64 factors (256 for compact kernels on up to 1000 rows), equally
+    spaced in logarithm, from a tenth of a typical distance between nearest neighbours to ten times the diameter. The
+    best three local minima are refined by Brent's method to 1e-7 in log h. About 120 passes. A minimum narrower than
+    the spacing of the grid can be missed; for the boxcar on up to 64 rows, where the error is a step function, every
+    step is tried and none can.
+
+    *One bandwidth per column*, for kernels that have a slope: damped Gauss-Newton steps on log h from d + 5 starts (see
+    `kernpool.bandwidth.per_column`), each a pass and a pullback. That is no certificate of a global minimum, but it
+    never ends above the best common factor on the ladder that it starts from.
+
+    With more than 4096 rows (1024 for several columns) the starts are found on so many drawn rows, and their
+    bandwidths become those of all rows by the rate :math:`n^{-1/(4 + d)}`, where d counts the columns that matter [1]_;
+    the rest of the search is on all rows.
+
+    References
+    ----------
+    .. [1] P. Hall, Q. Li and J. S. Racine, "Nonparametric estimation of regression functions in the presence of
+       irrelevant regressors", Review of Economics and Statistics 89 (2007), 784-789.
+
+    Examples
+    --------
+    >>> from kernpool import get_kernel
+    >>> x = np.linspace(0.0, 6.0, 50)
+    >>> found = search_bandwidth(x[:, None], np.sin(x)[:, None], kernel=get_kernel("gaussian"))
+    >>> found.bandwidth.round(3), found.reason
+    (array([0.062]), 'the best of a grid, refined')
+    """
+    from sklearn.utils import check_random_state
+
+    started = time.perf_counter()
+    rows, generator = canonical_rows(X, value, weight), check_random_state(random_state)
+    if max_search_rows is not None and len(rows.X) > max_search_rows:
+        rows = draw(rows, max_search_rows, generator)
+    scale = _scale(rows) if standardise and value.shape[1] > 1 else np.ones(value.shape[1])
+    rows = TrainingRows(rows.X, rows.code, rows.value / scale, rows.weight)
+    spread = column_spread(rows.X, rows.weight)
+    make = partial(
+        Objective, criterion=CRITERIA[criterion], degree=degree, kernel=kernel, composition=composition,
+        algorithm=algorithm, n_jobs=n_jobs, progress=None if progress is None else _Passes(progress, len(rows.X)),
+    )  # fmt: skip
+    if len(rows.X) > MOST_ROWS_WITHOUT_COMPILER and algorithm == "auto":
+        import numba  # noqa: F401  # what a single pass would not be worth, a hundred are
+    objective, one = make(rows), common_factor or X.shape[1] == 1 or _is_flat(kernel)
+    limit = MOST_ROWS_FOR_GRID if one else MOST_ROWS_FOR_STARTS
+    few = rows if len(rows.X) <= limit else draw(rows, limit, generator)
+    first = objective if few is rows else make(few)
+    if one:
+        starts, reason = _one_factor(objective, first, spread, kernel, composition)
+        relevance = np.ones(len(spread))
+    else:
+        starts, reason, relevant = _per_column(objective, first, spread, kernel, composition, generator)
+        relevance = relevant.astype(np.float64)
+    best = objective.best
+    if not np.isfinite(best.penalised):
+        raise ValueError(
+            f"the criterion {criterion!r} is not defined for {rows.total:g} rows at any bandwidth; use 'loo', a rule, "
+            "or more rows"
+        )
+    bandwidth = np.exp(best.theta)
+    return BandwidthSearch(
+        criterion=criterion,
+        value=CRITERIA[criterion].value(best.penalised),
+        bandwidth=bandwidth,
+        relevance=relevance * spread / bandwidth,
+        spread=spread,
+        common_factor=one,
+        error=best.error if np.all(scale == 1.0) else _unscaled(objective, best, scale),
+        empty_windows=best.empty_windows,
+        tried=np.exp([one.theta for one in objective.tried]),
+        values=np.array([CRITERIA[criterion].value(one.penalised) for one in objective.tried]),
+        evaluations=len(objective.tried) + (0 if first is objective else len(first.tried)),
+        starts=starts,
+        rows=len(rows.X),
+        seconds=time.perf_counter() - started,
+        reason=reason,
+    )
+
+
+def draw(rows: TrainingRows, size: int, generator: Any) -> TrainingRows:
+    """Draw distinct rows, in their order."""
+    return rows.take(np.sort(generator.permutation(len(rows.X))[:size]))
+
+
+def _is_flat(kernel: Kernel) -> bool:
+    """Whether a criterion has no slope to follow: that of a boxcar is a step function."""
+    return kernel.log_slope is None or not np.any(kernel.log_slope(np.array([0.25, 0.5, 0.75])))
+
+
+def _scale(rows: TrainingRows) -> Array:
+    center = rows.weight @ rows.value / rows.total
+    scale = np.sqrt(rows.weight @ (rows.value - center) ** 2 / rows.total)
+    return np.where(scale > 0, scale, 1.0)
+
+
+def _unscaled(objective: Objective, best: Tried, scale: Array) -> float:
+    at = objective.evaluate(best.theta)
+    objective.tried.pop()
+    return float(np.sum((at.residual * scale) ** 2) * (at.error / at.penalised if at.penalised else 1.0))
+
+
+def _one_factor(
+    objective: Objective, first: Objective, spread: Array, kernel: Kernel, composition: str
+) -> tuple[int, str]:
+    grid = one_factor.candidates(first.rows.X / spread, kernel, composition)
+    one_factor.minimise(first, spread, grid)
+    if first is objective:
+        return len(grid), "the best of a grid, refined"
+    rate = (len(first.rows.X) / len(objective.rows.X)) ** (1.0 / (4.0 + len(spread)))
+    factor = np.exp(first.best.theta[0]) / spread[0] * rate
+    one_factor.minimise_near(objective, spread, factor)
+    return len(grid), f"the best of a grid on {len(first.rows.X)} rows, refined on all"
+
+
+def _per_column(
+    objective: Objective, first: Objective, spread: Array, kernel: Kernel, composition: str, generator: Any
+) -> tuple[int, str, NDArray[np.bool_]]:
+    X = first.rows.X
+    starts = list(per_column.starts(first, X, spread, kernel, composition, generator))
+    descents = per_column.minimise(first, starts, X)
+    best, relevant = per_column.flatten(first, descents[0], X)
+    if first is objective:
+        return len(starts), best.reason, relevant
+    X = objective.rows.X
+    low, high = per_column.box(X)
+    rate = np.log(len(first.rows.X) / len(X)) / (4.0 + np.count_nonzero(relevant))
+    theta = np.where(relevant, np.clip(best.end.theta + rate, low, high), high)
+    best = descend(
+        objective, objective.evaluate(theta), low, high, max_steps=per_column.STEPS_ON_MANY_ROWS, tolerance=1e-6
+    )
+    best, relevant = per_column.flatten(objective, best, X)
+    return len(starts), f"{best.reason}, from the best of {len(first.rows.X)} rows", relevant
+
+
+class _Passes:
+    """Counts the passes of a search for a listener that wants to see one number grow to another."""
+
+    def __init__(self, listener: Progress, rows: int) -> None:
+        self.listener, self.rows, self.done = listener, rows, 0
+
+    def __call__(self, done: int, total: int) -> None:
+        expected = max(EXPECTED_PASSES * self.rows, self.done + total)
+        self.listener(self.done + done, expected)
+        if done == total:
+            self.done += total

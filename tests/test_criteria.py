@@ -1,0 +1,150 @@
+"""Criteria against hat matrices written out, and their gradients against finite differences and torch."""
+
+import numpy as np
+import pytest
+
+from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, get_kernel
+from kernpool.bandwidth import CRITERIA
+from kernpool.bandwidth.objective import Objective
+from kernpool.bandwidth.rows import canonical_rows
+
+SMOOTH = ("gaussian", "biweight", "triweight", "tricube", "logistic", "cosine")
+KINKED = ("epanechnikov", "triangular", "laplace")
+
+
+def make_rows(n=60, d=2, outputs=1, weighted=False, seed=0):
+    generator = np.random.default_rng(seed)
+    X = generator.normal(size=(n, d))
+    y = np.sin(2 * X[:, :1]) + 0.3 * generator.normal(size=(n, outputs))
+    return canonical_rows(X, y, generator.integers(1, 4, n).astype(float) if weighted else None)
+
+
+def make_objective(rows, criterion, kernel="gaussian", degree=0, **options):
+    return Objective(rows, CRITERIA[criterion], degree=degree, kernel=get_kernel(kernel), **options)
+
+
+def from_hat_matrix(rows, criterion, bandwidth, degree, kernel):
+    """The criterion by its definition, every row as often as its weight says, each left out in turn for loo."""
+    times = rows.weight.astype(int)
+    X, y = np.repeat(rows.X, times, axis=0), np.repeat(rows.value, times, axis=0)
+    make = (NadarayaWatsonRegressor, LocalLinearRegressor)[degree]
+    n = len(X)
+    if criterion == "loo":
+        errors = []
+        for i in range(n):
+            others = np.arange(n) != i
+            model = make(kernel, bandwidth, empty="mean").fit(X[others], y[others])
+            errors.append(y[i] - model.predict(X[i : i + 1])[0])
+        return np.mean(np.sum(np.square(errors), axis=1))
+    hat = make(kernel, bandwidth).fit(X, y).attention_weights(X)
+    squares, trace = np.mean(np.sum((y - hat @ y) ** 2, axis=1)), np.trace(hat)
+    if criterion == "gcv":
+        return squares / (1 - trace / n) ** 2
+    return np.log(squares) + (1 + trace / n) / (1 - (trace + 2) / n)
+
+
+@pytest.mark.parametrize("degree", [0, 1])
+@pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov", "laplace"])
+@pytest.mark.parametrize("criterion", CRITERIA)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_criteria_are_what_their_definitions_say(criterion, kernel, degree, weighted):
+    rows = make_rows(n=30, outputs=2, weighted=weighted)
+    bandwidth = np.array([2.5, 3.5])
+    at = make_objective(rows, criterion, kernel, degree).evaluate(np.log(bandwidth))
+    expected = from_hat_matrix(rows, criterion, bandwidth, degree, kernel)
+    assert CRITERIA[criterion].value(at.penalised) == pytest.approx(expected, rel=1e-12)
+
+
+def check_derivatives(objective, theta, tolerance):
+    at = objective.evaluate(theta)
+    jacobian, gradient = objective.jacobian(at), objective.gradient(at)
+    np.testing.assert_allclose(2 * jacobian.T @ at.residual.ravel() / at.penalised, gradient, rtol=1e-10, atol=1e-13)
+    step = 1e-4
+    for a in range(len(theta)):
+        up, down = (objective.evaluate(theta + s * step * np.eye(len(theta))[a]) for s in (1, -1))
+        twice_up, twice_down = (objective.evaluate(theta + 2 * s * step * np.eye(len(theta))[a]) for s in (1, -1))
+        slope = 8 * (up.residual - down.residual) - (twice_up.residual - twice_down.residual)
+        slope = slope.ravel() / (12 * step)
+        np.testing.assert_allclose(jacobian[:, a], slope, atol=tolerance * np.abs(slope).max())
+
+
+@pytest.mark.parametrize("degree", [0, 1])
+@pytest.mark.parametrize("kernel", SMOOTH)
+@pytest.mark.parametrize("criterion", CRITERIA)
+def test_gradients_agree_with_finite_differences(criterion, kernel, degree):
+    rows = make_rows(outputs=2, weighted=kernel in ("gaussian", "tricube"))
+    scale = 1.0 if kernel in ("gaussian", "logistic") else 3.0
+    check_derivatives(make_objective(rows, criterion, kernel, degree), np.log([0.7 * scale, 1.3 * scale]), 1e-6)
+
+
+@pytest.mark.parametrize("degree", [0, 1])
+@pytest.mark.parametrize("criterion", CRITERIA)
+def test_gradients_of_products_over_columns(criterion, degree):
+    objective = make_objective(make_rows(), criterion, "biweight", degree, composition="product")
+    check_derivatives(objective, np.log([3.0, 4.0]), 1e-6)
+
+
+def torch_criterion(rows, criterion, kernel, degree, theta):
+    """The criterion in dense torch, with one unit of each row's weight taken away for loo."""
+    torch = pytest.importorskip("torch")
+    X, y, weight = (torch.tensor(array) for array in (rows.X, rows.value, rows.weight))
+    offset = (X[None] - X[:, None]) / torch.exp(theta)
+    squared = (offset**2).sum(-1)
+    off = squared > 0
+    u = torch.where(off, torch.where(off, squared, 1.0).sqrt(), 0.0)  # no slope at zero
+    profile = {
+        "epanechnikov": lambda: (1 - squared).clip(0),
+        "triangular": lambda: (1 - u).clip(0),
+        "laplace": lambda: torch.exp(-u),
+    }[kernel]()
+    times = weight.repeat(len(X), 1) - (torch.eye(len(X)) if CRITERIA[criterion].exclude_self else 0.0)
+    shares = times * profile
+    design = torch.cat([torch.ones_like(offset[..., :1]), offset], -1) if degree else torch.ones_like(offset[..., :1])
+    normal = torch.einsum("ij,ija,ijb->iab", shares, design, design)
+    first = torch.linalg.inv(normal)[:, 0]
+    hat = torch.einsum("ia,ija,ij->ij", first, design, shares)
+    share = (weight / weight.sum())[:, None]
+    squares, n = (share * (y - hat @ y) ** 2).sum(), weight.sum()
+    own = torch.diagonal(hat) / (1.0 if criterion == "loo" else weight)
+    trace = (weight * own).sum()
+    factor = {
+        "loo": lambda: torch.zeros(()),
+        "gcv": lambda: -2 * torch.log(1 - trace / n),
+        "aicc": lambda: (1 + trace / n) / (1 - (trace + 2) / n),
+    }[criterion]()
+    return torch.log(squares) + factor
+
+
+@pytest.mark.parametrize("degree", [0, 1])
+@pytest.mark.parametrize("kernel", KINKED)
+@pytest.mark.parametrize("criterion", CRITERIA)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_gradients_agree_with_torch(criterion, kernel, degree, weighted):
+    torch = pytest.importorskip("torch")
+    rows = make_rows(n=40, outputs=2, weighted=weighted)
+    theta = torch.tensor(np.log([2.5, 3.5]), requires_grad=True)
+    loss = torch_criterion(rows, criterion, kernel, degree, theta)
+    loss.backward()
+    objective = make_objective(rows, criterion, kernel, degree)
+    at = objective.evaluate(theta.detach().numpy())
+    assert np.log(at.penalised) == pytest.approx(loss.item(), rel=1e-11)
+    np.testing.assert_allclose(objective.gradient(at), theta.grad.numpy(), rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("algorithm", ["reference", "brute", "sweep", "kd_tree"])
+@pytest.mark.parametrize("degree", [0, 1])
+def test_every_algorithm_gives_the_same_criterion_and_gradient(algorithm, degree):
+    rows = make_rows(n=200, d=1 if algorithm == "sweep" else 2)
+    theta = np.log(np.full(rows.X.shape[1], 0.4))
+    for criterion in CRITERIA:
+        one, other = (make_objective(rows, criterion, degree=degree, algorithm=a) for a in ("reference", algorithm))
+        expected, found = one.evaluate(theta), other.evaluate(theta)
+        assert found.penalised == pytest.approx(expected.penalised, rel=1e-11)
+        np.testing.assert_allclose(other.gradient(found), one.gradient(expected), rtol=1e-9, atol=1e-12)
+
+
+def test_a_fit_that_leaves_no_degree_of_freedom_has_no_criterion():
+    """Tiny bandwidths interpolate: the hat matrix is the identity, and a guarded criterion is infinite, not small."""
+    rows = make_rows()
+    for criterion in ("aicc", "gcv"):
+        assert make_objective(rows, criterion).evaluate(np.log([1e-6, 1e-6])).penalised == np.inf
