@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from importlib.util import find_spec
 from typing import NamedTuple, Protocol
 
@@ -68,6 +69,11 @@ class Blocks(Protocol):
         """Return the part of the gradients that one block contributes."""
 
 
+@cache
+def _is_installed(package: str) -> bool:
+    return find_spec(package) is not None
+
+
 @dataclass(frozen=True)
 class Algorithm:
     r"""A way of organising the sum over keys.
@@ -131,6 +137,6 @@ class Algorithm:
         fewest, most = self.columns
         if not fewest <= problem.key.shape[1] <= most:
             return f"does {fewest if fewest == most else f'{fewest} to {most}'} column(s), not {problem.key.shape[1]}"
-        if self.needs is not None and find_spec(self.needs[0]) is None:
+        if self.needs is not None and not _is_installed(self.needs[0]):
             return f"needs the package {self.needs[0]}: pip install 'kernpool[{self.needs[1]}]'"
         return None

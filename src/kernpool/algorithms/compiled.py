@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -44,18 +45,20 @@ class CompiledBlocks:
             similarity.composition == "product" and len(self.key) > 1 and similarity.kernel.name != "gaussian",
         )
         self.solved: tuple[PoolState, LocalFit] | None = None
-        self.faster: list[FusedPairs | Products] = []
-        if problem.moments:
-            pass  # sums of offsets need float64, and take longer than the weights
-        elif FusedPairs.can_do(problem):
-            self.faster = [FusedPairs(problem)]
-        elif Products.can_do(problem):
-            narrow = narrow_type(problem) == np.float32 and similarity.kernel.name == "gaussian"
-            self.faster = [Products(problem, 32), Products(problem, 64)] if narrow else [Products(problem, 64)]
-        self.uses_blas = bool(self.faster) and isinstance(self.faster[0], Products)
+        # Sums of offsets need float64, and take longer than the weights.
+        self.uses_blas = not problem.moments and not FusedPairs.can_do(problem) and Products.can_do(problem)
         # 3 ms of Gaussian, 40 ms of the slowest kernel, as long for many columns: short for Ctrl-C, long for a call
         # from Python, and for the keys that a call of matrix products centres and scales for all of its queries.
         self.pairs_per_call = max(1 << 18, (1 << 22) // max(1, len(self.key) // (32 if self.uses_blas else 8)))
+
+    @cached_property
+    def faster(self) -> list[FusedPairs | Products]:
+        """Loops to be tried before the staged tiles; gradients have none."""
+        problem = self.problem
+        if self.uses_blas:
+            narrow = narrow_type(problem) == np.float32 and problem.similarity.kernel.name == "gaussian"
+            return [Products(problem, 32), Products(problem, 64)] if narrow else [Products(problem, 64)]
+        return [FusedPairs(problem)] if not problem.moments and FusedPairs.can_do(problem) else []
 
     def _pairs(self, queries: slice | NDArray[np.intp], keys: slice) -> tuple[object, ...]:
         problem = self.problem

@@ -184,25 +184,30 @@ def pullback_block(
                         by_value[c, first + j] += cotangent[i, c] * share[j]
             if not (by_query.size or by_bandwidth.size or by_key.size):
                 continue
-            if not product:
-                slopes(ratio, s, code)
             for a in range(d):
                 if product:
                     tile_distances(s, q[a : a + 1], key[a : a + 1], first, bandwidth[a : a + 1], code, infinite)
+                if product or a == 0:
                     slopes(ratio, s, code)
+                    for j in range(size):
+                        # at distance zero a symmetric kernel has slope zero, and at weight zero nothing moves
+                        ratio[j] = share[j] * residual[j] * ratio[j] if weight[j] > 0.0 and s[j] > 0.0 else 0.0
+                inverse = 1.0 / bandwidth[a]
                 sum_query, sum_bandwidth = 0.0, 0.0
-                own_tilt = tilt[i, a] if along.size else 0.0
-                own_along = along[a] if along.size else 0.0
                 for j in range(size):
-                    u = (q[a] - key[a, first + j]) / bandwidth[a]
-                    # at distance zero a symmetric kernel has slope zero, and at weight zero nothing moves
-                    change = share[j] * residual[j] * ratio[j] * u if weight[j] > 0.0 and s[j] > 0.0 else 0.0
-                    sum_bandwidth -= change * u
-                    change += own_along * share[j] - own_tilt * weight[j] * residual[j]
-                    sum_query += change / bandwidth[a]
-                    if by_key.size:
-                        by_key[a, first + j] -= change / bandwidth[a]
-                if by_query.size:
-                    by_query[i, a] += sum_query
+                    u = (q[a] - key[a, first + j]) * inverse
+                    sum_query += ratio[j] * u
+                    sum_bandwidth += ratio[j] * u * u
                 if by_bandwidth.size:
-                    by_bandwidth[i, a] += sum_bandwidth
+                    by_bandwidth[i, a] -= sum_bandwidth
+                if along.size and (by_query.size or by_key.size):
+                    for j in range(size):
+                        sum_query += along[a] * share[j] - tilt[i, a] * weight[j] * residual[j]
+                if by_query.size:
+                    by_query[i, a] += sum_query * inverse
+                if by_key.size:
+                    for j in range(size):
+                        change = ratio[j] * ((q[a] - key[a, first + j]) * inverse)
+                        if along.size:
+                            change += along[a] * share[j] - tilt[i, a] * weight[j] * residual[j]
+                        by_key[a, first + j] -= change * inverse

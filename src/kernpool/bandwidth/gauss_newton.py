@@ -29,7 +29,7 @@ class Descent:
 
 
 def descend(
-    objective: Objective, start: Evaluation, low: Array, high: Array, *, max_steps: int, tolerance: float
+    objective: Objective, start: Evaluation, low: Array, high: Array, flat: Array, *, max_steps: int, tolerance: float
 ) -> Descent:
     """Minimise from one start.
 
@@ -41,6 +41,8 @@ def descend(
         Of a place inside of the box.
     low, high : ndarray of shape (p,)
         The box.
+    flat : ndarray of shape (p,)
+        From where on a step goes to the upper end at once: the criterion becomes flat, and steps never arrive.
     max_steps : int
         Accepted steps at most.
     tolerance : float
@@ -66,11 +68,14 @@ def descend(
             step = np.zeros_like(gradient)
             damped = hessian + damping * np.diag(np.diagonal(hessian) + 1e-12 * np.trace(hessian))
             step[free] = -np.linalg.lstsq(damped, gradient[free], rcond=None)[0]
-            step = np.clip(at.theta + np.clip(step, -LARGEST_STEP, LARGEST_STEP), low, high) - at.theta
+            target = np.clip(at.theta + np.clip(step, -LARGEST_STEP, LARGEST_STEP), low, high)
+            step = target - at.theta
             promised = -2.0 * gradient @ step - step[free] @ hessian @ step[free]
             if promised <= tolerance * at.penalised:
                 return Descent(at, "converged")
-            tried = objective.evaluate(at.theta + step)
+            target = np.where((target > flat) & (step > 0.0), high, target)
+            step = target - at.theta
+            tried = objective.evaluate(target)
             if tried.penalised < at.penalised:
                 break
             damping = max(8.0 * damping, 1e-2)

@@ -18,7 +18,7 @@ from kernpool.bandwidth.criteria import Criterion
 from kernpool.bandwidth.rows import TrainingRows
 from kernpool.kernels import Kernel
 from kernpool.local_linear import LocalFit, solve
-from kernpool.plan import choose
+from kernpool.plan import Plan, choose
 from kernpool.problem import Problem
 from kernpool.progress import Progress
 from kernpool.state import PoolState
@@ -59,7 +59,7 @@ class Evaluation:
         See `Tried`.
     residual : ndarray of shape (n, c)
         Residuals times the roots of their weights and of the penalty: their squares add up to `penalised`.
-    problem, state, fit
+    plan, problem, state, fit
         How the rows were fitted.
     hat : ndarray of shape (n,)
         Diagonal of the hat matrix; empty for criteria that do not look at it.
@@ -71,6 +71,7 @@ class Evaluation:
     penalised: float
     error: float
     residual: Array
+    plan: Plan
     problem: Problem
     state: PoolState
     fit: LocalFit
@@ -131,7 +132,8 @@ class Objective:
         """Return the criterion at these log bandwidths, and remember it in `tried`."""
         similarity = replace(self._problem.similarity, bandwidth=np.exp(theta))
         problem = replace(self._problem, similarity=similarity)
-        state = self._reduce(problem)
+        plan = choose(problem, self.algorithm)
+        state = plan.reduce(problem, n_jobs=self.n_jobs, progress=self.progress)
         fit = solve(state, problem.layout)
         prediction = fit.intercept
         if not fit.occupied.all():
@@ -146,7 +148,7 @@ class Objective:
             residual = residual * np.exp(0.5 * log_penalty)
             penalised = float(np.sum(residual**2)) if np.isfinite(log_penalty) else np.inf
         self.tried.append(Tried(theta, penalised, error, int(np.count_nonzero(~fit.occupied))))
-        return Evaluation(theta, penalised, error, residual, problem, state, fit, hat, slope)
+        return Evaluation(theta, penalised, error, residual, plan, problem, state, fit, hat, slope)
 
     @property
     def best(self) -> Tried:
@@ -161,7 +163,7 @@ class Objective:
         for b in range(c):
             cotangent = np.zeros((n, c))
             cotangent[:, b] = 1.0
-            result[:, b] = -factor * self._pullback(at.problem, at.state, cotangent)
+            result[:, b] = -factor * self._pullback(at.plan, at.problem, at.state, cotangent)
         if self.criterion.log_penalty is not None:
             result += at.residual[:, :, None] * (0.5 * self._penalty_gradient(at))
         return result.reshape(n * c, -1)
@@ -169,7 +171,9 @@ class Objective:
     def gradient(self, at: Evaluation) -> Array:
         """Return the derivatives of the logarithm of the penalised mean of squares, by one pass or two."""
         factor = np.exp(0.5 * self._log_factor(at)) * self._share
-        moved: Array = -np.sum(self._pullback(at.problem, at.state, 2.0 * factor * at.residual), axis=0) / at.penalised
+        moved: Array = (
+            -np.sum(self._pullback(at.plan, at.problem, at.state, 2.0 * factor * at.residual), axis=0) / at.penalised
+        )
         return moved if self.criterion.log_penalty is None else moved + self._penalty_gradient(at)
 
     def _log_factor(self, at: Evaluation) -> float:
@@ -185,14 +189,11 @@ class Objective:
         own[:, layout.value] = (at.state.denominator / at.fit.base)[:, None]
         problem = replace(at.problem, value=np.zeros((len(at.hat), 1)), value_center=np.zeros(1))
         state = PoolState(at.state.shift, at.state.denominator, own)
-        log_hat = self._pullback(problem, state, np.ones((len(at.hat), 1)))
+        log_hat = self._pullback(at.plan, problem, state, np.ones((len(at.hat), 1)))
         return np.asarray(at.penalty_slope * ((self.rows.weight * at.hat) @ log_hat))
 
-    def _reduce(self, problem: Problem) -> PoolState:
-        return choose(problem, self.algorithm).reduce(problem, n_jobs=self.n_jobs, progress=self.progress)
-
-    def _pullback(self, problem: Problem, state: PoolState, cotangent: Array) -> Array:
-        gradients = choose(problem, self.algorithm).pullback(
+    def _pullback(self, plan: Plan, problem: Problem, state: PoolState, cotangent: Array) -> Array:
+        gradients = plan.pullback(
             problem, state, cotangent, ["log_bandwidth"], n_jobs=self.n_jobs, progress=self.progress
         )
         assert gradients.log_bandwidth is not None

@@ -24,11 +24,11 @@ FLAT = 1e4  # ranges of a column: beyond, the weights of any two rows differ by 
 LADDER = 12  # common factors, to begin with
 DRAWN_STARTS = 4
 FIRST_STEPS, FINALISTS, MOST_STEPS = 4, 3, 100
-FIRST_TOLERANCE, TOLERANCE = 1e-3, 1e-12
+FIRST_TOLERANCE, SECOND_TOLERANCE, TOLERANCE = 1e-3, 1e-5, 1e-11
 STEPS_ON_MANY_ROWS = 30
 
 
-def box(X: Array) -> tuple[Array, Array]:
+def box(X: Array) -> tuple[Array, Array, Array]:
     """Return the lowest and the highest log bandwidth of each column.
 
     From a tenth of a small gap between neighbouring values, where a Gaussian window holds equal values alone, to 1e4
@@ -43,13 +43,15 @@ def box(X: Array) -> tuple[Array, Array]:
     -------
     low, high : ndarray of shape (d,)
         Ends of the interval.
+    flat : ndarray of shape (d,)
+        Three ranges, where a criterion begins to be flat.
     """
     ends = []
     for column in X.T:
         gaps = np.diff(np.unique(column))
         ends.append((0.1 * np.quantile(gaps, 0.1), FLAT * gaps.sum()) if gaps.size else (0.1, FLAT))
     low, high = np.log(np.array(ends)).T
-    return low, high
+    return low, high, high - np.log(FLAT) + 1.0
 
 
 def starts(
@@ -75,7 +77,7 @@ def starts(
     Evaluation
         Where the criterion is finite.
     """
-    low, high = box(X)
+    low, high, _ = box(X)
     grid = candidates(X / spread, kernel, composition)
     ladder = np.log(np.geomspace(grid[0] * 3, grid[-1], LADDER))
     common = [objective.evaluate(np.clip(np.log(spread) + log_factor, low, high)) for log_factor in ladder]
@@ -90,7 +92,7 @@ def starts(
         yield objective.evaluate(np.clip(drawn, low, high))
 
 
-def minimise(objective: Objective, from_starts: list[Evaluation], X: Array) -> list[Descent]:
+def minimise(objective: Objective, from_starts: list[Evaluation], X: Array) -> Descent:
     """Descend from all starts for a few steps, and from the best places to the end.
 
     Parameters
@@ -104,12 +106,12 @@ def minimise(objective: Objective, from_starts: list[Evaluation], X: Array) -> l
 
     Returns
     -------
-    list of Descent
-        The best first.
+    Descent
+        The best.
     """
-    low, high = box(X)
+    ends = box(X)
     begun = [
-        descend(objective, start, low, high, max_steps=FIRST_STEPS, tolerance=FIRST_TOLERANCE).end
+        descend(objective, start, *ends, max_steps=FIRST_STEPS, tolerance=FIRST_TOLERANCE).end
         for start in from_starts
         if np.isfinite(start.penalised)
     ]
@@ -117,10 +119,11 @@ def minimise(objective: Objective, from_starts: list[Evaluation], X: Array) -> l
     for at in sorted(begun, key=lambda at: at.penalised):
         if all(np.abs(at.theta - other.theta).max() > 0.05 for other in finalists):
             finalists.append(at)
-    ends = [
-        descend(objective, at, low, high, max_steps=MOST_STEPS, tolerance=TOLERANCE) for at in finalists[:FINALISTS]
+    ended = [
+        descend(objective, at, *ends, max_steps=MOST_STEPS, tolerance=SECOND_TOLERANCE) for at in finalists[:FINALISTS]
     ]
-    return sorted(ends, key=lambda descent: descent.end.penalised)
+    best = min(ended, key=lambda descent: descent.end.penalised)
+    return descend(objective, best.end, *ends, max_steps=MOST_STEPS, tolerance=TOLERANCE)
 
 
 def flatten(objective: Objective, descent: Descent, X: Array) -> tuple[Descent, NDArray[np.bool_]]:
@@ -144,15 +147,15 @@ def flatten(objective: Objective, descent: Descent, X: Array) -> tuple[Descent, 
     relevant : ndarray of bool, shape (d,)
         Which were not.
     """
-    low, high = box(X)
+    low, high, far = box(X)
     at = descent.end
     moved = False
     for a in np.argsort(-(at.theta - high)):
-        if at.theta[a] < high[a] - np.log(FLAT) - 1.0:  # less than a third of the range of the column
+        if at.theta[a] < far[a] - 2.0 or at.theta[a] == high[a]:  # less than a third of the range of the column
             continue
         flat = objective.evaluate(np.where(np.arange(len(high)) == a, high, at.theta))
         if flat.penalised <= at.penalised * (1.0 + 1e-12):
             at, moved = flat, True
     if moved:
-        descent = descend(objective, at, low, high, max_steps=MOST_STEPS, tolerance=TOLERANCE)
+        descent = descend(objective, at, low, high, far, max_steps=MOST_STEPS, tolerance=TOLERANCE)
     return descent, descent.end.theta < high - np.log(100.0)

@@ -270,17 +270,15 @@ def _per_column(
 ) -> tuple[int, str, NDArray[np.bool_]]:
     X = first.rows.X
     starts = list(per_column.starts(first, X, spread, kernel, composition, generator))
-    descents = per_column.minimise(first, starts, X)
-    best, relevant = per_column.flatten(first, descents[0], X)
+    best, relevant = per_column.flatten(first, per_column.minimise(first, starts, X), X)
     if first is objective:
         return len(starts), best.reason, relevant
     X = objective.rows.X
-    low, high = per_column.box(X)
+    low, high, flat = per_column.box(X)
     rate = np.log(len(first.rows.X) / len(X)) / (4.0 + np.count_nonzero(relevant))
     theta = np.where(relevant, np.clip(best.end.theta + rate, low, high), high)
-    best = descend(
-        objective, objective.evaluate(theta), low, high, max_steps=per_column.STEPS_ON_MANY_ROWS, tolerance=1e-6
-    )
+    start, steps = objective.evaluate(theta), per_column.STEPS_ON_MANY_ROWS
+    best = descend(objective, start, low, high, flat, max_steps=steps, tolerance=1e-6)
     best, relevant = per_column.flatten(objective, best, X)
     return len(starts), f"{best.reason}, from the best of {len(first.rows.X)} rows", relevant
 
