@@ -59,7 +59,7 @@ def test_columns_without_a_role_are_recognised():
     model = NadarayaWatsonRegressor().fit(X, y)
     assert np.all(model.relevance_[:2] > 0.5)
     assert model.relevance_[0] > model.relevance_[1]
-    assert np.all(model.relevance_[2:] < 0.2)
+    assert np.all(model.relevance_[2:] < 0.2 * model.relevance_[1])
     assert np.any(model.relevance_ == 0)
     assert np.all(model.bandwidth_ < 1e5)
     linear = LocalLinearRegressor(bandwidth="aicc").fit(X, y)
@@ -157,7 +157,7 @@ def test_rows_that_are_no_help_work_or_say_what_is_wrong(what, bandwidth, make):
     X, y = BAD[what]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        if bandwidth == "aicc" and len(X) < 4:
+        if bandwidth == "aicc" and (len(X) < 4 or (make is LocalLinearRegressor and X.shape[1] > len(X))):
             with pytest.raises(ValueError, match="more rows"):
                 make(bandwidth=bandwidth).fit(X, y)
             return

@@ -116,7 +116,7 @@ class Objective:
             rows.X,
             rows.value,
             kernel=kernel,
-            bandwidth=np.maximum(np.ptp(rows.X, axis=0), np.finfo(float).tiny),
+            bandwidth=np.where(np.ptp(rows.X, axis=0) > 0, np.ptp(rows.X, axis=0), 1.0),
             composition=composition,
             key_weight=None if np.all(rows.weight == 1.0) else rows.weight,
             exclude_self=criterion.exclude_self,

@@ -270,6 +270,8 @@ def _per_column(
 ) -> tuple[int, str, NDArray[np.bool_]]:
     X = first.rows.X
     starts = list(per_column.starts(first, X, spread, kernel, composition, generator))
+    if not any(np.isfinite(start.penalised) for start in starts):
+        return len(starts), "undefined everywhere", np.ones(len(spread), dtype=bool)
     best, relevant = per_column.flatten(first, per_column.minimise(first, starts, X), X)
     if first is objective:
         return len(starts), best.reason, relevant
