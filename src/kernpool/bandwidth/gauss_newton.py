@@ -92,7 +92,7 @@ def descend(
 def _positive(hessian: Array, normal: Array, free: NDArray[np.intp]) -> Array:
     """Return the part of the free bandwidths, without what was learned if it is not positive with it."""
     part: Array = hessian[np.ix_(free, free)]
-    unit = np.sqrt(np.maximum(np.diagonal(part), np.finfo(float).tiny))
+    unit = np.sqrt(np.diagonal(normal)[free])
     if np.linalg.eigvalsh(part / unit / unit[:, None])[0] < 1e-3:
         part = normal[np.ix_(free, free)]
     return part
