@@ -93,15 +93,35 @@ class Plan:
         if self._chosen.pullback is None:
             raise ValueError(f"algorithm {self.algorithm!r} has no gradients; use algorithm='brute'")
         cotangent = np.ascontiguousarray(cotangent, dtype=np.float64)
-        m, layout = len(problem.query), problem.layout
-        for name, shape, width, what in (
-            ("cotangent", cotangent.shape, layout.values, "value columns"),
-            ("state.numerator", state.numerator.shape, layout.width, "columns of its layout"),
-        ):
-            if shape != (m, width):
-                raise ValueError(f"{name} must have shape (queries, {what}) = {(m, width)}, got {shape}")
+        check_pullback(problem, state, cotangent)
         reduced = problem.reduced(state)
         return self._chosen.pullback(problem, reduced, cotangent, wanted, resolve_n_jobs(n_jobs), progress)
+
+
+def check_pullback(problem: Problem, state: PoolState, cotangent: NDArray[np.float64]) -> None:
+    """Refuse a state or a cotangent that does not belong to a problem.
+
+    Parameters
+    ----------
+    problem : Problem
+        What was summed.
+    state : PoolState
+        Its sums.
+    cotangent : ndarray of shape (m, c)
+        Derivative by the pooled values.
+
+    Raises
+    ------
+    ValueError
+        If a shape is not that of the problem.
+    """
+    m, layout = len(problem.query), problem.layout
+    for name, shape, width, what in (
+        ("cotangent", cotangent.shape, layout.values, "value columns"),
+        ("state.numerator", state.numerator.shape, layout.width, "columns of its layout"),
+    ):
+        if shape != (m, width):
+            raise ValueError(f"{name} must have shape (queries, {what}) = {(m, width)}, got {shape}")
 
 
 def check_algorithm(algorithm: str) -> None:

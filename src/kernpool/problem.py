@@ -163,22 +163,40 @@ class Problem:
             times[rows, self.self_index[rows]] = self.own_weight[rows]
         return times if self.attn_mask is None else times * self.attn_mask
 
-    def block(self, queries: slice | NDArray[np.intp], keys: slice = slice(None)) -> Problem:
+    def block(self, queries: slice | NDArray[np.intp], keys: slice | NDArray[np.intp] = slice(None)) -> Problem:
         """Return the part with these queries and these keys; the states of parts over all keys merge to the whole."""
-        start, stop, _ = keys.indices(len(self.key))
-        self_index = self.self_index
-        if self_index is not None:
-            self_index = self_index[queries] - start
-            self_index = np.where((self_index >= 0) & (self_index < stop - start), self_index, -1)
+
+        def pairs(table: NDArray[Any] | None) -> NDArray[Any] | None:
+            return None if table is None else table[:, keys][queries]
+
         return replace(
             self,
             query=self.query[queries],
             key=self.key[keys],
             value=self.value[keys],
             key_weight=None if self.key_weight is None else self.key_weight[keys],
-            self_index=self_index,
-            attn_mask=None if self.attn_mask is None else self.attn_mask[queries, keys],
-            logit_bias=None if self.logit_bias is None else self.logit_bias[queries, keys],
+            self_index=None
+            if self.self_index is None
+            else _places_among(keys, self.self_index[queries], self.shape[1]),
+            attn_mask=pairs(self.attn_mask),
+            logit_bias=pairs(self.logit_bias),
+        )
+
+    def part(self, queries: slice | NDArray[np.intp], keys: slice | NDArray[np.intp]) -> Problem:
+        """Return these queries and these keys as a problem of its own, with its own centre and unit of weight.
+
+        Algorithms rely on both: a value column that is constant has to be zero. States that `restored` has given them
+        back to merge as those of blocks do. At least one of the keys has to have a weight.
+        """
+        block = self.block(queries, keys)
+        center = _center(block.value, block.key_weight, block.attn_mask)
+        weight, unit = (None, 1.0) if block.key_weight is None else _in_unit(block.key_weight)
+        return replace(
+            block,
+            value=_less(block.value, center),
+            value_center=block.value_center + center,
+            key_weight=weight,
+            weight_unit=block.weight_unit * unit,
         )
 
     def with_kernel(self, kernel: Kernel, factor: float = 1.0) -> Problem:
@@ -312,6 +330,10 @@ def _as_weight(key_weight: Any, n: int) -> tuple[Array | None, float]:
     if key_weight is None:
         return None, 1.0
     weight = checks.as_key_weight(key_weight, (n,))
+    return _in_unit(weight)
+
+
+def _in_unit(weight: Array) -> tuple[Array, float]:
     # Whether a sum of weights is faint is judged against 1, so the largest weight is brought there, exactly.
     unit = 2.0 ** np.floor(np.log2(weight.max()))
     return np.ascontiguousarray(weight / unit), float(unit)
@@ -358,3 +380,13 @@ def _as_self_index(exclude_self: bool, self_index: Any, m: int, n: int) -> NDArr
     if index.min() < -1 or index.max() >= n:
         raise ValueError(f"self_index must lie in [-1, {n - 1}], got values from {index.min()} to {index.max()}")
     return index.astype(np.int64)
+
+
+def _places_among(keys: slice | NDArray[np.intp], own: NDArray[np.int64], n_keys: int) -> NDArray[np.int64]:
+    """Where own keys are among some of the keys, -1 for those that are not."""
+    if isinstance(keys, slice):
+        start, stop, _ = keys.indices(n_keys)
+        return np.where((own >= start) & (own < stop), own - start, -1)
+    place = np.full(n_keys + 1, -1)  # one more, which -1 finds
+    place[keys] = np.arange(len(keys))
+    return place[own]

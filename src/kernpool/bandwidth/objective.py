@@ -14,11 +14,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from kernpool.bandwidth.categories import NO_CATEGORIES, Categories
 from kernpool.bandwidth.criteria import Criterion
 from kernpool.bandwidth.rows import TrainingRows
 from kernpool.kernels import Kernel
 from kernpool.local_linear import LocalFit, solve
-from kernpool.plan import Plan, choose
+from kernpool.mixed import MixedProblem
 from kernpool.problem import Problem
 from kernpool.progress import Progress
 from kernpool.state import PoolState
@@ -32,7 +33,7 @@ class Tried(NamedTuple):
     Parameters
     ----------
     theta : ndarray of shape (p,)
-        Logarithms of the bandwidths.
+        Logarithms of the bandwidths, and the smoothings of categorical columns.
     penalised : float
         Mean of squares times penalty.
     error : float
@@ -54,12 +55,12 @@ class Evaluation:
     Parameters
     ----------
     theta : ndarray of shape (p,)
-        Logarithms of the bandwidths.
+        Logarithms of the bandwidths, and the smoothings of categorical columns.
     penalised, error : float
         See `Tried`.
     residual : ndarray of shape (n, c)
         Residuals times the roots of their weights and of the penalty: their squares add up to `penalised`.
-    plan, problem, state, fit
+    pairs, state, fit
         How the rows were fitted.
     hat : ndarray of shape (n,)
         Diagonal of the hat matrix; empty for criteria that do not look at it.
@@ -71,8 +72,7 @@ class Evaluation:
     penalised: float
     error: float
     residual: Array
-    plan: Plan
-    problem: Problem
+    pairs: MixedProblem
     state: PoolState
     fit: LocalFit
     hat: Array
@@ -80,7 +80,7 @@ class Evaluation:
 
 
 class Objective:
-    """A criterion of training rows as a function of log bandwidths.
+    """A criterion of training rows as a function of log bandwidths and smoothings.
 
     Parameters
     ----------
@@ -88,6 +88,8 @@ class Objective:
         In canonical form; several outputs should be in comparable units.
     criterion : Criterion
         What to minimise.
+    categories : Categories, optional
+        What the codes of the rows mean.
     degree : {0, 1}
         Local constant or local linear.
     kernel, composition, algorithm, n_jobs
@@ -101,6 +103,7 @@ class Objective:
         rows: TrainingRows,
         criterion: Criterion,
         *,
+        categories: Categories = NO_CATEGORIES,
         degree: int = 0,
         kernel: Kernel,
         composition: str = "radial",
@@ -108,7 +111,7 @@ class Objective:
         n_jobs: int | None = None,
         progress: Progress | None = None,
     ) -> None:
-        self.rows, self.criterion = rows, criterion
+        self.rows, self.criterion, self.categories, self.columns = rows, criterion, categories, rows.X.shape[1]
         self.algorithm, self.n_jobs, self.progress = algorithm, n_jobs, progress
         self.tried: list[Tried] = []
         problem = Problem.from_arrays(
@@ -130,10 +133,12 @@ class Objective:
 
     def evaluate(self, theta: Array) -> Evaluation:
         """Return the criterion at these log bandwidths, and remember it in `tried`."""
-        similarity = replace(self._problem.similarity, bandwidth=np.exp(theta))
+        similarity = replace(self._problem.similarity, bandwidth=np.exp(theta[: self.columns]))
         problem = replace(self._problem, similarity=similarity)
-        plan = choose(problem, self.algorithm)
-        state = plan.reduce(problem, n_jobs=self.n_jobs, progress=self.progress)
+        smoothing = theta[self.columns :]
+        tables, slopes = self.categories.tables(smoothing), self.categories.slopes(smoothing)
+        pairs = MixedProblem(problem, self.rows.code, self.rows.code, tables, slopes)
+        state = pairs.reduce(self.algorithm, n_jobs=self.n_jobs, progress=self.progress)
         fit = solve(state, problem.layout)
         prediction = fit.intercept
         if not fit.occupied.all():
@@ -142,13 +147,14 @@ class Objective:
         error = float(np.sum(residual**2))
         hat, log_penalty, slope = np.empty(0), 0.0, 0.0
         if self.criterion.log_penalty is not None:
-            hat = np.exp(self._log_peak - state.shift) * fit.base / state.denominator
+            own = [np.diagonal(table)[level] for table, level in zip(tables, self.rows.code.T, strict=True)]
+            hat = np.exp(self._log_peak - state.shift) * fit.base / state.denominator * np.prod(own, axis=0)
             log_penalty, slope = self.criterion.log_penalty(float(self.rows.weight @ hat), self.rows.total)
         with np.errstate(over="ignore", invalid="ignore"):
             residual = residual * np.exp(0.5 * log_penalty)
             penalised = float(np.sum(residual**2)) if np.isfinite(log_penalty) else np.inf
         self.tried.append(Tried(theta, penalised, error, int(np.count_nonzero(~fit.occupied))))
-        return Evaluation(theta, penalised, error, residual, plan, problem, state, fit, hat, slope)
+        return Evaluation(theta, penalised, error, residual, pairs, state, fit, hat, slope)
 
     @property
     def best(self) -> Tried:
@@ -163,7 +169,7 @@ class Objective:
         for b in range(c):
             cotangent = np.zeros((n, c))
             cotangent[:, b] = 1.0
-            result[:, b] = -factor * self._pullback(at.plan, at.problem, at.state, cotangent)
+            result[:, b] = -factor * self._pullback(at.pairs, at.state, cotangent)
         if self.criterion.log_penalty is not None:
             result += at.residual[:, :, None] * (0.5 * self._penalty_gradient(at))
         return result.reshape(n * c, -1)
@@ -171,33 +177,34 @@ class Objective:
     def gradient(self, at: Evaluation) -> Array:
         """Return the derivatives of the logarithm of the penalised mean of squares, by one pass or two."""
         factor = np.exp(0.5 * self._log_factor(at)) * self._share
-        moved: Array = (
-            -np.sum(self._pullback(at.plan, at.problem, at.state, 2.0 * factor * at.residual), axis=0) / at.penalised
-        )
+        moved: Array = -np.sum(self._pullback(at.pairs, at.state, 2.0 * factor * at.residual), axis=0) / at.penalised
         return moved if self.criterion.log_penalty is None else moved + self._penalty_gradient(at)
 
     def _log_factor(self, at: Evaluation) -> float:
         return float(np.log(at.penalised / at.error)) if at.error > 0 else 0.0
 
     def _penalty_gradient(self, at: Evaluation) -> Array:
-        layout = replace(at.problem.layout, values=1)
+        layout = replace(at.pairs.problem.layout, values=1)
         own = np.zeros((len(at.hat), layout.width))
         if layout.moments:
-            whole = at.problem.layout
+            whole = at.pairs.problem.layout
             own[:, layout.first] = at.state.numerator[:, whole.first]
             own[:, layout.second] = at.state.numerator[:, whole.second]
         own[:, layout.value] = (at.state.denominator / at.fit.base)[:, None]
-        problem = replace(at.problem, value=np.zeros((len(at.hat), 1)), value_center=np.zeros(1))
+        problem = replace(at.pairs.problem, value=np.zeros((len(at.hat), 1)), value_center=np.zeros(1))
         state = PoolState(at.state.shift, at.state.denominator, own)
-        log_hat = self._pullback(at.plan, problem, state, np.ones((len(at.hat), 1)))
+        log_hat = self._pullback(replace(at.pairs, problem=problem), state, np.ones((len(at.hat), 1)))
+        for a, (table, slope) in enumerate(zip(at.pairs.tables, at.pairs.slopes, strict=True)):
+            own_level = self.rows.code[:, a]
+            log_hat[:, self.columns + a] += (np.diagonal(slope) / np.diagonal(table))[own_level]
         return np.asarray(at.penalty_slope * ((self.rows.weight * at.hat) @ log_hat))
 
-    def _pullback(self, plan: Plan, problem: Problem, state: PoolState, cotangent: Array) -> Array:
-        gradients = plan.pullback(
-            problem, state, cotangent, ["log_bandwidth"], n_jobs=self.n_jobs, progress=self.progress
+    def _pullback(self, pairs: MixedProblem, state: PoolState, cotangent: Array) -> Array:
+        wanted = ("log_bandwidth", "smoothing")[: 1 + bool(len(self.categories))]
+        found = pairs.pullback(
+            state, cotangent, wanted, algorithm=self.algorithm, n_jobs=self.n_jobs, progress=self.progress
         )
-        assert gradients.log_bandwidth is not None
-        return gradients.log_bandwidth
+        return np.hstack([part for part in (found.log_bandwidth, found.smoothing) if part is not None])
 
     def _mean_of_others(self) -> Array:
         rows, value = self.rows, self._problem.value

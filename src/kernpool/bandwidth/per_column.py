@@ -24,38 +24,44 @@ FLAT = 1e4  # ranges of a column: beyond, the weights of any two rows differ by 
 LADDER = 12  # common factors, to begin with
 DRAWN_STARTS = 4
 FIRST_STEPS, FINALISTS, MOST_STEPS = 4, 3, 100
+FIRST_SMOOTHING = 0.3  # of the box of a categorical column
 FIRST_TOLERANCE, SECOND_TOLERANCE, TOLERANCE = 1e-3, 1e-5, 1e-11
 STEPS_ON_MANY_ROWS = 30
 
 
-def box(X: Array) -> tuple[Array, Array, Array]:
-    """Return the lowest and the highest log bandwidth of each column.
+def box(objective: Objective) -> tuple[Array, Array, Array]:
+    """Return the lowest and the highest log bandwidth of each column, and smoothing of each categorical one.
 
     From a tenth of a small gap between neighbouring values, where a Gaussian window holds equal values alone, to 1e4
     ranges, where all values weigh the same. A constant column has the interval of a range of one.
 
     Parameters
     ----------
-    X : ndarray of shape (n, d)
-        Rows.
+    objective : Objective
+        Of the rows.
 
     Returns
     -------
-    low, high : ndarray of shape (d,)
-        Ends of the interval.
-    flat : ndarray of shape (d,)
-        Three ranges, where a criterion begins to be flat.
+    low, high : ndarray of shape (p,)
+        Ends of the intervals.
+    flat : ndarray of shape (p,)
+        Three ranges, where a criterion begins to be flat; infinity for smoothings, which get where they want to be.
     """
     ends = []
-    for column in X.T:
+    for column in objective.rows.X.T:
         gaps = np.diff(np.unique(column))
         ends.append((0.1 * np.quantile(gaps, 0.1), FLAT * gaps.sum()) if gaps.size else (0.1, FLAT))
     low, high = np.log(np.array(ends)).T
-    return low, high, high - np.log(FLAT) + 1.0
+    largest = objective.categories.largest
+    return (
+        np.concatenate([low, np.zeros(len(largest))]),
+        np.concatenate([high, largest]),
+        np.concatenate([high - np.log(FLAT) + 1.0, np.full(len(largest), np.inf)]),
+    )
 
 
 def starts(
-    objective: Objective, X: Array, spread: Array, kernel: Kernel, composition: str, generator: Any
+    objective: Objective, spread: Array, kernel: Kernel, composition: str, generator: Any
 ) -> Iterator[Evaluation]:
     """Yield places to descend from, the likeliest first.
 
@@ -63,8 +69,6 @@ def starts(
     ----------
     objective : Objective
         To look for the best common factor with.
-    X : ndarray of shape (n, d)
-        Its rows.
     spread : ndarray of shape (d,)
         Spreads of the columns.
     kernel, composition
@@ -75,24 +79,26 @@ def starts(
     Yields
     ------
     Evaluation
-        Where the criterion is finite.
+        Whether or not the criterion is finite there.
     """
-    low, high, _ = box(X)
-    grid = candidates(X / spread, kernel, composition)
+    low, high, _ = box(objective)
+    d, k = len(spread), len(high) - len(spread)
+    grid = candidates(objective.rows.X / spread, kernel, composition)
     ladder = np.log(np.geomspace(grid[0] * 3, grid[-1], LADDER))
-    common = [objective.evaluate(np.clip(np.log(spread) + log_factor, low, high)) for log_factor in ladder]
+    middle = np.concatenate([np.log(spread), FIRST_SMOOTHING * high[d:]])
+    numeric = np.arange(d + k) < d
+    common = [objective.evaluate(np.clip(middle + numeric * log_factor, low, high)) for log_factor in ladder]
     best = min(common, key=lambda at: at.penalised)
     yield best
-    d = X.shape[1]
-    for a in range(d):
-        without = np.where(np.arange(d) == a, np.minimum(best.theta + 3.0, high), best.theta)
-        yield objective.evaluate(without)
+    for a in range(d + k):
+        without = np.where(np.arange(d + k) == a, np.where(numeric, best.theta + 3.0, high), best.theta)
+        yield objective.evaluate(np.minimum(without, high))
     for _ in range(DRAWN_STARTS):
-        drawn = best.theta + generator.uniform(-1.5, 3.0, d)
-        yield objective.evaluate(np.clip(drawn, low, high))
+        drawn = best.theta + generator.uniform(-1.5, 3.0, d + k)
+        yield objective.evaluate(np.clip(np.where(numeric, drawn, high * generator.uniform(size=d + k)), low, high))
 
 
-def minimise(objective: Objective, from_starts: list[Evaluation], X: Array) -> Descent:
+def minimise(objective: Objective, from_starts: list[Evaluation]) -> Descent:
     """Descend from all starts for a few steps, and from the best places to the end.
 
     Parameters
@@ -101,15 +107,13 @@ def minimise(objective: Objective, from_starts: list[Evaluation], X: Array) -> D
         Of the same rows as the starts.
     from_starts : list of Evaluation
         Where to begin.
-    X : ndarray of shape (n, d)
-        Its rows.
 
     Returns
     -------
     Descent
         The best.
     """
-    ends = box(X)
+    ends = box(objective)
     begun = [
         descend(objective, start, *ends, max_steps=FIRST_STEPS, tolerance=FIRST_TOLERANCE).end
         for start in from_starts
@@ -126,8 +130,8 @@ def minimise(objective: Objective, from_starts: list[Evaluation], X: Array) -> D
     return descend(objective, best.end, *ends, max_steps=MOST_STEPS, tolerance=TOLERANCE)
 
 
-def flatten(objective: Objective, descent: Descent, X: Array) -> tuple[Descent, NDArray[np.bool_]]:
-    """Smooth away every column that the criterion is not worse without, and tell which columns are left.
+def flatten(objective: Objective, descent: Descent) -> Descent:
+    """Smooth away every column that the criterion is not worse without.
 
     Towards an infinite bandwidth the criterion becomes flat, and a descent ends wherever it gets tired.
 
@@ -137,17 +141,13 @@ def flatten(objective: Objective, descent: Descent, X: Array) -> tuple[Descent, 
         The criterion.
     descent : Descent
         Where a descent ended.
-    X : ndarray of shape (n, d)
-        Its rows.
 
     Returns
     -------
-    descent : Descent
+    Descent
         Not worse; with bandwidths of 1e4 ranges for columns that were smoothed away.
-    relevant : ndarray of bool, shape (d,)
-        Which were not.
     """
-    low, high, far = box(X)
+    low, high, far = box(objective)
     at = descent.end
     moved = False
     for a in np.argsort(-(at.theta - high)):
@@ -156,6 +156,23 @@ def flatten(objective: Objective, descent: Descent, X: Array) -> tuple[Descent, 
         flat = objective.evaluate(np.where(np.arange(len(high)) == a, high, at.theta))
         if flat.penalised <= at.penalised * (1.0 + 1e-12):
             at, moved = flat, True
-    if moved:
-        descent = descend(objective, at, low, high, far, max_steps=MOST_STEPS, tolerance=TOLERANCE)
-    return descent, descent.end.theta < high - np.log(100.0)
+    return descend(objective, at, low, high, far, max_steps=MOST_STEPS, tolerance=TOLERANCE) if moved else descent
+
+
+def relevant(objective: Objective, theta: Array) -> NDArray[np.bool_]:
+    """Tell which columns are not smoothed away, of shape (p,).
+
+    Parameters
+    ----------
+    objective : Objective
+        The criterion.
+    theta : ndarray of shape (p,)
+        Log bandwidths and smoothings.
+
+    Returns
+    -------
+    ndarray of bool, shape (p,)
+        Bandwidths below 1e2 ranges, smoothings below their upper ends.
+    """
+    _, high, far = box(objective)
+    return np.asarray(np.where(np.isinf(far), theta < high, theta < high - np.log(100.0)))

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.bandwidth import one_factor, per_column
+from kernpool.bandwidth.categories import NO_CATEGORIES, Categories
 from kernpool.bandwidth.criteria import CRITERIA
 from kernpool.bandwidth.gauss_newton import descend
 from kernpool.bandwidth.objective import Objective, Tried
@@ -39,9 +40,12 @@ class BandwidthSearch:
         The criterion at `bandwidth`; several outputs count in units of their standard deviations.
     bandwidth : ndarray of shape (d,)
         The best found.
-    relevance : ndarray of shape (d,)
-        Spread of each column over its bandwidth. Zero where the best bandwidth is infinite: the column plays no role,
-        or, in a local linear fit, none but a linear one.
+    smoothing : ndarray of shape (k,)
+        The best lambda of each categorical column.
+    relevance : ndarray of shape (d + k,)
+        Of numeric columns, the spread over the bandwidth: zero where the best bandwidth is infinite, so that the column
+        plays no role, or, in a local linear fit, none but a linear one. Of categorical columns, how far the smoothing
+        is from the upper end of its box, of which it is a share: one for levels that are kept apart, zero for none.
     spread : ndarray of shape (d,)
         Spreads of the columns.
     common_factor : bool
@@ -50,8 +54,8 @@ class BandwidthSearch:
         Mean squared residual, from the other rows with ``"loo"``, summed over outputs in their own units.
     empty_windows : int
         Rows with an empty leave-one-out window.
-    tried : ndarray of shape (e, d)
-        The bandwidths that were tried on all rows of the search, in turn.
+    tried : ndarray of shape (e, d + k)
+        The bandwidths and smoothings that were tried on all rows of the search, in turn.
     values : ndarray of shape (e,)
         The criterion there.
     evaluations : int
@@ -69,6 +73,7 @@ class BandwidthSearch:
     criterion: str
     value: float
     bandwidth: Array
+    smoothing: Array
     relevance: Array
     spread: Array
     common_factor: bool
@@ -89,8 +94,13 @@ class BandwidthSearch:
             f"{self.empty_windows} empty windows" if self.empty_windows else "",
             f"{'column':>8} {'bandwidth':>12} {'relevance':>10}",
         ]
-        for a, (bandwidth, relevance) in enumerate(zip(self.bandwidth, self.relevance, strict=True)):
+        d = len(self.bandwidth)
+        for a, (bandwidth, relevance) in enumerate(zip(self.bandwidth, self.relevance[:d], strict=True)):
             lines.append(f"{a:>8} {bandwidth if relevance else np.inf:>12.6g} {relevance:>10.4g}")
+        if len(self.smoothing):
+            lines.append(f"{'category':>8} {'smoothing':>12} {'relevance':>10}")
+        for a, (smoothing, relevance) in enumerate(zip(self.smoothing, self.relevance[d:], strict=True)):
+            lines.append(f"{a:>8} {smoothing:>12.6g} {relevance:>10.4g}")
         return "\n".join(line for line in lines if line)
 
 
@@ -99,6 +109,8 @@ def search_bandwidth(
     value: Array,
     weight: Array | None = None,
     *,
+    code: NDArray[np.int64] | None = None,
+    categories: Categories = NO_CATEGORIES,
     criterion: str = "loo",
     degree: int = 0,
     common_factor: bool = False,
@@ -121,6 +133,10 @@ def search_bandwidth(
         Outputs.
     weight : ndarray of shape (n,), optional
         Frequencies.
+    code : ndarray of int, shape (n, k), optional
+        Level numbers of categorical columns.
+    categories : Categories, optional
+        What they mean.
     criterion : {"loo", "aicc", "gcv"}, default="loo"
         See `kernpool.bandwidth.criteria`.
     degree : {0, 1}, default=0
@@ -182,46 +198,53 @@ def search_bandwidth(
     from sklearn.utils import check_random_state
 
     started = time.perf_counter()
-    rows, generator = canonical_rows(X, value, weight), check_random_state(random_state)
+    rows, generator = canonical_rows(X, value, weight, code), check_random_state(random_state)
     if max_search_rows is not None and len(rows.X) > max_search_rows:
         rows = draw(rows, max_search_rows, generator)
     scale = _scale(rows) if standardise and value.shape[1] > 1 else np.ones(value.shape[1])
     rows = TrainingRows(rows.X, rows.code, rows.value / scale, rows.weight)
     spread = column_spread(rows.X, rows.weight)
     make = partial(
-        Objective, criterion=CRITERIA[criterion], degree=degree, kernel=kernel, composition=composition,
-        algorithm=algorithm, n_jobs=n_jobs, progress=None if progress is None else _Passes(progress, len(rows.X)),
+        Objective, criterion=CRITERIA[criterion], categories=categories, degree=degree, kernel=kernel,
+        composition=composition, algorithm=algorithm, n_jobs=n_jobs, progress=None if progress is None else _Passes(progress, len(rows.X)),
     )  # fmt: skip
     if len(rows.X) > MOST_ROWS_WITHOUT_COMPILER and algorithm == "auto":
         import numba  # noqa: F401  # what a single pass would not be worth, a hundred are
-    objective, one = make(rows), common_factor or X.shape[1] == 1 or _is_flat(kernel)
+    one = common_factor or X.shape[1] == 1 or _is_flat(kernel)
+    if len(categories) and (common_factor or _is_flat(kernel)):
+        raise ValueError(
+            "categorical columns have smoothings of their own, which are found along a slope: use common_factor=False "
+            "and a kernel that is not flat, such as 'gaussian' or 'epanechnikov'"
+        )
+    objective, one = make(rows), one and not len(categories)
     limit = MOST_ROWS_FOR_GRID if one else MOST_ROWS_FOR_STARTS
     few = rows if len(rows.X) <= limit else draw(rows, limit, generator)
     first = objective if few is rows else make(few)
     if one:
         starts, reason = _one_factor(objective, first, spread, kernel, composition)
-        relevance = np.ones(len(spread))
     else:
-        starts, reason, relevant = _per_column(objective, first, spread, kernel, composition, generator)
-        relevance = relevant.astype(np.float64)
+        starts, reason = _per_column(objective, first, spread, kernel, composition, generator)
     best = objective.best
     if not np.isfinite(best.penalised):
         raise ValueError(
             f"the criterion {criterion!r} is not defined for {rows.total:g} rows at any bandwidth; use 'loo', a rule, "
             "or more rows"
         )
-    bandwidth = np.exp(best.theta)
+    d = len(spread)
+    bandwidth, smoothing = np.exp(best.theta[:d]), best.theta[d:]
+    relevance = np.concatenate([spread / bandwidth, 1.0 - smoothing / categories.largest])
     return BandwidthSearch(
         criterion=criterion,
         value=CRITERIA[criterion].value(best.penalised),
         bandwidth=bandwidth,
-        relevance=relevance * spread / bandwidth,
+        smoothing=smoothing,
+        relevance=relevance if one else relevance * per_column.relevant(objective, best.theta),
         spread=spread,
         common_factor=one,
         error=best.error if np.all(scale == 1.0) else _unscaled(objective, best, scale),
         empty_windows=best.empty_windows,
-        tried=np.exp([one.theta for one in objective.tried]),
-        values=np.array([CRITERIA[criterion].value(one.penalised) for one in objective.tried]),
+        tried=np.array([[*np.exp(tried.theta[:d]), *tried.theta[d:]] for tried in objective.tried]),
+        values=np.array([CRITERIA[criterion].value(tried.penalised) for tried in objective.tried]),
         evaluations=len(objective.tried) + (0 if first is objective else len(first.tried)),
         starts=starts,
         rows=len(rows.X),
@@ -267,22 +290,23 @@ def _one_factor(
 
 def _per_column(
     objective: Objective, first: Objective, spread: Array, kernel: Kernel, composition: str, generator: Any
-) -> tuple[int, str, NDArray[np.bool_]]:
-    X = first.rows.X
-    starts = list(per_column.starts(first, X, spread, kernel, composition, generator))
+) -> tuple[int, str]:
+    starts = list(per_column.starts(first, spread, kernel, composition, generator))
     if not any(np.isfinite(start.penalised) for start in starts):
-        return len(starts), "undefined everywhere", np.ones(len(spread), dtype=bool)
-    best, relevant = per_column.flatten(first, per_column.minimise(first, starts, X), X)
+        return len(starts), "undefined everywhere"
+    best = per_column.flatten(first, per_column.minimise(first, starts))
     if first is objective:
-        return len(starts), best.reason, relevant
-    X = objective.rows.X
-    low, high, flat = per_column.box(X)
-    rate = np.log(len(first.rows.X) / len(X)) / (4.0 + np.count_nonzero(relevant))
-    theta = np.where(relevant, np.clip(best.end.theta + rate, low, high), high)
-    start, steps = objective.evaluate(theta), per_column.STEPS_ON_MANY_ROWS
-    best = descend(objective, start, low, high, flat, max_steps=steps, tolerance=1e-6)
-    best, relevant = per_column.flatten(objective, best, X)
-    return len(starts), f"{best.reason}, from the best of {len(first.rows.X)} rows", relevant
+        return len(starts), best.reason
+    low, high, flat = per_column.box(objective)
+    matter, d = per_column.relevant(first, best.end.theta), len(spread)
+    rate = np.log(len(first.rows.X) / len(objective.rows.X)) / (4.0 + np.count_nonzero(matter[:d]))
+    theta = best.end.theta
+    # Smoothings shrink as fast as squared bandwidths (Hall, Li and Racine, 2007, theorem 2.1).
+    theta = np.concatenate([theta[:d] + rate, theta[d:] * np.exp(2.0 * rate)])
+    start = objective.evaluate(np.where(matter, np.clip(theta, low, high), high))
+    best = descend(objective, start, low, high, flat, max_steps=per_column.STEPS_ON_MANY_ROWS, tolerance=1e-6)
+    best = per_column.flatten(objective, best)
+    return len(starts), f"{best.reason}, from the best of {len(first.rows.X)} rows"
 
 
 class _Passes:

@@ -99,11 +99,14 @@ class BandwidthPathDisplay:
                 "has lost its path)"
             )
         spread, title = search.spread, TITLES[search.criterion]
-        if len(spread) == 1:
+        if len(spread) == 1 and not len(search.smoothing):
             display = cls(bandwidths=search.tried, values=search.values, best=search.bandwidth, y_label=title)
             return display.plot(ax=ax, **style)
-        factors, best, label = search.tried / spread, search.bandwidth / spread, "bandwidth h in spreads of the columns"
-        names = [str(name) for name in getattr(estimator, "feature_names_in_", [])] or None
+        tried = search.tried[:, : len(spread)]
+        factors, best, label = tried / spread, search.bandwidth / spread, "bandwidth h in spreads of the columns"
+        encoding, names = getattr(estimator, "encoding_", None), getattr(estimator, "feature_names_in_", None)
+        if names is not None:
+            names = [str(names[i]) for i in (range(len(names)) if encoding is None else encoding.numeric)]
         if search.common_factor:
             factors, best, names = factors[:, :1], best[:1], None
         display = cls(bandwidths=factors, values=search.values, best=best, names=names, x_label=label, y_label=title)

@@ -11,6 +11,7 @@ plots ``max(1 - |u|, 0)`` under it shows the *triangular* kernel. Both are here 
 """
 
 import kernpool.kernels.built_in  # noqa: F401  # registers the kernels that everyone has
+from kernpool.kernels.categorical import CategoricalKernel, categorical_kernel_names, get_categorical_kernel
 from kernpool.kernels.registry import (
     Kernel,
     get_kernel,
@@ -31,7 +32,10 @@ def is_built_in(kernel: Kernel) -> bool:
 
 __all__ = [
     "BUILT_IN",
+    "CategoricalKernel",
     "Kernel",
+    "categorical_kernel_names",
+    "get_categorical_kernel",
     "get_kernel",
     "is_built_in",
     "kernel_names",

@@ -1,0 +1,57 @@
+"""Categorical columns of training rows: their kernels, and the box of each smoothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernpool.kernels.categorical import CategoricalKernel
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Categories:
+    """The categorical columns of a table.
+
+    Parameters
+    ----------
+    kernels : tuple of CategoricalKernel
+        One per column.
+    levels : tuple of int or ndarray
+        What the kernel wants to know: the number of levels, or their places if they are ordered.
+
+    Examples
+    --------
+    >>> from kernpool.kernels import get_categorical_kernel
+    >>> Categories((get_categorical_kernel("aitchison_aitken"),), (3,)).largest.round(3)
+    array([0.667])
+    """
+
+    kernels: tuple[CategoricalKernel, ...] = ()
+    levels: tuple[int | Array, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.kernels)
+
+    @property
+    def largest(self) -> Array:
+        """Upper ends of the boxes of the smoothings, of shape (k,); the lower ends are zero."""
+        counts = [levels if isinstance(levels, int) else len(levels) for levels in self.levels]
+        return np.array([kernel.largest(c) for kernel, c in zip(self.kernels, counts, strict=True)], dtype=np.float64)
+
+    def tables(self, smoothing: Array) -> tuple[Array, ...]:
+        """Return the factors of pairs of levels of each column."""
+        return tuple(kernel.table(levels, lam) for kernel, levels, lam in self._with(smoothing))
+
+    def slopes(self, smoothing: Array) -> tuple[Array, ...]:
+        """Return the derivatives of the factors by the smoothing."""
+        return tuple(kernel.table_slope(levels, lam) for kernel, levels, lam in self._with(smoothing))
+
+    def _with(self, smoothing: Array) -> list[tuple[CategoricalKernel, int | Array, float]]:
+        return list(zip(self.kernels, self.levels, smoothing.tolist(), strict=True))
+
+
+NO_CATEGORIES = Categories()

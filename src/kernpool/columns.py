@@ -1,0 +1,200 @@
+"""Columns: which columns of a table are numeric, unordered or ordered, whatever kind of table it is.
+
+=========== ===================================== =================== =======================
+column      pandas                                polars              arrays
+=========== ===================================== =================== =======================
+numeric     numbers, booleans, objects, no text   numbers, booleans   all, unless it is named
+unordered   str, objects with text, category      String, Categorical if it is named
+ordered     ordered category                      Enum                if it is named
+=========== ===================================== =================== =======================
+
+Booleans are the numbers 0 and 1 unless they are named, as in scikit-learn. Neither library is imported: a frame of one
+can only come from somebody who has.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernpool import checks
+
+Array = NDArray[np.float64]
+Kind = Literal["numeric", "unordered", "ordered"]
+Level = str | bool | int | float
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of a table.
+
+    Parameters
+    ----------
+    label : str
+        What messages call it.
+    kind : {"numeric", "unordered", "ordered"}
+        What the table says that it is.
+    levels : tuple of str, bool, int or float, or None
+        The levels that the table declares, in their order.
+    read_numbers, read_items : callable
+        Return the cells as an array, and as a list of Python objects.
+    """
+
+    label: str
+    kind: Kind
+    levels: tuple[Level, ...] | None
+    read_numbers: Callable[[], Any]
+    read_items: Callable[[], list[Any]]
+
+    def numbers(self) -> Array:
+        """Return the cells as finite numbers; text is an error, whether or not it looks like a number."""
+        cells = np.asarray(self.read_numbers())
+        text = [str(cell) for cell in cells if isinstance(cell, str)] if cells.dtype.kind in "OUS" else []
+        if text:
+            raise ValueError(
+                f"{self.label} holds text such as {text[0]!r} and is no categorical column; name it in unordered= or "
+                "ordered=, convert it to numbers, or drop it"
+            )
+        return checks.as_real_array(self.label, cells).astype(np.float64, copy=False)
+
+    def items(self) -> list[Level]:
+        """Return the cells as levels; a missing one is an error that names its row."""
+        items = [_plain(item) for item in self.read_items()]
+        for row, item in enumerate(items):
+            if _is_missing(item):
+                raise ValueError(
+                    f"{self.label} is missing in row {row} (counted from 0): a categorical column needs a level in "
+                    "every row; drop such rows, or give missing cells a level of their own, such as 'unknown'"
+                )
+        return items
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The columns of a table, whatever kind of table it is.
+
+    Parameters
+    ----------
+    names : tuple of str or None
+        Their names; None for arrays, and for frames whose names are not strings.
+    columns : tuple of Column
+        What they are.
+    rows : int
+        How many rows they have.
+    """
+
+    names: tuple[str, ...] | None
+    columns: tuple[Column, ...]
+    rows: int
+
+    @classmethod
+    def of(cls, X: Any) -> Columns:
+        """Read what the columns of a table are; cells are read later.
+
+        Parameters
+        ----------
+        X : pandas.DataFrame, polars.DataFrame or array_like of shape (n, columns)
+            The table.
+
+        Returns
+        -------
+        Columns
+            Its columns.
+
+        Raises
+        ------
+        TypeError
+            If some names are strings and some are not, or X is no table.
+        ValueError
+            If X has not two dimensions, no row or no column, or two columns of one name.
+
+        Examples
+        --------
+        >>> table = Columns.of([["north", 1.5], ["south", 2.5]])
+        >>> table.rows, [column.label for column in table.columns], table.columns[1].numbers()
+        (2, ['column 0 of X', 'column 1 of X'], array([1.5, 2.5]))
+        """
+        if _is_frame(X, "pandas"):
+            names = _names(list(X.columns))
+            series = [X.iloc[:, i] for i in range(X.shape[1])]
+            make: Callable[[Any, str], Column] = _pandas_column
+        elif _is_frame(X, "polars"):
+            names, series, make = _names(X.columns), X.get_columns(), _polars_column
+        else:
+            checks.refuse_foreign("X", X)
+            cells = np.asarray(X, dtype=None if hasattr(X, "dtype") else object)
+            if cells.ndim != 2:
+                raise ValueError(
+                    f"X must be a frame or an array of shape (rows, columns), got {type(X).__name__} of shape "
+                    f"{cells.shape}; one column is X.reshape(-1, 1)"
+                )
+            names, series, make = None, list(cells.T), _array_column
+        rows = len(series[0]) if series else 0
+        if not rows:
+            raise ValueError(f"X is empty, of shape {(rows, len(series))}; at least one row and one column are needed")
+        columns = tuple(make(cells, _label(i, names)) for i, cells in enumerate(series))
+        return cls(names, columns, rows)
+
+
+def _is_frame(X: Any, library: str) -> bool:
+    module = sys.modules.get(library)
+    return module is not None and isinstance(X, module.DataFrame)
+
+
+def _names(names: list[Any]) -> tuple[str, ...] | None:
+    named = [isinstance(name, str) for name in names]
+    if not any(named):
+        return None
+    if not all(named):
+        raise TypeError(f"names of columns must be all strings or none, got {names}; X.columns = X.columns.astype(str)")
+    if len(set(names)) < len(names):
+        raise ValueError(f"two columns of X have the same name; columns are {', '.join(map(repr, names))}")
+    return tuple(names)
+
+
+def _label(position: int, names: tuple[str, ...] | None) -> str:
+    return f"column {position if names is None else repr(names[position])} of X"
+
+
+def _pandas_column(series: Any, label: str) -> Column:
+    dtype = series.dtype
+    if hasattr(dtype, "categories"):
+        levels = tuple(_plain(level) for level in dtype.categories.tolist())
+        return Column(label, "ordered" if dtype.ordered else "unordered", levels, series.to_numpy, series.tolist)
+    if dtype.kind in "fiub":
+        as_floats = partial(series.to_numpy, dtype=np.float64, na_value=np.nan)  # nullable types have no NaN of theirs
+        return Column(label, "numeric", None, as_floats, series.tolist)
+    has_text = dtype.kind == "O" and any(isinstance(cell, str) for cell in series.tolist())
+    return Column(label, "unordered" if has_text else "numeric", None, series.to_numpy, series.tolist)
+
+
+def _polars_column(series: Any, label: str) -> Column:
+    dtype = series.dtype.base_type().__name__
+    if dtype == "Enum":
+        return Column(label, "ordered", tuple(series.dtype.categories.to_list()), series.to_numpy, series.to_list)
+    if dtype in ("String", "Categorical"):
+        return Column(label, "unordered", None, series.to_numpy, series.to_list)
+    if dtype == "Boolean" or series.dtype.is_numeric():
+        return Column(label, "numeric", None, lambda: series.cast(float).to_numpy(), series.to_list)
+    return Column(label, "numeric", None, series.to_numpy, series.to_list)
+
+
+def _array_column(cells: NDArray[Any], label: str) -> Column:
+    return Column(label, "numeric", None, lambda: cells, cells.tolist)
+
+
+def _plain(item: Any) -> Any:
+    """Return what JSON can hold: numbers and text as they are, everything else by its text."""
+    item = item.item() if isinstance(item, np.generic) else item
+    return item if item is None or isinstance(item, str | bool | int | float) or _is_missing(item) else str(item)
+
+
+def _is_missing(item: Any) -> bool:
+    # NaN and NaT differ from themselves, and whether NA does is neither true nor false.
+    return item is None or (item != item) is not False

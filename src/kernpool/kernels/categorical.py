@@ -1,0 +1,322 @@
+r"""Kernels of categorical columns: how much a pair counts whose levels differ, between not at all and as any other.
+
+Such a kernel multiplies a factor onto the weight of a pair. Its smoothing ``lambda`` lies in a box that begins at 0,
+where levels have nothing to do with each other. At the other end most of them make the column irrelevant: all factors
+are equal. With c levels, and d the distance between two of them,
+
+===================== ========= ============= =========================== ====================
+name                  column    equal levels  others                      box
+===================== ========= ============= =========================== ====================
+``aitchison_aitken``  unordered ``1 - lam``   ``lam / (c - 1)``           ``[0, (c - 1) / c]``
+``li_racine``         unordered ``1``         ``lam``                     ``[0, 1]``
+``wang_van_ryzin``    ordered   ``1 - lam``   ``(1 - lam) / 2 * lam**d``  ``[0, 1 - 2**-20]``
+``li_racine_ordered`` ordered   ``1``         ``lam**d``                  ``[0, 1]``
+===================== ========= ============= =========================== ====================
+
+The factors of Wang and van Ryzin all vanish at ``lam = 1``, and their ratios do not, so that its box ends just before.
+Even there equal levels count twice as much as others: it never makes a column irrelevant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+Table = Callable[[Array, float], Array]
+
+# Slopes of lam**d at 0 are infinite for d < 1: there they are those at this lam, which is large and has a direction.
+LEAST_FOR_STEEP = 2.0**-52
+SHORT_OF_ONE = 1.0 - 2.0**-20
+ROUNDING = 8.0 * float(np.finfo(np.float64).eps)
+
+
+@dataclass(frozen=True)
+class CategoricalKernel:
+    r"""A kernel of a categorical column.
+
+    Parameters
+    ----------
+    name : str
+        The name it is found under.
+    ordered : bool
+        Whether it wants to know how far levels are apart, and not only whether they differ.
+    factors : callable
+        Maps the distances between levels, of shape (c, c), and lambda to factors of that shape. Distances of an
+        unordered column are 0 and 1.
+    slopes : callable
+        Likewise, the derivatives of the factors by lambda.
+    largest : callable
+        Maps the number of levels to the upper end of the box of lambda; the lower end is 0 and belongs to it.
+
+    Notes
+    -----
+    A common factor of a whole table cancels in pooling weights. Formulas are those of their authors [1]_ [2]_ [3]_, and
+    those of Li and Racine leave such a factor out.
+
+    References
+    ----------
+    .. [1] J. Aitchison and C. G. G. Aitken, "Multivariate binary discrimination by the kernel method", Biometrika 63
+       (1976), 413-420.
+    .. [2] M.-C. Wang and J. van Ryzin, "A class of smooth estimators for discrete distributions", Biometrika 68
+       (1981), 301-309.
+    .. [3] Q. Li and J. S. Racine, "Nonparametric Econometrics", Princeton University Press (2007), section 4.1.
+    """
+
+    name: str
+    ordered: bool
+    factors: Table
+    slopes: Table
+    largest: Callable[[int], float]
+
+    def table(self, levels: int | NDArray[Any], lam: float) -> Array:
+        """Tabulate the factors of all pairs of levels.
+
+        Parameters
+        ----------
+        levels : int or ndarray of shape (c,)
+            How many levels there are, for an unordered kernel; their places on the line, for an ordered one. A distance
+            is that of two places, in their unit: give ranks where only the order means something.
+        lam : float
+            The smoothing, in the kernel's box.
+
+        Returns
+        -------
+        ndarray of shape (c, c)
+            Symmetric, from 0 to 1. A single level has the factor 1 whatever lambda.
+
+        Raises
+        ------
+        TypeError
+            If `levels` is not what this kernel needs.
+        ValueError
+            If `lam` is outside of the box, or a place is not finite.
+
+        Examples
+        --------
+        >>> get_categorical_kernel("aitchison_aitken").table(3, 0.5)
+        array([[0.5 , 0.25, 0.25],
+               [0.25, 0.5 , 0.25],
+               [0.25, 0.25, 0.5 ]])
+        >>> get_categorical_kernel("li_racine_ordered").table(np.array([2000.0, 2001.0, 2003.0]), 0.5)
+        array([[1.   , 0.5  , 0.125],
+               [0.5  , 1.   , 0.25 ],
+               [0.125, 0.25 , 1.   ]])
+        """
+        distance = self._distances(levels)
+        if len(distance) == 1:
+            return np.ones((1, 1))
+        return self.factors(distance, self._checked(lam, len(distance)))
+
+    def table_slope(self, levels: int | NDArray[Any], lam: float) -> Array:
+        r"""Tabulate the derivatives of the factors by lambda.
+
+        Parameters
+        ----------
+        levels, lam
+            As in `table`.
+
+        Returns
+        -------
+        ndarray of shape (c, c)
+            Exact at the ends of the box, where they are one-sided, but for one case: the slope of
+            :math:`\lambda^d` at 0 is infinite where levels are less than 1 apart. It is finite here, that at
+            :math:`\lambda = 2^{-52}`: huge, with the right sign. Measure such levels in a smaller unit.
+
+        Raises
+        ------
+        TypeError, ValueError
+            As in `table`.
+
+        Examples
+        --------
+        >>> get_categorical_kernel("li_racine_ordered").table_slope(np.array([0.0, 1.0, 3.0]), 0.0)
+        array([[0., 1., 0.],
+               [1., 0., 0.],
+               [0., 0., 0.]])
+        """
+        distance = self._distances(levels)
+        if len(distance) == 1:
+            return np.zeros((1, 1))
+        return self.slopes(distance, self._checked(lam, len(distance)))
+
+    def is_irrelevant(self, levels: int | NDArray[Any], lam: float) -> bool:
+        """Whether all levels count alike, so that the column might as well not be there.
+
+        Parameters
+        ----------
+        levels, lam
+            As in `table`.
+
+        Returns
+        -------
+        bool
+            True if all factors are equal, up to rounding.
+
+        Examples
+        --------
+        >>> kernel = get_categorical_kernel("aitchison_aitken")
+        >>> kernel.is_irrelevant(3, kernel.largest(3)), kernel.is_irrelevant(3, 0.6)
+        (True, False)
+        """
+        table = self.table(levels, lam)
+        return bool(np.ptp(table) <= ROUNDING * table.max())
+
+    def _distances(self, levels: Any) -> Array:
+        if self.ordered:
+            place = np.asarray(levels)
+            if place.ndim != 1 or place.dtype.kind not in "fiub":
+                raise TypeError(
+                    f"levels of the ordered kernel {self.name!r} must be an array with the place of each level, "
+                    f"got {levels!r}; np.arange(c) takes them by rank"
+                )
+            place = place.astype(np.float64)
+            if not place.size or not np.all(np.isfinite(place)):
+                raise ValueError(f"levels must be at least one finite number, got {levels!r}")
+            return np.asarray(np.abs(place[:, None] - place[None, :]))
+        if isinstance(levels, bool) or not isinstance(levels, int | np.integer):
+            raise TypeError(f"levels of the unordered kernel {self.name!r} must be their number, got {levels!r}")
+        if levels < 1:
+            raise ValueError(f"levels must be at least 1, got {levels}")
+        return 1.0 - np.eye(int(levels))
+
+    def _checked(self, lam: float, count: int) -> float:
+        if isinstance(lam, bool) or not isinstance(lam, int | float | np.number):
+            raise TypeError(f"lam must be a number, got {lam!r}")
+        if not 0.0 <= lam <= self.largest(count):
+            raise ValueError(
+                f"lam must lie in [0, {self.largest(count)}] for the kernel {self.name!r} and {count} levels, got {lam}"
+            )
+        return float(lam)
+
+
+def _where_equal(distance: Array, equal: float, others: Array | float) -> Array:
+    return np.where(distance == 0.0, equal, others)
+
+
+def _power_slope(distance: Array, lam: float) -> Array:
+    base = np.where(distance < 1.0, max(lam, LEAST_FOR_STEEP), lam)
+    return np.asarray(distance * base ** (distance - 1.0))
+
+
+def _aitchison_aitken(distance: Array, lam: float) -> Array:
+    return _where_equal(distance, 1.0 - lam, lam / (len(distance) - 1))
+
+
+def _aitchison_aitken_slope(distance: Array, _lam: float) -> Array:
+    return _where_equal(distance, -1.0, 1.0 / (len(distance) - 1))
+
+
+def _li_racine(distance: Array, lam: float) -> Array:
+    return _where_equal(distance, 1.0, lam)
+
+
+def _li_racine_slope(distance: Array, _lam: float) -> Array:
+    return _where_equal(distance, 0.0, 1.0)
+
+
+def _wang_van_ryzin(distance: Array, lam: float) -> Array:
+    return _where_equal(distance, 1.0 - lam, 0.5 * (1.0 - lam) * lam**distance)
+
+
+def _wang_van_ryzin_slope(distance: Array, lam: float) -> Array:
+    return _where_equal(distance, -1.0, 0.5 * ((1.0 - lam) * _power_slope(distance, lam) - lam**distance))
+
+
+def _li_racine_ordered(distance: Array, lam: float) -> Array:
+    return np.asarray(lam**distance)
+
+
+def _all_alike(count: int) -> float:
+    return (count - 1) / count
+
+
+def _one(_count: int) -> float:
+    return 1.0
+
+
+def _short_of_one(_count: int) -> float:
+    return SHORT_OF_ONE
+
+
+_KERNELS = {
+    kernel.name: kernel
+    for kernel in (
+        CategoricalKernel("aitchison_aitken", False, _aitchison_aitken, _aitchison_aitken_slope, _all_alike),
+        CategoricalKernel("li_racine", False, _li_racine, _li_racine_slope, _one),
+        CategoricalKernel("wang_van_ryzin", True, _wang_van_ryzin, _wang_van_ryzin_slope, _short_of_one),
+        CategoricalKernel("li_racine_ordered", True, _li_racine_ordered, _power_slope, _one),
+    )
+}
+
+
+def categorical_kernel_names(ordered: bool | None = None) -> list[str]:
+    """List the kernels of categorical columns.
+
+    Parameters
+    ----------
+    ordered : bool, optional
+        Those of ordered or of unordered columns alone.
+
+    Returns
+    -------
+    list of str
+        Names.
+
+    Examples
+    --------
+    >>> categorical_kernel_names(ordered=False)
+    ['aitchison_aitken', 'li_racine']
+    """
+    return [name for name, kernel in _KERNELS.items() if ordered is None or kernel.ordered == ordered]
+
+
+def get_categorical_kernel(kernel: str | CategoricalKernel, ordered: bool | None = None) -> CategoricalKernel:
+    """Look a kernel of categorical columns up; a `CategoricalKernel` is returned as it is.
+
+    Parameters
+    ----------
+    kernel : str or CategoricalKernel
+        Which one.
+    ordered : bool, optional
+        What it is needed for: an ordered column or an unordered one.
+
+    Returns
+    -------
+    CategoricalKernel
+        The record.
+
+    Raises
+    ------
+    ValueError
+        If there is none of this name, or it is for the other kind of column.
+    TypeError
+        If `kernel` is neither a name nor a record.
+
+    Examples
+    --------
+    >>> get_categorical_kernel("li_racine").ordered
+    False
+    """
+    if not isinstance(kernel, str | CategoricalKernel):
+        raise TypeError(f"a categorical kernel must be a name or a CategoricalKernel, got {type(kernel).__name__}")
+    able = categorical_kernel_names(ordered)
+    if isinstance(kernel, str):
+        if kernel not in _KERNELS:
+            from difflib import get_close_matches
+
+            close = get_close_matches(kernel.lower(), able, n=1, cutoff=0.5)
+            hint = f"did you mean {close[0]!r}? " if close else ""
+            raise ValueError(f"unknown categorical kernel {kernel!r}; {hint}known are {', '.join(able)}")
+        kernel = _KERNELS[kernel]
+    if ordered is not None and kernel.ordered != ordered:
+        kinds = ("unordered", "ordered")
+        raise ValueError(
+            f"categorical kernel {kernel.name!r} is for {kinds[kernel.ordered]} columns, and this one is "
+            f"{kinds[ordered]}; use one of {', '.join(able)}"
+        )
+    return kernel

@@ -1,0 +1,106 @@
+"""Pooling with categorical columns: from a `MixedProblem` to fits, values and weights."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernpool.local_linear import LocalFit, solve
+from kernpool.mixed import MixedProblem
+from kernpool.pool import PAIRS_AT_ONCE, fill_empty
+from kernpool.progress import Progress
+from kernpool.state import PoolState
+
+Array = NDArray[np.float64]
+
+
+def mixed_fit(
+    mixed: MixedProblem, algorithm: str = "auto", n_jobs: int | None = None, progress: Progress | None = None
+) -> LocalFit:
+    """Fit a constant or a plane around each query, as the moments of the problem say.
+
+    Parameters
+    ----------
+    mixed : MixedProblem
+        What to fit.
+    algorithm, n_jobs, progress
+        As in `pool`.
+
+    Returns
+    -------
+    LocalFit
+        Values, and slopes per bandwidth; zeros for empty windows.
+
+    Examples
+    --------
+    >>> from kernpool import Problem
+    >>> from kernpool.kernels import get_categorical_kernel
+    >>> kernel, level = get_categorical_kernel("li_racine"), np.array([[0], [1]])
+    >>> problem = Problem.from_arrays([5.0, 5.0], [5.0, 5.0], [10.0, 20.0])
+    >>> mixed = MixedProblem(problem, level, level, (kernel.table(2, 0.25),), (kernel.table_slope(2, 0.25),))
+    >>> mixed_fit(mixed).intercept
+    array([[12.],
+           [18.]])
+    """
+    problem = mixed.problem
+    # The sums of centred values, without their centre: it would cost the slopes digits.
+    centred = replace(mixed, problem=replace(problem, value_center=np.zeros_like(problem.value_center)))
+    fit = solve(centred.reduce(algorithm, n_jobs=n_jobs, progress=progress), problem.layout)
+    return replace(fit, intercept=np.where(fit.occupied[:, None], fit.intercept + problem.value_center, 0.0))
+
+
+def settle_empty(mixed: MixedProblem, fit: LocalFit, empty: str, n_jobs: int | None = None) -> Array:
+    """Return the values of a fit, with empty windows as `empty` says.
+
+    Parameters
+    ----------
+    mixed : MixedProblem
+        What was fitted.
+    fit : LocalFit
+        From `mixed_fit`.
+    empty : {"nan", "nearest", "mean", "zero", "raise"}
+        As in `pool`; the nearest key and the mean are those of the numeric columns, whatever the levels.
+    n_jobs : int, optional
+        Threads.
+
+    Returns
+    -------
+    ndarray of shape (m, c)
+        One value per query.
+    """
+    state = PoolState(np.zeros(len(fit.rank)), fit.occupied.astype(np.float64), fit.intercept)
+    return state.finalize(empty, lambda rows: fill_empty(mixed.problem, rows, empty, n_jobs))  # type: ignore[arg-type]
+
+
+def mixed_weights(mixed: MixedProblem) -> Iterator[tuple[slice, Array]]:
+    """Yield the pooling weights of some queries at a time, dense: rows of probabilities, or of zeros.
+
+    Parameters
+    ----------
+    mixed : MixedProblem
+        Whose weights.
+
+    Yields
+    ------
+    rows : slice
+        Which queries.
+    weights : ndarray of shape (rows, n)
+        Their weights of all keys.
+    """
+    m, n = mixed.problem.shape
+    step = max(1, PAIRS_AT_ONCE // n)
+    for start in range(0, m, step):
+        rows = slice(start, min(start + step, m))
+        part = mixed.problem.block(rows)
+        logits = part.similarity.logits(part.query, part.key)
+        for a, table in enumerate(mixed.log_tables):
+            logits += table[mixed.query_code[rows, a, None], mixed.key_code[None, :, a]]
+        times = part.multiplicity()
+        logits = np.where(times > 0, logits, -np.inf)
+        top = logits.max(axis=1, keepdims=True)
+        weights = times * np.exp(logits - np.where(np.isneginf(top), 0.0, top))
+        total = weights.sum(axis=1, keepdims=True)
+        yield rows, np.divide(weights, total, where=total > 0, out=np.zeros_like(weights))
