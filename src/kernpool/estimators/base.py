@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from kernpool.algorithms.threads import resolve_n_jobs
 from kernpool.bandwidth import RULES, LeaveOneOut, leave_one_out, rule_of_thumb, search_common_factor
 from kernpool.checks import as_bandwidth, as_key_weight, refuse_text
-from kernpool.kernels import Kernel, get_kernel
+from kernpool.kernels import Kernel, check_convention, convert_bandwidth, get_kernel
 from kernpool.plan import check_algorithm, choose
 from kernpool.pool import pool, pooling_weights, weight_rows
 from kernpool.problem import Problem, as_tol
@@ -31,6 +31,7 @@ class KernelSmoother(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships
 
     kernel: str | Kernel
     bandwidth: Any
+    bandwidth_convention: str
     composition: str
     algorithm: str
     tol: float | None
@@ -40,6 +41,7 @@ class KernelSmoother(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships
     def _fit_pairs(self, X: Array, value: Array, sample_weight: ArrayLike | None) -> None:
         """Store keys and values and find the bandwidth."""
         check_empty(self.empty)
+        check_convention(self.bandwidth_convention)
         check_composition(self.composition)
         check_algorithm(self.algorithm)
         as_tol(self.tol)
@@ -56,7 +58,8 @@ class KernelSmoother(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships
     def _find_bandwidth(self, kernel: Kernel, X: Array, value: Array, weight: Array | None) -> dict[str, Any]:
         """Return `bandwidth_`, and the results of the search if there was one."""
         if not isinstance(self.bandwidth, str):
-            return {"bandwidth_": as_bandwidth(self.bandwidth, X.shape[1])}
+            given = as_bandwidth(self.bandwidth, X.shape[1])
+            return {"bandwidth_": convert_bandwidth(given, kernel, source=self.bandwidth_convention)}
         if self.bandwidth not in ("loo", *RULES):
             raise ValueError(
                 f"bandwidth must be a positive number, one per column, or one of 'loo', {', '.join(map(repr, RULES))}; "

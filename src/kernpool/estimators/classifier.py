@@ -28,6 +28,8 @@ class NadarayaWatsonClassifier(ClassifierMixin, KernelSmoother):  # type: ignore
         See `kernpool.kernel_names`.
     bandwidth : float, array_like of shape (d,), or {"loo", "scott", "silverman"}, default="loo"
         As in `NadarayaWatsonRegressor`; ``"loo"`` minimises the leave-one-out Brier score.
+    bandwidth_convention : {"support", "np", "stata", "locfit", "ksmooth", "std", "canonical"}, default="support"
+        What a number given as `bandwidth` means; see `kernpool.convert_bandwidth`.
     composition : {"radial", "product"}, default="radial"
         Kernel of the Euclidean norm of the scaled differences, or product of one kernel per column.
     algorithm : str, default="auto"
@@ -45,7 +47,7 @@ class NadarayaWatsonClassifier(ClassifierMixin, KernelSmoother):  # type: ignore
     classes_ : ndarray of shape (n_classes,)
         The labels, sorted.
     bandwidth_ : ndarray of shape (d,)
-        One bandwidth per column.
+        One bandwidth per column, in the convention ``"support"`` whatever the parameter was given in.
     loo_error_ : float
         Leave-one-out Brier score, the squared error summed over classes; only with ``bandwidth="loo"``.
     loo_empty_windows_ : int
@@ -88,6 +90,7 @@ class NadarayaWatsonClassifier(ClassifierMixin, KernelSmoother):  # type: ignore
         kernel: str | Kernel = "gaussian",
         bandwidth: Any = "loo",
         *,
+        bandwidth_convention: str = "support",
         composition: str = "radial",
         algorithm: str = "auto",
         tol: float | None = None,
@@ -96,6 +99,7 @@ class NadarayaWatsonClassifier(ClassifierMixin, KernelSmoother):  # type: ignore
     ) -> None:
         self.kernel = kernel
         self.bandwidth = bandwidth
+        self.bandwidth_convention = bandwidth_convention
         self.composition = composition
         self.algorithm = algorithm
         self.tol = tol

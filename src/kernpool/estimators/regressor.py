@@ -28,6 +28,9 @@ class NadarayaWatsonRegressor(RegressorMixin, KernelSmoother):  # type: ignore[m
     bandwidth : float, array_like of shape (d,), or {"loo", "scott", "silverman"}, default="loo"
         A number, one per column, or how to find it: ``"loo"`` minimises the exact leave-one-out squared error over one
         common factor on the spreads of the columns (the default because it looks at y); the rules look at X alone.
+    bandwidth_convention : {"support", "np", "stata", "locfit", "ksmooth", "std", "canonical"}, default="support"
+        What a number given as `bandwidth` means; see `kernpool.convert_bandwidth`. Bandwidths that are found
+        have nothing to do with it.
     composition : {"radial", "product"}, default="radial"
         Kernel of the Euclidean norm of the scaled differences, or product of one kernel per column.
     algorithm : str, default="auto"
@@ -42,7 +45,7 @@ class NadarayaWatsonRegressor(RegressorMixin, KernelSmoother):  # type: ignore[m
     Attributes
     ----------
     bandwidth_ : ndarray of shape (d,)
-        One bandwidth per column.
+        One bandwidth per column, in the convention ``"support"`` whatever the parameter was given in.
     loo_error_ : float
         Leave-one-out mean squared error at `bandwidth_`, summed over outputs; only with ``bandwidth="loo"``, because it
         costs a pass over all pairs. `leave_one_out` computes it for any bandwidth.
@@ -90,6 +93,7 @@ class NadarayaWatsonRegressor(RegressorMixin, KernelSmoother):  # type: ignore[m
         kernel: str | Kernel = "gaussian",
         bandwidth: Any = "loo",
         *,
+        bandwidth_convention: str = "support",
         composition: str = "radial",
         algorithm: str = "auto",
         tol: float | None = None,
@@ -98,6 +102,7 @@ class NadarayaWatsonRegressor(RegressorMixin, KernelSmoother):  # type: ignore[m
     ) -> None:
         self.kernel = kernel
         self.bandwidth = bandwidth
+        self.bandwidth_convention = bandwidth_convention
         self.composition = composition
         self.algorithm = algorithm
         self.tol = tol

@@ -11,6 +11,7 @@ plots ``max(1 - |u|, 0)`` under it shows the *triangular* kernel. Both are here 
 """
 
 import kernpool.kernels.built_in  # noqa: F401  # registers the kernels that everyone has
+from kernpool.kernels.conventions import CONVENTIONS, check_convention, convert_bandwidth
 from kernpool.kernels.registry import (
     Kernel,
     get_kernel,
@@ -31,7 +32,10 @@ def is_built_in(kernel: Kernel) -> bool:
 
 __all__ = [
     "BUILT_IN",
+    "CONVENTIONS",
     "Kernel",
+    "check_convention",
+    "convert_bandwidth",
     "get_kernel",
     "is_built_in",
     "kernel_names",
