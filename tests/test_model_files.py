@@ -83,7 +83,7 @@ def test_a_missing_file_and_a_folder_that_is_no_model(folder, tmp_path):
 def test_another_version_is_named(folder):
     header = json.loads((folder / "model.json").read_text())
     (folder / "model.json").write_text(json.dumps(header | {"version": 99}))
-    with pytest.raises(ModelFileError, match="version 99, this kernpool reads version 1"):
+    with pytest.raises(ModelFileError, match="version 99, this kernpool reads version 2"):
         load_model(folder)
 
 
@@ -160,3 +160,14 @@ def test_a_kernel_of_ones_own_is_saved_by_name(tmp_path, monkeypatch):
     monkeypatch.delitem(registry._NAMES, "test-saved")
     with pytest.raises(ValueError, match="unknown kernel 'test-saved'"):
         load_model(tmp_path / "model")
+
+
+def test_bandwidths_of_other_packages(tmp_path, generator):
+    """What was given is kept, and not converted twice."""
+    X = generator.normal(size=(20, 1))
+    model = NadarayaWatsonRegressor("epanechnikov", 0.9, bandwidth_convention="np", empty="nearest").fit(X, X[:, 0])
+    save_model(model, tmp_path / "model")
+    again = load_model(tmp_path / "model")
+    assert again.get_params() == model.get_params()
+    np.testing.assert_array_equal(again.bandwidth_, model.bandwidth_)
+    np.testing.assert_array_equal(again.fit(X, X[:, 0]).predict(X), model.predict(X))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from kernpool.kernels import Kernel, get_kernel, kernel_names, make_kernel, register_kernel
+from kernpool.kernels import Kernel, convert_bandwidth, get_kernel, kernel_names, make_kernel, register_kernel
 from kernpool.local_linear import RankDeficiencyWarning
 from kernpool.plan import Plan, choose
 from kernpool.pool import pool, pool_state, pooling_weights
@@ -46,6 +46,7 @@ __all__ = [
     "RankDeficiencyWarning",
     "TrainingDisplay",
     "choose",
+    "convert_bandwidth",
     "datasets",
     "empty_state",
     "get_kernel",

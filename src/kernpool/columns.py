@@ -142,6 +142,27 @@ class Columns:
         return cls(names, columns, rows)
 
 
+def is_frame(X: Any) -> bool:
+    """Tell whether a table is a frame of pandas or polars, without importing either.
+
+    Parameters
+    ----------
+    X : object
+        What the caller passed.
+
+    Returns
+    -------
+    bool
+        Whether its columns may have kinds of their own.
+
+    Examples
+    --------
+    >>> is_frame([[1.0]])
+    False
+    """
+    return _is_frame(X, "pandas") or _is_frame(X, "polars")
+
+
 def _is_frame(X: Any, library: str) -> bool:
     module = sys.modules.get(library)
     return module is not None and isinstance(X, module.DataFrame)

@@ -17,17 +17,31 @@ from numpy.typing import NDArray
 
 from kernpool.estimators import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor
 from kernpool.files import refuse_existing, whole_folder
+from kernpool.frames import Encoding
 from kernpool.kernels import get_kernel, registered_name
 
 Model = NadarayaWatsonRegressor | LocalLinearRegressor | NadarayaWatsonClassifier
 
-FORMAT, VERSION = "kernpool model", 1
+FORMAT, VERSION = "kernpool model", 2
 ESTIMATORS: dict[str, type[Model]] = {
     "NadarayaWatsonRegressor": NadarayaWatsonRegressor,
     "LocalLinearRegressor": LocalLinearRegressor,
     "NadarayaWatsonClassifier": NadarayaWatsonClassifier,
 }
-_ARRAYS = ("key_", "value_", "key_weight_", "bandwidth_", "relevance_", "classes_", "feature_names_in_")
+_ARRAYS = (
+    "key_", "value_", "key_weight_", "key_code_", "bandwidth_", "smoothing_", "relevance_", "classes_",
+    "feature_names_in_",
+)  # fmt: skip
+    "key_",
+    "value_",
+    "key_weight_",
+    "key_code_",
+    "bandwidth_",
+    "smoothing_",
+    "relevance_",
+    "classes_",
+    "feature_names_in_",
+)
 
 
 class ModelFileError(ValueError):
@@ -92,6 +106,7 @@ def save_model(
             "version": VERSION,
             "estimator": type(model).__name__,
             "parameters": {name: _plain(value) for name, value in parameters.items()},
+            "encoding": None if model.encoding_ is None else model.encoding_.to_json(),
             "features": _feature_names(model, features),
             "target": target,
             "results": {
@@ -140,10 +155,13 @@ def load_model(folder: str | Path) -> Model:
     get_kernel(header["parameters"]["kernel"])
     model = ESTIMATORS[header["estimator"]](**header["parameters"])
     model.key_weight_ = None
+    encoding = header["encoding"]
+    model.encoding_ = None if encoding is None else Encoding.from_json(encoding)
     for name, array in (arrays | header["results"]).items():
         setattr(model, name, array.astype(object) if name == "feature_names_in_" else array)
-    model.n_features_in_ = model.key_.shape[1]
-    if len(model.key_) != len(model.value_) or model.bandwidth_.shape != (model.n_features_in_,):
+    d = model.key_.shape[1]
+    model.n_features_in_ = d if model.encoding_ is None else len(model.encoding_.kinds)
+    if len(model.key_) != len(model.value_) or model.bandwidth_.shape != (d,):
         raise ModelFileError(f"{folder}: arrays of the model do not fit together")
     return model
 

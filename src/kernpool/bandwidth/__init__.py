@@ -1,7 +1,8 @@
-"""Bandwidth selection: rules of thumb, and searches for the minimum of a criterion."""
+"""Bandwidth selection: rules of thumb, a plug-in, and searches for the minimum of a criterion."""
 
 from kernpool.bandwidth.criteria import CRITERIA
 from kernpool.bandwidth.leave_one_out import LeaveOneOut, leave_one_out
+from kernpool.bandwidth.plugin import plugin_bandwidth
 from kernpool.bandwidth.rules import RULES, column_spread, rule_of_thumb
 from kernpool.bandwidth.search import BandwidthSearch, search_bandwidth
 
@@ -12,6 +13,7 @@ __all__ = [
     "LeaveOneOut",
     "column_spread",
     "leave_one_out",
+    "plugin_bandwidth",
     "rule_of_thumb",
     "search_bandwidth",
 ]

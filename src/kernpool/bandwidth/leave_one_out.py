@@ -11,11 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.plan import choose
-from kernpool.pool import fill_empty, local_fit
+from kernpool.mixed import MixedProblem
+from kernpool.mixed_pool import mixed_fit, settle_empty
 from kernpool.problem import Problem
 from kernpool.progress import Progress
-from kernpool.state import PoolState
 
 Array = NDArray[np.float64]
 
@@ -40,7 +39,11 @@ class LeaveOneOut:
 
 
 def leave_one_out(
-    problem: Problem, *, algorithm: str = "auto", n_jobs: int | None = None, progress: Progress | None = None
+    problem: Problem | MixedProblem,
+    *,
+    algorithm: str = "auto",
+    n_jobs: int | None = None,
+    progress: Progress | None = None,
 ) -> LeaveOneOut:
     r"""Predict every row from the others, and measure the error.
 
@@ -48,7 +51,7 @@ def leave_one_out(
 
     Parameters
     ----------
-    problem : Problem
+    problem : Problem or MixedProblem
         With the training rows as queries and as keys, and ``exclude_self=True``; local linear with ``moments=1``.
     algorithm, n_jobs, progress
         As in `pool`.
@@ -66,13 +69,13 @@ def leave_one_out(
     >>> leave_one_out(problem).error
     13.5
     """
-    if problem.moments:
-        fit = local_fit(problem, algorithm, n_jobs, progress)
-        state = PoolState(np.zeros(len(fit.rank)), fit.occupied.astype(np.float64), fit.intercept)
-    else:
-        state = choose(problem, algorithm).reduce(problem, n_jobs=n_jobs, progress=progress)
-    prediction = state.finalize("mean", lambda rows: fill_empty(problem, rows, "mean", n_jobs))
+    if isinstance(problem, Problem):
+        nothing = np.zeros((len(problem.query), 0), dtype=np.int64)
+        problem = MixedProblem(problem, nothing, nothing, (), ())
+    mixed, problem = problem, problem.problem
+    fit = mixed_fit(mixed, algorithm, n_jobs, progress)
+    prediction = settle_empty(mixed, fit, "mean", n_jobs)
     squared = np.sum((problem.value + problem.value_center - prediction) ** 2, axis=1)
     weight = problem.key_weight
     error = squared.mean() if weight is None else weight @ squared / weight.sum()
-    return LeaveOneOut(prediction, float(error), int(np.count_nonzero(state.denominator == 0)))
+    return LeaveOneOut(prediction, float(error), int(np.count_nonzero(~fit.occupied)))

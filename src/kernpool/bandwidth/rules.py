@@ -111,7 +111,26 @@ def rule_of_thumb(
     n = float(len(X) if weight is None else weight.sum())
     d = X.shape[1]
     constant = 1.0 if rule == "scott" else (4 / (d + 2)) ** (1 / (d + 4))
+    return column_spread(X, weight) * float(constant * n ** (-1 / (d + 4)) * canonical_ratio(kernel))
+
+
+def canonical_ratio(kernel: str | Kernel) -> float:
+    """Return the factor from a bandwidth of the Gaussian to one at which another kernel smooths as much.
+
+    Parameters
+    ----------
+    kernel : str or Kernel
+        The other kernel.
+
+    Returns
+    -------
+    float
+        The ratio of the canonical factors; 1 for the constant kernel, which smooths everything away at any bandwidth.
+
+    Examples
+    --------
+    >>> round(canonical_ratio("epanechnikov"), 3)
+    2.214
+    """
     ratio = get_kernel(kernel).canonical_factor / get_kernel("gaussian").canonical_factor
-    if math.isnan(ratio):  # the constant kernel smooths everything away at any bandwidth
-        ratio = 1.0
-    return column_spread(X, weight) * float(constant * n ** (-1 / (d + 4)) * ratio)
+    return 1.0 if math.isnan(ratio) else ratio

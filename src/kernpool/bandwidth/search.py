@@ -205,9 +205,16 @@ def search_bandwidth(
     rows = TrainingRows(rows.X, rows.code, rows.value / scale, rows.weight)
     spread = column_spread(rows.X, rows.weight)
     make = partial(
-        Objective, criterion=CRITERIA[criterion], categories=categories, degree=degree, kernel=kernel,
-        composition=composition, algorithm=algorithm, n_jobs=n_jobs, progress=None if progress is None else _Passes(progress, len(rows.X)),
-    )  # fmt: skip
+        Objective,
+        criterion=CRITERIA[criterion],
+        categories=categories,
+        degree=degree,
+        kernel=kernel,
+        composition=composition,
+        algorithm=algorithm,
+        n_jobs=n_jobs,
+        progress=None if progress is None else _Passes(progress, len(rows.X)),
+    )
     if len(rows.X) > MOST_ROWS_WITHOUT_COMPILER and algorithm == "auto":
         import numba  # noqa: F401  # what a single pass would not be worth, a hundred are
     one = common_factor or X.shape[1] == 1 or _is_flat(kernel)

@@ -1,29 +1,39 @@
-"""What both estimators share: training rows become keys and values, new rows become queries."""
+"""What the estimators share: training rows become keys and values, new rows become queries."""
 
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, check_X_y, validate_data
 
 from kernpool.algorithms.threads import resolve_n_jobs
 from kernpool.bandwidth import CRITERIA, RULES, LeaveOneOut, leave_one_out, rule_of_thumb, search_bandwidth
+from kernpool.bandwidth.categories import NO_CATEGORIES, Categories
+from kernpool.bandwidth.plugin import plugin_bandwidth
 from kernpool.checks import as_bandwidth, as_key_weight, refuse_text
-from kernpool.kernels import Kernel, get_kernel
-from kernpool.plan import check_algorithm, choose
-from kernpool.pool import pool, pooling_weights, weight_rows
+from kernpool.columns import is_frame
+from kernpool.frames import Encoding
+from kernpool.kernels import Kernel, check_convention, convert_bandwidth, get_categorical_kernel, get_kernel
+from kernpool.local_linear import warn_of_rank
+from kernpool.mixed import MixedProblem
+from kernpool.mixed_pool import mixed_fit, mixed_weights, settle_empty
+from kernpool.plan import check_algorithm
+from kernpool.pool import limit_problem, pool, pooling_weights, weight_rows
 from kernpool.problem import Problem, as_tol
 from kernpool.progress import current_progress
 from kernpool.similarity import check_composition
 from kernpool.state import check_empty
 
 Array = NDArray[np.float64]
+Codes = NDArray[np.int64]
 
 UNUSUAL_MEAN_WEIGHT = 10.0
+NAMED_BANDWIDTHS = (*CRITERIA, "plugin", *RULES)
 
 
 class KernelSmoother(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
@@ -34,57 +44,120 @@ class KernelSmoother(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships
 
     kernel: str | Kernel
     bandwidth: Any
+    bandwidth_convention: str
+    composition: str
+    unordered: Any
+    ordered: Any
+    ordered_by: str
+    unordered_kernel: Any
+    ordered_kernel: Any
+    smoothing: Any
+    unseen: str
     common_factor: bool
     max_search_rows: int | None
     random_state: Any
-    composition: str
     algorithm: str
     tol: float | None
     empty: str
     n_jobs: int | None
 
-    def _fit_pairs(self, X: Array, value: Array, sample_weight: ArrayLike | None) -> None:
+    def _encoding_for(self, X: Any) -> Encoding | None:
+        """Return how categorical columns are read, None if there are none."""
+        if not (is_frame(X) or len(self.unordered) or len(self.ordered)):
+            return None
+        encoding = Encoding.fit(X, unordered=self.unordered, ordered=self.ordered, ordered_by=self.ordered_by)
+        return encoding if encoding.categorical else None
+
+    def _read_table(self, X: Any, y: ArrayLike, encoding: Encoding, **options: Any) -> tuple[Array, Codes, Any]:
+        """Read training rows with categorical columns: numbers, level numbers, outputs."""
+        validate_data(self, X, skip_check_array=True)  # keeps names and number of columns
+        numeric, code = encoding.encode(X)
+        _, y = check_X_y(code, y, estimator=self, **options)
+        return _at_least_one_column(numeric), code, y
+
+    def _fit_pairs(
+        self,
+        X: Array,
+        value: Array,
+        sample_weight: ArrayLike | None,
+        encoding: Encoding | None = None,
+        code: Codes | None = None,
+    ) -> None:
         """Store keys and values and find the bandwidth."""
         check_empty(self.empty)
         check_composition(self.composition)
+        check_convention(self.bandwidth_convention)
         check_algorithm(self.algorithm)
         as_tol(self.tol)
         resolve_n_jobs(self.n_jobs)
+        if self.unseen not in ("raise", "unlike"):
+            raise ValueError(f"unseen must be 'raise' or 'unlike', got {self.unseen!r}")
         kernel = get_kernel(self.kernel)
         weight = None if sample_weight is None else _frequencies(sample_weight, len(X))
-        found = self._find_bandwidth(kernel, X, value, weight)
+        code = np.zeros((len(X), 0), dtype=np.int64) if code is None else code
+        categories = NO_CATEGORIES if encoding is None else self._categories_of(encoding)
+        found = self._find_bandwidth(kernel, X, code, categories, value, weight)
+        if encoding is not None and "relevance_" in found:  # in the order of the columns
+            found["relevance_"] = _in_order(found["relevance_"], encoding)
         # Nothing is assigned before everything is known, so that a failed refit leaves the old fit whole.
         for stale in ("loo_error_", "loo_empty_windows_", "relevance_", "bandwidth_search_"):
             self.__dict__.pop(stale, None)
         self.__dict__ |= found
         self.key_, self.value_, self.key_weight_ = _own(X), _own(value), weight
+        self.encoding_, self.key_code_ = encoding, code
 
-    def _find_bandwidth(self, kernel: Kernel, X: Array, value: Array, weight: Array | None) -> dict[str, Any]:
-        """Return `bandwidth_`, and the results of the search if there was one."""
+    def _categories_of(self, encoding: Encoding) -> Categories:
+        names = {"ordered": self.ordered_kernel, "unordered": self.unordered_kernel}
+        kinds = [encoding.kinds[i] for i in encoding.categorical]
+        kernels = [get_categorical_kernel(names[kind], ordered=kind == "ordered") for kind in kinds]
+        return Categories(tuple(kernels), encoding.table_levels)
+
+    def _find_bandwidth(
+        self, kernel: Kernel, X: Array, code: Codes, categories: Categories, value: Array, weight: Array | None
+    ) -> dict[str, Any]:
+        """Return `bandwidth_` and `smoothing_`, and the results of the search if there was one."""
         if not isinstance(self.bandwidth, str):
-            return {"bandwidth_": as_bandwidth(self.bandwidth, X.shape[1])}
-        if self.bandwidth not in (*CRITERIA, *RULES):
+            given = convert_bandwidth(
+                as_bandwidth(self.bandwidth, X.shape[1]), kernel, source=self.bandwidth_convention
+            )
+            return {"bandwidth_": given, "smoothing_": self._given_smoothing(categories)}
+        if self.bandwidth not in NAMED_BANDWIDTHS:
             raise ValueError(
                 "bandwidth must be a positive number, one per column, or one of "
-                f"{', '.join(map(repr, (*CRITERIA, *RULES)))}; got {self.bandwidth!r}"
+                f"{', '.join(map(repr, NAMED_BANDWIDTHS))}; got {self.bandwidth!r}"
             )
         times = np.ones(len(X)) if weight is None else weight
         kept = times > 0
-        X, value, times = X[kept].astype(np.float64), value[kept].astype(np.float64), times[kept]
-        if self.bandwidth in RULES:
-            return {"bandwidth_": rule_of_thumb(X, times, rule=self.bandwidth, kernel=kernel)}
-        if len(X) == 1 and times[0] <= 1:
+        X, code, value, times = X[kept].astype(np.float64), code[kept], value[kept].astype(np.float64), times[kept]
+        too_few = len(X) == 1 and times[0] <= 1 and self.bandwidth in CRITERIA
+        if too_few:
             warnings.warn(
                 f"bandwidth={self.bandwidth!r} needs more than one row; using the rule of Scott instead",
                 UserWarning,
                 stacklevel=5,
             )
             rule = rule_of_thumb(X, times, kernel=kernel)
-            return {"bandwidth_": rule, "loo_error_": np.nan, "loo_empty_windows_": 0}
+            return {
+                "bandwidth_": rule,
+                "smoothing_": np.zeros(len(categories)),
+                "loo_error_": np.nan,
+                "loo_empty_windows_": 0,
+            }
+        if self.bandwidth not in CRITERIA:
+            return {
+                "bandwidth_": self._rule(kernel, X, value, times),
+                "smoothing_": self._given_smoothing(categories),
+            }
+        if self.smoothing is not None:
+            raise ValueError(
+                f"smoothing is searched for with bandwidth={self.bandwidth!r}; leave it None, or give bandwidths too"
+            )
         search = search_bandwidth(
             X,
             value.reshape(len(value), -1),
             times,
+            code=code,
+            categories=categories,
             criterion=self.bandwidth,
             degree=self._degree,
             common_factor=self.common_factor,
@@ -99,12 +172,40 @@ class KernelSmoother(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships
         )
         found = {
             "bandwidth_": search.bandwidth,
+            "smoothing_": search.smoothing,
             "relevance_": search.relevance,
             "bandwidth_search_": search,
         }
         if self.bandwidth == "loo":
             found |= {"loo_error_": search.error, "loo_empty_windows_": search.empty_windows}
         return found
+
+    def _rule(self, kernel: Kernel, X: Array, value: Array, times: Array) -> Array:
+        if self.bandwidth in RULES:
+            return rule_of_thumb(X, times, rule=self.bandwidth, kernel=kernel)
+        if X.shape[1] != 1 or value.reshape(len(value), -1).shape[1] != 1:
+            raise ValueError(
+                f"bandwidth='plugin' is for one column and one output, got {X.shape[1]} columns and "
+                f"{value.reshape(len(value), -1).shape[1]} outputs; use 'loo', 'aicc' or 'gcv'"
+            )
+        return np.array([plugin_bandwidth(X[:, 0], value.ravel(), times, kernel=kernel)])
+
+    def _given_smoothing(self, categories: Categories) -> Array:
+        """Return the smoothings that the user gave, which must go with bandwidths that are not searched for."""
+        largest = categories.largest
+        if self.smoothing is None and len(categories):
+            raise ValueError(
+                f"smoothing must be one number per categorical column, {len(categories)} in all, when bandwidth is not "
+                "'loo', 'aicc' or 'gcv', which find it"
+            )
+        smoothing = np.zeros(0) if self.smoothing is None else np.atleast_1d(np.asarray(self.smoothing, dtype=float))
+        if smoothing.shape != largest.shape:
+            raise ValueError(
+                f"smoothing must be one number per categorical column, {len(categories)} in all, got {self.smoothing!r}"
+            )
+        if not np.all((smoothing >= 0.0) & (smoothing <= largest)):
+            raise ValueError(f"smoothing must lie in [0, {largest.tolist()}] column by column, got {self.smoothing!r}")
+        return smoothing
 
     @property
     def _similarity(self) -> dict[str, Any]:
@@ -116,12 +217,45 @@ class KernelSmoother(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships
         }
 
     def _query(self, X: ArrayLike) -> Array:
+        """Read queries without categorical columns."""
         check_is_fitted(self)
         query: Array = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
         refuse_text("X", X)
         return query
 
+    def _mixed_query(self, X: ArrayLike) -> tuple[Array, Codes]:
+        """Read queries: numbers and level numbers."""
+        check_is_fitted(self)
+        if self.encoding_ is None:
+            query = self._query(X)
+            return query, np.zeros((len(query), 0), dtype=np.int64)
+        validate_data(self, X, skip_check_array=True, reset=False)
+        numeric, code = self.encoding_.encode(X, self.unseen)
+        return _at_least_one_column(numeric), code
+
+    def _pairs(
+        self, X: ArrayLike | None, value: ArrayLike | None = None, moments: int = 0, exclude_self: bool = False
+    ) -> MixedProblem:
+        """Return queries (for None the training rows themselves) and keys, with their categorical columns."""
+        query, code = (self.key_, self.key_code_) if X is None else self._mixed_query(X)
+        value = np.zeros(len(self.key_)) if value is None else value
+        problem = Problem.from_arrays(
+            query, self.key_, value, moments=moments, exclude_self=exclude_self, tol=self.tol, **self._similarity
+        )
+        categories = NO_CATEGORIES if self.encoding_ is None else self._categories_of(self.encoding_)
+        smoothing = self.smoothing_
+        return MixedProblem(problem, code, self.key_code_, categories.tables(smoothing), categories.slopes(smoothing))
+
     def _pool(self, X: ArrayLike) -> NDArray[Any]:
+        check_is_fitted(self)
+        progress = current_progress()
+        if self.encoding_ is not None:
+            pairs = self._pairs(X, self.value_, self._degree)
+            fit = mixed_fit(pairs, self.algorithm, self.n_jobs, progress)
+            if self._degree:
+                warn_of_rank(fit.rank, fit.occupied, fit.tilt.shape[1])
+            pooled = settle_empty(pairs, fit, self.empty, self.n_jobs)
+            return pooled.reshape(len(pooled), *self.value_.shape[1:])
         return pool(
             self._query(X),
             self.key_,
@@ -131,7 +265,7 @@ class KernelSmoother(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships
             empty=self.empty,  # type: ignore[arg-type]  # checked in fit
             degree=self._degree,
             n_jobs=self.n_jobs,
-            progress=current_progress(),
+            progress=progress,
             **self._similarity,
         )
 
@@ -156,6 +290,9 @@ class KernelSmoother(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships
         ValueError
             If the weights need more than `max_bytes`.
         """
+        check_is_fitted(self)
+        if self.encoding_ is not None:
+            return self._mixed_weights(self._pairs(X), max_bytes)
         return pooling_weights(
             self._query(X),
             self.key_,
@@ -163,6 +300,24 @@ class KernelSmoother(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships
             max_bytes=max_bytes,
             **self._similarity,
         )
+
+    def _mixed_weights(self, pairs: MixedProblem, max_bytes: int) -> Array:
+        m, n = pairs.problem.shape
+        if 8 * m * n > max_bytes:
+            raise ValueError(
+                f"the weights of {m} queries and {n} keys need {8 * m * n} bytes, more than max_bytes={max_bytes}; ask "
+                "for fewer queries at a time, or raise max_bytes"
+            )
+        weights = np.empty((m, n))
+        for rows, part in mixed_weights(pairs):
+            weights[rows] = part
+        (empty,) = np.nonzero(~weights.any(axis=1))
+        if empty.size and self.empty in ("nearest", "mean"):
+            for rows, part in weight_rows(limit_problem(pairs.problem.block(empty), self.empty)):
+                weights[empty[rows]] = part
+        elif self.empty != "zero":
+            weights[empty] = np.nan
+        return weights
 
     def effective_sample_size(self, X: ArrayLike) -> Array:
         r"""Compute how many training rows a prediction effectively averages over.
@@ -184,11 +339,11 @@ class KernelSmoother(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships
         -----
         This is Kish's effective sample size of the pooling weights. O(n m d) time in dense NumPy, O(n + m) memory.
         """
-        problem = self._problem(X)
+        pairs = self._pairs(X)
         times = np.ones(len(self.key_)) if self.key_weight_ is None else self.key_weight_
         kept = times > 0
-        size = np.zeros(len(problem.query))
-        for rows, weights in weight_rows(problem):
+        size = np.zeros(len(pairs.problem.query))
+        for rows, weights in mixed_weights(pairs) if pairs.tables else weight_rows(pairs.problem):
             squares = np.sum(weights[:, kept] ** 2 / times[kept], axis=1)
             size[rows] = np.divide(1.0, squares, where=squares > 0, out=np.zeros_like(squares))
         return size
@@ -205,10 +360,9 @@ class KernelSmoother(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships
         -------
         ndarray of bool, shape (m,)
             False where the window is empty, so that `empty` decides the prediction. Always True for kernels of infinite
-            support; there `effective_sample_size` shows extrapolation.
+            support, unless levels are kept apart; there `effective_sample_size` shows extrapolation.
         """
-        problem = self._problem(X)
-        return choose(problem, self.algorithm).reduce(problem, n_jobs=self.n_jobs).denominator > 0
+        return self._pairs(X).reduce(self.algorithm, n_jobs=self.n_jobs).denominator > 0
 
     def leave_one_out(self) -> LeaveOneOut:
         """Predict every training row from the others, at the fitted bandwidth.
@@ -219,14 +373,24 @@ class KernelSmoother(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships
             With `prediction` of shape (n, c), `error` and `empty_windows`. For a row of weight 3 one unit is left out.
         """
         check_is_fitted(self)
-        problem = Problem.from_arrays(
-            self.key_, self.key_, self.value_, exclude_self=True, moments=self._degree, **self._similarity
-        )
-        return leave_one_out(problem, algorithm=self.algorithm, n_jobs=self.n_jobs, progress=current_progress())
+        pairs = self._pairs(None, self.value_, self._degree, exclude_self=True)
+        exact = replace(pairs, problem=replace(pairs.problem, tol=as_tol(None)))
+        return leave_one_out(exact, algorithm=self.algorithm, n_jobs=self.n_jobs, progress=current_progress())
 
-    def _problem(self, X: ArrayLike, value: ArrayLike | None = None, moments: int = 0) -> Problem:
-        value = np.zeros(len(self.key_)) if value is None else value
-        return Problem.from_arrays(self._query(X), self.key_, value, moments=moments, **self._similarity)
+
+def _at_least_one_column(numeric: Array) -> Array:
+    """Return the numeric columns, or one of zeros if there are none: then levels alone decide."""
+    return numeric if numeric.shape[1] else np.zeros((len(numeric), 1))
+
+
+def _in_order(relevance: Array, encoding: Encoding) -> Array:
+    """Put the relevance of numeric and of categorical columns into the order of the table."""
+    k = len(encoding.categorical)
+    ordered = np.zeros(len(encoding.kinds))
+    ordered[list(encoding.categorical)] = relevance[len(relevance) - k :]
+    if encoding.numeric:
+        ordered[list(encoding.numeric)] = relevance[: len(relevance) - k]
+    return ordered
 
 
 def _own(array: Array) -> Array:

@@ -28,9 +28,9 @@ class NadarayaWatsonClassifier(ClassifierMixin, KernelSmoother):  # type: ignore
         See `kernpool.kernel_names`.
     bandwidth : float, array_like of shape (d,), or name, default="loo"
         As in `NadarayaWatsonRegressor`; ``"loo"`` minimises the leave-one-out Brier score.
-    composition : {"radial", "product"}, default="radial"
-        Kernel of the Euclidean norm of the scaled differences, or product of one kernel per column.
-    common_factor, max_search_rows, random_state
+    bandwidth_convention, composition, unordered, ordered, ordered_by, unordered_kernel, ordered_kernel
+        As in `NadarayaWatsonRegressor`.
+    smoothing, unseen, common_factor, max_search_rows, random_state
         As in `NadarayaWatsonRegressor`.
     algorithm : str, default="auto"
         See `kernpool.choose`.
@@ -47,7 +47,9 @@ class NadarayaWatsonClassifier(ClassifierMixin, KernelSmoother):  # type: ignore
     classes_ : ndarray of shape (n_classes,)
         The labels, sorted.
     bandwidth_ : ndarray of shape (d,)
-        One bandwidth per column.
+        One bandwidth per numeric column, in the convention ``"support"`` whatever the parameter was given in.
+    smoothing_ : ndarray of shape (k,)
+        One lambda per categorical column.
     loo_error_ : float
         Leave-one-out Brier score, the squared error summed over classes; only with ``bandwidth="loo"``.
     loo_empty_windows_ : int
@@ -94,7 +96,15 @@ class NadarayaWatsonClassifier(ClassifierMixin, KernelSmoother):  # type: ignore
         kernel: str | Kernel = "gaussian",
         bandwidth: Any = "loo",
         *,
+        bandwidth_convention: str = "support",
         composition: str = "radial",
+        unordered: Any = (),
+        ordered: Any = (),
+        ordered_by: str = "value",
+        unordered_kernel: Any = "aitchison_aitken",
+        ordered_kernel: Any = "wang_van_ryzin",
+        smoothing: Any = None,
+        unseen: str = "raise",
         common_factor: bool = False,
         max_search_rows: int | None = None,
         random_state: Any = 0,
@@ -105,7 +115,15 @@ class NadarayaWatsonClassifier(ClassifierMixin, KernelSmoother):  # type: ignore
     ) -> None:
         self.kernel = kernel
         self.bandwidth = bandwidth
+        self.bandwidth_convention = bandwidth_convention
         self.composition = composition
+        self.unordered = unordered
+        self.ordered = ordered
+        self.ordered_by = ordered_by
+        self.unordered_kernel = unordered_kernel
+        self.ordered_kernel = ordered_kernel
+        self.smoothing = smoothing
+        self.unseen = unseen
         self.common_factor = common_factor
         self.max_search_rows = max_search_rows
         self.random_state = random_state
@@ -136,12 +154,17 @@ class NadarayaWatsonClassifier(ClassifierMixin, KernelSmoother):  # type: ignore
         ValueError
             If X holds NaN or infinity, y is continuous, shapes do not match, or a parameter is out of its range.
         """
-        checked = validate_data(self, X, y, dtype=[np.float64, np.float32])
-        refuse_text("X", X)
-        X, y = cast(tuple[Array, NDArray[Any]], checked)
+        encoding, code = self._encoding_for(X), None
+        if encoding is None:
+            checked = validate_data(self, X, y, dtype=[np.float64, np.float32])
+            refuse_text("X", X)
+            X, y = cast(tuple[Array, NDArray[Any]], checked)
+        else:
+            X, code, y = self._read_table(X, y, encoding)
         check_classification_targets(y)
-        classes, codes = np.unique(y, return_inverse=True)
-        self._fit_pairs(X, (codes[:, None] == np.arange(len(classes))).astype(X.dtype), sample_weight)
+        classes, labels = np.unique(y, return_inverse=True)
+        value = (labels[:, None] == np.arange(len(classes))).astype(X.dtype)
+        self._fit_pairs(X, value, sample_weight, encoding, code)
         self.classes_ = classes
         return self
 

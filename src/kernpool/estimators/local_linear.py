@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_is_fitted
 
 from kernpool.estimators.regression import KernelRegressor
-from kernpool.pool import local_fit
+from kernpool.mixed_pool import mixed_fit
 from kernpool.progress import current_progress
 
 Array = NDArray[np.float64]
@@ -27,10 +28,29 @@ class LocalLinearRegressor(KernelRegressor):
     bandwidth : float, array_like of shape (d,), or name, default="loo"
         A number, one per column, or how to find them. ``"loo"`` minimises the exact leave-one-out squared error (the
         default because that is what a prediction will be judged by), ``"aicc"`` the corrected information criterion of
-        Hurvich, Simonoff and Tsai, ``"gcv"`` generalised cross-validation: see `kernpool.bandwidth.criteria`. The rules
+        Hurvich, Simonoff and Tsai, ``"gcv"`` generalised cross-validation: see `kernpool.bandwidth.criteria`;
+        ``"plugin"`` estimates what the best bandwidth is made of, for one column (`plugin_bandwidth`); the rules
         ``"scott"`` and ``"silverman"`` look at X alone.
+    bandwidth_convention : {"support", "np", "stata", "locfit", "ksmooth", "std", "canonical"}, default="support"
+        What a number given as `bandwidth` means; see `kernpool.convert_bandwidth`. Bandwidths that are found have
+        nothing to do with it.
     composition : {"radial", "product"}, default="radial"
-        Kernel of the Euclidean norm of the scaled differences, or product of one kernel per column.
+        Kernel of the Euclidean norm of the scaled differences of numeric columns, or product of one kernel per column.
+        Kernels of categorical columns always multiply in.
+    unordered, ordered : collection of str or int, default=()
+        Names or positions of categorical columns. Frames of pandas and polars say themselves which columns are: text
+        and categories are unordered, ordered categories and Enums ordered; see `kernpool.columns`.
+    ordered_by : {"value", "rank"}, default="value"
+        How far levels of ordered columns are apart: as far as their values, if they are numbers, or as their ranks.
+    unordered_kernel : {"aitchison_aitken", "li_racine"}, default="aitchison_aitken"
+        See `kernpool.kernels.categorical`.
+    ordered_kernel : {"wang_van_ryzin", "li_racine_ordered"}, default="wang_van_ryzin"
+        Likewise.
+    smoothing : array_like of shape (k,) or None, default=None
+        The lambda of each categorical column, zero for levels that have nothing to do with each other. None where it is
+        searched for, with the bandwidths.
+    unseen : {"raise", "unlike"}, default="raise"
+        What a level does that the training rows did not have: an error, or unlike every level.
     common_factor : bool, default=False
         Search for one common factor on the spreads of the columns instead of one bandwidth per column: faster, and
         enough where all columns matter alike.
@@ -50,10 +70,14 @@ class LocalLinearRegressor(KernelRegressor):
     Attributes
     ----------
     bandwidth_ : ndarray of shape (d,)
-        One bandwidth per column.
-    relevance_ : ndarray of shape (d,)
-        Spread of each column over its bandwidth; zero where the best bandwidth is infinite, so that the column enters
-        linearly. Only after a search.
+        One bandwidth per numeric column, in the convention ``"support"`` whatever the parameter was given in.
+    smoothing_ : ndarray of shape (k,)
+        One lambda per categorical column.
+    encoding_ : Encoding or None
+        How categorical columns were read, if there are any.
+    relevance_ : ndarray of shape (columns,)
+        Spread of each numeric column over its bandwidth; zero where the best bandwidth is infinite, so that the column
+        enters linearly. Of a categorical one, how far its smoothing is from making no difference. Only after a search.
     bandwidth_search_ : BandwidthSearch
         What was minimised, from how many starts, with what result, and all that was tried; only after a search.
     loo_error_ : float
@@ -110,8 +134,8 @@ class LocalLinearRegressor(KernelRegressor):
         Returns
         -------
         ndarray of shape (m, d) or (m, d, c)
-            :math:`\hat\beta` per unit of each column; NaN where the window is empty, zero in directions that the rows
-            of a window do not determine.
+            :math:`\hat\beta` per unit of each numeric column; NaN where the window is empty, zero in directions that the
+            rows of a window do not determine.
 
         Notes
         -----
@@ -126,9 +150,10 @@ class LocalLinearRegressor(KernelRegressor):
         >>> model.derivative([[1.0]]).round(9)
         array([[2.]])
         """
-        problem = self._problem(X, self.value_, moments=1)
-        fit = local_fit(problem, self.algorithm, self.n_jobs, current_progress())
-        slopes: Array = fit.slope / problem.similarity.bandwidth[:, None]
+        check_is_fitted(self)
+        pairs = self._pairs(X, self.value_, moments=1)
+        fit = mixed_fit(pairs, self.algorithm, self.n_jobs, current_progress())
+        slopes: Array = fit.slope / pairs.problem.similarity.bandwidth[:, None]
         slopes[~fit.occupied] = np.nan
         return self._one_per_output(slopes)
 
@@ -156,8 +181,8 @@ class LocalLinearRegressor(KernelRegressor):
             If the shares need more than `max_bytes`.
         """
         share: Any = super().attention_weights(X, max_bytes=max_bytes)
-        problem = self._problem(X, moments=1)
-        fit = local_fit(problem, self.algorithm, self.n_jobs)
+        pairs = self._pairs(X, moments=1)
+        problem, fit = pairs.problem, mixed_fit(pairs, self.algorithm, self.n_jobs)
         tilted = np.repeat(fit.base[:, None], share.shape[1], axis=1)
         for a in range(problem.key.shape[1]):
             tilted += fit.tilt[:, a, None] * problem.similarity.offset(problem.query, problem.key, a)

@@ -24,7 +24,15 @@ class KernelRegressor(RegressorMixin, KernelSmoother):  # type: ignore[misc]  # 
         kernel: str | Kernel = "gaussian",
         bandwidth: Any = "loo",
         *,
+        bandwidth_convention: str = "support",
         composition: str = "radial",
+        unordered: Any = (),
+        ordered: Any = (),
+        ordered_by: str = "value",
+        unordered_kernel: Any = "aitchison_aitken",
+        ordered_kernel: Any = "wang_van_ryzin",
+        smoothing: Any = None,
+        unseen: str = "raise",
         common_factor: bool = False,
         max_search_rows: int | None = None,
         random_state: Any = 0,
@@ -35,7 +43,15 @@ class KernelRegressor(RegressorMixin, KernelSmoother):  # type: ignore[misc]  # 
     ) -> None:
         self.kernel = kernel
         self.bandwidth = bandwidth
+        self.bandwidth_convention = bandwidth_convention
         self.composition = composition
+        self.unordered = unordered
+        self.ordered = ordered
+        self.ordered_by = ordered_by
+        self.unordered_kernel = unordered_kernel
+        self.ordered_kernel = ordered_kernel
+        self.smoothing = smoothing
+        self.unseen = unseen
         self.common_factor = common_factor
         self.max_search_rows = max_search_rows
         self.random_state = random_state
@@ -55,8 +71,8 @@ class KernelRegressor(RegressorMixin, KernelSmoother):  # type: ignore[misc]  # 
 
         Parameters
         ----------
-        X : array_like of shape (n, d)
-            Inputs.
+        X : array_like of shape (n, d), or frame
+            Inputs; a frame of pandas or polars may have categorical columns.
         y : array_like of shape (n,) or (n, c)
             Outputs; integers and booleans count as numbers.
         sample_weight : array_like of shape (n,), optional
@@ -70,8 +86,16 @@ class KernelRegressor(RegressorMixin, KernelSmoother):  # type: ignore[misc]  # 
         Raises
         ------
         ValueError
-            If X or y holds NaN or infinity, shapes do not match, or a parameter is out of its range.
+            If X or y holds NaN or infinity, a cell of a categorical column is missing, shapes do not match, or a
+            parameter is out of its range.
         """
+        encoding = self._encoding_for(X)
+        if encoding is not None:
+            refuse_text("y", y)
+            numeric, code, output = self._read_table(X, y, encoding, multi_output=True, y_numeric=True)
+            output = output if output.dtype.kind == "f" else output.astype(np.float64)
+            self._fit_pairs(numeric, output, sample_weight, encoding, code)
+            return self
         given = {"X": X, "y": y}
         checked = validate_data(self, X, y, dtype=[np.float64, np.float32], multi_output=True, y_numeric=True)
         for name, array in given.items():

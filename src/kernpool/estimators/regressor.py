@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_is_fitted
 
 from kernpool.estimators.regression import KernelRegressor
-from kernpool.plan import choose
 from kernpool.progress import current_progress
 
 Array = NDArray[np.float64]
@@ -24,10 +24,29 @@ class NadarayaWatsonRegressor(KernelRegressor):
     bandwidth : float, array_like of shape (d,), or name, default="loo"
         A number, one per column, or how to find them. ``"loo"`` minimises the exact leave-one-out squared error (the
         default because that is what a prediction will be judged by), ``"aicc"`` the corrected information criterion of
-        Hurvich, Simonoff and Tsai, ``"gcv"`` generalised cross-validation: see `kernpool.bandwidth.criteria`. The rules
+        Hurvich, Simonoff and Tsai, ``"gcv"`` generalised cross-validation: see `kernpool.bandwidth.criteria`;
+        ``"plugin"`` estimates what the best bandwidth is made of, for one column (`plugin_bandwidth`); the rules
         ``"scott"`` and ``"silverman"`` look at X alone.
+    bandwidth_convention : {"support", "np", "stata", "locfit", "ksmooth", "std", "canonical"}, default="support"
+        What a number given as `bandwidth` means; see `kernpool.convert_bandwidth`. Bandwidths that are found have
+        nothing to do with it.
     composition : {"radial", "product"}, default="radial"
-        Kernel of the Euclidean norm of the scaled differences, or product of one kernel per column.
+        Kernel of the Euclidean norm of the scaled differences of numeric columns, or product of one kernel per column.
+        Kernels of categorical columns always multiply in.
+    unordered, ordered : collection of str or int, default=()
+        Names or positions of categorical columns. Frames of pandas and polars say themselves which columns are: text
+        and categories are unordered, ordered categories and Enums ordered; see `kernpool.columns`.
+    ordered_by : {"value", "rank"}, default="value"
+        How far levels of ordered columns are apart: as far as their values, if they are numbers, or as their ranks.
+    unordered_kernel : {"aitchison_aitken", "li_racine"}, default="aitchison_aitken"
+        See `kernpool.kernels.categorical`.
+    ordered_kernel : {"wang_van_ryzin", "li_racine_ordered"}, default="wang_van_ryzin"
+        Likewise.
+    smoothing : array_like of shape (k,) or None, default=None
+        The lambda of each categorical column, zero for levels that have nothing to do with each other. None where it is
+        searched for, with the bandwidths.
+    unseen : {"raise", "unlike"}, default="raise"
+        What a level does that the training rows did not have: an error, or unlike every level.
     common_factor : bool, default=False
         Search for one common factor on the spreads of the columns instead of one bandwidth per column: faster, and
         enough where all columns matter alike.
@@ -47,10 +66,14 @@ class NadarayaWatsonRegressor(KernelRegressor):
     Attributes
     ----------
     bandwidth_ : ndarray of shape (d,)
-        One bandwidth per column.
-    relevance_ : ndarray of shape (d,)
-        Spread of each column over its bandwidth; zero where the best bandwidth is infinite, so that the column plays no
-        role. Only after a search.
+        One bandwidth per numeric column, in the convention ``"support"`` whatever the parameter was given in.
+    smoothing_ : ndarray of shape (k,)
+        One lambda per categorical column.
+    encoding_ : Encoding or None
+        How categorical columns were read, if there are any.
+    relevance_ : ndarray of shape (columns,)
+        Spread of each numeric column over its bandwidth; zero where the best bandwidth is infinite, so that the column
+        plays no role. Of a categorical one, how far its smoothing is from that. Only after a search.
     bandwidth_search_ : BandwidthSearch
         What was minimised, from how many starts, with what result, and all that was tried; only after a search.
     loo_error_ : float
@@ -109,8 +132,8 @@ class NadarayaWatsonRegressor(KernelRegressor):
         Returns
         -------
         ndarray of shape (m, d) or (m, d, c)
-            Slopes per unit of each column: what finite differences of `predict` tend to. NaN where the window is empty
-            and ``empty="nan"``; zero there with the other policies, whose values do not depend on the place.
+            Slopes per unit of each numeric column: what finite differences of `predict` tend to. NaN where the window
+            is empty and ``empty="nan"``; zero there with the other policies, whose values do not depend on the place.
 
         Raises
         ------
@@ -131,16 +154,16 @@ class NadarayaWatsonRegressor(KernelRegressor):
         >>> model.derivative([[0.5], [1.0]]).round(3).tolist()
         [[1.022], [0.0]]
         """
-        problem = self._problem(X, self.value_)
-        plan, progress = choose(problem, self.algorithm), current_progress()
-        state = plan.reduce(problem, n_jobs=self.n_jobs, progress=progress)
-        m, c = len(problem.query), problem.value.shape[1]
-        slopes = np.empty((m, problem.key.shape[1], c))
+        check_is_fitted(self)
+        pairs, progress = self._pairs(X, self.value_), current_progress()
+        state = pairs.reduce(self.algorithm, n_jobs=self.n_jobs, progress=progress)
+        (m, d), c = pairs.problem.query.shape, pairs.problem.value.shape[1]
+        slopes = np.empty((m, d, c))
         for b in range(c):
             cotangent = np.zeros((m, c))
             cotangent[:, b] = 1.0
-            slopes[:, :, b] = plan.pullback(
-                problem, state, cotangent, ["query"], n_jobs=self.n_jobs, progress=progress
+            slopes[:, :, b] = pairs.pullback(
+                state, cotangent, ["query"], algorithm=self.algorithm, n_jobs=self.n_jobs, progress=progress
             ).query
         if self.empty == "nan":
             slopes[state.denominator == 0] = np.nan

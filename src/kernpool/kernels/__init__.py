@@ -12,6 +12,7 @@ plots ``max(1 - |u|, 0)`` under it shows the *triangular* kernel. Both are here 
 
 import kernpool.kernels.built_in  # noqa: F401  # registers the kernels that everyone has
 from kernpool.kernels.categorical import CategoricalKernel, categorical_kernel_names, get_categorical_kernel
+from kernpool.kernels.conventions import CONVENTIONS, check_convention, convert_bandwidth
 from kernpool.kernels.registry import (
     Kernel,
     get_kernel,
@@ -32,9 +33,12 @@ def is_built_in(kernel: Kernel) -> bool:
 
 __all__ = [
     "BUILT_IN",
+    "CONVENTIONS",
     "CategoricalKernel",
     "Kernel",
     "categorical_kernel_names",
+    "check_convention",
+    "convert_bandwidth",
     "get_categorical_kernel",
     "get_kernel",
     "is_built_in",
