@@ -32,16 +32,6 @@ _ARRAYS = (
     "key_", "value_", "key_weight_", "key_code_", "bandwidth_", "smoothing_", "relevance_", "classes_",
     "feature_names_in_",
 )  # fmt: skip
-    "key_",
-    "value_",
-    "key_weight_",
-    "key_code_",
-    "bandwidth_",
-    "smoothing_",
-    "relevance_",
-    "classes_",
-    "feature_names_in_",
-)
 
 
 class ModelFileError(ValueError):

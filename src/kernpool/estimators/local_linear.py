@@ -134,8 +134,8 @@ class LocalLinearRegressor(KernelRegressor):
         Returns
         -------
         ndarray of shape (m, d) or (m, d, c)
-            :math:`\hat\beta` per unit of each numeric column; NaN where the window is empty, zero in directions that the
-            rows of a window do not determine.
+            :math:`\hat\beta` per unit of each numeric column; NaN where the window is empty, zero in directions that
+            the rows of a window do not determine.
 
         Notes
         -----
