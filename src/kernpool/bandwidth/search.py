@@ -203,7 +203,8 @@ def search_bandwidth(
         rows = draw(rows, max_search_rows, generator)
     scale = _scale(rows) if standardise and value.shape[1] > 1 else np.ones(value.shape[1])
     rows = TrainingRows(rows.X, rows.code, rows.value / scale, rows.weight)
-    spread = column_spread(rows.X, rows.weight)
+    # A table of categorical columns alone has one of zeros, which is no reason to warn.
+    spread = np.ones(1) if len(categories) and not rows.X.any() else column_spread(rows.X, rows.weight)
     make = partial(
         Objective,
         criterion=CRITERIA[criterion],
