@@ -61,6 +61,18 @@ BENCHMARKS = (
     ),
     Benchmark("choice.py", "choice.md", "what `auto` picks: nowhere slower than 2 times the best algorithm"),
     Benchmark("compare.py", "peers.md", "beside all peers, 10^2 to 10^6 rows, with pictures: the answers agree"),
+    Benchmark(
+        "search.py",
+        "search.md",
+        "leave-one-out searches: 100 times as fast as statsmodels and never worse; 10^6 rows in 30 times `np.argsort`; "
+        "20 000 rows of 5 columns in 30 s and 1 GiB",
+    ),
+    Benchmark(
+        "defaults.py",
+        "defaults.md",
+        "what comes out of the box: at or above forests and boosting, within 0.04 of a Gaussian process; the bandwidth "
+        "within 0.01 of an exhaustive grid",
+    ),
     Benchmark("interrupt.py", "interrupt.md", "Ctrl-C is answered within 0.3 s"),
 )
 

@@ -1,0 +1,130 @@
+"""Local linear regression as an estimator, its slopes, and what scikit-learn does with estimators."""
+
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.inspection import partial_dependence, permutation_importance
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from kernpool import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor, RankDeficiencyWarning
+from kernpool.datasets import make_sine_power
+
+REGRESSORS = (NadarayaWatsonRegressor, LocalLinearRegressor)
+
+
+@pytest.fixture
+def table(generator):
+    X = generator.uniform(-1, 1, size=(80, 3))
+    return X, np.sin(3 * X[:, 0]) + X[:, 1] + 0.1 * generator.normal(size=80)
+
+
+def test_a_plane_comes_back_whatever_the_bandwidth(generator):
+    X = generator.normal(size=(50, 2))
+    y = 3.0 + X @ [2.0, -1.0]
+    for kernel in ("gaussian", "biweight"):
+        model = LocalLinearRegressor(kernel, bandwidth=3.0, empty="nearest").fit(X, y)
+        np.testing.assert_allclose(model.predict(X), y, atol=1e-10)
+        np.testing.assert_allclose(model.derivative(X), np.tile([2.0, -1.0], (50, 1)), atol=1e-9)
+
+
+def test_no_bias_at_the_boundary():
+    """On a line of slope 5 the weighted mean at the end is wrong by what the window spans, the local line is right."""
+    x = np.linspace(0, 1, 101)[:, None]
+    constant, linear = (make(bandwidth=0.1).fit(x, 5 * x[:, 0]) for make in REGRESSORS)
+    assert constant.predict([[0.0]])[0] > 0.3
+    assert linear.predict([[0.0]])[0] == pytest.approx(0.0, abs=1e-10)
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "biweight", "logistic"])
+def test_the_derivative_of_a_local_constant_fit_is_that_of_its_predictions(kernel, table):
+    X, y = table
+    model = NadarayaWatsonRegressor(kernel, bandwidth=[0.9, 1.1, 1.3]).fit(X, np.column_stack([y, y**2]))
+    slopes, step = model.derivative(X[:10]), 1e-4
+    assert slopes.shape == (10, 3, 2)
+    for a in range(3):
+        moved = [model.predict(X[:10] + k * step * np.eye(3)[a]) for k in (-2, -1, 1, 2)]
+        expected = (moved[0] - 8 * moved[1] + 8 * moved[2] - moved[3]) / (12 * step)
+        np.testing.assert_allclose(slopes[:, a], expected, atol=1e-6)
+
+
+def test_local_slopes_are_those_of_weighted_least_squares(table):
+    X, y = table
+    model = LocalLinearRegressor(bandwidth=0.8).fit(X, y)
+    slopes = model.derivative(X[:5])
+    for i in range(5):
+        root = np.exp(-0.25 * np.sum(((X - X[i]) / 0.8) ** 2, axis=1))
+        design = np.column_stack([np.ones(80), X - X[i]]) * root[:, None]
+        expected = np.linalg.lstsq(design, y * root, rcond=None)[0]
+        np.testing.assert_allclose(slopes[i], expected[1:], rtol=1e-9)
+        assert model.predict(X[i : i + 1])[0] == pytest.approx(expected[0], rel=1e-9)
+    shares = model.attention_weights(X)
+    np.testing.assert_allclose(shares @ y, model.predict(X), rtol=1e-9)
+    np.testing.assert_allclose(shares.sum(axis=1), 1.0, rtol=1e-12)
+
+
+def test_empty_windows_have_no_slope():
+    for make in REGRESSORS:
+        model = make("epanechnikov", bandwidth=1.5).fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 4.0])
+        assert np.isnan(model.derivative([[50.0]])).all()
+    flat = NadarayaWatsonRegressor("epanechnikov", bandwidth=1.5, empty="nearest").fit([[0.0], [1.0]], [0.0, 1.0])
+    np.testing.assert_array_equal(flat.derivative([[50.0]]), 0.0)
+
+
+def test_windows_that_determine_no_slope_say_so():
+    model = LocalLinearRegressor("epanechnikov", bandwidth=0.5).fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 4.0])
+    with pytest.warns(RankDeficiencyWarning, match="no slope"):
+        np.testing.assert_allclose(model.predict([[1.0]]), 1.0)
+
+
+@pytest.mark.parametrize("make", [*REGRESSORS, NadarayaWatsonClassifier])
+def test_inspection_works(make, table):
+    X, y = table
+    y = y if make is not NadarayaWatsonClassifier else (y > 0).astype(int)
+    model = make().fit(X, y)
+    importance = permutation_importance(model, X, y, n_repeats=3, random_state=0).importances_mean
+    assert importance[0] > importance[2]
+    curve = partial_dependence(model, X, [0], kind="average", grid_resolution=5)["average"]
+    assert np.ptp(curve) > 0.3
+
+
+@pytest.mark.parametrize("make", REGRESSORS)
+def test_pipelines_grids_clones_and_pickles(make, table):
+    X, y = table
+    pipeline = make_pipeline(StandardScaler(), make())
+    name = make.__name__.lower()
+    grid = GridSearchCV(pipeline, {f"{name}__bandwidth": [0.5, 5.0, "aicc"]}, cv=3).fit(X, y)
+    assert grid.best_params_[f"{name}__bandwidth"] != 5.0
+    model = clone(make(bandwidth="gcv")).fit(X, y)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict(X), model.predict(X))
+
+
+def test_sample_weight_is_routed(table):
+    import sklearn
+
+    X, y = table
+    with sklearn.config_context(enable_metadata_routing=True):
+        model = LocalLinearRegressor(bandwidth=0.7).set_fit_request(sample_weight=True)
+        weight = np.random.default_rng(0).integers(1, 4, len(X)).astype(float)
+        pipeline = make_pipeline(StandardScaler(), model).fit(X, y, sample_weight=weight)
+    alone = LocalLinearRegressor(bandwidth=0.7).fit(StandardScaler().fit_transform(X), y, sample_weight=weight)
+    np.testing.assert_allclose(pipeline.predict(X), alone.predict(pipeline[0].transform(X)))
+
+
+def test_the_plug_in_by_name():
+    from kernpool.bandwidth import plugin_bandwidth
+
+    x, y, _, _ = make_sine_power(random_state=0)
+    model = LocalLinearRegressor(bandwidth="plugin").fit(x[:, None], y)
+    assert model.bandwidth_[0] == plugin_bandwidth(x, y)
+    with pytest.raises(ValueError, match=r"one column and one output.*'loo'"):
+        LocalLinearRegressor(bandwidth="plugin").fit(np.column_stack([x, x]), y)
+
+
+def test_bandwidths_must_be_as_many_as_columns(table):
+    X, y = table
+    with pytest.raises(ValueError, match="one per column"):
+        LocalLinearRegressor(bandwidth=[1.0, 2.0]).fit(X, y)

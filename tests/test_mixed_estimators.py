@@ -1,0 +1,178 @@
+"""Estimators of tables with categorical columns: frames, smoothings, unseen levels, models on disk."""
+
+import numpy as np
+import pytest
+
+from kernpool import (
+    LocalLinearRegressor,
+    NadarayaWatsonClassifier,
+    NadarayaWatsonRegressor,
+    load_model,
+    save_model,
+)
+
+pandas = pytest.importorskip("pandas", reason="frames of pandas are half of what this is about")
+
+
+def make_frame(n=90, seed=0):
+    """A wave, a city that matters, years that matter in their order, and letters of no use."""
+    generator = np.random.default_rng(seed)
+    year = generator.choice([2000, 2001, 2005], n)
+    frame = pandas.DataFrame(
+        {
+            "city": generator.choice(["Aachen", "Bonn", "Celle"], n),
+            "x": generator.normal(size=n),
+            "year": pandas.Categorical(year, categories=[2000, 2001, 2005], ordered=True),
+            "letter": generator.choice(["u", "v"], n),
+        }
+    )
+    y = np.sin(2 * frame.x) + (frame.city == "Bonn") + 0.3 * (year - 2000) + 0.2 * generator.normal(size=n)
+    return frame, y.to_numpy()
+
+
+def by_hand(frame, y, queries, bandwidth, smoothing):
+    """Local constant fits by the definitions of the kernels."""
+    predictions = []
+    for _, query in queries.iterrows():
+        weight = np.exp(-0.5 * ((frame.x - query.x) / bandwidth) ** 2)
+        for name, levels, lam in (("city", 3, smoothing[0]), ("letter", 2, smoothing[2])):
+            weight = weight * np.where(frame[name] == query[name], 1 - lam, lam / (levels - 1))
+        apart = np.abs(frame.year.astype(int) - int(query.year))
+        weight = weight * np.where(apart == 0, 1 - smoothing[1], 0.5 * (1 - smoothing[1]) * smoothing[1] ** apart)
+        predictions.append(weight @ y / weight.sum())
+    return np.array(predictions)
+
+
+def test_predictions_are_what_the_definitions_say():
+    frame, y = make_frame()
+    model = NadarayaWatsonRegressor(bandwidth=0.5, smoothing=[0.1, 0.3, 0.4]).fit(frame, y)
+    expected = by_hand(frame, y, frame[:20], 0.5, [0.1, 0.3, 0.4])
+    np.testing.assert_allclose(model.predict(frame[:20]), expected, rtol=1e-12)
+    weights = model.attention_weights(frame[:20])
+    np.testing.assert_allclose(weights @ y, expected, rtol=1e-12)
+    np.testing.assert_allclose(model.effective_sample_size(frame[:20]), 1 / (weights**2).sum(axis=1), rtol=1e-12)
+    assert model.support_mask(frame).all()
+
+
+@pytest.mark.parametrize("make", [NadarayaWatsonRegressor, LocalLinearRegressor])
+@pytest.mark.parametrize("bandwidth", ["loo", "aicc", "gcv"])
+def test_the_search_finds_which_columns_matter(make, bandwidth):
+    frame, y = make_frame(n=150)
+    model = make(bandwidth=bandwidth).fit(frame, y)
+    assert model.relevance_.shape == (4,)
+    assert model.relevance_[0] > 0.8  # cities
+    assert model.relevance_[1] > 1.0  # x
+    assert model.relevance_[3] < 0.2  # letters
+    assert model.smoothing_.shape == (3,)
+    assert model.score(frame, y) > 0.9
+    assert "category" in str(model.bandwidth_search_)
+    if bandwidth == "loo":
+        assert model.loo_error_ == pytest.approx(model.leave_one_out().error, rel=1e-9)
+        for a in range(3):  # a minimum, along each smoothing
+            for step in (-0.01, 0.01):
+                moved = model.smoothing_.copy()
+                moved[a] = np.clip(moved[a] + step, 0.0, [2 / 3, 0.99, 0.5][a])
+                other = make(bandwidth=model.bandwidth_, smoothing=moved).fit(frame, y)
+                assert other.leave_one_out().error >= model.loo_error_ * (1 - 1e-9)
+
+
+def test_leaving_one_out_is_deleting_it():
+    frame, y = make_frame(n=40)
+    for make in (NadarayaWatsonRegressor, LocalLinearRegressor):
+        options = {"bandwidth": 0.8, "smoothing": [0.2, 0.4, 0.3]}
+        left_out = make(**options).fit(frame, y).leave_one_out().prediction[:, 0]
+        for i in range(5):
+            others = np.arange(40) != i
+            model = make(**options).fit(frame[others], y[others])
+            assert model.predict(frame[i : i + 1])[0] == pytest.approx(left_out[i], rel=1e-9)
+
+
+def test_polars_and_named_columns_of_arrays_give_the_same():
+    polars = pytest.importorskip("polars", reason="frames of polars are the other half")
+    frame, y = make_frame(n=60)
+    options = {"bandwidth": 0.5, "smoothing": [0.1, 0.3, 0.4]}
+    expected = NadarayaWatsonRegressor(**options).fit(frame, y).predict(frame)
+    plain = frame.assign(year=frame.year.astype(int))
+    other = polars.DataFrame({name: plain[name].to_list() for name in plain})
+    model = NadarayaWatsonRegressor(ordered=["year"], **options).fit(other, y)
+    np.testing.assert_allclose(model.predict(other), expected, rtol=1e-13)
+    array = plain.to_numpy(dtype=object)
+    model = NadarayaWatsonRegressor(unordered=[0, 3], ordered=[2], **options).fit(array, y)
+    np.testing.assert_allclose(model.predict(array), expected, rtol=1e-13)
+
+
+def test_unseen_levels_are_errors_or_unlike_every_level():
+    frame, y = make_frame()
+    new = frame[:3].assign(city="Düren")
+    model = NadarayaWatsonRegressor(bandwidth=0.5, smoothing=[0.1, 0.3, 0.4]).fit(frame, y)
+    with pytest.raises(ValueError, match=r"'city'.*'Düren'"):
+        model.predict(new)
+    model.set_params(unseen="unlike")
+    without = NadarayaWatsonRegressor(bandwidth=0.5, smoothing=[0.3, 0.4]).fit(frame.drop(columns="city"), y)
+    np.testing.assert_allclose(model.predict(new), without.predict(frame[:3].drop(columns="city")), rtol=1e-12)
+
+
+def test_levels_alone_are_a_table_too():
+    frame, y = make_frame()
+    only = frame[["city"]]
+    model = NadarayaWatsonRegressor(bandwidth=1.0, smoothing=[0.0]).fit(only, y)
+    means = pandas.Series(y).groupby(frame.city).mean()
+    np.testing.assert_allclose(model.predict(only), means[frame.city].to_numpy(), rtol=1e-12)
+    found = NadarayaWatsonRegressor().fit(only, y)
+    assert 0.0 < found.relevance_[0] <= 1.0
+
+
+def test_models_are_saved_with_their_levels(tmp_path):
+    frame, y = make_frame()
+    model = LocalLinearRegressor(bandwidth=0.7, smoothing=[0.1, 0.3, 0.4]).fit(frame, y)
+    save_model(model, tmp_path / "model")
+    again = load_model(tmp_path / "model")
+    np.testing.assert_array_equal(again.predict(frame), model.predict(frame))
+    assert again.encoding_ == model.encoding_
+
+
+def test_classes_of_mixed_tables():
+    frame, y = make_frame()
+    labels = np.where(y > np.median(y), "high", "low")
+    model = NadarayaWatsonClassifier().fit(frame, labels)
+    assert model.score(frame, labels) > 0.8
+    np.testing.assert_allclose(model.predict_proba(frame).sum(axis=1), 1.0)
+
+
+def test_empty_windows_of_mixed_tables():
+    frame, y = make_frame()
+    options = {"kernel": "epanechnikov", "bandwidth": 0.3, "smoothing": [0.0, 0.0, 0.0]}
+    far = frame[:2].assign(x=50.0)
+    nearest = NadarayaWatsonRegressor(empty="nearest", **options).fit(frame, y)
+    np.testing.assert_allclose(nearest.predict(far), y[frame.x.argmax()])
+    np.testing.assert_allclose(nearest.attention_weights(far) @ y, y[frame.x.argmax()])
+    with pytest.warns(RuntimeWarning, match="no key with positive weight"):
+        assert np.isnan(NadarayaWatsonRegressor(**options).fit(frame, y).predict(far)).all()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"bandwidth": 0.5}, "smoothing must be one number per categorical column, 3"),
+        ({"bandwidth": 0.5, "smoothing": [0.1]}, "smoothing must be one number per categorical column, 3"),
+        ({"bandwidth": 0.5, "smoothing": [0.9, 0.1, 0.1]}, r"smoothing must lie in \[0"),
+        ({"smoothing": [0.1, 0.1, 0.1]}, "smoothing is searched for"),
+        ({"common_factor": True}, "common_factor=False"),
+        ({"kernel": "boxcar"}, "not flat"),
+        ({"unordered_kernel": "wang_van_ryzin"}, "wang_van_ryzin"),
+        ({"unseen": "ignore"}, "unseen must be"),
+    ],
+)
+def test_parameters_that_cannot_be_meant(options, message):
+    frame, y = make_frame(n=30)
+    with pytest.raises(ValueError, match=message):
+        NadarayaWatsonRegressor(**options).fit(frame, y)
+
+
+def test_missing_cells_and_columns_are_named():
+    frame, y = make_frame(n=30)
+    with pytest.raises(ValueError, match=r"'city'.*row 4"):
+        NadarayaWatsonRegressor().fit(frame.assign(city=frame.city.where(frame.index != 4, None)), y)
+    model = NadarayaWatsonRegressor(bandwidth=0.5, smoothing=[0.1, 0.3, 0.4]).fit(frame, y)
+    with pytest.raises(ValueError, match="in another order"):
+        model.predict(frame[["x", "city", "year", "letter"]])
