@@ -174,7 +174,7 @@ def test_malformed_tables(table, message, tmp_path):
         (["fit", "t.csv", "--target", "y", "--features", "a,y"], 2, "cannot predict itself"),
         (["fit", "t.csv", "--target", "y", "--features", "z"], 1, "no column 'z'"),
         (["fit", "t.csv", "--target", "y", "--kernel", "gausian"], 2, "did you mean 'gaussian'"),
-        (["fit", "t.csv", "--target", "y", "--bandwidth", "wide"], 2, "--bandwidth must be loo"),
+        (["fit", "t.csv", "--target", "y", "--bandwidth", "wide"], 2, "--bandwidth must be one of loo"),
         (["fit", "t.csv", "--target", "y", "--bandwidth", "-1"], 2, "bandwidth must be positive"),
         (["fit", "t.csv", "--target", "y", "--bandwidth", "1,2"], 1, "one per column"),
         (["fit", "t.csv", "--target", "y", "--model", "m", "--plot", "p.xyz"], 2, "--plot must end in one of png"),

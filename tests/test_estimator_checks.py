@@ -1,5 +1,6 @@
 """scikit-learn's own checks, all of them; `make test` runs this file a second time with SCIPY_ARRAY_API=1."""
 
+import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from kernpool import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor
@@ -13,12 +14,15 @@ ESTIMATORS = [
     NadarayaWatsonRegressor(bandwidth="scott"),
     NadarayaWatsonRegressor(bandwidth=0.5, algorithm="brute"),
     LocalLinearRegressor(),
-    LocalLinearRegressor(kernel="epanechnikov", bandwidth="aicc", empty="nearest"),
+    LocalLinearRegressor(kernel="epanechnikov", bandwidth="scott", empty="nearest"),
+    NadarayaWatsonRegressor(bandwidth="aicc"),
     NadarayaWatsonClassifier(),
     NadarayaWatsonClassifier(kernel="boxcar", bandwidth="scott"),
 ]
 
 
+# Some checks have fewer rows than columns, which determine no plane: a warning to be expected.
+@pytest.mark.filterwarnings("ignore::kernpool.RankDeficiencyWarning")
 @parametrize_with_checks(ESTIMATORS)
 def test_scikit_learn_check(estimator, check):
     check(estimator)

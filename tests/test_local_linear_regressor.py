@@ -107,9 +107,10 @@ def test_sample_weight_is_routed(table):
 
     X, y = table
     with sklearn.config_context(enable_metadata_routing=True):
+        scaler = StandardScaler().set_fit_request(sample_weight=False)
         model = LocalLinearRegressor(bandwidth=0.7).set_fit_request(sample_weight=True)
         weight = np.random.default_rng(0).integers(1, 4, len(X)).astype(float)
-        pipeline = make_pipeline(StandardScaler(), model).fit(X, y, sample_weight=weight)
+        pipeline = make_pipeline(scaler, model).fit(X, y, sample_weight=weight)
     alone = LocalLinearRegressor(bandwidth=0.7).fit(StandardScaler().fit_transform(X), y, sample_weight=weight)
     np.testing.assert_allclose(pipeline.predict(X), alone.predict(pipeline[0].transform(X)))
 

@@ -38,7 +38,7 @@ def test_round_trip(model, folder, generator):
     assert again.get_params() == model.get_params()
     assert again.loo_error_ == model.loo_error_
     assert again.leave_one_out().error == model.leave_one_out().error
-    assert sorted(path.suffix for path in folder.iterdir()) == [".json", ".npy", ".npy", ".npy", ".npy"]
+    assert sorted(path.suffix for path in folder.iterdir()) == [".json", ".npy", ".npy", ".npy", ".npy", ".npy"]
 
 
 @pytest.mark.parametrize("labels", [["no", "yes"], [0, 7]])

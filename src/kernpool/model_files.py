@@ -106,7 +106,7 @@ def save_model(
         }
         for name in _ARRAYS:
             array = getattr(model, name, None)
-            if array is not None:
+            if array is not None and array.size:
                 header["arrays"][name] = _write_array(temporary / f"{name}.npy", array)
         header["checksum"] = _checksum(header)
         (temporary / "model.json").write_text(json.dumps(header, indent=2), encoding="utf-8")
@@ -145,11 +145,14 @@ def load_model(folder: str | Path) -> Model:
     get_kernel(header["parameters"]["kernel"])
     model = ESTIMATORS[header["estimator"]](**header["parameters"])
     model.key_weight_ = None
+    model.smoothing_ = np.zeros(0)
     encoding = header["encoding"]
     model.encoding_ = None if encoding is None else Encoding.from_json(encoding)
     for name, array in (arrays | header["results"]).items():
         setattr(model, name, array.astype(object) if name == "feature_names_in_" else array)
     d = model.key_.shape[1]
+    if model.encoding_ is None:
+        model.key_code_ = np.zeros((len(model.key_), 0), dtype=np.int64)
     model.n_features_in_ = d if model.encoding_ is None else len(model.encoding_.kinds)
     if len(model.key_) != len(model.value_) or model.bandwidth_.shape != (d,):
         raise ModelFileError(f"{folder}: arrays of the model do not fit together")

@@ -18,6 +18,7 @@ FINE_GRID_SIZE, FINE_GRID_ROWS = 256, 1000  # for compact kernels, whose error h
 STEP_ROWS = 64  # for the boxcar: up to 2016 distances, each tried
 REFINED_MINIMA = 3
 TOLERANCE = 1e-7  # in log h
+UNDEFINED = 1e100  # instead of infinity, whose differences are not numbers
 # On all rows of a large problem, where an evaluation takes as long as sorting twice: the minimum is flat, so that the
 # criterion is right to 1e-6 of its curvature, and the standard error of the minimiser itself is far above it.
 LARGE_TOLERANCE, LARGE_HALF_WIDTH, MOST_MOVES = 1e-3, 0.3, 12
@@ -74,7 +75,7 @@ def minimise(objective: Objective, spread: Array, grid: Array) -> None:
     logs = np.log(grid)
     values = np.array([penalised(point) for point in logs])
     padded = np.concatenate([[np.inf], values, [np.inf]])
-    minima = np.flatnonzero((values <= padded[:-2]) & (values <= padded[2:]) & np.isfinite(values))
+    minima = np.flatnonzero((values <= padded[:-2]) & (values <= padded[2:]) & (values < UNDEFINED))
     for i in minima[np.argsort(values[minima], kind="stable")][:REFINED_MINIMA]:
         _bounded(penalised, logs[max(i - 1, 0)], logs[min(i + 1, len(logs) - 1)], TOLERANCE)
 
@@ -100,7 +101,8 @@ def minimise_near(objective: Objective, spread: Array, factor: float) -> None:
 
 
 def _penalised(objective: Objective, log_spread: Array, log_factor: float) -> float:
-    return objective.evaluate(log_spread + log_factor).penalised
+    penalised = objective.evaluate(log_spread + log_factor).penalised
+    return penalised if np.isfinite(penalised) else UNDEFINED
 
 
 def _bounded(function: Callable[[float], float], low: float, high: float, tolerance: float) -> float:

@@ -24,7 +24,7 @@ Array = NDArray[np.float64]
 
 # Up to so many rows all starts are on all of them; beyond, on so many drawn ones, and the best goes on from there.
 MOST_ROWS_FOR_GRID, MOST_ROWS_FOR_STARTS = 4096, 1024
-MOST_ROWS_WITHOUT_COMPILER = 200  # a hundred dense passes over so many take as long as loading Numba
+MOST_ROWS_WITHOUT_COMPILER = 400  # a hundred dense passes over so many take as long as loading Numba
 EXPECTED_PASSES = 120  # for the progress report only
 
 
@@ -190,10 +190,11 @@ def search_bandwidth(
     Examples
     --------
     >>> from kernpool import get_kernel
-    >>> x = np.linspace(0.0, 6.0, 50)
-    >>> found = search_bandwidth(x[:, None], np.sin(x)[:, None], kernel=get_kernel("gaussian"))
+    >>> from kernpool.datasets import make_sine_power
+    >>> x, y, _, _ = make_sine_power(random_state=0)
+    >>> found = search_bandwidth(x[:, None], y[:, None], kernel=get_kernel("gaussian"))
     >>> found.bandwidth.round(3), found.reason
-    (array([0.062]), 'the best of a grid, refined')
+    (array([0.203]), 'the best of a grid, refined')
     """
     from sklearn.utils import check_random_state
 

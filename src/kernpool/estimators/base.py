@@ -63,9 +63,11 @@ class KernelSmoother(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships
 
     def _encoding_for(self, X: Any) -> Encoding | None:
         """Return how categorical columns are read, None if there are none."""
-        if not (is_frame(X) or len(self.unordered) or len(self.ordered)):
+        unordered = () if self.unordered is None else self.unordered
+        ordered = () if self.ordered is None else self.ordered
+        if not (is_frame(X) or len(unordered) or len(ordered)):
             return None
-        encoding = Encoding.fit(X, unordered=self.unordered, ordered=self.ordered, ordered_by=self.ordered_by)
+        encoding = Encoding.fit(X, unordered=unordered, ordered=ordered, ordered_by=self.ordered_by)
         return encoding if encoding.categorical else None
 
     def _read_table(self, X: Any, y: ArrayLike, encoding: Encoding, **options: Any) -> tuple[Array, Codes, Any]:

@@ -37,7 +37,7 @@ class LocalLinearRegressor(KernelRegressor):
     composition : {"radial", "product"}, default="radial"
         Kernel of the Euclidean norm of the scaled differences of numeric columns, or product of one kernel per column.
         Kernels of categorical columns always multiply in.
-    unordered, ordered : collection of str or int, default=()
+    unordered, ordered : collection of str or int, or None, default=None
         Names or positions of categorical columns. Frames of pandas and polars say themselves which columns are: text
         and categories are unordered, ordered categories and Enums ordered; see `kernpool.columns`.
     ordered_by : {"value", "rank"}, default="value"

@@ -33,7 +33,7 @@ class NadarayaWatsonRegressor(KernelRegressor):
     composition : {"radial", "product"}, default="radial"
         Kernel of the Euclidean norm of the scaled differences of numeric columns, or product of one kernel per column.
         Kernels of categorical columns always multiply in.
-    unordered, ordered : collection of str or int, default=()
+    unordered, ordered : collection of str or int, or None, default=None
         Names or positions of categorical columns. Frames of pandas and polars say themselves which columns are: text
         and categories are unordered, ordered categories and Enums ordered; see `kernpool.columns`.
     ordered_by : {"value", "rank"}, default="value"
@@ -152,7 +152,7 @@ class NadarayaWatsonRegressor(KernelRegressor):
         >>> from kernpool import NadarayaWatsonRegressor
         >>> model = NadarayaWatsonRegressor(bandwidth=0.5).fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 0.0])
         >>> model.derivative([[0.5], [1.0]]).round(3).tolist()
-        [[1.022], [0.0]]
+        [[0.964], [0.0]]
         """
         check_is_fitted(self)
         pairs, progress = self._pairs(X, self.value_), current_progress()
