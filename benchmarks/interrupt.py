@@ -9,7 +9,8 @@ import time
 from measure import finish, report
 
 SCRIPT = """
-import numpy as np, kernpool, sys
+import numpy as np, kernpool, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # in the background a shell has it ignored
 n_jobs, n, kernel, algorithm = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3], sys.argv[4]
 x = np.random.default_rng(0).normal(size=n)
 kernpool.pool(x[:2000], x[:2000], x[:2000], kernel=kernel, algorithm=algorithm, empty="zero")

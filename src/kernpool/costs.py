@@ -21,6 +21,7 @@ from kernpool.problem import Problem
 
 # Dense NumPy beyond this many pairs is slower than loading the compiler, and holds arrays of 8 MiB.
 DENSE_PAIRS = 1_000_000
+MATRIX_COLUMNS = 16  # from which on most kernels use matrix products, and BLAS is told how many threads it has
 LOADING = 0.4  # of Numba, where nothing has loaded it yet
 NEAR_PAIR, LEAF, TILE = 3e-9, 128, 32  # of the tree: a pair near enough to be visited, keys and queries in a box
 TRANSFORM = {2: 1.1e-6, 3: 4.5e-6}  # per key and per query, by number of columns
@@ -138,7 +139,8 @@ def _reference(costs: Costs) -> float:
 
 def _brute(costs: Costs) -> float:
     m, n = costs.problem.shape
-    return costs.loading + 300e-6 + m * (250e-9 + n * costs.pair)
+    call = 400e-6 if costs.problem.key.shape[1] < MATRIX_COLUMNS else 2500e-6
+    return costs.loading + call + m * (250e-9 + n * costs.pair)
 
 
 def _linear(costs: Costs) -> float:
