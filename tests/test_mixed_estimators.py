@@ -176,3 +176,37 @@ def test_missing_cells_and_columns_are_named():
     model = NadarayaWatsonRegressor(bandwidth=0.5, smoothing=[0.1, 0.3, 0.4]).fit(frame, y)
     with pytest.raises(ValueError, match="same order"):
         model.predict(frame[["x", "city", "year", "letter"]])
+
+
+@pytest.mark.parametrize("bandwidth", ["loo", "aicc", "gcv"])
+@pytest.mark.parametrize("seed", [0, 4])
+def test_repeated_rows_are_weights_in_mixed_tables(bandwidth, seed):
+    """At a smoothing of zero slopes are as good as infinite where a row has only itself for a neighbour."""
+    frame, y = make_frame(n=40, seed=seed)
+    repeated = pandas.concat([frame, frame[:25]], ignore_index=True)
+    one = NadarayaWatsonRegressor(bandwidth=bandwidth).fit(repeated, np.r_[y, y[:25]])
+    other = NadarayaWatsonRegressor(bandwidth=bandwidth).fit(frame, y, sample_weight=1.0 + (np.arange(40) < 25))
+    np.testing.assert_allclose(one.bandwidth_, other.bandwidth_, rtol=1e-9)
+    np.testing.assert_allclose(one.smoothing_, other.smoothing_, rtol=1e-9)
+
+
+@pytest.mark.parametrize("make", [NadarayaWatsonRegressor, LocalLinearRegressor])
+@pytest.mark.parametrize("seed", range(4))
+def test_no_bandwidth_and_smoothing_of_a_grid_is_better(make, seed):
+    generator = np.random.default_rng(seed)
+    group, x = generator.choice(list("abc"), 80), generator.uniform(size=80)
+    y = np.sin(6 * x) * (group == "a") + (group == "b") + 0.2 * generator.normal(size=80)
+    frame = pandas.DataFrame({"x": x, "group": group})
+    found = make().fit(frame, y).loo_error_
+    for h in np.geomspace(0.03, 3.0, 9):
+        for lam in (0.0, 0.1, 0.3, 2 / 3):
+            assert found <= make(bandwidth=h, smoothing=[lam]).fit(frame, y).leave_one_out().error * (1 + 1e-9)
+
+
+def test_a_column_of_one_level_has_no_role():
+    frame, y = make_frame(n=40)
+    for kernel in ("aitchison_aitken", "li_racine"):
+        model = NadarayaWatsonRegressor(unordered_kernel=kernel).fit(frame[["x"]].assign(one="a"), y)
+        assert model.relevance_[1] == 0.0
+        alone = NadarayaWatsonRegressor().fit(frame[["x"]], y)
+        assert model.loo_error_ == pytest.approx(alone.loo_error_, rel=1e-6)

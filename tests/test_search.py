@@ -177,3 +177,39 @@ def test_rows_of_weight_zero_are_no_rows():
     one = LocalLinearRegressor().fit(X, y, sample_weight=weight)
     other = LocalLinearRegressor().fit(X[:40], y[:40])
     np.testing.assert_array_equal(one.bandwidth_, other.bandwidth_)
+
+
+def test_constant_columns_have_no_role():
+    X, y = make_table(n=60, d=2)
+    X = np.column_stack([X, np.full(60, 3.0)])
+    with pytest.warns(UserWarning, match="do not vary"):
+        model = NadarayaWatsonRegressor().fit(X, y)
+    assert model.relevance_[2] == 0.0
+    rising = LocalLinearRegressor().fit(X[:, :1], X[:, 0] + 0.5 * np.random.default_rng(0).normal(size=60))
+    assert rising.relevance_[0] == 0.0  # a straight line
+
+
+@pytest.mark.parametrize("weight", [0.5, 0.9, 1.0, 2.5])
+def test_errors_of_rows_that_are_alone(weight):
+    """Less than one row cannot lose one; then the mean of the others is over all but the row itself."""
+    generator = np.random.default_rng(1)
+    x = np.r_[generator.uniform(size=26), 3.0, 4.0, 5.5, 9.0][:, None]
+    y = np.sin(5 * x[:, 0]) + 0.2 * generator.normal(size=30)
+    model = NadarayaWatsonRegressor("epanechnikov").fit(x, y, np.full(30, weight))
+    assert model.loo_empty_windows_ > 0 or weight > 1
+    assert model.loo_error_ == pytest.approx(model.leave_one_out().error, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"max_search_rows": 0}, "max_search_rows must be None"),
+        ({"max_search_rows": 2.5}, "max_search_rows must be None"),
+        ({"common_factor": "no"}, "common_factor must be True or False"),
+        ({"bandwidth": "bic"}, "'loo', 'aicc', 'gcv', 'plugin'"),
+    ],
+)
+def test_parameters_that_cannot_be_meant(options, message):
+    X, y = make_table(n=20)
+    with pytest.raises(ValueError, match=message):
+        NadarayaWatsonRegressor(**options).fit(X, y)

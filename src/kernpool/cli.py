@@ -44,7 +44,7 @@ def build_parser() -> argparse.ArgumentParser:
     fit.add_argument(
         "--bandwidth",
         default="loo",
-        help="loo, aicc, gcv, scott, silverman, a number, or one per feature: 0.5,2 (default: loo)",
+        help="loo, aicc, gcv, plugin, scott, silverman, a number, or one per feature: 0.5,2 (default: loo)",
     )
     fit.add_argument(
         "--degree", type=int, default=0, choices=[0, 1], help="0 for local constant, 1 for local linear (default: 0)"

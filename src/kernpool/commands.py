@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 
 from kernpool.algorithms.threads import resolve_n_jobs
-from kernpool.bandwidth import CRITERIA, RULES, LeaveOneOut
+from kernpool.bandwidth import LeaveOneOut
 from kernpool.checks import as_bandwidth
 from kernpool.displays import KernelCurveDisplay, import_pyplot
 from kernpool.estimators import LocalLinearRegressor, NadarayaWatsonRegressor
+from kernpool.estimators.base import NAMED_BANDWIDTHS
 from kernpool.estimators.regression import KernelRegressor
 from kernpool.files import refuse_existing, whole_file
 from kernpool.kernels import get_kernel
@@ -101,13 +102,13 @@ def choose_features(table: Table, target: str, listed: str | None) -> list[str]:
 
 def parse_bandwidth(text: str) -> Any:
     """Return a rule's name, a number, or a list of numbers."""
-    if text in (*CRITERIA, *RULES):
+    if text in NAMED_BANDWIDTHS:
         return text
     try:
         numbers = [float(part) for part in text.split(",")]
     except ValueError:
         raise UsageError(
-            f"--bandwidth must be one of {', '.join((*CRITERIA, *RULES))}, a number, or numbers separated by commas; "
+            f"--bandwidth must be one of {', '.join(NAMED_BANDWIDTHS)}, a number, or numbers separated by commas; "
             f"got {text!r}"
         ) from None
     return numbers[0] if len(numbers) == 1 else numbers

@@ -179,7 +179,7 @@ def warn_of_rank(rank: NDArray[np.intp], occupied: NDArray[np.bool_], columns: i
     if deficient.size:
         warnings.warn(
             f"around {deficient.size} of {rank.size} queries (the first is query {deficient[0]}) the keys determine no "
-            "slope in some direction, and the fit is constant in it; use a larger bandwidth, or degree=0",
+            "slope in some direction, and the fit is constant in it; use a larger bandwidth, or a local constant fit",
             RankDeficiencyWarning,
             stacklevel=4,
         )

@@ -78,7 +78,8 @@ def pullback(
     """
     shift, weight = pair_weights(problem)
     fit = solve(state, problem.layout)
-    alpha = weight * (np.exp(_finite(shift) - _finite(state.shift)) * _inverse(state.denominator))[:, None]
+    # Minus infinity, of a query without keys here, stays so: a state of other keys may have any shift.
+    alpha = weight * (np.exp(shift - _finite(state.shift)) * _inverse(state.denominator))[:, None]
     share, residual = alpha * fit.base[:, None], cotangent @ problem.value.T
     residual -= np.sum(cotangent * fit.intercept, axis=1)[:, None]
     along = np.einsum("mc,mdc->md", cotangent, fit.slope)

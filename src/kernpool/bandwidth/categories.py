@@ -40,7 +40,14 @@ class Categories:
     def largest(self) -> Array:
         """Upper ends of the boxes of the smoothings, of shape (k,); the lower ends are zero."""
         counts = [levels if isinstance(levels, int) else len(levels) for levels in self.levels]
-        return np.array([kernel.largest(c) for kernel, c in zip(self.kernels, counts, strict=True)], dtype=np.float64)
+        ends = [kernel.largest(c) if c > 1 else 0.0 for kernel, c in zip(self.kernels, counts, strict=True)]
+        return np.array(ends, dtype=np.float64)
+
+    def relevance(self, smoothing: Array) -> Array:
+        """Return how far each smoothing is from the upper end of its box, as a share; zero where levels count alike."""
+        share = 1.0 - np.divide(smoothing, self.largest, where=self.largest > 0, out=np.ones(len(self)))
+        alike = [kernel.is_irrelevant(levels, lam) for kernel, levels, lam in self._with(smoothing)]
+        return np.where(alike, 0.0, share)
 
     def tables(self, smoothing: Array) -> tuple[Array, ...]:
         """Return the factors of pairs of levels of each column."""

@@ -21,6 +21,8 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
+ROUNDING = 1e-7
+
 
 @dataclass(frozen=True)
 class Criterion:
@@ -52,7 +54,7 @@ class Criterion:
 
 
 def _generalised(trace: float, n: float) -> tuple[float, float]:
-    left = n - trace
+    left = n - trace if n - trace > ROUNDING * n else 0.0  # both this and the residuals are rounding then
     return (-2.0 * math.log(left / n), 2.0 / left) if left > 0 else (math.inf, 0.0)
 
 

@@ -17,6 +17,7 @@ from kernpool.bandwidth.objective import Evaluation, Objective
 Array = NDArray[np.float64]
 
 LARGEST_STEP = 1.5  # in log bandwidths: the model is worth nothing farther away
+WITHOUT_EFFECT = 1e-24  # squared slopes of all residuals, beside their squares
 STEEPEST_DAMPING = 1e8
 
 
@@ -60,14 +61,16 @@ def descend(
         gradient = jacobian.T @ at.residual.ravel()
         stuck = ((at.theta <= low) & (gradient > 0)) | ((at.theta >= high) & (gradient < 0))
         normal = jacobian.T @ jacobian
-        free = np.flatnonzero(~stuck & (np.diagonal(normal) > 0.0))
+        free = np.flatnonzero(~stuck & (np.diagonal(normal) > WITHOUT_EFFECT * at.penalised))
         if not free.size:
             return Descent(at, "no bandwidth matters any more")
         hessian = _positive(normal + curvature, normal, free)
         while True:
-            step = np.zeros_like(gradient)
-            damped = hessian + damping * np.diag(np.diagonal(hessian) + 1e-12 * np.trace(hessian))
-            step[free] = -np.linalg.lstsq(damped, gradient[free], rcond=None)[0]
+            # In units of the normal equations: at a smoothing of zero a slope may be 1e30, beside one of 1.
+            step, unit = np.zeros_like(gradient), np.sqrt(np.diagonal(normal)[free])
+            scaled = hessian / unit / unit[:, None]
+            damped = scaled + damping * np.diag(np.diagonal(scaled))
+            step[free] = -np.linalg.lstsq(damped, gradient[free] / unit, rcond=None)[0] / unit
             target = np.clip(at.theta + np.clip(step, -LARGEST_STEP, LARGEST_STEP), low, high)
             step = target - at.theta
             promised = -2.0 * gradient @ step - step[free] @ hessian @ step[free]

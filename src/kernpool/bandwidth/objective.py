@@ -27,6 +27,9 @@ from kernpool.state import PoolState
 Array = NDArray[np.float64]
 
 
+STEEPEST = 1e30
+
+
 class Tried(NamedTuple):
     """What remains of an evaluation.
 
@@ -204,9 +207,13 @@ class Objective:
         found = pairs.pullback(
             state, cotangent, wanted, algorithm=self.algorithm, n_jobs=self.n_jobs, progress=self.progress
         )
-        return np.hstack([part for part in (found.log_bandwidth, found.smoothing) if part is not None])
+        parts = [part for part in (found.log_bandwidth, found.smoothing) if part is not None]
+        # At a smoothing of zero slopes may be as good as infinite. Their squares have to be numbers.
+        return np.clip(np.hstack(parts), -STEEPEST, STEEPEST)
 
     def _mean_of_others(self) -> Array:
         rows, value = self.rows, self._problem.value
-        others = np.maximum(rows.total - 1.0, np.finfo(float).tiny)
-        return np.asarray((rows.weight @ value - value) / others)
+        own = np.minimum(rows.weight, 1.0)
+        others = rows.total - own
+        total = rows.weight @ value - own[:, None] * value
+        return np.divide(total, others[:, None], where=others[:, None] > 0, out=np.zeros_like(total))

@@ -1,8 +1,9 @@
 """One bandwidth per column: damped Gauss-Newton from several starts, and columns that a fit does without.
 
 Criteria have several local minima as a rule, and their number grows with the columns. Starts are: the best common
-factor on the spreads of the columns; that factor with one column after the other smoothed away; and places drawn
-between. All of them descend for a few steps, on few rows if there are many; the best go on to the end.
+factors on the spreads of the columns, with categorical columns kept apart, smoothed and ignored; the best of them with
+one column after the other smoothed away; and places drawn between. All of them descend for a few steps, on few rows if
+there are many; the best go on to the end.
 """
 
 from __future__ import annotations
@@ -21,10 +22,11 @@ from kernpool.kernels import Kernel
 Array = NDArray[np.float64]
 
 FLAT = 1e4  # ranges of a column: beyond, the weights of any two rows differ by less than 1e-8
-LADDER = 12  # common factors, to begin with
+LADDER = 24  # common factors, to begin with
 DRAWN_STARTS = 4
 FIRST_STEPS, FINALISTS, MOST_STEPS = 4, 3, 100
-FIRST_SMOOTHING = 0.3  # of the box of a categorical column
+FIRST_SMOOTHINGS = (0.02, 0.3, 1.0)  # of the boxes of categorical columns
+MOST_VALLEYS = 4
 FIRST_TOLERANCE, SECOND_TOLERANCE, TOLERANCE = 1e-3, 1e-5, 1e-11
 STEPS_ON_MANY_ROWS = 30
 
@@ -33,7 +35,7 @@ def box(objective: Objective) -> tuple[Array, Array, Array]:
     """Return the lowest and the highest log bandwidth of each column, and smoothing of each categorical one.
 
     From a tenth of a small gap between neighbouring values, where a Gaussian window holds equal values alone, to 1e4
-    ranges, where all values weigh the same. A constant column has the interval of a range of one.
+    ranges, where all values weigh the same. A constant column stays there.
 
     Parameters
     ----------
@@ -50,7 +52,7 @@ def box(objective: Objective) -> tuple[Array, Array, Array]:
     ends = []
     for column in objective.rows.X.T:
         gaps = np.diff(np.unique(column))
-        ends.append((0.1 * np.quantile(gaps, 0.1), FLAT * gaps.sum()) if gaps.size else (0.1, FLAT))
+        ends.append((0.1 * np.quantile(gaps, 0.1), FLAT * gaps.sum()) if gaps.size else (FLAT, FLAT))
     low, high = np.log(np.array(ends)).T
     largest = objective.categories.largest
     return (
@@ -85,11 +87,18 @@ def starts(
     d, k = len(spread), len(high) - len(spread)
     grid = candidates(objective.rows.X / spread, kernel, composition)
     ladder = np.log(np.geomspace(grid[0] * 3, grid[-1], LADDER))
-    middle = np.concatenate([np.log(spread), FIRST_SMOOTHING * high[d:]])
     numeric = np.arange(d + k) < d
-    common = [objective.evaluate(np.clip(middle + numeric * log_factor, low, high)) for log_factor in ladder]
-    best = min(common, key=lambda at: at.penalised)
-    yield best
+    valleys: list[Evaluation] = []
+    for share in FIRST_SMOOTHINGS if k else (0.0,):
+        middle = np.concatenate([np.log(spread), share * high[d:]])
+        common = [objective.evaluate(np.clip(middle + numeric * log_factor, low, high)) for log_factor in ladder]
+        heights = np.array([np.inf, *(at.penalised for at in common), np.inf])
+        valleys += [common[i] for i in np.flatnonzero((heights[1:-1] <= heights[:-2]) & (heights[1:-1] < heights[2:]))]
+    valleys.sort(key=lambda at: at.penalised)
+    if not valleys or not np.isfinite(valleys[0].penalised):
+        return
+    best = valleys[0]
+    yield from valleys[:MOST_VALLEYS]
     for a in range(d + k):
         without = np.where(np.arange(d + k) == a, np.where(numeric, best.theta + 3.0, high), best.theta)
         yield objective.evaluate(np.minimum(without, high))

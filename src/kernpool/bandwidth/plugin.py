@@ -60,7 +60,7 @@ def plugin_bandwidth(
 
     See Also
     --------
-    search_common_factor : Leave-one-out, which has no such limits.
+    search_bandwidth : Leave-one-out, which has no such limits.
     rule_of_thumb : Without looking at y.
 
     Notes

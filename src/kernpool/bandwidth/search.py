@@ -25,6 +25,7 @@ Array = NDArray[np.float64]
 # Up to so many rows all starts are on all of them; beyond, on so many drawn ones, and the best goes on from there.
 MOST_ROWS_FOR_GRID, MOST_ROWS_FOR_STARTS = 4096, 1024
 MOST_ROWS_WITHOUT_COMPILER = 400  # a hundred dense passes over so many take as long as loading Numba
+FLAT_FACTOR = 5.0  # ranges, near the end of the interval of a common factor
 EXPECTED_PASSES = 120  # for the progress report only
 
 
@@ -174,9 +175,9 @@ def search_bandwidth(
     the spacing of the grid can be missed; for the boxcar on up to 64 rows, where the error is a step function, every
     step is tried and none can.
 
-    *One bandwidth per column*, for kernels that have a slope: damped Gauss-Newton steps on log h from d + 5 starts (see
-    `kernpool.bandwidth.per_column`), each a pass and a pullback. That is no certificate of a global minimum, but it
-    never ends above the best common factor on the ladder that it starts from.
+    *One bandwidth per column*, for kernels that have a slope: damped Gauss-Newton steps on log h from a dozen starts
+    (see `kernpool.bandwidth.per_column`), each a pass and a pullback. That is no certificate of a global minimum, but
+    it never ends above the best common factor of the ladder that it starts from.
 
     With more than 4096 rows (1024 for several columns) the starts are found on so many drawn rows, and their
     bandwidths become those of all rows by the rate :math:`n^{-1/(4 + d)}`, where d counts the columns that matter [1]_;
@@ -241,13 +242,16 @@ def search_bandwidth(
         )
     d = len(spread)
     bandwidth, smoothing = np.exp(best.theta[:d]), best.theta[d:]
-    relevance = np.concatenate([spread / bandwidth, 1.0 - smoothing / categories.largest])
+    matters = (
+        bandwidth < FLAT_FACTOR * np.ptp(rows.X, axis=0) if one else per_column.relevant(objective, best.theta)[:d]
+    )
+    relevance = np.concatenate([np.where(matters, spread / bandwidth, 0.0), categories.relevance(smoothing)])
     return BandwidthSearch(
         criterion=criterion,
         value=CRITERIA[criterion].value(best.penalised),
         bandwidth=bandwidth,
         smoothing=smoothing,
-        relevance=relevance if one else relevance * per_column.relevant(objective, best.theta),
+        relevance=relevance,
         spread=spread,
         common_factor=one,
         error=best.error if np.all(scale == 1.0) else _unscaled(objective, best, scale),
@@ -301,8 +305,8 @@ def _per_column(
     objective: Objective, first: Objective, spread: Array, kernel: Kernel, composition: str, generator: Any
 ) -> tuple[int, str]:
     starts = list(per_column.starts(first, spread, kernel, composition, generator))
-    if not any(np.isfinite(start.penalised) for start in starts):
-        return len(starts), "undefined everywhere"
+    if not starts:
+        return 0, "undefined everywhere"
     best = per_column.flatten(first, per_column.minimise(first, starts))
     if first is objective:
         return len(starts), best.reason

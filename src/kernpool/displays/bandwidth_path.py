@@ -138,6 +138,8 @@ class BandwidthPathDisplay:
         ax = new_axes() if ax is None else ax
         self.ax_, self.figure_ = ax, ax.figure
         finite = np.isfinite(self.values)
+        if not finite.any():
+            raise ValueError("the criterion is infinite at every bandwidth that was tried: the fits are perfect")
         bandwidths, values = self.bandwidths[finite], self.values[finite]
         draw = self._curve if bandwidths.shape[1] == 1 else self._points
         self.lines_: list[Line2D] = draw(ax, bandwidths, values, curve_kwargs or {}, labels)

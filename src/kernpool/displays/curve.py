@@ -128,6 +128,11 @@ class KernelCurveDisplay:
         names = list(getattr(X, "columns", []))
         if not all(isinstance(name, str) for name in names):  # scikit-learn takes no notice of other names either
             names, X = [], np.asarray(X)
+        if getattr(estimator, "encoding_", None) is not None:
+            raise ValueError(
+                "X has categorical columns, and a curve needs numbers; draw predictions for one level at a time with "
+                "KernelCurveDisplay.from_predictions"
+            )
         inputs = np.asarray(X, dtype=np.float64)
         if inputs.ndim != 2:
             raise ValueError(f"X must have shape (n, columns), got {inputs.shape}; a single column is x[:, None]")

@@ -94,6 +94,11 @@ class KernelSmoother(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships
         resolve_n_jobs(self.n_jobs)
         if self.unseen not in ("raise", "unlike"):
             raise ValueError(f"unseen must be 'raise' or 'unlike', got {self.unseen!r}")
+        if not isinstance(self.common_factor, bool | np.bool_):
+            raise ValueError(f"common_factor must be True or False, got {self.common_factor!r}")
+        most = self.max_search_rows
+        if most is not None and (isinstance(most, bool) or not isinstance(most, int | np.integer) or most < 2):
+            raise ValueError(f"max_search_rows must be None, for all, or a number of rows from 2 on, got {most!r}")
         kernel = get_kernel(self.kernel)
         weight = None if sample_weight is None else _frequencies(sample_weight, len(X))
         code = np.zeros((len(X), 0), dtype=np.int64) if code is None else code
@@ -254,7 +259,7 @@ class KernelSmoother(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships
         if self.encoding_ is not None:
             pairs = self._pairs(X, self.value_, self._degree)
             fit = mixed_fit(pairs, self.algorithm, self.n_jobs, progress)
-            if self._degree:
+            if self._degree and self.encoding_.numeric:
                 warn_of_rank(fit.rank, fit.occupied, fit.tilt.shape[1])
             pooled = settle_empty(pairs, fit, self.empty, self.n_jobs)
             return pooled.reshape(len(pooled), *self.value_.shape[1:])
