@@ -128,7 +128,7 @@ def benchmark(quick: bool) -> None:
     fit, sort, evaluations = million()
     rows.append(
         f"| one column, n = 1 000 000, Gaussian, all rows | {fit:.2f} s, {fit / sort:.1f} times `np.argsort` of the "
-        f"column; {evaluations} evaluations, most of them on 4096 rows | {SORTS_BAR} |"
+        f"column; {evaluations} evaluations, most of them on 2048 rows | {SORTS_BAR} |"
     )
     missed += [f"n = 1 000 000: {fit / sort:.0f} sorts"] if fit / sort > SORTS_BAR else []
     for make in ("NadarayaWatsonRegressor", "LocalLinearRegressor"):

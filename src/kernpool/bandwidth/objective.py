@@ -28,6 +28,7 @@ Array = NDArray[np.float64]
 
 
 STEEPEST = 1e30
+LARGEST_LOG_PENALTY = 500.0
 
 
 class Tried(NamedTuple):
@@ -153,9 +154,10 @@ class Objective:
             own = [np.diagonal(table)[level] for table, level in zip(tables, self.rows.code.T, strict=True)]
             hat = np.exp(self._log_peak - state.shift) * fit.base / state.denominator * np.prod(own, axis=0)
             log_penalty, slope = self.criterion.log_penalty(float(self.rows.weight @ hat), self.rows.total)
-        with np.errstate(over="ignore", invalid="ignore"):
-            residual = residual * np.exp(0.5 * log_penalty)
-            penalised = float(np.sum(residual**2)) if np.isfinite(log_penalty) else np.inf
+        # Beyond, the penalty is no number, and nothing but an interpolation has it.
+        defined = log_penalty < LARGEST_LOG_PENALTY
+        residual = residual * np.exp(0.5 * log_penalty) if defined else np.full_like(residual, np.inf)
+        penalised = float(np.sum(residual**2)) if defined else np.inf
         self.tried.append(Tried(theta, penalised, error, int(np.count_nonzero(~fit.occupied))))
         return Evaluation(theta, penalised, error, residual, pairs, state, fit, hat, slope)
 

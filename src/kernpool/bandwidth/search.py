@@ -23,7 +23,7 @@ from kernpool.progress import Progress
 Array = NDArray[np.float64]
 
 # Up to so many rows all starts are on all of them; beyond, on so many drawn ones, and the best goes on from there.
-MOST_ROWS_FOR_GRID, MOST_ROWS_FOR_STARTS = 4096, 1024
+MOST_ROWS_FOR_GRID, MOST_ROWS_FOR_STARTS = 2048, 1024
 MOST_ROWS_WITHOUT_COMPILER = 400  # a hundred dense passes over so many take as long as loading Numba
 FLAT_FACTOR = 5.0  # ranges, near the end of the interval of a common factor
 EXPECTED_PASSES = 120  # for the progress report only
@@ -179,7 +179,7 @@ def search_bandwidth(
     (see `kernpool.bandwidth.per_column`), each a pass and a pullback. That is no certificate of a global minimum, but
     it never ends above the best common factor of the ladder that it starts from.
 
-    With more than 4096 rows (1024 for several columns) the starts are found on so many drawn rows, and their
+    With more than 2048 rows (1024 for several columns) the starts are found on so many drawn rows, and their
     bandwidths become those of all rows by the rate :math:`n^{-1/(4 + d)}`, where d counts the columns that matter [1]_;
     the rest of the search is on all rows.
 
@@ -292,9 +292,10 @@ def _one_factor(
     objective: Objective, first: Objective, spread: Array, kernel: Kernel, composition: str
 ) -> tuple[int, str]:
     grid = one_factor.candidates(first.rows.X / spread, kernel, composition)
-    one_factor.minimise(first, spread, grid)
     if first is objective:
+        one_factor.minimise(first, spread, grid)
         return len(grid), "the best of a grid, refined"
+    one_factor.scan(first, spread, grid)
     rate = (len(first.rows.X) / len(objective.rows.X)) ** (1.0 / (4.0 + len(spread)))
     factor = np.exp(first.best.theta[0]) / spread[0] * rate
     one_factor.minimise_near(objective, spread, factor)
