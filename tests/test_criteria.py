@@ -6,6 +6,7 @@ import pytest
 from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, get_kernel
 from kernpool.bandwidth import CRITERIA
 from kernpool.bandwidth.objective import Objective
+from kernpool.bandwidth.quick_path import QuickPath
 from kernpool.bandwidth.rows import canonical_rows
 
 SMOOTH = ("gaussian", "biweight", "triweight", "tricube", "logistic", "cosine")
@@ -148,3 +149,25 @@ def test_a_fit_that_leaves_no_degree_of_freedom_has_no_criterion():
     rows = make_rows()
     for criterion in ("aicc", "gcv"):
         assert make_objective(rows, criterion).evaluate(np.log([1e-6, 1e-6])).penalised == np.inf
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("criterion", CRITERIA)
+def test_the_quick_path_is_that_of_the_engine(criterion, weighted):
+    """Every pair once, for both of its rows: the same numbers, as long as rows have neighbours within 36 bandwidths."""
+    rows = make_rows(n=700, d=1, outputs=2, weighted=weighted)
+    objective = make_objective(rows, criterion)
+    assert QuickPath.can_do(objective)
+    path = QuickPath(objective)
+    for h in np.geomspace(1e-5, 100.0, 25):
+        exact, quick = objective.evaluate(np.log([h])), path(np.log(h))
+        assert quick.penalised == pytest.approx(exact.penalised, rel=1e-3 if h < 1e-3 else 1e-11)
+    assert not QuickPath.can_do(make_objective(rows, criterion, "epanechnikov"))
+    assert not QuickPath.can_do(make_objective(rows, criterion, degree=1))
+
+
+def test_the_quick_path_of_rows_that_are_alone():
+    """Small bandwidths: the nearest other row, whichever side, or the mean of two that are equally near."""
+    rows = canonical_rows(np.array([[0.0], [1.0], [2.0], [5.0]]), np.array([[1.0], [2.0], [4.0], [8.0]]))
+    objective = make_objective(rows, "loo")
+    assert QuickPath(objective)(np.log(1e-3)).penalised == objective.evaluate(np.log([1e-3])).penalised

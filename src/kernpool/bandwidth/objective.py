@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from kernpool.bandwidth.categories import NO_CATEGORIES, Categories
 from kernpool.bandwidth.criteria import Criterion
 from kernpool.bandwidth.rows import TrainingRows
-from kernpool.kernels import Kernel
+from kernpool.kernels import Kernel, get_kernel
 from kernpool.local_linear import LocalFit, solve
 from kernpool.mixed import MixedProblem
 from kernpool.problem import Problem
@@ -160,6 +160,18 @@ class Objective:
         penalised = float(np.sum(residual**2)) if defined else np.inf
         self.tried.append(Tried(theta, penalised, error, int(np.count_nonzero(~fit.occupied))))
         return Evaluation(theta, penalised, error, residual, pairs, state, fit, hat, slope)
+
+    @property
+    def value(self) -> Array:
+        """Outputs of the rows, less a common centre."""
+        return self._problem.value
+
+    @property
+    def is_plain_gaussian(self) -> bool:
+        """Whether this is a local constant fit with the Gaussian kernel, by whatever algorithm is the fastest."""
+        similarity = self._problem.similarity
+        gaussian = similarity.kernel is get_kernel("gaussian")
+        return gaussian and not self._problem.moments and not len(self.categories) and self.algorithm == "auto"
 
     @property
     def best(self) -> Tried:

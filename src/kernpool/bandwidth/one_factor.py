@@ -8,7 +8,8 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.bandwidth.objective import Objective
+from kernpool.bandwidth.objective import Objective, Tried
+from kernpool.bandwidth.quick_path import QuickPath
 from kernpool.kernels import Kernel
 
 Array = NDArray[np.float64]
@@ -87,12 +88,34 @@ def minimise(objective: Objective, spread: Array, grid: Array) -> None:
     objective, spread, grid
         As in `scan`.
     """
-    values, logs = scan(objective, spread, grid), np.log(grid)
-    padded = np.concatenate([[np.inf], values, [np.inf]])
-    minima = np.flatnonzero((values <= padded[:-2]) & (values <= padded[2:]) & (values < UNDEFINED))
-    for i in minima[np.argsort(values[minima], kind="stable")][:REFINED_MINIMA]:
-        penalised = partial(_penalised, objective, np.log(spread))
-        _bounded(penalised, logs[max(i - 1, 0)], logs[min(i + 1, len(logs) - 1)], TOLERANCE)
+    penalised = partial(_penalised, objective, np.log(spread))
+    for low, high in _valleys(np.log(grid), scan(objective, spread, grid)):
+        _bounded(penalised, low, high, TOLERANCE)
+
+
+def minimise_quickly(objective: Objective, spread: Array, grid: Array) -> None:
+    """Do as `minimise`, by way of a quick path; the engine has the last word on the best of each valley.
+
+    Parameters
+    ----------
+    objective, spread, grid
+        As in `minimise`, of a problem that `QuickPath` can do.
+    """
+    path, logs, shift = QuickPath(objective), np.log(grid), float(np.log(spread[0]))
+    seen: list[Tried] = []
+
+    def penalised(log_factor: float) -> float:
+        seen.append(path(shift + log_factor))
+        return min(seen[-1].penalised, UNDEFINED)
+
+    ends = []
+    for low, high in _valleys(logs, np.array([penalised(point) for point in logs])):
+        before = len(seen)
+        _bounded(penalised, low, high, TOLERANCE)
+        ends.append(min(seen[before:], key=lambda one: one.penalised).theta)
+    exact = [objective.evaluate(theta).penalised for theta in ends or [shift + logs[-1:]]]
+    # What is within rounding of the best must not be taken for better.
+    objective.tried[:0] = [one._replace(penalised=max(one.penalised, np.nextafter(min(exact), np.inf))) for one in seen]
 
 
 def minimise_near(objective: Objective, spread: Array, factor: float) -> None:
@@ -128,6 +151,14 @@ def _vertex(logs: list[float], values: list[float]) -> float:
     (a, b, c), (fa, fb, fc) = logs, values
     left, right = (b - a) * (fb - fc), (b - c) * (fb - fa)
     return b - 0.5 * ((b - a) * left - (b - c) * right) / (left - right) if left != right else b
+
+
+def _valleys(logs: Array, values: Array) -> list[tuple[float, float]]:
+    """Return the neighbours on the grid of its best local minima."""
+    padded = np.concatenate([[np.inf], values, [np.inf]])
+    minima = np.flatnonzero((values <= padded[:-2]) & (values <= padded[2:]) & (values < UNDEFINED))
+    best = minima[np.argsort(values[minima], kind="stable")][:REFINED_MINIMA]
+    return [(float(logs[max(i - 1, 0)]), float(logs[min(i + 1, len(logs) - 1)])) for i in best]
 
 
 def _penalised(objective: Objective, log_spread: Array, log_factor: float) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from dataclasses import dataclass
 from functools import partial
@@ -15,6 +16,7 @@ from kernpool.bandwidth.categories import NO_CATEGORIES, Categories
 from kernpool.bandwidth.criteria import CRITERIA
 from kernpool.bandwidth.gauss_newton import descend
 from kernpool.bandwidth.objective import Objective, Tried
+from kernpool.bandwidth.quick_path import QuickPath
 from kernpool.bandwidth.rows import TrainingRows, canonical_rows
 from kernpool.bandwidth.rules import column_spread
 from kernpool.kernels import Kernel
@@ -293,7 +295,8 @@ def _one_factor(
 ) -> tuple[int, str]:
     grid = one_factor.candidates(first.rows.X / spread, kernel, composition)
     if first is objective:
-        one_factor.minimise(first, spread, grid)
+        compiled = "numba" in sys.modules and QuickPath.can_do(objective)
+        (one_factor.minimise_quickly if compiled else one_factor.minimise)(objective, spread, grid)
         return len(grid), "the best of a grid, refined"
     one_factor.scan(first, spread, grid)
     rate = (len(first.rows.X) / len(objective.rows.X)) ** (1.0 / (4.0 + len(spread)))
