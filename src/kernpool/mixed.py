@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.local_linear import LocalFit, solve
+from kernpool.mixed_dense import is_dense, smoothing_gradient, with_factors
 from kernpool.moments import Layout
 from kernpool.plan import check_pullback, choose
 from kernpool.problem import Problem
@@ -116,7 +117,8 @@ class MixedProblem:
 
     Notes
     -----
-    Time is that of the cells, one after the other: O(n m d) in all at most, and O(m) for each cell. A query and a cell
+    Time is that of the cells, one after the other: O(n m d) in all at most, and O(m) for each cell; few pairs of many
+    cells are one dense sum. A query and a cell
     with a factor of zero between them do not meet, so that smoothings of zero are cheap. Memory is O(n + m), whatever
     the number of cells.
 
@@ -199,6 +201,9 @@ class MixedProblem:
         """
         if not self.tables:
             return choose(self.problem, algorithm).reduce(self.problem, n_jobs=n_jobs, progress=progress)
+        if self._is_dense(algorithm):
+            whole = with_factors(self.problem, self._log_factors)
+            return choose(whole, "reference").reduce(whole, n_jobs=n_jobs, progress=progress)
         layout, center = self.problem.layout, self.problem.value_center
         total = empty_state(len(self.problem.query), layout.width)
         for visit in self._visits(0, progress):
@@ -273,6 +278,8 @@ class MixedProblem:
         sums = {name: np.zeros((m, k if name == "smoothing" else d)) for name in wanted}
         numeric = wanted - {"smoothing"}
         smoothed = "smoothing" in wanted and k > 0
+        if self._is_dense(algorithm):
+            return self._dense_pullback(state, cotangent, numeric, smoothed, progress)
         passes = bool(numeric) + smoothed
         for visit in self._visits(0, progress, 0, passes) if numeric else ():
             rows = visit.rows
@@ -297,6 +304,36 @@ class MixedProblem:
                     change = slope[self.query_code[rows, a], visit.levels[a]]
                     sums["smoothing"][rows, a] += change * np.exp(exponent) * moved
         return MixedGradients(**sums)
+
+    def _is_dense(self, algorithm: str) -> bool:
+        return bool(self.tables) and algorithm == "auto" and is_dense(self.problem, len(self.cells))
+
+    @cached_property
+    def _log_factors(self) -> list[Array]:
+        code = zip(self.query_code.T, self.key_code.T, strict=True)
+        return [table[query[:, None], key] for table, (query, key) in zip(self.log_tables, code, strict=True)]
+
+    def _dense_pullback(
+        self, state: PoolState, cotangent: Array, numeric: frozenset[str], smoothed: bool, progress: Progress | None
+    ) -> MixedGradients:
+        """Do as `pullback` in one piece, of a state of centred values."""
+        bare = replace(self.problem, value_center=np.zeros_like(self.problem.value_center))
+        found: dict[str, Array] = {}
+        if numeric:
+            whole = with_factors(bare, self._log_factors)
+            gradients = choose(whole, "reference").pullback(whole, state, cotangent, numeric)
+            found |= {name: getattr(gradients, name) for name in numeric}
+        if smoothed:
+            fit = solve(state, self.problem.layout)
+            unit = np.where(fit.occupied, state.log_denominator, np.inf)
+            code = zip(self.query_code.T, self.key_code.T, strict=True)
+            slopes = [slope[q[:, None], k] for slope, (q, k) in zip(self._padded_slopes, code, strict=True)]
+            found["smoothing"] = smoothing_gradient(
+                bare, self._log_factors, slopes, fit, unit, cotangent, LARGEST_EXPONENT
+            )
+        if progress is not None:
+            progress(len(cotangent), len(cotangent))
+        return MixedGradients(**found)
 
     @cached_property
     def log_tables(self) -> list[Array]:
