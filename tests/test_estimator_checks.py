@@ -5,24 +5,29 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from kernpool import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor
 
-ESTIMATORS = [
-    NadarayaWatsonRegressor(),
+DEFAULTS = [NadarayaWatsonRegressor(), LocalLinearRegressor(), NadarayaWatsonClassifier()]
+VARIANTS = [
     NadarayaWatsonRegressor(kernel="epanechnikov", empty="nearest"),
     NadarayaWatsonRegressor(kernel="biweight", composition="product", bandwidth="silverman", empty="mean"),
     NadarayaWatsonRegressor(kernel="constant"),
     NadarayaWatsonRegressor(bandwidth="gcv", common_factor=True),
+    NadarayaWatsonRegressor(bandwidth="aicc"),
     NadarayaWatsonRegressor(bandwidth="scott"),
     NadarayaWatsonRegressor(bandwidth=0.5, algorithm="brute"),
-    LocalLinearRegressor(),
     LocalLinearRegressor(kernel="epanechnikov", bandwidth="scott", empty="nearest"),
-    NadarayaWatsonRegressor(bandwidth="aicc"),
-    NadarayaWatsonClassifier(),
     NadarayaWatsonClassifier(kernel="boxcar", bandwidth="scott"),
 ]
 
 
 # Some checks have fewer rows than columns, which determine no plane: a warning to be expected.
 @pytest.mark.filterwarnings("ignore::kernpool.RankDeficiencyWarning")
-@parametrize_with_checks(ESTIMATORS)
+@parametrize_with_checks(DEFAULTS)
 def test_scikit_learn_check(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::kernpool.RankDeficiencyWarning")
+@parametrize_with_checks(VARIANTS)
+def test_scikit_learn_check_of_variants(estimator, check):
     check(estimator)

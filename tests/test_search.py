@@ -55,7 +55,7 @@ def test_the_descent_ends_where_the_gradient_vanishes(degree, seed):
 
 
 def test_columns_without_a_role_are_recognised():
-    X, y = make_table(n=400, d=4)
+    X, y = make_table(n=250, d=4)
     model = NadarayaWatsonRegressor().fit(X, y)
     assert np.all(model.relevance_[:2] > 0.5)
     assert model.relevance_[0] > model.relevance_[1]

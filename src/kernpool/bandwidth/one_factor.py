@@ -106,6 +106,8 @@ def minimise_quickly(objective: Objective, spread: Array, grid: Array) -> None:
 
     def penalised(log_factor: float) -> float:
         seen.append(path(shift + log_factor))
+        if objective.progress is not None:
+            objective.progress(len(objective.rows.X), len(objective.rows.X))
         return min(seen[-1].penalised, UNDEFINED)
 
     ends = []
