@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from dataclasses import dataclass
 from functools import partial
@@ -295,8 +294,9 @@ def _one_factor(
 ) -> tuple[int, str]:
     grid = one_factor.candidates(first.rows.X / spread, kernel, composition)
     if first is objective:
-        compiled = "numba" in sys.modules and QuickPath.can_do(objective)
-        (one_factor.minimise_quickly if compiled else one_factor.minimise)(objective, spread, grid)
+        # By size alone: whether something else has loaded the compiler must not show in the last digit.
+        quick = len(objective.rows.X) > MOST_ROWS_WITHOUT_COMPILER and QuickPath.can_do(objective)
+        (one_factor.minimise_quickly if quick else one_factor.minimise)(objective, spread, grid)
         return len(grid), "the best of a grid, refined"
     one_factor.scan(first, spread, grid)
     rate = (len(first.rows.X) / len(objective.rows.X)) ** (1.0 / (4.0 + len(spread)))
