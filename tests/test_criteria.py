@@ -87,7 +87,7 @@ def test_gradients_of_products_over_columns(criterion, degree):
 
 def torch_criterion(rows, criterion, kernel, degree, theta):
     """The criterion in dense torch, with one unit of each row's weight taken away for loo."""
-    torch = pytest.importorskip("torch")
+    torch = pytest.importorskip("torch", reason="compares with gradients of torch")
     X, y, weight = (torch.tensor(array) for array in (rows.X, rows.value, rows.weight))
     offset = (X[None] - X[:, None]) / torch.exp(theta)
     squared = (offset**2).sum(-1)
@@ -121,7 +121,7 @@ def torch_criterion(rows, criterion, kernel, degree, theta):
 @pytest.mark.parametrize("criterion", CRITERIA)
 @pytest.mark.parametrize("weighted", [False, True])
 def test_gradients_agree_with_torch(criterion, kernel, degree, weighted):
-    torch = pytest.importorskip("torch")
+    torch = pytest.importorskip("torch", reason="compares with gradients of torch")
     rows = make_rows(n=40, outputs=2, weighted=weighted)
     theta = torch.tensor(np.log([2.5, 3.5]), requires_grad=True)
     loss = torch_criterion(rows, criterion, kernel, degree, theta)

@@ -17,7 +17,7 @@ SIZES = ["small", "medium", "large"]
 
 
 def pandas_frame():
-    pandas = pytest.importorskip("pandas")
+    pandas = pytest.importorskip("pandas", reason="reads frames of pandas")
     return pandas.DataFrame(
         {
             "height": [1.5, 2.5, 3.5],
@@ -31,7 +31,7 @@ def pandas_frame():
 
 
 def polars_frame():
-    polars = pytest.importorskip("polars")
+    polars = pytest.importorskip("polars", reason="reads frames of polars")
     return polars.DataFrame(
         {
             "height": [1.5, 2.5, 3.5],
@@ -117,7 +117,7 @@ def test_arrays_declare_nothing():
 
 
 def test_places_of_ordered_levels():
-    pandas = pytest.importorskip("pandas")
+    pandas = pytest.importorskip("pandas", reason="reads frames of pandas")
 
     def places(values, categories=None, **options):
         column = pandas.Categorical(values, categories=categories, ordered=True) if categories else values
@@ -138,7 +138,7 @@ def test_places_of_ordered_levels():
 
 
 def test_text_has_no_order_by_itself():
-    pandas = pytest.importorskip("pandas")
+    pandas = pytest.importorskip("pandas", reason="reads frames of pandas")
     frame = pandas.DataFrame({"size": ["small", "large"], "kind": pandas.Categorical(["small", "large"])})
     for name in frame:
         with pytest.raises(ValueError, match=f"column '{name}' of X is to be ordered .* nobody has declared"):
@@ -166,7 +166,7 @@ def test_many_known_levels_are_cut_short():
 
 @pytest.mark.parametrize("missing", [None, np.nan, "NA", "NaT"])
 def test_missing_cells_are_named(missing):
-    pandas = pytest.importorskip("pandas")
+    pandas = pytest.importorskip("pandas", reason="reads frames of pandas")
     missing = {"NA": pandas.NA, "NaT": pandas.NaT}.get(missing, missing) if isinstance(missing, str) else missing
     frame = pandas.DataFrame({"a": [1.0, 2.0, 3.0], "city": np.array(["x", "y", missing], dtype=object)})
     whole = Encoding.fit(frame.iloc[:2])
@@ -185,14 +185,14 @@ def test_missing_numbers_are_named(make):
     if make is pandas_frame:
         frame.loc[1, "count"] = None
     else:
-        polars = pytest.importorskip("polars")
+        polars = pytest.importorskip("polars", reason="reads frames of polars")
         frame = frame.with_columns(polars.Series("count", [1, None, 3]))
     with pytest.raises(ValueError, match=r"column 'count' of X holds nan at index \(1,\)"):
         encoding.encode(frame)
 
 
 def test_missing_cells_of_polars_are_named():
-    polars = pytest.importorskip("polars")
+    polars = pytest.importorskip("polars", reason="reads frames of polars")
     for dtype in (polars.String, polars.Categorical, polars.Enum(["x", "y"])):
         with pytest.raises(ValueError, match="'city' of X is missing in row 1"):
             Encoding.fit(polars.DataFrame({"city": polars.Series(["x", None], dtype=dtype)}))
@@ -220,14 +220,14 @@ def test_text_never_becomes_a_number(make):
     if make is pandas_frame:
         frame["height"] = cells
     else:
-        polars = pytest.importorskip("polars")
+        polars = pytest.importorskip("polars", reason="reads frames of polars")
         frame = frame.with_columns(polars.Series("height", cells))
     with pytest.raises(ValueError, match=r"column 'height' of X holds text such as '1.5'"):
         encoding.encode(frame)
 
 
 def test_objects_without_text_are_numbers_and_dates_are_an_error():
-    pandas = pytest.importorskip("pandas")
+    pandas = pytest.importorskip("pandas", reason="reads frames of pandas")
     frame = pandas.DataFrame({"a": np.array([1, 2.5], dtype=object), "b": np.array([1, "x"], dtype=object)})
     encoding = Encoding.fit(frame)
     assert encoding.kinds == ("numeric", "unordered")
@@ -239,7 +239,7 @@ def test_objects_without_text_are_numbers_and_dates_are_an_error():
 
 
 def test_names_that_are_not_text_are_no_names():
-    pandas = pytest.importorskip("pandas")
+    pandas = pytest.importorskip("pandas", reason="reads frames of pandas")
     frame = pandas.DataFrame(np.eye(2))
     assert Encoding.fit(frame, unordered=[1]).names is None
     frame.columns = ["a", 1]

@@ -8,9 +8,10 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.local_linear import LocalFit, solve
+from kernpool.local_linear import LocalFit
 from kernpool.mixed import MixedProblem
-from kernpool.pool import PAIRS_AT_ONCE, fill_empty
+from kernpool.pool import PAIRS_AT_ONCE, fill_empty, fit_by
+from kernpool.problem import Problem
 from kernpool.progress import Progress
 from kernpool.state import PoolState
 
@@ -45,11 +46,11 @@ def mixed_fit(
     array([[12.],
            [18.]])
     """
-    problem = mixed.problem
-    # The sums of centred values, without their centre: it would cost the slopes digits.
-    centred = replace(mixed, problem=replace(problem, value_center=np.zeros_like(problem.value_center)))
-    fit = solve(centred.reduce(algorithm, n_jobs=n_jobs, progress=progress), problem.layout)
-    return replace(fit, intercept=np.where(fit.occupied[:, None], fit.intercept + problem.value_center, 0.0))
+
+    def reduce(centred: Problem) -> PoolState:
+        return replace(mixed, problem=centred).reduce(algorithm, n_jobs=n_jobs, progress=progress)
+
+    return fit_by(reduce, mixed.problem)
 
 
 def settle_empty(mixed: MixedProblem, fit: LocalFit, empty: str, n_jobs: int | None = None) -> Array:
@@ -72,7 +73,7 @@ def settle_empty(mixed: MixedProblem, fit: LocalFit, empty: str, n_jobs: int | N
         One value per query.
     """
     state = PoolState(np.zeros(len(fit.rank)), fit.occupied.astype(np.float64), fit.intercept)
-    return state.finalize(empty, lambda rows: fill_empty(mixed.problem, rows, empty, n_jobs))  # type: ignore[arg-type]
+    return state.finalize(empty, lambda rows: fill_empty(mixed.problem, rows, empty, n_jobs))  # type: ignore[arg-type]  # checked by finalize
 
 
 def mixed_weights(mixed: MixedProblem) -> Iterator[tuple[slice, Array]]:

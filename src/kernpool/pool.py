@@ -9,7 +9,7 @@ or, if asked for, the value at `q` of the plane that fits the values best with t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from typing import Any, cast
@@ -280,10 +280,35 @@ def local_fit(
     >>> local_fit(problem).slope / problem.similarity.bandwidth[:, None]
     array([[[2.]]])
     """
+    plan = choose(problem, algorithm)
+    return fit_by(lambda centred: plan.reduce(centred, n_jobs=n_jobs, progress=progress), problem)
+
+
+def fit_by(reduce: Callable[[Problem], PoolState], problem: Problem) -> LocalFit:
+    """Fit around each query by some way to sum.
+
+    Parameters
+    ----------
+    reduce : callable
+        Sums a problem.
+    problem : Problem
+        What to fit.
+
+    Returns
+    -------
+    LocalFit
+        Values, slopes per bandwidth, and ranks; zeros for empty windows.
+
+    Examples
+    --------
+    >>> import kernpool
+    >>> problem = kernpool.Problem.from_arrays([1.0], [0.0, 2.0], [5.0, 9.0])
+    >>> fit_by(choose(problem).reduce, problem).intercept
+    array([[7.]])
+    """
     # The sums of centred values, without their centre: it would cost the slopes digits.
     centred = replace(problem, value_center=np.zeros_like(problem.value_center))
-    state = choose(problem, algorithm).reduce(centred, n_jobs=n_jobs, progress=progress)
-    fit = solve(state, problem.layout)
+    fit = solve(reduce(centred), problem.layout)
     return replace(fit, intercept=np.where(fit.occupied[:, None], fit.intercept + problem.value_center, 0.0))
 
 
@@ -365,12 +390,7 @@ def pooling_weights(
     check_empty(empty)
     batch = Batch(query, key, None, moments=0, **similarity)
     n = batch.n_keys
-    size = 8 * len(batch) * batch.n_queries * n
-    if size > max_bytes:
-        raise ValueError(
-            f"the weights of {batch.n_queries * len(batch)} queries x {n} keys need {size / 1e9:.3g} GB, more "
-            f"than max_bytes={max_bytes}; ask for fewer queries, or pass a larger max_bytes"
-        )
+    check_size(batch.n_queries * len(batch), n, max_bytes)
     weights = np.empty((len(batch), batch.n_queries, n))
     for i, table in enumerate(weights):
         for rows, part in weight_rows(batch.problem(i)):
@@ -391,6 +411,29 @@ def pooling_weights(
         policy = PoolState(np.zeros(len(flat)), np.where(is_empty, 0.0, 1.0), flat)
         flat = policy.finalize(empty, fill)
     return np.asarray(flat.reshape(*batch.shape, batch.n_queries, n))
+
+
+def check_size(queries: int, keys: int, max_bytes: int) -> None:
+    """Refuse a table of weights that is larger than the caller allows.
+
+    Parameters
+    ----------
+    queries, keys : int
+        Its shape.
+    max_bytes : int
+        What the caller allows.
+
+    Raises
+    ------
+    ValueError
+        If it needs more.
+    """
+    size = 8 * queries * keys
+    if size > max_bytes:
+        raise ValueError(
+            f"the weights of {queries} queries x {keys} keys need {size / 1e9:.3g} GB, more "
+            f"than max_bytes={max_bytes}; ask for fewer queries, or pass a larger max_bytes"
+        )
 
 
 def weight_rows(problem: Problem) -> Iterator[tuple[slice, Array]]:

@@ -29,21 +29,16 @@ class Descent:
     reason: str
 
 
-def descend(
-    objective: Objective, start: Evaluation, low: Array, high: Array, flat: Array, *, max_steps: int, tolerance: float
-) -> Descent:
+def descend(objective: Objective, start: Evaluation, *, max_steps: int, tolerance: float) -> Descent:
     """Minimise from one start.
 
     Parameters
     ----------
     objective : Objective
-        Residuals and their derivatives.
+        Residuals, their derivatives, and the box to stay in. Where that says that the criterion becomes flat a step
+        goes to the upper end at once: small ones never arrive.
     start : Evaluation
         Of a place inside of the box.
-    low, high : ndarray of shape (p,)
-        The box.
-    flat : ndarray of shape (p,)
-        From where on a step goes to the upper end at once: the criterion becomes flat, and steps never arrive.
     max_steps : int
         Accepted steps at most.
     tolerance : float
@@ -54,7 +49,7 @@ def descend(
     Descent
         Never worse than the start.
     """
-    at, jacobian = start, objective.jacobian(start)
+    (low, high, flat), at, jacobian = objective.box, start, objective.jacobian(start)
     curvature = np.zeros((len(low), len(low)))
     damping = 1e-3
     for _ in range(max_steps):
@@ -64,11 +59,11 @@ def descend(
         free = np.flatnonzero(~stuck & (np.diagonal(normal) > WITHOUT_EFFECT * at.penalised))
         if not free.size:
             return Descent(at, "no bandwidth matters any more")
-        hessian = _positive(normal + curvature, normal, free)
+        # In units of the normal equations: at a smoothing of zero a slope may be 1e30, beside one of 1.
+        unit = np.sqrt(np.diagonal(normal)[free])
+        hessian, scaled = _positive(normal + curvature, normal, free, unit)
         while True:
-            # In units of the normal equations: at a smoothing of zero a slope may be 1e30, beside one of 1.
-            step, unit = np.zeros_like(gradient), np.sqrt(np.diagonal(normal)[free])
-            scaled = hessian / unit / unit[:, None]
+            step = np.zeros_like(gradient)
             damped = scaled + damping * np.diag(np.diagonal(scaled))
             step[free] = -np.linalg.lstsq(damped, gradient[free] / unit, rcond=None)[0] / unit
             target = np.clip(at.theta + np.clip(step, -LARGEST_STEP, LARGEST_STEP), low, high)
@@ -92,13 +87,14 @@ def descend(
     return Descent(at, f"{max_steps} steps")
 
 
-def _positive(hessian: Array, normal: Array, free: NDArray[np.intp]) -> Array:
-    """Return the part of the free bandwidths, without what was learned if it is not positive with it."""
+def _positive(hessian: Array, normal: Array, free: NDArray[np.intp], unit: Array) -> tuple[Array, Array]:
+    """Return the part of the free bandwidths, as it is and in units, less what was learned if not positive."""
     part: Array = hessian[np.ix_(free, free)]
-    unit = np.sqrt(np.diagonal(normal)[free])
-    if np.linalg.eigvalsh(part / unit / unit[:, None])[0] < 1e-3:
+    scaled: Array = part / unit / unit[:, None]
+    if np.linalg.eigvalsh(scaled)[0] < 1e-3:
         part = normal[np.ix_(free, free)]
-    return part
+        scaled = part / unit / unit[:, None]
+    return part, scaled
 
 
 def _learn(curvature: Array, step: Array, of_residuals: Array, of_gradient: Array) -> Array:

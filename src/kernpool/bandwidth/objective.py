@@ -9,6 +9,7 @@ state in place of their sums is the derivative of ``log H_ii``.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -27,6 +28,7 @@ from kernpool.state import PoolState
 Array = NDArray[np.float64]
 
 
+FLAT = 1e4  # ranges of a column: beyond, the weights of any two rows differ by less than 1e-8
 STEEPEST = 1e30
 LARGEST_LOG_PENALTY = 500.0
 
@@ -134,6 +136,26 @@ class Objective:
         self._share = np.sqrt(rows.weight / rows.total)[:, None]
         at_zero = np.zeros((1, rows.X.shape[1]))
         self._log_peak = float(self._problem.similarity.logits(at_zero, at_zero)[0, 0])
+
+    @cached_property
+    def box(self) -> tuple[Array, Array, Array]:
+        """Lowest and highest log bandwidth of each column, and smoothing of each categorical one; where it is flat.
+
+        From a tenth of a small gap between neighbouring values, where a Gaussian window holds equal values alone, to
+        1e4 ranges, where all values weigh the same. A constant column stays there. Criteria begin to be flat at three
+        ranges; smoothings get where they want to be, so that theirs is infinity.
+        """
+        ends = []
+        for column in self.rows.X.T:
+            gaps = np.diff(np.unique(column))
+            ends.append((0.1 * np.quantile(gaps, 0.1), FLAT * gaps.sum()) if gaps.size else (FLAT, FLAT))
+        low, high = np.log(np.array(ends)).T
+        largest = self.categories.largest
+        return (
+            np.concatenate([low, np.zeros(len(largest))]),
+            np.concatenate([high, largest]),
+            np.concatenate([high - np.log(FLAT) + 1.0, np.full(len(largest), np.inf)]),
+        )
 
     def evaluate(self, theta: Array) -> Evaluation:
         """Return the criterion at these log bandwidths, and remember it in `tried`."""

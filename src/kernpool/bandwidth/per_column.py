@@ -21,7 +21,6 @@ from kernpool.kernels import Kernel
 
 Array = NDArray[np.float64]
 
-FLAT = 1e4  # ranges of a column: beyond, the weights of any two rows differ by less than 1e-8
 LADDER = 24  # common factors, to begin with
 DRAWN_STARTS = 4
 FIRST_STEPS, FINALISTS, MOST_STEPS = 4, 3, 100
@@ -29,37 +28,6 @@ FIRST_SMOOTHINGS = (0.02, 0.3, 1.0)  # of the boxes of categorical columns
 MOST_VALLEYS = 4
 FIRST_TOLERANCE, SECOND_TOLERANCE, TOLERANCE = 1e-3, 1e-5, 1e-11
 STEPS_ON_MANY_ROWS = 30
-
-
-def box(objective: Objective) -> tuple[Array, Array, Array]:
-    """Return the lowest and the highest log bandwidth of each column, and smoothing of each categorical one.
-
-    From a tenth of a small gap between neighbouring values, where a Gaussian window holds equal values alone, to 1e4
-    ranges, where all values weigh the same. A constant column stays there.
-
-    Parameters
-    ----------
-    objective : Objective
-        Of the rows.
-
-    Returns
-    -------
-    low, high : ndarray of shape (p,)
-        Ends of the intervals.
-    flat : ndarray of shape (p,)
-        Three ranges, where a criterion begins to be flat; infinity for smoothings, which get where they want to be.
-    """
-    ends = []
-    for column in objective.rows.X.T:
-        gaps = np.diff(np.unique(column))
-        ends.append((0.1 * np.quantile(gaps, 0.1), FLAT * gaps.sum()) if gaps.size else (FLAT, FLAT))
-    low, high = np.log(np.array(ends)).T
-    largest = objective.categories.largest
-    return (
-        np.concatenate([low, np.zeros(len(largest))]),
-        np.concatenate([high, largest]),
-        np.concatenate([high - np.log(FLAT) + 1.0, np.full(len(largest), np.inf)]),
-    )
 
 
 def starts(
@@ -83,7 +51,7 @@ def starts(
     Evaluation
         Whether or not the criterion is finite there.
     """
-    low, high, _ = box(objective)
+    low, high, _ = objective.box
     d, k = len(spread), len(high) - len(spread)
     grid = candidates(objective.rows.X / spread, kernel, composition)
     ladder = np.log(np.geomspace(grid[0] * 3, grid[-1], LADDER))
@@ -122,9 +90,8 @@ def minimise(objective: Objective, from_starts: list[Evaluation]) -> Descent:
     Descent
         The best.
     """
-    ends = box(objective)
     begun = [
-        descend(objective, start, *ends, max_steps=FIRST_STEPS, tolerance=FIRST_TOLERANCE).end
+        descend(objective, start, max_steps=FIRST_STEPS, tolerance=FIRST_TOLERANCE).end
         for start in from_starts
         if np.isfinite(start.penalised)
     ]
@@ -132,11 +99,9 @@ def minimise(objective: Objective, from_starts: list[Evaluation]) -> Descent:
     for at in sorted(begun, key=lambda at: at.penalised):
         if all(np.abs(at.theta - other.theta).max() > 0.05 for other in finalists):
             finalists.append(at)
-    ended = [
-        descend(objective, at, *ends, max_steps=MOST_STEPS, tolerance=SECOND_TOLERANCE) for at in finalists[:FINALISTS]
-    ]
+    ended = [descend(objective, at, max_steps=MOST_STEPS, tolerance=SECOND_TOLERANCE) for at in finalists[:FINALISTS]]
     best = min(ended, key=lambda descent: descent.end.penalised)
-    return descend(objective, best.end, *ends, max_steps=MOST_STEPS, tolerance=TOLERANCE)
+    return descend(objective, best.end, max_steps=MOST_STEPS, tolerance=TOLERANCE)
 
 
 def flatten(objective: Objective, descent: Descent) -> Descent:
@@ -156,7 +121,7 @@ def flatten(objective: Objective, descent: Descent) -> Descent:
     Descent
         Not worse; with bandwidths of 1e4 ranges for columns that were smoothed away.
     """
-    low, high, far = box(objective)
+    _, high, far = objective.box
     at = descent.end
     moved = False
     for a in np.argsort(-(at.theta - high)):
@@ -165,7 +130,7 @@ def flatten(objective: Objective, descent: Descent) -> Descent:
         flat = objective.evaluate(np.where(np.arange(len(high)) == a, high, at.theta))
         if flat.penalised <= at.penalised * (1.0 + 1e-12):
             at, moved = flat, True
-    return descend(objective, at, low, high, far, max_steps=MOST_STEPS, tolerance=TOLERANCE) if moved else descent
+    return descend(objective, at, max_steps=MOST_STEPS, tolerance=TOLERANCE) if moved else descent
 
 
 def relevant(objective: Objective, theta: Array) -> NDArray[np.bool_]:
@@ -183,5 +148,5 @@ def relevant(objective: Objective, theta: Array) -> NDArray[np.bool_]:
     ndarray of bool, shape (p,)
         Bandwidths below 1e2 ranges, smoothings below their upper ends.
     """
-    _, high, far = box(objective)
+    _, high, far = objective.box
     return np.asarray(np.where(np.isinf(far), theta < high, theta < high - np.log(100.0)))

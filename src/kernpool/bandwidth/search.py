@@ -221,13 +221,13 @@ def search_bandwidth(
     )
     if len(rows.X) > MOST_ROWS_WITHOUT_COMPILER and algorithm == "auto":
         import numba  # noqa: F401  # what a single pass would not be worth, a hundred are
-    one = common_factor or X.shape[1] == 1 or _is_flat(kernel)
-    if len(categories) and (common_factor or _is_flat(kernel)):
+    factor_alone = common_factor or _is_flat(kernel)
+    if len(categories) and factor_alone:
         raise ValueError(
             "categorical columns have smoothings of their own, which are found along a slope: use common_factor=False "
             "and a kernel that is not flat, such as 'gaussian' or 'epanechnikov'"
         )
-    objective, one = make(rows), one and not len(categories)
+    objective, one = make(rows), factor_alone or (X.shape[1] == 1 and not len(categories))
     limit = MOST_ROWS_FOR_GRID if one else MOST_ROWS_FOR_STARTS
     few = rows if len(rows.X) <= limit else draw(rows, limit, generator)
     first = objective if few is rows else make(few)
@@ -314,14 +314,14 @@ def _per_column(
     best = per_column.flatten(first, per_column.minimise(first, starts))
     if first is objective:
         return len(starts), best.reason
-    low, high, flat = per_column.box(objective)
+    low, high, _ = objective.box
     matter, d = per_column.relevant(first, best.end.theta), len(spread)
     rate = np.log(len(first.rows.X) / len(objective.rows.X)) / (4.0 + np.count_nonzero(matter[:d]))
     theta = best.end.theta
     # Smoothings shrink as fast as squared bandwidths (Hall, Li and Racine, 2007, theorem 2.1).
     theta = np.concatenate([theta[:d] + rate, theta[d:] * np.exp(2.0 * rate)])
     start = objective.evaluate(np.where(matter, np.clip(theta, low, high), high))
-    best = descend(objective, start, low, high, flat, max_steps=per_column.STEPS_ON_MANY_ROWS, tolerance=1e-6)
+    best = descend(objective, start, max_steps=per_column.STEPS_ON_MANY_ROWS, tolerance=1e-6)
     best = per_column.flatten(objective, best)
     return len(starts), f"{best.reason}, from the best of {len(first.rows.X)} rows"
 

@@ -23,7 +23,7 @@ from kernpool.local_linear import warn_of_rank
 from kernpool.mixed import MixedProblem
 from kernpool.mixed_pool import mixed_fit, mixed_weights, settle_empty
 from kernpool.plan import check_algorithm
-from kernpool.pool import limit_problem, pool, pooling_weights, weight_rows
+from kernpool.pool import check_size, limit_problem, pool, pooling_weights, weight_rows
 from kernpool.problem import Problem, as_tol
 from kernpool.progress import current_progress
 from kernpool.similarity import check_composition
@@ -310,11 +310,7 @@ class KernelSmoother(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships
 
     def _mixed_weights(self, pairs: MixedProblem, max_bytes: int) -> Array:
         m, n = pairs.problem.shape
-        if 8 * m * n > max_bytes:
-            raise ValueError(
-                f"the weights of {m} queries and {n} keys need {8 * m * n} bytes, more than max_bytes={max_bytes}; ask "
-                "for fewer queries at a time, or raise max_bytes"
-            )
+        check_size(m, n, max_bytes)
         weights = np.empty((m, n))
         for rows, part in mixed_weights(pairs):
             weights[rows] = part
