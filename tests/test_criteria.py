@@ -6,7 +6,7 @@ import pytest
 from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, get_kernel
 from kernpool.bandwidth import CRITERIA
 from kernpool.bandwidth.objective import Objective
-from kernpool.bandwidth.quick_path import QuickPath
+from kernpool.bandwidth.pairwise import MOST_ROWS, PairwiseEvaluation, PairwiseObjective
 from kernpool.bandwidth.rows import canonical_rows
 
 SMOOTH = ("gaussian", "biweight", "triweight", "tricube", "logistic", "cosine")
@@ -153,21 +153,48 @@ def test_a_fit_that_leaves_no_degree_of_freedom_has_no_criterion():
 
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("criterion", CRITERIA)
-def test_the_quick_path_is_that_of_the_engine(criterion, weighted):
-    """Every pair once, for both of its rows: the same numbers, as long as rows have neighbours within 36 bandwidths."""
+def test_every_pair_once_is_the_engine(criterion, weighted):
+    """The same numbers, as long as rows have neighbours within 36 bandwidths."""
     rows = make_rows(n=700, d=1, outputs=2, weighted=weighted)
-    objective = make_objective(rows, criterion)
-    assert QuickPath.can_do(objective)
-    path = QuickPath(objective)
+    engine = make_objective(rows, criterion)
+    pairwise = PairwiseObjective(engine)
     for h in np.geomspace(1e-5, 100.0, 25):
-        exact, quick = objective.evaluate(np.log([h])), path(np.log(h))
+        exact, quick = engine.evaluate(np.log([h])), pairwise.evaluate(np.log([h]))
         assert quick.penalised == pytest.approx(exact.penalised, rel=1e-3 if h < 1e-3 else 1e-11)
-    assert not QuickPath.can_do(make_objective(rows, criterion, "epanechnikov"))
-    assert not QuickPath.can_do(make_objective(rows, criterion, degree=1))
 
 
-def test_the_quick_path_of_rows_that_are_alone():
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("criterion", CRITERIA)
+@pytest.mark.parametrize("d", [1, 3])
+def test_every_pair_once_has_the_slopes_of_the_engine(criterion, weighted, d):
+    rows = make_rows(n=200, d=d, outputs=2, weighted=weighted)
+    engine = make_objective(rows, criterion)
+    pairwise = PairwiseObjective(engine)
+    for theta in np.log(np.ptp(rows.X, axis=0)) + np.random.default_rng(3).uniform(-2.0, 1.0, size=(5, d)):
+        exact, quick = engine.evaluate(theta), pairwise.evaluate(theta)
+        assert isinstance(quick, PairwiseEvaluation)
+        assert quick.penalised == pytest.approx(exact.penalised, rel=1e-12)
+        expected = engine.jacobian(exact)
+        np.testing.assert_allclose(pairwise.jacobian(quick), expected, rtol=1e-10, atol=1e-12 * np.abs(expected).max())
+
+
+def test_every_pair_once_is_for_few_rows_and_plain_fits():
+    rows = make_rows(n=100, d=2)
+    assert PairwiseObjective.can_do(make_objective(rows, "loo"))
+    assert not PairwiseObjective.can_do(make_objective(rows, "loo", "epanechnikov"))
+    assert not PairwiseObjective.can_do(make_objective(rows, "loo", degree=1))
+    assert not PairwiseObjective.can_do(make_objective(make_rows(n=MOST_ROWS + 1, d=2), "loo"))
+
+
+def test_every_pair_once_of_rows_that_are_alone():
     """Small bandwidths: the nearest other row, whichever side, or the mean of two that are equally near."""
     rows = canonical_rows(np.array([[0.0], [1.0], [2.0], [5.0]]), np.array([[1.0], [2.0], [4.0], [8.0]]))
-    objective = make_objective(rows, "loo")
-    assert QuickPath(objective)(np.log(1e-3)).penalised == objective.evaluate(np.log([1e-3])).penalised
+    engine = make_objective(rows, "loo")
+    exact, quick = engine.evaluate(np.log([1e-3])), PairwiseObjective(engine).evaluate(np.log([1e-3]))
+    assert quick.penalised == exact.penalised
+    both = canonical_rows(np.column_stack([rows.X, rows.X]), rows.value)
+    engine = make_objective(both, "loo")
+    pairwise = PairwiseObjective(engine)
+    at = pairwise.evaluate(np.log([1e-3, 1e-3]))
+    assert at.penalised == exact.penalised
+    assert pairwise.jacobian(at) == pytest.approx(0.0, abs=1e-12)

@@ -8,11 +8,10 @@ and do not vanish, so the second term matters: it is learned along the way by th
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-
-from kernpool.bandwidth.objective import Evaluation, Objective
 
 Array = NDArray[np.float64]
 
@@ -21,23 +20,52 @@ WITHOUT_EFFECT = 1e-24  # squared slopes of all residuals, beside their squares
 STEEPEST_DAMPING = 1e8
 
 
+class Place(Protocol):
+    """A sum of squares at one place."""
+
+    @property
+    def theta(self) -> Array:
+        """Where, of shape (p,)."""
+
+    @property
+    def residual(self) -> Array:
+        """What is squared, of any shape."""
+
+    @property
+    def penalised(self) -> float:
+        """The sum of squares."""
+
+
+class SumOfSquares(Protocol):
+    """What can be minimised."""
+
+    @property
+    def box(self) -> tuple[Array, Array, Array]:
+        """The lower and the upper ends, and where it becomes flat: steps beyond go to the upper end at once."""
+
+    def evaluate(self, theta: Array) -> Any:
+        """Return the place."""
+
+    def jacobian(self, at: Any) -> Array:
+        """Return the derivatives of the residuals at a place that was evaluated, of shape (size of residual, p)."""
+
+
 @dataclass(frozen=True)
 class Descent:
     """Where a descent ended, and why."""
 
-    end: Evaluation
+    end: Any
     reason: str
 
 
-def descend(objective: Objective, start: Evaluation, *, max_steps: int, tolerance: float) -> Descent:
+def descend(objective: SumOfSquares, start: Place, *, max_steps: int, tolerance: float) -> Descent:
     """Minimise from one start.
 
     Parameters
     ----------
-    objective : Objective
-        Residuals, their derivatives, and the box to stay in. Where that says that the criterion becomes flat a step
-        goes to the upper end at once: small ones never arrive.
-    start : Evaluation
+    objective : SumOfSquares
+        Residuals, their derivatives, and the box to stay in.
+    start : Place
         Of a place inside of the box.
     max_steps : int
         Accepted steps at most.

@@ -54,6 +54,11 @@ class Tried(NamedTuple):
     empty_windows: int
 
 
+def best_of(tried: list[Tried]) -> Tried:
+    """Return the smallest of all that was tried; of equal ones that with the largest bandwidths."""
+    return min(tried, key=lambda one: (one.penalised, -one.theta.sum()))
+
+
 @dataclass(frozen=True)
 class Evaluation:
     """A criterion at one place, with all that its derivatives need.
@@ -198,7 +203,7 @@ class Objective:
     @property
     def best(self) -> Tried:
         """The smallest of all that was tried; of equal ones that with the largest bandwidths."""
-        return min(self.tried, key=lambda one: (one.penalised, -one.theta.sum()))
+        return best_of(self.tried)
 
     def jacobian(self, at: Evaluation) -> Array:
         """Return the derivatives of the residuals, of shape (n c, p), by as many passes as there are outputs."""

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.bandwidth.objective import Objective, Tried
-from kernpool.bandwidth.quick_path import QuickPath
+from kernpool.algorithms.threads import cut, resolve_n_jobs, run_blocks
+from kernpool.bandwidth.objective import Objective
+from kernpool.bandwidth.pairwise import PairwiseObjective
 from kernpool.kernels import Kernel
 
 Array = NDArray[np.float64]
@@ -93,31 +94,35 @@ def minimise(objective: Objective, spread: Array, grid: Array) -> None:
         _bounded(penalised, low, high, TOLERANCE)
 
 
-def minimise_quickly(objective: Objective, spread: Array, grid: Array) -> None:
-    """Do as `minimise`, by way of a quick path; the engine has the last word on the best of each valley.
+def minimise_quickly(objective: PairwiseObjective, spread: Array, grid: Array) -> None:
+    """Do as `minimise` with few rows of one column, on several threads.
 
     Parameters
     ----------
     objective, spread, grid
-        As in `minimise`, of a problem that `QuickPath` can do.
+        As in `minimise`.
     """
-    path, logs, shift = QuickPath(objective), np.log(grid), float(np.log(spread[0]))
-    seen: list[Tried] = []
+    logs, shift, engine = np.log(grid), np.log(spread), objective.engine
+    n_jobs, rows, report = resolve_n_jobs(engine.n_jobs), len(objective.rows.X), engine.progress
+    progress = None if report is None else lambda done, total: report(done * rows, total * rows)
+    scanned = np.empty(len(logs))
 
-    def penalised(log_factor: float) -> float:
-        seen.append(path(shift + log_factor))
-        if objective.progress is not None:
-            objective.progress(len(objective.rows.X), len(objective.rows.X))
-        return min(seen[-1].penalised, UNDEFINED)
+    def scan(points: slice) -> Iterator[None]:
+        for i in range(points.start, points.stop):
+            scanned[i] = min(objective.evaluate(shift + logs[i]).penalised, UNDEFINED)
+            yield
 
-    ends = []
-    for low, high in _valleys(logs, np.array([penalised(point) for point in logs])):
-        before = len(seen)
-        _bounded(penalised, low, high, TOLERANCE)
-        ends.append(min(seen[before:], key=lambda one: one.penalised).theta)
-    exact = [objective.evaluate(theta).penalised for theta in ends or [shift + logs[-1:]]]
-    # What is within rounding of the best must not be taken for better.
-    objective.tried[:0] = [one._replace(penalised=max(one.penalised, np.nextafter(min(exact), np.inf))) for one in seen]
+    run_blocks(scan, cut(len(logs), 4), n_jobs, progress)
+    valleys = _deep_valleys(logs, scanned)
+
+    def refine(which: slice) -> Iterator[None]:
+        for low, high in valleys[which]:
+            _bounded(lambda point: min(objective.evaluate(shift + point).penalised, UNDEFINED), low, high, TOLERANCE)
+            yield
+
+    run_blocks(refine, cut(len(valleys), 1), n_jobs, progress)
+    # As if by one thread.
+    objective.tried.sort(key=lambda one: float(one.theta[0]))
 
 
 def minimise_near(objective: Objective, spread: Array, factor: float) -> None:
@@ -161,6 +166,26 @@ def _valleys(logs: Array, values: Array) -> list[tuple[float, float]]:
     minima = np.flatnonzero((values <= padded[:-2]) & (values <= padded[2:]) & (values < UNDEFINED))
     best = minima[np.argsort(values[minima], kind="stable")][:REFINED_MINIMA]
     return [(float(logs[max(i - 1, 0)]), float(logs[min(i + 1, len(logs) - 1)])) for i in best]
+
+
+def _deep_valleys(logs: Array, values: Array) -> list[tuple[float, float]]:
+    """Return those valleys of a smooth curve that may hold its minimum: most have one that does, and others far above.
+
+    The bottom is taken to be up to ten times as far below the grid as the parabola through three points says.
+    """
+    valleys, deep = _valleys(logs, values), []
+    for low, high in valleys:
+        first, last = np.searchsorted(logs, [low, high])
+        lowest = bottom = float(values[first : last + 1].min())
+        if last - first == 2:
+            left, middle, right = values[first : last + 1]
+            bend = left - 2.0 * middle + right  # the grid is even
+            bottom -= 10.0 * (right - left) ** 2 / (8.0 * bend) if bend > 0 else 0.0
+        else:
+            bottom -= 10.0 * float(np.ptp(values[first : last + 1]))
+        if bottom <= values.min() or lowest == values.min():
+            deep.append((low, high))
+    return deep
 
 
 def _penalised(objective: Objective, log_spread: Array, log_factor: float) -> float:

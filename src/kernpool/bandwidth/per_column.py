@@ -14,10 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.bandwidth.gauss_newton import Descent, descend
-from kernpool.bandwidth.objective import Evaluation, Objective
-from kernpool.bandwidth.one_factor import candidates
-from kernpool.kernels import Kernel
+from kernpool.bandwidth.gauss_newton import Descent, Place, SumOfSquares, descend
 
 Array = NDArray[np.float64]
 
@@ -30,33 +27,30 @@ FIRST_TOLERANCE, SECOND_TOLERANCE, TOLERANCE = 1e-3, 1e-5, 1e-11
 STEPS_ON_MANY_ROWS = 30
 
 
-def starts(
-    objective: Objective, spread: Array, kernel: Kernel, composition: str, generator: Any
-) -> Iterator[Evaluation]:
+def starts(objective: SumOfSquares, spread: Array, grid: Array, generator: Any) -> Iterator[Any]:
     """Yield places to descend from, the likeliest first.
 
     Parameters
     ----------
-    objective : Objective
+    objective : SumOfSquares
         To look for the best common factor with.
     spread : ndarray of shape (d,)
         Spreads of the columns.
-    kernel, composition
-        As in `pool`.
+    grid : ndarray
+        Common factors on the spreads that are worth a look, increasing; only the ends count.
     generator : numpy.random.RandomState
         For the places that are drawn.
 
     Yields
     ------
-    Evaluation
+    Place
         Whether or not the criterion is finite there.
     """
     low, high, _ = objective.box
     d, k = len(spread), len(high) - len(spread)
-    grid = candidates(objective.rows.X / spread, kernel, composition)
     ladder = np.log(np.geomspace(grid[0] * 3, grid[-1], LADDER))
     numeric = np.arange(d + k) < d
-    valleys: list[Evaluation] = []
+    valleys: list[Place] = []
     for share in FIRST_SMOOTHINGS if k else (0.0,):
         middle = np.concatenate([np.log(spread), share * high[d:]])
         common = [objective.evaluate(np.clip(middle + numeric * log_factor, low, high)) for log_factor in ladder]
@@ -75,14 +69,14 @@ def starts(
         yield objective.evaluate(np.clip(np.where(numeric, drawn, high * generator.uniform(size=d + k)), low, high))
 
 
-def minimise(objective: Objective, from_starts: list[Evaluation]) -> Descent:
+def minimise(objective: SumOfSquares, from_starts: list[Place]) -> Descent:
     """Descend from all starts for a few steps, and from the best places to the end.
 
     Parameters
     ----------
-    objective : Objective
+    objective : SumOfSquares
         Of the same rows as the starts.
-    from_starts : list of Evaluation
+    from_starts : list of Place
         Where to begin.
 
     Returns
@@ -95,7 +89,7 @@ def minimise(objective: Objective, from_starts: list[Evaluation]) -> Descent:
         for start in from_starts
         if np.isfinite(start.penalised)
     ]
-    finalists: list[Evaluation] = []
+    finalists: list[Place] = []
     for at in sorted(begun, key=lambda at: at.penalised):
         if all(np.abs(at.theta - other.theta).max() > 0.05 for other in finalists):
             finalists.append(at)
@@ -104,14 +98,14 @@ def minimise(objective: Objective, from_starts: list[Evaluation]) -> Descent:
     return descend(objective, best.end, max_steps=MOST_STEPS, tolerance=TOLERANCE)
 
 
-def flatten(objective: Objective, descent: Descent) -> Descent:
+def flatten(objective: SumOfSquares, descent: Descent) -> Descent:
     """Smooth away every column that the criterion is not worse without.
 
     Towards an infinite bandwidth the criterion becomes flat, and a descent ends wherever it gets tired.
 
     Parameters
     ----------
-    objective : Objective
+    objective : SumOfSquares
         The criterion.
     descent : Descent
         Where a descent ended.
@@ -133,12 +127,12 @@ def flatten(objective: Objective, descent: Descent) -> Descent:
     return descend(objective, at, max_steps=MOST_STEPS, tolerance=TOLERANCE) if moved else descent
 
 
-def relevant(objective: Objective, theta: Array) -> NDArray[np.bool_]:
+def relevant(objective: SumOfSquares, theta: Array) -> NDArray[np.bool_]:
     """Tell which columns are not smoothed away, of shape (p,).
 
     Parameters
     ----------
-    objective : Objective
+    objective : SumOfSquares
         The criterion.
     theta : ndarray of shape (p,)
         Log bandwidths and smoothings.

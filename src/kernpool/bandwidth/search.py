@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from kernpool.bandwidth import one_factor, per_column
 from kernpool.bandwidth.categories import NO_CATEGORIES, Categories
 from kernpool.bandwidth.criteria import CRITERIA
-from kernpool.bandwidth.gauss_newton import descend
+from kernpool.bandwidth.gauss_newton import SumOfSquares, descend
 from kernpool.bandwidth.objective import Objective, Tried
-from kernpool.bandwidth.quick_path import QuickPath
+from kernpool.bandwidth.pairwise import PairwiseObjective
 from kernpool.bandwidth.rows import TrainingRows, canonical_rows
 from kernpool.bandwidth.rules import column_spread
 from kernpool.kernels import Kernel
@@ -277,6 +277,11 @@ def _is_flat(kernel: Kernel) -> bool:
     return kernel.log_slope is None or not np.any(kernel.log_slope(np.array([0.25, 0.5, 0.75])))
 
 
+def _has_quick_way(objective: Objective) -> bool:
+    # By size alone: whether something else has loaded the compiler must not show in the last digit.
+    return len(objective.rows.X) > MOST_ROWS_WITHOUT_COMPILER and PairwiseObjective.can_do(objective)
+
+
 def _scale(rows: TrainingRows) -> Array:
     center = rows.weight @ rows.value / rows.total
     scale = np.sqrt(rows.weight @ (rows.value - center) ** 2 / rows.total)
@@ -293,25 +298,33 @@ def _one_factor(
     objective: Objective, first: Objective, spread: Array, kernel: Kernel, composition: str
 ) -> tuple[int, str]:
     grid = one_factor.candidates(first.rows.X / spread, kernel, composition)
+    if len(spread) == 1 and _has_quick_way(first):
+        quick = PairwiseObjective(first)
+        one_factor.minimise_quickly(quick, spread, grid)
+        quick.hand_over(quick.best.theta)
+    elif first is objective:
+        one_factor.minimise(first, spread, grid)
+    else:
+        one_factor.scan(first, spread, grid)
     if first is objective:
-        # By size alone: whether something else has loaded the compiler must not show in the last digit.
-        quick = len(objective.rows.X) > MOST_ROWS_WITHOUT_COMPILER and QuickPath.can_do(objective)
-        (one_factor.minimise_quickly if quick else one_factor.minimise)(objective, spread, grid)
         return len(grid), "the best of a grid, refined"
-    one_factor.scan(first, spread, grid)
     rate = (len(first.rows.X) / len(objective.rows.X)) ** (1.0 / (4.0 + len(spread)))
-    factor = np.exp(first.best.theta[0]) / spread[0] * rate
-    one_factor.minimise_near(objective, spread, factor)
+    one_factor.minimise_near(objective, spread, np.exp(first.best.theta[0]) / spread[0] * rate)
     return len(grid), f"the best of a grid on {len(first.rows.X)} rows, refined on all"
 
 
 def _per_column(
     objective: Objective, first: Objective, spread: Array, kernel: Kernel, composition: str, generator: Any
 ) -> tuple[int, str]:
-    starts = list(per_column.starts(first, spread, kernel, composition, generator))
+    grid = one_factor.candidates(first.rows.X / spread, kernel, composition)
+    quick = PairwiseObjective(first) if _has_quick_way(first) else None
+    on_few: SumOfSquares = quick or first
+    starts = list(per_column.starts(on_few, spread, grid, generator))
     if not starts:
         return 0, "undefined everywhere"
-    best = per_column.flatten(first, per_column.minimise(first, starts))
+    best = per_column.flatten(on_few, per_column.minimise(on_few, starts))
+    if quick is not None:
+        quick.hand_over(best.end.theta)
     if first is objective:
         return len(starts), best.reason
     low, high, _ = objective.box
