@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from kernpool.algorithms.compiling import bare_part, loop
-from kernpool.algorithms.tiles import LN_2, slopes, tile_distances, tile_weights
+from kernpool.algorithms.tiles import GAUSSIAN, LN_2, slopes, tile_distances, tile_weights
 
 TILE = 512
 # A raw sum of weights below this may have lost digits to underflow, and the query is done again with a shift.
@@ -148,6 +148,7 @@ def pullback_block(
     exponent_buffer, column_buffer = np.empty(TILE), np.empty(TILE)
     residual_buffer, share_buffer, ratio_buffer = np.empty(TILE), np.empty(TILE), np.empty(TILE)
     along = np.empty(tilt.shape[1])
+    places = by_query.size > 0 or by_key.size > 0
     for i in range(query.shape[0]):
         if inverse_denominator[i] == 0.0:
             continue
@@ -159,55 +160,79 @@ def pullback_block(
                 along[a] += cotangent[i, c] * slope[i, a, c]
         for first in range(0, n, TILE):
             size = min(TILE, n - first)
+            last = first + size
             weight, s, exponent = weight_buffer[:size], s_buffer[:size], exponent_buffer[:size]
             residual, share, ratio = residual_buffer[:size], share_buffer[:size], ratio_buffer[:size]
             tile_weights(
                 weight, s, exponent, column_buffer[:size], q, key, first, bandwidth, code, infinite, product, unit[i]
             )
             multiply(weight, first, key_weight, row_mask, own[i], own_weight[i])
+            inverse = inverse_denominator[i]
             for j in range(size):
-                weight[j] *= inverse_denominator[i]
-                share[j], residual[j] = base[i], 0.0
+                weight[j] *= inverse
+                residual[j] = 0.0
             for c in range(value.shape[0]):
+                column, middle, times = value[c, first:last], intercept[i, c], cotangent[i, c]
                 for j in range(size):
-                    residual[j] += cotangent[i, c] * (value[c, first + j] - intercept[i, c])
-            for a in range(along.size):
+                    residual[j] += times * (column[j] - middle)
+            if along.size:
                 for j in range(size):
-                    t = (key[a, first + j] - q[a]) / bandwidth[a]
-                    share[j] += tilt[i, a] * t
-                    residual[j] -= along[a] * t
-            for j in range(size):
-                share[j] *= weight[j]
+                    share[j] = base[i]
+                for a in range(along.size):
+                    column, place, inverse = key[a, first:last], q[a], 1.0 / bandwidth[a]
+                    by_share, by_residual = tilt[i, a], along[a]
+                    for j in range(size):
+                        t = (column[j] - place) * inverse
+                        share[j] += by_share * t
+                        residual[j] -= by_residual * t
+                for j in range(size):
+                    share[j] *= weight[j]
+            else:
+                share = weight
             if by_value.size:
                 for c in range(value.shape[0]):
+                    out, times = by_value[c, first:last], cotangent[i, c]
                     for j in range(size):
-                        by_value[c, first + j] += cotangent[i, c] * share[j]
-            if not (by_query.size or by_bandwidth.size or by_key.size):
+                        out[j] += times * share[j]
+            if not (places or by_bandwidth.size):
                 continue
+            share_sum, residual_sum = 0.0, 0.0
+            if along.size and places:
+                for j in range(size):
+                    exponent[j] = weight[j] * residual[j]  # the logits are not needed any more
+                    share_sum += share[j]
+                    residual_sum += exponent[j]
             for a in range(d):
                 if product:
                     tile_distances(s, q[a : a + 1], key[a : a + 1], first, bandwidth[a : a + 1], code, infinite)
-                if product or a == 0:
+                if code == GAUSSIAN:
+                    if a == 0:
+                        for j in range(size):
+                            ratio[j] = -(share[j] * residual[j])
+                elif product or a == 0:
                     slopes(ratio, s, code)
                     for j in range(size):
                         # at distance zero a symmetric kernel has slope zero, and at weight zero nothing moves
                         ratio[j] = share[j] * residual[j] * ratio[j] if weight[j] > 0.0 and s[j] > 0.0 else 0.0
-                inverse = 1.0 / bandwidth[a]
-                sum_query, sum_bandwidth = 0.0, 0.0
-                for j in range(size):
-                    u = (q[a] - key[a, first + j]) * inverse
-                    sum_query += ratio[j] * u
-                    sum_bandwidth += ratio[j] * u * u
+                column, place, inverse = key[a, first:last], q[a], 1.0 / bandwidth[a]
                 if by_bandwidth.size:
-                    by_bandwidth[i, a] -= sum_bandwidth
-                if along.size and (by_query.size or by_key.size):
+                    total = 0.0
                     for j in range(size):
-                        sum_query += along[a] * share[j] - tilt[i, a] * weight[j] * residual[j]
+                        u = (place - column[j]) * inverse
+                        total += ratio[j] * (u * u)
+                    by_bandwidth[i, a] -= total
                 if by_query.size:
-                    by_query[i, a] += sum_query * inverse
-                if by_key.size:
+                    total = 0.0
                     for j in range(size):
-                        change = ratio[j] * ((q[a] - key[a, first + j]) * inverse)
-                        if along.size:
-                            change += along[a] * share[j] - tilt[i, a] * weight[j] * residual[j]
-                        by_key[a, first + j] -= change * inverse
+                        total += ratio[j] * ((place - column[j]) * inverse)
+                    if along.size:
+                        total += along[a] * share_sum - tilt[i, a] * residual_sum
+                    by_query[i, a] += total * inverse
+                if by_key.size:
+                    out = by_key[a, first:last]
+                    for j in range(size):
+                        out[j] -= ratio[j] * ((place - column[j]) * inverse) * inverse
+                    if along.size:
+                        by_share, by_residual = along[a] * inverse, tilt[i, a] * inverse
+                        for j in range(size):
+                            out[j] -= by_share * share[j] - by_residual * exponent[j]

@@ -18,6 +18,7 @@ Array = NDArray[np.float64]
 LARGEST_STEP = 1.5  # in log bandwidths: the model is worth nothing farther away
 WITHOUT_EFFECT = 1e-24  # squared slopes of all residuals, beside their squares
 STEEPEST_DAMPING = 1e8
+LARGE_GAIN = 1e-3  # of the sum of squares: after such a step other columns may matter than before
 
 
 class Place(Protocol):
@@ -52,13 +53,16 @@ class SumOfSquares(Protocol):
 
 @dataclass(frozen=True)
 class Descent:
-    """Where a descent ended, and why."""
+    """Where a descent ended, and why, and what it has learned of the second term of the Hessian."""
 
     end: Any
     reason: str
+    curvature: Array
 
 
-def descend(objective: SumOfSquares, start: Place, *, max_steps: int, tolerance: float) -> Descent:
+def descend(
+    objective: SumOfSquares, start: Place, *, max_steps: int, tolerance: float, curvature: Array | None = None
+) -> Descent:
     """Minimise from one start.
 
     Parameters
@@ -71,6 +75,8 @@ def descend(objective: SumOfSquares, start: Place, *, max_steps: int, tolerance:
         Accepted steps at most.
     tolerance : float
         Ends when a step promises to lower the sum of squares by less than this share of it.
+    curvature : ndarray of shape (p, p), optional
+        What an earlier descent to about the same place has learned.
 
     Returns
     -------
@@ -78,15 +84,16 @@ def descend(objective: SumOfSquares, start: Place, *, max_steps: int, tolerance:
         Never worse than the start.
     """
     (low, high, flat), at, jacobian = objective.box, start, objective.jacobian(start)
-    curvature = np.zeros((len(low), len(low)))
-    damping = 1e-3
+    curvature = np.zeros((len(low), len(low))) if curvature is None else curvature
+    # Columns that a leap to infinity was worse for go on by steps; those that one from there was worse for stay there.
+    damping, walking, resting = 1e-3, np.zeros(len(low), dtype=bool), np.zeros(len(low), dtype=bool)
     for _ in range(max_steps):
         gradient = jacobian.T @ at.residual.ravel()
         stuck = ((at.theta <= low) & (gradient > 0)) | ((at.theta >= high) & (gradient < 0))
         normal = jacobian.T @ jacobian
-        free = np.flatnonzero(~stuck & (np.diagonal(normal) > WITHOUT_EFFECT * at.penalised))
+        free = np.flatnonzero(~stuck & ~resting & (np.diagonal(normal) > WITHOUT_EFFECT * at.penalised))
         if not free.size:
-            return Descent(at, "no bandwidth matters any more")
+            return Descent(at, "no bandwidth matters any more", curvature)
         # In units of the normal equations: at a smoothing of zero a slope may be 1e30, beside one of 1.
         unit = np.sqrt(np.diagonal(normal)[free])
         hessian, scaled = _positive(normal + curvature, normal, free, unit)
@@ -98,21 +105,29 @@ def descend(objective: SumOfSquares, start: Place, *, max_steps: int, tolerance:
             step = target - at.theta
             promised = -2.0 * gradient @ step - step[free] @ hessian @ step[free]
             if promised <= tolerance * at.penalised:
-                return Descent(at, "converged")
-            target = np.where((target > flat) & (step > 0.0), high, target)
+                return Descent(at, "converged", curvature)
+            # On the flat part steps of any length are as good as none: to its upper end, or back to where it begins.
+            away, back = (target > flat) & (step > 0.0) & ~walking, (at.theta > flat) & (step < 0.0) & ~walking
+            target = np.where(away, high, np.where(back, np.minimum(target, flat), target))
             step = target - at.theta
             tried = objective.evaluate(target)
-            if tried.penalised < at.penalised:
+            if tried.penalised < at.penalised or np.any(away | back):
                 break
             damping = max(8.0 * damping, 1e-2)
             if damping > STEEPEST_DAMPING:
-                return Descent(at, "converged to rounding")
+                return Descent(at, "converged to rounding", curvature)
+        if not tried.penalised < at.penalised:
+            walking |= away
+            resting |= back
+            continue
+        if promised > LARGE_GAIN * at.penalised:
+            walking[:] = resting[:] = False
         damping = damping / 10.0 if at.penalised - tried.penalised > 0.5 * promised else 2.0 * damping
         before, jacobian = jacobian, objective.jacobian(tried)
         residual = tried.residual.ravel()
         curvature = _learn(curvature, step, (jacobian - before).T @ residual, jacobian.T @ residual - gradient)
         at = tried
-    return Descent(at, f"{max_steps} steps")
+    return Descent(at, f"{max_steps} steps", curvature)
 
 
 def _positive(hessian: Array, normal: Array, free: NDArray[np.intp], unit: Array) -> tuple[Array, Array]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 from kernpool.bandwidth import one_factor, per_column
 from kernpool.bandwidth.categories import NO_CATEGORIES, Categories
 from kernpool.bandwidth.criteria import CRITERIA
-from kernpool.bandwidth.gauss_newton import SumOfSquares, descend
+from kernpool.bandwidth.gauss_newton import Descent, SumOfSquares, descend
 from kernpool.bandwidth.objective import Objective, Tried
 from kernpool.bandwidth.pairwise import PairwiseObjective
 from kernpool.bandwidth.rows import TrainingRows, canonical_rows
@@ -177,12 +178,13 @@ def search_bandwidth(
     step is tried and none can.
 
     *One bandwidth per column*, for kernels that have a slope: damped Gauss-Newton steps on log h from a dozen starts
-    (see `kernpool.bandwidth.per_column`), each a pass and a pullback. That is no certificate of a global minimum, but
-    it never ends above the best common factor of the ladder that it starts from.
+    (see `kernpool.bandwidth.per_column`), each a pass and a pullback; then from the best place each bandwidth is tried
+    from end to end while the others stay, and valleys along such lines are starts again. That is no certificate of a
+    global minimum, but it never ends above the best common factor of the ladder that it starts from.
 
     With more than 2048 rows (1024 for several columns) the starts are found on so many drawn rows, and their
     bandwidths become those of all rows by the rate :math:`n^{-1/(4 + d)}`, where d counts the columns that matter [1]_;
-    the rest of the search is on all rows.
+    for several columns by way of three times as many drawn rows each time. The rest of the search is on all rows.
 
     References
     ----------
@@ -232,9 +234,9 @@ def search_bandwidth(
     few = rows if len(rows.X) <= limit else draw(rows, limit, generator)
     first = objective if few is rows else make(few)
     if one:
-        starts, reason = _one_factor(objective, first, spread, kernel, composition)
+        starts, reason, on_fewer = _one_factor(objective, first, spread, kernel, composition)
     else:
-        starts, reason = _per_column(objective, first, spread, kernel, composition, generator)
+        starts, reason, on_fewer = _per_column(objective, first, make, spread, kernel, composition, generator)
     best = objective.best
     if not np.isfinite(best.penalised):
         raise ValueError(
@@ -259,7 +261,7 @@ def search_bandwidth(
         empty_windows=best.empty_windows,
         tried=np.array([[*np.exp(tried.theta[:d]), *tried.theta[d:]] for tried in objective.tried]),
         values=np.array([CRITERIA[criterion].value(tried.penalised) for tried in objective.tried]),
-        evaluations=len(objective.tried) + (0 if first is objective else len(first.tried)),
+        evaluations=len(objective.tried) + on_fewer,
         starts=starts,
         rows=len(rows.X),
         seconds=time.perf_counter() - started,
@@ -296,7 +298,7 @@ def _unscaled(objective: Objective, best: Tried, scale: Array) -> float:
 
 def _one_factor(
     objective: Objective, first: Objective, spread: Array, kernel: Kernel, composition: str
-) -> tuple[int, str]:
+) -> tuple[int, str, int]:
     grid = one_factor.candidates(first.rows.X / spread, kernel, composition)
     if len(spread) == 1 and _has_quick_way(first):
         quick = PairwiseObjective(first)
@@ -307,36 +309,53 @@ def _one_factor(
     else:
         one_factor.scan(first, spread, grid)
     if first is objective:
-        return len(grid), "the best of a grid, refined"
+        return len(grid), "the best of a grid, refined", 0
     rate = (len(first.rows.X) / len(objective.rows.X)) ** (1.0 / (4.0 + len(spread)))
     one_factor.minimise_near(objective, spread, np.exp(first.best.theta[0]) / spread[0] * rate)
-    return len(grid), f"the best of a grid on {len(first.rows.X)} rows, refined on all"
+    return len(grid), f"the best of a grid on {len(first.rows.X)} rows, refined on all", len(first.tried)
 
 
 def _per_column(
-    objective: Objective, first: Objective, spread: Array, kernel: Kernel, composition: str, generator: Any
-) -> tuple[int, str]:
+    objective: Objective,
+    first: Objective,
+    make: Callable[[TrainingRows], Objective],
+    spread: Array,
+    kernel: Kernel,
+    composition: str,
+    generator: Any,
+) -> tuple[int, str, int]:
+    """Return the number of starts, why it ended, and the evaluations on fewer rows."""
     grid = one_factor.candidates(first.rows.X / spread, kernel, composition)
     quick = PairwiseObjective(first) if _has_quick_way(first) else None
     on_few: SumOfSquares = quick or first
     starts = list(per_column.starts(on_few, spread, grid, generator))
     if not starts:
-        return 0, "undefined everywhere"
-    best = per_column.flatten(on_few, per_column.minimise(on_few, starts))
+        return 0, "undefined everywhere", 0
+    along = per_column.lines(on_few, spread, grid)
+    best = per_column.flatten(on_few, per_column.minimise(on_few, starts, along))
     if quick is not None:
         quick.hand_over(best.end.theta)
     if first is objective:
-        return len(starts), best.reason
-    low, high, _ = objective.box
-    matter, d = per_column.relevant(first, best.end.theta), len(spread)
-    rate = np.log(len(first.rows.X) / len(objective.rows.X)) / (4.0 + np.count_nonzero(matter[:d]))
-    theta = best.end.theta
+        return len(starts), best.reason, 0
+    evaluations, before = len(first.tried), first
+    for size in per_column.sizes_between(len(first.rows.X), len(objective.rows.X)):
+        between = make(draw(objective.rows, size, generator))
+        best = _with_more_rows(between, before, best, per_column.TOLERANCE_BETWEEN)
+        evaluations, before = evaluations + len(between.tried), between
+    best = per_column.flatten(objective, _with_more_rows(objective, before, best, per_column.TOLERANCE_ON_ALL))
+    return len(starts), f"{best.reason}, from the best of {len(before.rows.X)} rows", evaluations
+
+
+def _with_more_rows(objective: Objective, before: Objective, best: Descent, tolerance: float) -> Descent:
+    """Descend from where the best place of fewer rows is expected with these."""
+    (low, high, _), theta, d = objective.box, best.end.theta, before.columns
+    matter = per_column.relevant(before, theta)
+    rate = np.log(len(before.rows.X) / len(objective.rows.X)) / (4.0 + np.count_nonzero(matter[:d]))
     # Smoothings shrink as fast as squared bandwidths (Hall, Li and Racine, 2007, theorem 2.1).
-    theta = np.concatenate([theta[:d] + rate, theta[d:] * np.exp(2.0 * rate)])
-    start = objective.evaluate(np.where(matter, np.clip(theta, low, high), high))
-    best = descend(objective, start, max_steps=per_column.STEPS_ON_MANY_ROWS, tolerance=1e-6)
-    best = per_column.flatten(objective, best)
-    return len(starts), f"{best.reason}, from the best of {len(first.rows.X)} rows"
+    moved = np.concatenate([theta[:d] + rate, theta[d:] * np.exp(2.0 * rate)])
+    start = objective.evaluate(np.where(matter, np.clip(moved, low, high), high))
+    steps = per_column.STEPS_ON_MANY_ROWS
+    return descend(objective, start, max_steps=steps, tolerance=tolerance, curvature=best.curvature)
 
 
 class _Passes:
