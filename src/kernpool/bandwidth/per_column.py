@@ -2,8 +2,8 @@
 
 Criteria have several local minima as a rule, and their number grows with the columns. Starts are: the best common
 factors on the spreads of the columns, with categorical columns kept apart, smoothed and ignored; the best of them with
-one column after the other smoothed away; and the best of places drawn around. All of them descend for a few steps, on few rows if
-there are many; the best go on to the end. From there every bandwidth is tried alone, from end to end.
+one column after the other smoothed away; and the best of places drawn around. All of them descend for a few steps, on
+few rows if there are many; the best go on to the end. From there every bandwidth is tried alone, from end to end.
 """
 
 from __future__ import annotations
