@@ -71,6 +71,8 @@ class BandwidthSearch:
         Wall-clock time.
     reason : str
         Why the search ended.
+    names : tuple of str, optional
+        Of the columns, numeric ones first.
     """
 
     criterion: str
@@ -89,21 +91,25 @@ class BandwidthSearch:
     rows: int
     seconds: float
     reason: str
+    names: tuple[str, ...] | None = None
 
     def __str__(self) -> str:
+        d, k = len(self.bandwidth), len(self.smoothing)
+        names = self.names or [str(a) for a in (*range(d), *range(k))]
+        wide = max(8, *map(len, names))
         lines = [
             f"{self.criterion} = {self.value:.6g} on {self.rows} rows; {self.evaluations} evaluations from "
             f"{self.starts} starts in {self.seconds:.2g} s; {self.reason}",
             f"{self.empty_windows} empty windows" if self.empty_windows else "",
-            f"{'column':>8} {'bandwidth':>12} {'relevance':>10}",
+            f"{'column':>{wide}} {'bandwidth':>12} {'relevance':>10}",
         ]
-        d = len(self.bandwidth)
-        for a, (bandwidth, relevance) in enumerate(zip(self.bandwidth, self.relevance[:d], strict=True)):
-            lines.append(f"{a:>8} {bandwidth if relevance else np.inf:>12.6g} {relevance:>10.4g}")
-        if len(self.smoothing):
-            lines.append(f"{'category':>8} {'smoothing':>12} {'relevance':>10}")
-        for a, (smoothing, relevance) in enumerate(zip(self.smoothing, self.relevance[d:], strict=True)):
-            lines.append(f"{a:>8} {smoothing:>12.6g} {relevance:>10.4g}")
+        shown = np.where(self.relevance[:d] > 0, self.bandwidth, np.inf)
+        for name, bandwidth, relevance in zip(names[:d], shown, self.relevance[:d], strict=True):
+            lines.append(f"{name:>{wide}} {bandwidth:>12.6g} {relevance:>10.4g}")
+        if k:
+            lines.append(f"{'category':>{wide}} {'smoothing':>12} {'relevance':>10}")
+        for name, smoothing, relevance in zip(names[d:], self.smoothing, self.relevance[d:], strict=True):
+            lines.append(f"{name:>{wide}} {smoothing:>12.6g} {relevance:>10.4g}")
         return "\n".join(line for line in lines if line)
 
 

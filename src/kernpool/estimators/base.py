@@ -104,6 +104,12 @@ class KernelSmoother(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships
         code = np.zeros((len(X), 0), dtype=np.int64) if code is None else code
         categories = NO_CATEGORIES if encoding is None else self._categories_of(encoding)
         found = self._find_bandwidth(kernel, X, code, categories, value, weight)
+        if "bandwidth_search_" in found:
+            names = getattr(self, "feature_names_in_", None) if encoding is None else encoding.names
+            if names is not None and encoding is not None:
+                names = [names[i] for i in (*encoding.numeric, *encoding.categorical)]
+            if names is not None and len(names) == found["relevance_"].size:
+                found["bandwidth_search_"] = replace(found["bandwidth_search_"], names=tuple(map(str, names)))
         if encoding is not None and "relevance_" in found:  # in the order of the columns
             found["relevance_"] = _in_order(found["relevance_"], encoding)
         # Nothing is assigned before everything is known, so that a failed refit leaves the old fit whole.
