@@ -119,9 +119,10 @@ def benchmark(quick: bool) -> None:
             f"| {name}, {len(faster)} problems | {np.median(faster):.0f} times as fast as statsmodels (from "
             f"{min(faster):.0f} to {max(faster):.0f}) | {SPEED_BAR} |"
         )
+        other = f"; in {better} of {len(worse)} problems theirs is a worse minimum, by up to {-min(worse):.1%}"
         rows.append(
-            f"| the same: criterion over theirs, less one | at most {max(worse):+.1e}; in {better} of {len(worse)} "
-            f"problems theirs is a worse minimum, by up to {-min(worse):.1%} | {WORSE_BAR:g} |"
+            f"| the same: criterion over theirs, less one | at most {max(worse):+.1e}{other if better else ''} | "
+            f"{WORSE_BAR:g} |"
         )
         missed += [f"{name}: {np.median(faster):.0f} times"] if np.median(faster) < SPEED_BAR else []
         missed += [f"{name}: criterion {max(worse):+.1e}"] if max(worse) > WORSE_BAR else []

@@ -1,0 +1,243 @@
+"""Pooling on the processor by the compiled engine, as an operator of torch with a gradient: memory n + m, no weights.
+
+The forward pass keeps one state per query; the backward pass goes over the pairs a second time. torch sees two opaque
+operators with known shapes, so that `torch.compile` and autograd work through them. All arrays are (batch, rows,
+columns) here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from kernpool.checks import LARGEST
+from kernpool.local_linear import solve
+from kernpool.plan import choose
+from kernpool.problem import Problem, column_range
+from kernpool.state import PoolState
+
+MASK_BYTES = 1 << 24  # of the mask of a block of queries, where queries see different numbers of keys
+WANTED = ("query", "key", "value", "log_bandwidth")
+ONCE = (
+    "the fused operator has no second derivatives; use AttentionPooling(..., algorithm='dense') where they are needed"
+)
+
+
+@torch.library.custom_op("kernpool::pool", mutates_args=())
+def pool_pairs(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    inverse_bandwidth: Tensor,
+    counts: Tensor | None,
+    mask: Tensor | None,
+    kernel: str,
+    exclude_self: bool,
+    degree: int,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Pool (B, S, C) values for (B, L, E) queries, and return the states that the gradient needs.
+
+    Parameters
+    ----------
+    query, key, value : Tensor of shape (B, L, E), (B, S, E), (B, S, C)
+        On the processor.
+    inverse_bandwidth : Tensor of shape (E,)
+        Factors of the columns; only their absolute values matter.
+    counts : Tensor of int64, shape (B, L), optional
+        How many of the first keys each query sees.
+    mask : Tensor of bool, shape (B, L, S), optional
+        Which pairs count.
+    kernel : str
+        Name of a kernel.
+    exclude_self : bool
+        Leave key i out for query i.
+    degree : {0, 1}
+        Local constant or local linear.
+
+    Returns
+    -------
+    pooled : Tensor of shape (B, L, C)
+        In the precision of the values; zero where no key counts.
+    shift, denominator : Tensor of float64, shape (B, L)
+    numerator : Tensor of float64, shape (B, L, width)
+        The states.
+    """
+    (batch, rows, _), columns, width = query.shape, value.shape[-1], _width(query, value, degree)
+    pooled = np.zeros((batch, rows, columns))
+    shift, denominator = np.full((batch, rows), -np.inf), np.zeros((batch, rows))
+    numerator = np.zeros((batch, rows, width))
+    arrays = [_array(tensor) for tensor in (query, key, value, inverse_bandwidth)]
+    for b, own, _, problem in _parts(arrays, counts, mask, kernel, exclude_self, degree):
+        if problem is None:
+            pooled[b, own] = np.nan
+            continue
+        # Sums of centred values, without their centre: it would cost slopes digits.
+        centred = replace(problem, value_center=np.zeros_like(problem.value_center))
+        state = choose(centred).reduce(centred, n_jobs=torch.get_num_threads())
+        fit = solve(state, problem.layout)
+        pooled[b, own] = np.where(fit.occupied[:, None], fit.intercept + problem.value_center, 0.0)
+        shift[b, own], denominator[b, own], numerator[b, own] = state.shift, state.denominator, state.numerator
+    as_tensors = [torch.from_numpy(array) for array in (pooled, shift, denominator, numerator)]
+    return as_tensors[0].to(value.dtype), as_tensors[1], as_tensors[2], as_tensors[3]
+
+
+@torch.library.custom_op("kernpool::pool_backward", mutates_args=())
+def pull_back(
+    cotangent: Tensor,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    inverse_bandwidth: Tensor,
+    counts: Tensor | None,
+    mask: Tensor | None,
+    kernel: str,
+    exclude_self: bool,
+    degree: int,
+    shift: Tensor,
+    denominator: Tensor,
+    numerator: Tensor,
+    wanted: list[bool],
+) -> list[Tensor]:
+    """Return the gradients by queries, keys, values and inverse bandwidths; empty ones where not wanted."""
+    tensors = (query, key, value, inverse_bandwidth)
+    arrays = [_array(tensor) for tensor in tensors]
+    names = frozenset(name for name, want in zip(WANTED, wanted, strict=True) if want)
+    sums = [np.zeros(tensor.shape if want else 0) for tensor, want in zip(tensors, wanted, strict=True)]
+    states = [tensor.numpy() for tensor in (shift, denominator, numerator)]
+    slopes = _array(cotangent).astype(np.float64)
+    inverse = arrays[3].astype(np.float64)
+    for b, own, keys, problem in _parts(arrays, counts, mask, kernel, exclude_self, degree):
+        if problem is None:
+            for total in sums:
+                total[...] = np.nan
+            break
+        centred = replace(problem, value_center=np.zeros_like(problem.value_center))
+        state = PoolState(*(table[b, own] for table in states))
+        found = choose(centred).pullback(centred, state, slopes[b, own], names, n_jobs=torch.get_num_threads())
+        for i, (name, place) in enumerate(zip(WANTED, ((b, own), (b, keys), (b, keys), ()), strict=True)):
+            part = getattr(found, name)
+            if name == "log_bandwidth" and name in names:
+                # By 1/h, and where that is zero by symmetry nothing: weights depend on its square.
+                part = -np.divide(part.sum(axis=0), inverse, where=inverse != 0, out=np.zeros_like(inverse))
+            if name in names:
+                sums[i][place] += part
+    return [torch.from_numpy(total).to(tensor.dtype) for total, tensor in zip(sums, tensors, strict=True)]
+
+
+@pool_pairs.register_fake
+def _(query: Tensor, _: Tensor, value: Tensor, *options: Any) -> tuple[Tensor, ...]:
+    (batch, rows, _), degree = query.shape, options[-1]
+    table = query.new_empty(batch, rows, dtype=torch.float64)
+    pooled = value.new_empty(batch, rows, value.shape[-1])
+    return pooled, table, torch.empty_like(table), table.new_empty(batch, rows, _width(query, value, degree))
+
+
+@pull_back.register_fake
+def _(cotangent: Tensor, *inputs: Any) -> list[Tensor]:  # noqa: ARG001  # as torch calls it
+    tensors, wanted = inputs[:4], inputs[-1]
+    return [tensor.new_empty(tensor.shape if want else 0) for tensor, want in zip(tensors, wanted, strict=True)]
+
+
+def _keep(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
+    query, key, value, inverse_bandwidth, counts, mask, kernel, exclude_self, degree = inputs
+    _, shift, denominator, numerator = output
+    ctx.save_for_backward(query, key, value, inverse_bandwidth, counts, mask, shift, denominator, numerator)
+    ctx.options = (kernel, exclude_self, degree)
+    ctx.mark_non_differentiable(shift, denominator, numerator)
+
+
+def _backward(ctx: Any, cotangent: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
+    query, key, value, inverse_bandwidth, counts, mask, *state = ctx.saved_tensors
+    wanted = list(ctx.needs_input_grad[:4])
+    found = pull_back(cotangent, query, key, value, inverse_bandwidth, counts, mask, *ctx.options, *state, wanted)
+    gradients = [gradient if want else None for gradient, want in zip(found, wanted, strict=True)]
+    return (*gradients, None, None, None, None, None)
+
+
+def _refuse(ctx: Any, *_: Any) -> None:
+    raise NotImplementedError(ONCE)
+
+
+pool_pairs.register_autograd(_backward, setup_context=_keep)
+pull_back.register_autograd(_refuse)
+
+
+def _width(query: Tensor, value: Tensor, degree: int) -> int:
+    columns, d = value.shape[-1], query.shape[-1]
+    return columns + degree * (d + d * (d + 1) // 2 + d * columns)
+
+
+def _array(tensor: Tensor) -> NDArray[Any]:
+    if tensor.dtype in (torch.float16, torch.bfloat16):
+        tensor = tensor.float()
+    return tensor.detach().contiguous().numpy()
+
+
+def _parts(
+    arrays: list[NDArray[Any]],
+    counts: Tensor | None,
+    mask: Tensor | None,
+    kernel: str,
+    exclude_self: bool,
+    degree: int,
+) -> Iterator[tuple[int, slice, slice, Problem | None]]:
+    """Yield sequences, or blocks of their queries, and the keys they see; without a problem if that holds a NaN."""
+    (query, key, value, inverse), all_keys = arrays, arrays[1].shape[1]
+    for b in range(len(query)):
+        seen = np.full(query.shape[1], all_keys) if counts is None else np.minimum(counts[b].numpy(), all_keys)
+        size = len(seen) if np.ptp(seen) == 0 else max(1, MASK_BYTES // all_keys)
+        for start in range(0, len(seen), size):
+            own = slice(start, min(start + size, len(seen)))
+            keys = slice(0, int(seen[own].max()))
+            allowed = None if mask is None else mask[b % len(mask), own, keys].numpy()
+            if np.ptp(seen[own]):
+                within = np.arange(keys.stop) < seen[own, None]
+                allowed = within if allowed is None else allowed & within
+            if keys.stop:
+                yield b, own, keys, _problem(
+                    query[b, own], key[b, keys], value[b, keys], inverse, allowed, kernel,
+                    np.arange(own.start, own.stop) if exclude_self else None, degree,
+                )  # fmt: skip
+
+
+def _problem(
+    query: NDArray[Any],
+    key: NDArray[Any],
+    value: NDArray[Any],
+    inverse: NDArray[Any],
+    mask: NDArray[np.bool_] | None,
+    kernel: str,
+    own: NDArray[np.intp] | None,
+    degree: int,
+) -> Problem | None:
+    if mask is not None:
+        # What takes part for no query is padding and may hold anything.
+        used = np.any(mask, axis=0, keepdims=True).T
+        query = np.where(np.any(mask, axis=1, keepdims=True), query, 0)
+        key, value = np.where(used, key, 0), np.where(used, value, 0)
+    if not all(np.isfinite(array).all() for array in (query, key, value, inverse)):
+        return None
+    low, high = (np.array(ends) for ends in zip(column_range(query), column_range(key), strict=True))
+    extent = high.max(axis=0).astype(np.float64) - low.min(axis=0)
+    # Widths that training has driven away: to where nothing changes any more.
+    with np.errstate(divide="ignore"):
+        bandwidth = np.clip(1.0 / np.abs(inverse.astype(np.float64)), np.maximum(2.0 * extent / LARGEST, 1e-150), 1e150)
+    if own is not None:
+        own = np.where(own < len(key), own, -1)
+    return Problem.from_arrays(
+        query,
+        key,
+        value,
+        kernel=kernel,
+        bandwidth=bandwidth,
+        attn_mask=mask,
+        exclude_self=own is not None,
+        self_index=own,
+        moments=degree,
+    )

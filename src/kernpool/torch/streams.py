@@ -1,0 +1,128 @@
+"""Ways to pool without the weights in memory: the engine's operator, torch's own attention, blocks of queries."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+from torch.nn.functional import pad, scaled_dot_product_attention
+from torch.utils.checkpoint import checkpoint
+
+from kernpool.torch.operator import pool_pairs
+
+FEW_PAIRS = 1 << 16  # times columns: up to here the plain dense layer is the fastest way
+BLOCK_ELEMENTS = 1 << 21  # of an (L, S) table of a block of queries, 8 MiB in float32
+
+
+def pool_by_engine(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    inverse_bandwidth: Tensor,
+    mask: Tensor | None,
+    counts: Tensor | None,
+    *,
+    kernel: str,
+    exclude_self: bool = False,
+    degree: int = 0,
+) -> Tensor:
+    """Pool by the compiled loops of the engine, forward and backward.
+
+    Parameters
+    ----------
+    query, key, value : Tensor of shape (..., L, E), (..., S, E), (..., S, C)
+        On the processor; leading dimensions broadcast.
+    inverse_bandwidth : Tensor of shape () or (E,)
+        Factors of the columns.
+    mask : Tensor of bool, optional
+        Broadcasts to (..., L, S).
+    counts : Tensor of int, optional
+        How many of the first keys a query sees; broadcasts to (..., L).
+    kernel : str
+        Name of a kernel.
+    exclude_self, degree
+        As in `attention_pool`.
+
+    Returns
+    -------
+    Tensor of shape (..., L, C)
+        Zero where no key counts.
+    """
+    batch = torch.broadcast_shapes(query.shape[:-2], key.shape[:-2], value.shape[:-2])
+    rows, keys = query.shape[-2], key.shape[-2]
+    if not (rows and keys and value.shape[-1] and all(batch)):
+        # Nothing to pool, but part of the graph: gradients are zeros and not missing.
+        nothing = 0.0 * (query.sum() + key.sum() + value.sum() + inverse_bandwidth.sum())
+        return torch.zeros(*batch, rows, value.shape[-1], dtype=value.dtype) + nothing.to(value.dtype)
+    tensors = [_as_sequences(tensor, batch) for tensor in (query, key, value)]
+    if mask is not None:  # one for all sequences stays one
+        mask = _as_sequences(mask, mask.shape[:-2] if mask.shape[:-2].numel() == 1 else batch, rows, keys)
+    if counts is not None:
+        counts = counts.expand(*batch, rows).reshape(-1, rows)
+    inverse = inverse_bandwidth.expand(query.shape[-1])
+    pooled: Tensor = pool_pairs(*tensors, inverse, counts, mask, kernel, exclude_self, degree)[0]
+    return pooled.reshape(*batch, rows, value.shape[-1])
+
+
+def _as_sequences(tensor: Tensor, batch: torch.Size, *shape: int) -> Tensor:
+    """Broadcast the leading dimensions, and make one of them."""
+    shape = shape or tuple(tensor.shape[-2:])
+    return tensor.expand(*batch, *shape).reshape(-1, *shape)
+
+
+def pool_by_dot_product(
+    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, is_causal: bool, scale: float
+) -> Tensor:
+    """Pool by torch's own attention, which streams keys where queries, keys and values have equally many columns.
+
+    Parameters
+    ----------
+    query, key, value : Tensor of shape (..., L, E), (..., S, E), (..., S, C)
+        Leading dimensions broadcast.
+    mask : Tensor, optional
+        As for `scaled_dot_product_attention`.
+    is_causal : bool
+        As there.
+    scale : float
+        On the dot product.
+
+    Returns
+    -------
+    Tensor of shape (..., L, C)
+        Zero where no key counts.
+    """
+    batch = torch.broadcast_shapes(query.shape[:-2], key.shape[:-2], value.shape[:-2])
+    columns = value.shape[-1]
+    more = max(columns, query.shape[-1])
+    # Columns of zeros change neither products nor sums, and equal widths are what torch streams.
+    tensors = [
+        _as_sequences(pad(tensor, (0, more - tensor.shape[-1])), batch)[:, None] for tensor in (query, key, value)
+    ]
+    if mask is not None:
+        mask = _as_sequences(mask, batch, query.shape[-2], key.shape[-2])[:, None]
+    wide_query, wide_key, wide_value = tensors
+    pooled = scaled_dot_product_attention(
+        wide_query, wide_key, wide_value, attn_mask=mask, is_causal=is_causal, scale=scale
+    )
+    return pooled.reshape(*batch, query.shape[-2], more)[..., :columns]
+
+
+def pool_in_blocks(pool_rows: Callable[[slice], Tensor], rows: int, keys: int, batch: int) -> Tensor:
+    """Pool some queries at a time, whose weights are computed again for the gradient.
+
+    Parameters
+    ----------
+    pool_rows : callable
+        From a slice of queries to their pooled values, shape (..., L', C).
+    rows, keys, batch : int
+        Numbers of queries, keys and sequences.
+
+    Returns
+    -------
+    Tensor of shape (..., L, C)
+        All of them.
+    """
+    size = max(1, BLOCK_ELEMENTS // max(1, keys * batch))
+    blocks = [slice(start, min(start + size, rows)) for start in range(0, rows, size)]
+    return torch.cat([checkpoint(pool_rows, block, use_reentrant=False) for block in blocks], dim=-2)

@@ -1,0 +1,205 @@
+"""The fused operator: the numbers of `pool` and of the dense layer, gradients, masks, compilation, and its limits."""
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="the layers need the extra 'torch'")
+
+from kernpool import LocalLinearRegressor, pool
+from kernpool.kernels import BUILT_IN
+from kernpool.torch import GaussianSimilarity, attention_pool
+from kernpool.torch.operator import pool_pairs
+from kernpool.torch.streams import pool_by_engine
+
+SMOOTH = ["gaussian", "biweight", "triweight", "tricube", "cosine", "logistic"]
+
+
+def make(generator, *batch, rows=7, keys=11, columns=2, values=2, dtype=torch.float64):
+    shapes = ((rows, columns), (keys, columns), (keys, values))
+    return [torch.tensor(generator.normal(size=(*batch, *shape)), dtype=dtype) for shape in shapes]
+
+
+def make_masks(generator, rows, keys, batch):
+    """No mask, lengths per sequence and per query, a boolean mask, and both; with rows that see nothing."""
+    per_query = torch.tensor(generator.integers(0, keys + 1, (batch, rows)))
+    table = torch.tensor(generator.random((batch, rows, keys)) < 0.6)
+    table[:, 0] = False
+    return {
+        "none": (None, None),
+        "one length": (torch.full((batch, rows), keys // 2), None),
+        "lengths": (per_query, None),
+        "mask": (None, table),
+        "shared mask": (None, table[:1]),
+        "both": (per_query, table),
+    }
+
+
+@pytest.mark.parametrize("which", ["none", "one length", "lengths", "mask", "shared mask", "both"])
+@pytest.mark.parametrize("kernel", BUILT_IN)
+def test_the_numbers_of_pool(kernel, which, generator):
+    query, key, value = make(generator, 3)
+    counts, mask = make_masks(generator, 7, 11, 3)[which]
+    found = pool_by_engine(query, key, value, torch.tensor(0.8, dtype=torch.float64), mask, counts, kernel=kernel)
+    table = np.ones((3, 7, 11), dtype=bool) if mask is None else np.broadcast_to(mask.numpy(), (3, 7, 11)).copy()
+    if counts is not None:
+        table &= np.arange(11) < counts.numpy()[:, :, None]
+    expected = pool(
+        query.numpy(), key.numpy(), value.numpy(), kernel=kernel, bandwidth=1 / 0.8, attn_mask=table, empty="zero"
+    )
+    np.testing.assert_allclose(found.numpy(), expected, rtol=0, atol=1e-12)
+    narrow = [tensor.float() for tensor in (query, key, value)]
+    found = pool_by_engine(*narrow, torch.tensor(0.8), mask, counts, kernel=kernel)
+    assert found.dtype == torch.float32
+    same_side = kernel != "boxcar"  # rounding to float32 moves keys over an edge where the kernel jumps
+    if same_side:
+        np.testing.assert_allclose(found.numpy(), expected, rtol=0, atol=2e-5)
+
+
+@pytest.mark.parametrize("degree", [0, 1])
+@pytest.mark.parametrize("which", ["none", "lengths", "both"])
+@pytest.mark.parametrize("kernel", SMOOTH)
+def test_gradients(kernel, which, degree, generator):
+    query, key, value = make(generator, 2, rows=4, keys=6)
+    counts, mask = make_masks(generator, 4, 6, 2)[which]
+    if degree:
+        counts = mask = None  # few keys determine no slope, and ranks jump
+    inverse = torch.tensor([0.3, 0.5], dtype=torch.float64)
+    inputs = [tensor.requires_grad_() for tensor in (query, key, value, inverse)]
+    assert torch.autograd.gradcheck(
+        lambda *tensors: pool_by_engine(*tensors, mask, counts, kernel=kernel, degree=degree), inputs, rtol=1e-5
+    )
+
+
+def test_gradients_are_those_of_the_dense_layer(generator):
+    """On a problem large enough for compiled loops, with queries that are the keys."""
+    x, y = torch.tensor(generator.normal(size=(900, 3))), torch.tensor(generator.normal(size=(900, 2)))
+    similarity = GaussianSimilarity(0.4, dtype=torch.float64)
+
+    def gradients(pooled_of):
+        x_now, y_now = x.clone().requires_grad_(), y.clone().requires_grad_()
+        similarity.zero_grad()
+        pooled = pooled_of(x_now, y_now)
+        torch.sum(pooled**2).backward()
+        return pooled, x_now.grad, y_now.grad, similarity.log_bandwidth.grad.clone()
+
+    dense = gradients(
+        lambda x, y: attention_pool(x, x, y, similarity=similarity, exclude_self=True, return_weights=True)[0]
+    )
+    fused = gradients(
+        lambda x, y: pool_by_engine(
+            x, x, y, similarity.inverse_bandwidth, None, None, kernel="gaussian", exclude_self=True
+        )
+    )
+    for one, other in zip(dense, fused, strict=True):
+        np.testing.assert_allclose(other.detach(), one.detach(), rtol=1e-9, atol=1e-11)
+
+
+def test_local_linear_is_that_of_the_estimator(generator):
+    X, y, new = generator.normal(size=(120, 2)), generator.normal(size=120), generator.normal(size=(30, 2))
+    model = LocalLinearRegressor(bandwidth=[0.9, 1.4]).fit(X, y)
+    tensors = [torch.tensor(array) for array in (new, X, y[:, None])]
+    inverse = torch.tensor([1 / 0.9, 1 / 1.4], dtype=torch.float64)
+    found = pool_by_engine(*tensors, inverse, None, None, kernel="gaussian", degree=1)
+    np.testing.assert_allclose(found[:, 0], model.predict(new), rtol=0, atol=1e-10)
+
+
+def test_the_operator_keeps_the_rules_of_torch(generator):
+    query, key, value = make(generator, 2)
+    inverse = torch.tensor([0.7, 0.9], dtype=torch.float64)
+    inputs = [tensor.requires_grad_() for tensor in (query, key, value, inverse)]
+    counts, mask = make_masks(generator, 7, 11, 2)["both"]
+    for options in ((None, None, "gaussian", 0), (counts, mask, "tricube", 0), (None, None, "gaussian", 1)):
+        *masks, kernel, degree = options
+        torch.library.opcheck(pool_pairs, (*inputs, *masks, kernel, False, degree))
+
+
+@pytest.mark.slow
+def test_it_compiles_whole(generator):
+    query, key, value = make(generator)
+    similarity = GaussianSimilarity(0.9, dtype=torch.float64)
+
+    def layer(query, key, value):
+        return pool_by_engine(query, key, value, similarity.inverse_bandwidth, None, None, kernel="gaussian")
+
+    compiled = torch.compile(layer, fullgraph=True, backend="aot_eager")
+    for function in (layer, compiled):
+        similarity.zero_grad()
+        function(query, key, value).square().sum().backward()
+        gradient = similarity.log_bandwidth.grad.clone()
+        if function is layer:
+            expected = gradient
+    np.testing.assert_allclose(gradient, expected, rtol=1e-12)
+
+
+def test_second_derivatives_are_refused_and_say_where_they_are(generator):
+    inputs = [tensor.requires_grad_() for tensor in make(generator)]
+    pooled = pool_by_engine(*inputs, torch.tensor(1.0, dtype=torch.float64), None, None, kernel="gaussian")
+    (first,) = torch.autograd.grad(pooled.square().sum(), inputs[:1], create_graph=True)
+    with pytest.raises(NotImplementedError, match="dense"):
+        first.sum().backward()
+
+
+@pytest.mark.parametrize("empty", ["queries", "keys", "columns"])
+def test_nothing_to_pool(empty, generator):
+    sizes = {"queries": {"rows": 0}, "keys": {"keys": 0}, "columns": {"values": 0}}[empty]
+    inputs = [tensor.requires_grad_() for tensor in make(generator, 2, **sizes)]
+    pooled = pool_by_engine(*inputs, torch.tensor(1.0, dtype=torch.float64), None, None, kernel="gaussian")
+    assert pooled.shape == (2, inputs[0].shape[1], inputs[2].shape[2])
+    assert not pooled.any()
+    pooled.sum().backward()
+    assert all(tensor.grad is not None and not tensor.grad.any() for tensor in inputs)
+
+
+def test_padding_may_hold_anything(generator):
+    query, key, value = make(generator, 2)
+    counts = torch.tensor([[6] * 7, [0] * 7])
+    clean = pool_by_engine(query, key, value, torch.tensor(1.0), None, counts, kernel="gaussian")
+    mask = torch.ones(2, 7, 11, dtype=torch.bool)
+    mask[:, :, 6:] = False
+    mask[1] = False
+    for tensor in (key, value):
+        tensor[0, 6:], tensor[1] = torch.nan, torch.inf
+    query[1] = torch.nan
+    for options in ((None, counts), (mask, None)):
+        inputs = [tensor.clone().requires_grad_() for tensor in (query, key, value)]
+        pooled = pool_by_engine(*inputs, torch.tensor(1.0), *options, kernel="gaussian")
+        np.testing.assert_allclose(pooled.detach(), clean, rtol=0, atol=1e-14)
+        pooled.sum().backward()
+        assert all(torch.isfinite(tensor.grad).all() for tensor in inputs)
+        assert not inputs[0].grad[1].any()
+
+
+def test_numbers_that_are_none_come_out_as_none(generator):
+    query, key, value = make(generator, 2)
+    value[0, 3] = torch.nan
+    pooled = pool_by_engine(query, key, value, torch.tensor(1.0), None, None, kernel="gaussian")
+    assert torch.isnan(pooled[0]).all()
+    assert torch.isfinite(pooled[1]).all()
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov", "laplace"])
+@pytest.mark.parametrize("inverse", [0.0, 1e-200, -2.0, 1e200])
+def test_widths_that_training_drives_away(kernel, inverse, generator):
+    inputs = [tensor.requires_grad_() for tensor in make(generator)]
+    width = torch.tensor(inverse, dtype=torch.float64, requires_grad=True)
+    pooled = pool_by_engine(*inputs, width, None, None, kernel=kernel)
+    pooled.sum().backward()
+    assert torch.isfinite(pooled).all()
+    assert all(torch.isfinite(tensor.grad).all() for tensor in (*inputs, width))
+    if abs(inverse) < 1e-100:
+        np.testing.assert_allclose(pooled.detach(), inputs[2].detach().mean(dim=0).expand(7, 2))
+
+
+@pytest.mark.slow
+def test_memory_is_linear():
+    """A hundred thousand queries and keys: their weights would be 80 GB."""
+    import resource
+
+    x = torch.linspace(0, 1, 100_000)[:, None].requires_grad_()
+    width = torch.tensor(100.0, requires_grad=True)
+    small = x[:1000].detach()
+    pool_by_engine(small, small, small, width, None, None, kernel="gaussian").sum().backward()
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    pool_by_engine(x, x, torch.sin(20 * x), width, None, None, kernel="gaussian").square().sum().backward()
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 256 * 1024
+    assert x.grad is not None
