@@ -132,7 +132,7 @@ def pull_back(
 
 @pool_pairs.register_fake
 def _(query: Tensor, _: Tensor, value: Tensor, *options: Any) -> tuple[Tensor, ...]:
-    (batch, rows, _), degree = query.shape, options[-1]
+    (batch, rows), degree = query.shape[:2], options[-1]
     table = query.new_empty(batch, rows, dtype=torch.float64)
     pooled = value.new_empty(batch, rows, value.shape[-1])
     return pooled, table, torch.empty_like(table), table.new_empty(batch, rows, _width(query, value, degree))
