@@ -282,6 +282,7 @@ def test_a_long_run_of_neighbours_is_dealt_again_and_no_more_often_than_needed(f
     assert np.all((np.diff(bins.offset) <= 8 * OVERFULL) | (bins.low == bins.high))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_an_interrupt_is_answered(n_jobs):
     """Sorting included: all keys but one are so close that their bins are dealt twice."""

@@ -70,10 +70,13 @@ def test_gradients(kernel, which, degree, generator):
     )
 
 
-def test_gradients_are_those_of_the_dense_layer(generator):
+@pytest.mark.parametrize(("columns", "offset"), [(1, 0.0), (3, 100.0), (20, 0.0), (20, 100.0)])
+def test_gradients_are_those_of_the_dense_layer(columns, offset, generator):
     """On a problem large enough for compiled loops, with queries that are the keys."""
-    x, y = torch.tensor(generator.normal(size=(900, 3))), torch.tensor(generator.normal(size=(900, 2)))
-    similarity = GaussianSimilarity(0.4, dtype=torch.float64)
+    rows = 1100 if columns == 3 else 400
+    x = torch.tensor(generator.normal(size=(rows, columns)) + offset)
+    y = torch.tensor(generator.normal(size=(rows, 2)))
+    similarity = GaussianSimilarity(0.4 * columns**0.5, dtype=torch.float64)
 
     def gradients(pooled_of):
         x_now, y_now = x.clone().requires_grad_(), y.clone().requires_grad_()

@@ -238,6 +238,7 @@ def test_gradients_are_sums_over_near_pairs(generator, monkeypatch):
             assert getattr(found, name).tobytes() == getattr(again, name).tobytes()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_an_interrupt_is_answered(n_jobs):
     script = f"""

@@ -59,6 +59,7 @@ class Blocks(Protocol):
     pairs_per_call: int
     keys_per_call: int
     uses_blas: bool
+    gradients_use_blas: bool
 
     def reduce(self, queries: slice, keys: slice) -> PoolState:
         """Return the state of one block."""

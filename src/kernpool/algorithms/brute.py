@@ -32,7 +32,7 @@ class DenseBlocks:
 
     pairs_per_call = 1 << 18  # temporaries of 2 MiB stay in the second-level cache
     keys_per_call = 1 << 12
-    uses_blas = False  # its products are small
+    uses_blas = gradients_use_blas = False  # its products are small
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
@@ -112,7 +112,8 @@ def pullback(
 
     rows = max(1, blocks.pairs_per_call // min(n, blocks.keys_per_call))
     per_query, per_key = cut(m if wanted & PER_QUERY else 0, rows), cut(n if wanted - PER_QUERY else 0, _KEY_ROWS)
-    run_passes([(along_keys, per_query), (along_queries, per_key)], n_jobs, progress)
+    with one_thread() if blocks.gradients_use_blas else nullcontext():
+        run_passes([(along_keys, per_query), (along_queries, per_key)], n_jobs, progress)
     return Gradients(**sums)
 
 

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.algorithms.base import PER_QUERY, Gradients
+from kernpool.algorithms.blas import one_thread
 from kernpool.algorithms.compiled import CompiledBlocks
 from kernpool.algorithms.kd_boxes import boxes_of, distance
 from kernpool.algorithms.kd_tree import kd_order
@@ -73,7 +75,8 @@ def pullback(
 
     per_query = cut(len(query) if wanted & PER_QUERY else 0, ROWS)
     per_key = cut(len(key) if wanted - PER_QUERY else 0, ROWS)
-    run_passes([(along_keys, per_query), (along_queries, per_key)], n_jobs, progress)
+    with one_thread() if blocks.gradients_use_blas else nullcontext():
+        run_passes([(along_keys, per_query), (along_queries, per_key)], n_jobs, progress)
     result = {}
     for name in wanted:
         result[name] = np.empty_like(sums[name])

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from kernpool.algorithms.base import Gradients
 from kernpool.checks import LARGEST
 from kernpool.local_linear import solve
 from kernpool.plan import choose
@@ -24,6 +25,7 @@ from kernpool.state import PoolState
 
 MASK_BYTES = 1 << 24  # of the mask of a block of queries, where queries see different numbers of keys
 WANTED = ("query", "key", "value", "log_bandwidth")
+MANY_COLUMNS = 16  # where the engine begins to use matrix products
 ONCE = (
     "the fused operator has no second derivatives; use AttentionPooling(..., algorithm='dense') where they are needed"
 )
@@ -112,6 +114,10 @@ def pull_back(
     states = [tensor.numpy() for tensor in (shift, denominator, numerator)]
     slopes = _array(cotangent).astype(np.float64)
     inverse = arrays[3].astype(np.float64)
+    # Pooling sees places in bandwidths alone, so the gradient by widths follows from those by places; with many columns
+    # a pass of its own takes longer than matrix products do for both.
+    from_places = query.shape[-1] >= MANY_COLUMNS and {"query", "key", "log_bandwidth"} <= names
+    summed = names - {"log_bandwidth"} if from_places else names
     for b, own, keys, problem in _parts(arrays, counts, mask, kernel, exclude_self, degree):
         if problem is None:
             for total in sums:
@@ -119,14 +125,18 @@ def pull_back(
             break
         centred = replace(problem, value_center=np.zeros_like(problem.value_center))
         state = PoolState(*(table[b, own] for table in states))
-        found = choose(centred).pullback(centred, state, slopes[b, own], names, n_jobs=torch.get_num_threads())
-        for i, (name, place) in enumerate(zip(WANTED, ((b, own), (b, keys), (b, keys), ()), strict=True)):
-            part = getattr(found, name)
-            if name == "log_bandwidth" and name in names:
-                # By 1/h, and where that is zero by symmetry nothing: weights depend on its square.
-                part = -np.divide(part.sum(axis=0), inverse, where=inverse != 0, out=np.zeros_like(inverse))
-            if name in names:
-                sums[i][place] += part
+        found = choose(centred).pullback(centred, state, slopes[b, own], summed, n_jobs=torch.get_num_threads())
+        by_log = _by_log_bandwidth(problem, found) if from_places else found.log_bandwidth
+        # By 1/h, and where that is zero by symmetry nothing: weights depend on its square.
+        by_inverse = (
+            0.0
+            if by_log is None
+            else -np.divide(by_log.sum(axis=0), inverse, where=inverse != 0, out=np.zeros_like(inverse))
+        )
+        parts = (((b, own), found.query), ((b, keys), found.key), ((b, keys), found.value), ((), by_inverse))
+        for total, want, (place, part) in zip(sums, wanted, parts, strict=True):
+            if want:
+                total[place] += np.asarray(part)
     return [torch.from_numpy(total).to(tensor.dtype) for total, tensor in zip(sums, tensors, strict=True)]
 
 
@@ -166,6 +176,13 @@ def _refuse(ctx: Any, *_: Any) -> None:
 
 pool_pairs.register_autograd(_backward, setup_context=_keep)
 pull_back.register_autograd(_refuse)
+
+
+def _by_log_bandwidth(problem: Problem, found: Gradients) -> NDArray[np.float64]:
+    """Return minus the sums of places times their gradients, about the centre of the keys."""
+    center = problem.key.mean(axis=0, dtype=np.float64)
+    by_query, by_key = cast(NDArray[np.float64], found.query), cast(NDArray[np.float64], found.key)
+    return np.concatenate([(center - problem.query) * by_query, (center - problem.key) * by_key])
 
 
 def _width(query: Tensor, value: Tensor, degree: int) -> int:

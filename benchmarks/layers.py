@@ -1,0 +1,166 @@
+"""The torch layer, forward and backward, beside the dense layer, KeOps and torch's own attention.
+
+python benchmarks/layers.py            everything, about four minutes
+python benchmarks/layers.py --quick    one round
+"""
+
+import subprocess
+import sys
+
+import torch
+from measure import alternate, finish, report
+
+from kernpool.torch import DotProductSimilarity, GaussianSimilarity, attention_pool
+
+THREADS = 2
+ROUNDS = 5
+ROWS = 10_000
+MEMORY_BAR = 256  # MiB above the inputs
+# columns, rows for the dense layer (whose differences would need 26 GB at 10 000 x 10 000 x 64), width, bars
+CASES = ((1, 10_000, 0.1, {"dense": 10, "KeOps": 4}), (16, 3000, 1.0, {"dense": 3}), (64, 1500, 2.0, {"dense": 2.5}))
+AUGMENTED = {16: 1.3, 64: 1.2}
+DOT_PRODUCT_BAR = 1.2  # times the time of torch's own
+MEMORY = """
+import resource, torch
+from kernpool.torch import GaussianSimilarity, attention_pool
+torch.set_num_threads({threads})
+generator = torch.Generator().manual_seed(0)
+x = torch.rand(100_000, 1, generator=generator).requires_grad_()
+y = torch.sin(20 * x).detach()
+similarity = GaussianSimilarity(0.01)
+small = x[:1000].detach()
+attention_pool(small, small, y[:1000], similarity=similarity, exclude_self=True).sum().backward()  # loads and compiles
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+attention_pool(x, x, y, similarity=similarity, exclude_self=True).square().sum().backward()
+print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024)
+"""
+
+
+def tensors(columns: int, rows: int) -> list[torch.Tensor]:
+    generator = torch.Generator().manual_seed(columns)
+    shapes = ((rows, columns), (rows, columns), (rows, 1))
+    return [torch.rand(shape, generator=generator).requires_grad_() for shape in shapes]
+
+
+def clear(*parts) -> None:
+    for part in parts:
+        part.grad = None
+
+
+def step(columns, rows, width, algorithm):
+    """Forward and backward, with gradients for query, key, value and width."""
+    inputs, similarity = tensors(columns, rows), GaussianSimilarity(width)
+
+    def run():
+        clear(*inputs, *similarity.parameters())
+        attention_pool(*inputs, similarity=similarity, algorithm=algorithm).square().sum().backward()
+
+    return run
+
+
+def keops_step(columns, rows, width):
+    import pykeops
+    from pykeops.torch import LazyTensor
+
+    pykeops.set_verbose(False)
+    (query, key, value), log_width = tensors(columns, rows), torch.tensor(float(width)).log().requires_grad_()
+
+    def run():
+        clear(query, key, value, log_width)
+        scale = torch.exp(-log_width)
+        squared = ((LazyTensor((query * scale)[:, None, :]) - LazyTensor((key * scale)[None, :, :])) ** 2).sum(-1)
+        weight = (-0.5 * squared).exp()
+        both = torch.cat([torch.ones_like(value), value], dim=1)
+        sums = weight @ both
+        (sums[:, 1] / sums[:, 0]).square().sum().backward()
+
+    return run
+
+
+def augmented_step(columns, rows, width):
+    """The Gaussian as a dot product: one more column, minus half of the squared key."""
+    (query, key, value), log_width = tensors(columns, rows), torch.tensor(float(width)).log().requires_grad_()
+
+    def run():
+        clear(query, key, value, log_width)
+        scale = torch.exp(-log_width)
+        center = key.detach().mean(dim=0)
+        q, k = (query - center) * scale, (key - center) * scale
+        q = torch.cat([q, torch.ones_like(q[:, :1])], dim=1)
+        k = torch.cat([k, -0.5 * k.square().sum(dim=1, keepdim=True)], dim=1)
+        wide = torch.nn.functional.pad(value, (0, k.shape[1] - 1))
+        pooled = torch.nn.functional.scaled_dot_product_attention(
+            q[None, None], k[None, None], wide[None, None], scale=1.0
+        )
+        pooled[0, 0, :, 0].square().sum().backward()
+
+    return run
+
+
+def dot_product_steps(columns, rows):
+    (query, key, _), value = tensors(columns, rows), torch.rand(rows, columns).requires_grad_()
+
+    def ours():
+        clear(query, key, value)
+        attention_pool(query, key, value, similarity=DotProductSimilarity()).square().sum().backward()
+
+    def theirs():
+        clear(query, key, value)
+        pooled = torch.nn.functional.scaled_dot_product_attention(query[None, None], key[None, None], value[None, None])
+        pooled.square().sum().backward()
+
+    return {"ours": ours, "torch": theirs}
+
+
+def peak_memory() -> float:
+    code = MEMORY.format(threads=THREADS)
+    return float(subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.PIPE, text=True).stdout)
+
+
+def benchmark(quick: bool) -> None:
+    torch.set_num_threads(THREADS)
+    rows, missed, rounds = [], [], 1 if quick else ROUNDS
+
+    def compare(what: str, steps: dict, bars: dict[str, float]) -> None:
+        for run in steps.values():
+            run()  # compiles
+        seconds = alternate(steps, rounds)
+        ours = seconds.pop("ours")
+        for name, theirs in seconds.items():
+            rows.append(f"| {what} | {name} | {ours:.3f} s | {theirs:.3f} s | {theirs / ours:.1f} | {bars[name]} |")
+            print(rows[-1], flush=True)
+            if theirs / ours < bars[name]:
+                missed.append(f"{what}, {name}: {theirs / ours:.1f} times")
+
+    for columns, dense_rows, width, bars in CASES:
+        steps = {"ours": step(columns, dense_rows, width, "auto"), "dense": step(columns, dense_rows, width, "dense")}
+        if "KeOps" in bars:
+            try:
+                keops_step(columns, 100, width)()
+                steps["KeOps"] = keops_step(columns, dense_rows, width)
+            except Exception as error:  # whatever its compiler says
+                print(f"KeOps does not build here: {error}")
+        compare(f"{columns} column(s), n = m = {dense_rows}", steps, bars)
+    for columns, bar in AUGMENTED.items():
+        width = {16: 1.0, 64: 2.0}[columns]
+        steps = {"ours": step(columns, ROWS, width, "auto"), "augmented": augmented_step(columns, ROWS, width)}
+        compare(f"{columns} columns, n = m = {ROWS}", steps, {"augmented": bar})
+    compare(f"dot product, 64 columns, n = m = {ROWS}", dot_product_steps(64, ROWS), {"torch": 1 / DOT_PRODUCT_BAR})
+    peak = peak_memory()
+    missed += [f"peak memory {peak:.0f} MiB"] if peak > MEMORY_BAR else []
+    head = ["", " what ", " beside ", " ours ", " theirs ", " times as fast ", " bar ", ""]
+    text = (
+        "# Layers of torch\n\nForward and backward, gradients for query, key, value and width, float32, one value column, "
+        f"{THREADS} threads, Gaussian of a learnable width.\n\n"
+        + "\n".join(["|".join(head), "|---" * (len(head) - 2) + "|", *rows])
+        + "\n\n*dense* is the plain layer with all weights; *augmented* is torch's `scaled_dot_product_attention` with "
+        "the Gaussian written as a dot product, by one more column; its values are padded to the width of the keys, "
+        "without which torch keeps all weights.\n\n"
+        f"Peak memory above inputs, forward and backward, one column, n = m = 100 000: {peak:.0f} MiB (bar {MEMORY_BAR})."
+    )
+    report("layers", text, keep=not quick)
+    finish(missed)
+
+
+if __name__ == "__main__":
+    benchmark("--quick" in sys.argv)
