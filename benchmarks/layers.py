@@ -150,13 +150,14 @@ def benchmark(quick: bool) -> None:
     missed += [f"peak memory {peak:.0f} MiB"] if peak > MEMORY_BAR else []
     head = ["", " what ", " beside ", " ours ", " theirs ", " times as fast ", " bar ", ""]
     text = (
-        "# Layers of torch\n\nForward and backward, gradients for query, key, value and width, float32, one value column, "
-        f"{THREADS} threads, Gaussian of a learnable width.\n\n"
+        "# Layers of torch\n\nForward and backward, gradients for query, key, value and width, float32, one value "
+        f"column, {THREADS} threads, Gaussian of a learnable width.\n\n"
         + "\n".join(["|".join(head), "|---" * (len(head) - 2) + "|", *rows])
         + "\n\n*dense* is the plain layer with all weights; *augmented* is torch's `scaled_dot_product_attention` with "
         "the Gaussian written as a dot product, by one more column; its values are padded to the width of the keys, "
         "without which torch keeps all weights.\n\n"
-        f"Peak memory above inputs, forward and backward, one column, n = m = 100 000: {peak:.0f} MiB (bar {MEMORY_BAR})."
+        f"Peak memory above inputs, forward and backward, one column, n = m = 100 000: {peak:.0f} MiB "
+        f"(bar {MEMORY_BAR})."
     )
     report("layers", text, keep=not quick)
     finish(missed)
