@@ -157,6 +157,12 @@ def test_lengths_out_of_range(lengths):
         ({"value": torch.zeros(2, 5, 3).double()}, TypeError, "query in torch.float32, .*value in torch.float64"),
         ({"query": torch.zeros(2, 4, 3).half()}, TypeError, "query in torch.float16, key in torch.float32"),
         ({"value": torch.zeros(2, 5, 3, device="meta")}, ValueError, "key on cpu, value on meta; move them with"),
+        (
+            {name: torch.zeros(2, 4, 3, device="meta") for name in ("query", "value")}
+            | {"key": torch.zeros(2, 4, 3, device="meta", dtype=torch.float64)},
+            TypeError,
+            r"key in torch.float64",
+        ),
         ({"key": torch.zeros(3, 5, 3)}, ValueError, "leading dimensions of query, key and value must broadcast"),
         ({"value": torch.zeros(3, 5, 3)}, ValueError, "leading dimensions of query, key and value must broadcast"),
     ],

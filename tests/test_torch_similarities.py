@@ -67,14 +67,14 @@ def test_a_width_for_each_feature(kernel, generator):
 @pytest.mark.parametrize("offset", [0.0, 1e6])
 def test_a_linear_map(kernel, offset, generator):
     """Pooling the mapped points; and keys far from the origin lose nothing by the map."""
-    query, key = generator.normal(size=(8, 3)), generator.normal(size=(40, 3))
+    query, key = (generator.normal(size=(n, 3)) + offset - offset for n in (8, 40))  # to add it again is exact
     value, matrix = generator.normal(size=(40, 1)), generator.normal(size=(2, 3))
     layer = kernel_layer(kernel, form="linear", size=3, output_size=2)
     with torch.no_grad():
         layer.similarity.map.copy_(torch.tensor(matrix))
     expected = pool(query @ matrix.T, key @ matrix.T, value, kernel=kernel, empty="zero")
     shifted = layer(*tensors(query + offset, key + offset, value)).detach().numpy()
-    np.testing.assert_allclose(shifted, expected, rtol=0, atol=1e-8 if offset else 1e-12)
+    np.testing.assert_allclose(shifted, expected, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -183,6 +183,17 @@ def test_widths_that_training_drives_to_an_end(kernel, form, log_bandwidth, dtyp
 
 
 @pytest.mark.parametrize("kernel", BUILT_IN)
+def test_beyond_where_squares_overflow_there_is_nothing(kernel):
+    key = torch.tensor([[1.0], [2.0]], requires_grad=True)
+    similarity = KernelSimilarity(kernel, 1e-25)
+    pooled = attention_pool(torch.zeros(1, 1), key, torch.tensor([[3.0], [5.0]]), similarity=similarity)
+    pooled.sum().backward()
+    assert pooled == (4 if kernel == "constant" else 0)
+    assert key.grad.eq(0).all()
+    assert similarity.log_bandwidth.grad == 0
+
+
+@pytest.mark.parametrize("kernel", BUILT_IN)
 def test_an_inverse_bandwidth_of_zero_is_a_stationary_point(kernel):
     layer = kernel_layer(kernel, parameterization="inverse_bandwidth")
     torch.nn.init.zeros_(layer.similarity.w)
@@ -273,8 +284,17 @@ def test_what_a_similarity_says_of_itself():
     assert KernelSimilarity("tophat").extra_repr().startswith("kernel='boxcar', bandwidth=1")
     assert "bandwidth=[1, 2], form='per_feature'" in repr(KernelSimilarity(width=[1.0, 2.0], form="per_feature"))
     assert repr(GaussianSimilarity(form="linear", size=2)) == "GaussianSimilarity(size=2, output_size=2, form='linear')"
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_model_may_be_built_without_memory_first(form):
     with torch.device("meta"):
-        assert "bandwidth=?" in repr(KernelSimilarity("laplace", form="per_feature", size=2))
+        layer = AttentionPooling(KernelSimilarity("laplace", 0.5, form=form, size=2))
+        assert layer(torch.zeros(4, 2), torch.zeros(5, 2), torch.zeros(5, 1)).shape == (4, 1)
+        assert form == "linear" or "bandwidth=?" in repr(layer)
+    similarity = layer.to_empty(device="cpu").similarity
+    similarity.reset_parameters()
+    assert similarity.bandwidth == pytest.approx(0.5 if form == "shared" else [0.5, 0.5])
 
 
 @pytest.mark.parametrize(
@@ -298,6 +318,11 @@ def test_what_a_similarity_says_of_itself():
 def test_bad_input(arguments, message):
     with pytest.raises(ValueError, match=message):
         KernelSimilarity(**arguments)
+
+
+def test_a_width_is_a_number():
+    with pytest.raises(TypeError, match="width must be a positive number, or one per feature, got 'scott'"):
+        KernelSimilarity(width="scott")
 
 
 def test_a_kernel_of_ones_own_is_refused():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
+
 import torch
 from torch import Tensor
 
@@ -87,7 +89,8 @@ def _check_types(named: dict[str, Tensor], attn_mask: Tensor | None) -> None:
         raise ValueError(f"all tensors must be on one device, got {found}; move them with .to(device)")
     if len({tensor.dtype for tensor in named.values()}) > 1:
         # Automatic mixed precision hands over what it made half next to what it left alone, and casts in the products.
-        if torch.is_autocast_enabled(named["query"].device.type):
+        device = named["query"].device.type
+        if torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device):
             return
         found = ", ".join(f"{name} in {tensor.dtype}" for name, tensor in named.items())
         raise TypeError(f"query, key and value must have one dtype, got {found}; convert them with .to(dtype)")
@@ -147,3 +150,21 @@ def at_least_single(tensor: Tensor) -> Tensor:
         Float32 or float64.
     """
     return tensor.float() if tensor.dtype in (torch.float16, torch.bfloat16) else tensor
+
+
+def without_autocast(device: torch.device) -> AbstractContextManager[None]:
+    """Switch automatic mixed precision off for a product that needs its digits.
+
+    Parameters
+    ----------
+    device : torch.device
+        Where the product runs. The device "meta" knows no mixed precision.
+
+    Returns
+    -------
+    context manager
+        For a ``with`` statement.
+    """
+    if torch.amp.is_autocast_available(device.type):
+        return torch.autocast(device.type, enabled=False)
+    return nullcontext()

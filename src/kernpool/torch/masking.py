@@ -25,7 +25,12 @@ def valid_length_mask(valid_lens: Tensor, shape: torch.Size) -> Tensor:
     ------
     ValueError
         If the lengths are no integers, fit neither the sequences nor the queries, or are negative or larger than the
-        number of keys. While torch compiles, and on the device "meta", there are no numbers to check.
+        number of keys.
+
+    Notes
+    -----
+    The range check reads two numbers from the device of the lengths. While torch compiles, and on the device "meta",
+    there are none to read; under ``torch.func.vmap`` they cannot be read, so map over a mask instead.
     """
     valid_lens = torch.as_tensor(valid_lens)
     if valid_lens.is_floating_point() or valid_lens.is_complex() or valid_lens.dtype == torch.bool:

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from kernpool.kernels import Kernel, get_kernel, is_built_in
 from kernpool.similarity import check_composition
-from kernpool.torch.inputs import at_least_single, check_sizes
+from kernpool.torch.inputs import at_least_single, check_sizes, without_autocast
 from kernpool.torch.profiles import LOG_PROFILES
 from kernpool.torch.widths import Form, read_widths
 
@@ -178,7 +178,7 @@ class KernelSimilarity(nn.Module):
         if self.form != "linear":
             return x
         x = at_least_single(x)
-        with torch.autocast(x.device.type, enabled=False):  # distances of points in half precision are mostly rounding
+        with without_autocast(x.device):  # distances between points in half precision are mostly rounding
             return x @ self.map.to(x.dtype).T
 
     def forward(self, query: Tensor, key: Tensor) -> Tensor:

@@ -35,6 +35,8 @@ def read_widths(
     ------
     ValueError
         If a width is not positive and finite, a size below one, the form unknown, or they disagree.
+    TypeError
+        If a width is no number.
 
     Examples
     --------
@@ -46,7 +48,10 @@ def read_widths(
     for name, number in (("size", size), ("output_size", output_size)):
         if number is not None and number < 1:
             raise ValueError(f"{name} must be at least 1, got {number}")
-    widths = np.asarray(width, dtype=np.float64)
+    try:
+        widths = np.asarray(width, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise TypeError(f"width must be a positive number, or one per feature, got {width!r}") from None
     if widths.ndim > 1 or widths.size == 0 or (widths.ndim == 1 and form == "shared"):
         raise ValueError(
             f"width must be one number, or with form='per_feature' or 'linear' one per feature, got {width!r} "
