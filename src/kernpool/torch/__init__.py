@@ -2,8 +2,10 @@
 
 The same numbers as `kernpool.pool`, as differentiable layers. Needs the extra ``torch``.
 
-- `AttentionPooling` pools values by an exchangeable similarity: `GaussianSimilarity` (Nadaraya-Watson),
-  `DotProductSimilarity`, `AdditiveSimilarity`, `BilinearSimilarity`; `attention_pool` is the same as a function.
+- `AttentionPooling` pools values by an exchangeable similarity: `KernelSimilarity` and its case `GaussianSimilarity`
+  (Nadaraya-Watson, with one width, one per feature, or a linear map), `DotProductSimilarity`, `AdditiveSimilarity`,
+  `BilinearSimilarity`; `attention_pool` is the same as a function.
+- `KeyValueMemory` holds the keys and values to pool over, while it grows and forgets.
 - `masked_softmax` is a softmax over the valid keys only.
 """
 
@@ -15,13 +17,10 @@ except ImportError as error:
     ) from error
 
 from kernpool.torch.masking import masked_softmax
+from kernpool.torch.memory import KeyValueMemory
 from kernpool.torch.pooling import AttentionPooling, attention_pool
-from kernpool.torch.similarities import (
-    AdditiveSimilarity,
-    BilinearSimilarity,
-    DotProductSimilarity,
-    GaussianSimilarity,
-)
+from kernpool.torch.scores import AdditiveSimilarity, BilinearSimilarity, DotProductSimilarity
+from kernpool.torch.similarities import GaussianSimilarity, KernelSimilarity
 
 __all__ = [
     "AdditiveSimilarity",
@@ -29,6 +28,8 @@ __all__ = [
     "BilinearSimilarity",
     "DotProductSimilarity",
     "GaussianSimilarity",
+    "KernelSimilarity",
+    "KeyValueMemory",
     "attention_pool",
     "masked_softmax",
 ]

@@ -24,7 +24,13 @@ def valid_length_mask(valid_lens: Tensor, shape: torch.Size) -> Tensor:
     Raises
     ------
     ValueError
-        If the lengths are no integers, or fit neither the sequences nor the queries.
+        If the lengths are no integers, fit neither the sequences nor the queries, or are negative or larger than the
+        number of keys.
+
+    Notes
+    -----
+    The range check reads two numbers from the device of the lengths. While torch compiles, and on the device "meta",
+    there are none to read; under ``torch.func.vmap`` they cannot be read, so map over a mask instead.
     """
     valid_lens = torch.as_tensor(valid_lens)
     if valid_lens.is_floating_point() or valid_lens.is_complex() or valid_lens.dtype == torch.bool:
@@ -39,7 +45,16 @@ def valid_length_mask(valid_lens: Tensor, shape: torch.Size) -> Tensor:
             f"valid_lens must have shape {batch} (one length per sequence) or {tuple(shape[:-1])} (one per query), "
             f"got {tuple(valid_lens.shape)}"
         )
+    _check_range(valid_lens, shape[-1])
     return torch.arange(shape[-1], device=valid_lens.device) < lengths
+
+
+def _check_range(valid_lens: Tensor, keys: int) -> None:
+    if torch.compiler.is_compiling() or valid_lens.is_meta or valid_lens.numel() == 0:
+        return
+    for wrong in (int(end) for end in torch.aminmax(valid_lens)):
+        if not 0 <= wrong <= keys:
+            raise ValueError(f"valid_lens must be between 0 and the number of keys, {keys}, got {wrong}")
 
 
 def masked_softmax(logits: Tensor, valid: Tensor | None = None) -> Tensor:
@@ -58,7 +73,8 @@ def masked_softmax(logits: Tensor, valid: Tensor | None = None) -> Tensor:
     Returns
     -------
     Tensor of shape (..., L, S)
-        Each row sums to one; a row without a valid entry is zero, with zero gradient.
+        Each row sums to one; a row without a valid entry, or with no logit above minus infinity, is zero, with zero
+        gradient.
 
     Raises
     ------
@@ -76,20 +92,23 @@ def masked_softmax(logits: Tensor, valid: Tensor | None = None) -> Tensor:
     >>> masked_softmax(torch.zeros(2, 1, 4), torch.tensor([2, 0])).tolist()
     [[[0.5, 0.5, 0.0, 0.0]], [[0.0, 0.0, 0.0, 0.0]]]
     """
-    if valid is None:
+    if valid is not None:
+        logits = logits.masked_fill(~_as_mask(torch.as_tensor(valid, device=logits.device), logits.shape), -torch.inf)
+    if logits.shape[-1] == 0:
         return torch.softmax(logits, dim=-1)
-    valid = torch.as_tensor(valid, device=logits.device)
-    if valid.dtype == torch.bool:
-        try:
-            mask = valid.expand(logits.shape)
-        except RuntimeError:
-            raise ValueError(
-                f"a boolean mask must broadcast to the logits' shape {tuple(logits.shape)}, got {tuple(valid.shape)}"
-            ) from None
-    else:
-        mask = valid_length_mask(valid, logits.shape)
-    nothing = ~mask.any(dim=-1, keepdim=True)
+    nothing = torch.isneginf(logits.detach().amax(dim=-1, keepdim=True))
     # A row without a valid entry gets finite logits and is zeroed afterwards: softmax of minus infinities is NaN, and a
     # NaN that is masked only afterwards still spoils the gradient.
-    weights = torch.softmax(logits.masked_fill(~mask, -torch.inf).masked_fill(nothing, 0.0), dim=-1)
+    weights = torch.softmax(logits.masked_fill(nothing, 0.0), dim=-1)
     return weights.masked_fill(nothing, 0.0)
+
+
+def _as_mask(valid: Tensor, shape: torch.Size) -> Tensor:
+    if valid.dtype != torch.bool:
+        return valid_length_mask(valid, shape)
+    try:
+        return valid.expand(shape)
+    except RuntimeError:
+        raise ValueError(
+            f"a boolean mask must broadcast to the logits' shape {tuple(shape)}, got {tuple(valid.shape)}"
+        ) from None

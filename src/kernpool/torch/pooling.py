@@ -7,7 +7,9 @@ from typing import Literal, overload
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import dropout
 
+from kernpool.torch.inputs import check_dropout, check_inputs, check_mask_shape
 from kernpool.torch.masking import masked_softmax, valid_length_mask
 
 Similarity = Callable[[Tensor, Tensor], Tensor]
@@ -22,7 +24,9 @@ def attention_pool(
     *,
     similarity: Similarity,
     valid_lens: Tensor | None = ...,
+    is_causal: bool = ...,
     exclude_self: bool = ...,
+    dropout_p: float = ...,
     return_weights: Literal[False] = ...,
 ) -> Tensor: ...
 @overload
@@ -34,7 +38,9 @@ def attention_pool(
     *,
     similarity: Similarity,
     valid_lens: Tensor | None = ...,
+    is_causal: bool = ...,
     exclude_self: bool = ...,
+    dropout_p: float = ...,
     return_weights: bool,
 ) -> Tensor | tuple[Tensor, Tensor]: ...
 def attention_pool(
@@ -45,7 +51,9 @@ def attention_pool(
     *,
     similarity: Similarity,
     valid_lens: Tensor | None = None,
+    is_causal: bool = False,
     exclude_self: bool = False,
+    dropout_p: float = 0.0,
     return_weights: bool = False,
 ) -> Tensor | tuple[Tensor, Tensor]:
     r"""Pool values by the similarity of their keys to each query, differentiably.
@@ -66,23 +74,32 @@ def attention_pool(
         ``(query, key) -> logits`` of shape (..., L, S), such as `GaussianSimilarity`.
     valid_lens : Tensor of int, optional
         Keys at and beyond this index are padding: one length per sequence, shape (...), or per query, shape (..., L).
+    is_causal : bool, default=False
+        Let query i see keys 0 to i only, as in torch's ``scaled_dot_product_attention``; masks combine: what takes part
+        has to take part in each.
     exclude_self : bool, default=False
         Leave key i out for query i (leave-one-out), by index and not by distance. Without it a learned width collapses
-        to zero in training, since every training pair explains itself best.
+        to zero in training, since every training pair explains itself best. With `is_causal`, what remains are the
+        strictly earlier keys.
+    dropout_p : float, default=0.0
+        Probability with which a weight is set to zero and the others are scaled by ``1 / (1 - p)``. It applies whenever
+        it is not zero; `AttentionPooling` passes it in training only.
     return_weights : bool, default=False
-        Return the weights too.
+        Return the weights too, as they are before dropout.
 
     Returns
     -------
     Tensor of shape (..., L, Ev), or a tuple of it and the weights of shape (..., L, S)
-        A query for which no key takes part gets zero, with zero gradient.
+        A query for which no key takes part, or none within the support of the kernel, gets zero, with zero gradient;
+        so do all queries if there are no keys.
 
     Raises
     ------
     ValueError
-        If shapes do not fit.
+        If shapes do not fit, devices differ, a valid length is not between 0 and S, or `dropout_p` is no probability.
     TypeError
-        If `attn_mask` holds integers, which would be added to the logits.
+        If `attn_mask` holds integers, which would be added to the logits, or query, key and value are not of one
+        floating-point type. Under automatic mixed precision their types may differ.
 
     Notes
     -----
@@ -98,20 +115,9 @@ def attention_pool(
     >>> attention_pool(query, key, value, similarity=GaussianSimilarity()).item()
     13.7754
     """
-    if attn_mask is not None and attn_mask.dtype != torch.bool and not attn_mask.is_floating_point():
-        raise TypeError(
-            f"attn_mask must be boolean (True takes part) or floating point (added to the logits), got "
-            f"{attn_mask.dtype}; use attn_mask.bool()"
-        )
-    if min(query.dim(), key.dim(), value.dim()) < 2:
-        raise ValueError(
-            "query, key and value must have shape (..., rows, columns), got "
-            f"{tuple(query.shape)}, {tuple(key.shape)} and {tuple(value.shape)}; a single column is x[:, None]"
-        )
-    if key.shape[-2] != value.shape[-2]:
-        raise ValueError(f"key has {key.shape[-2]} rows and value has {value.shape[-2]}; each key needs its value")
-    shape = torch.Size([*torch.broadcast_shapes(query.shape[:-2], key.shape[:-2]), query.shape[-2], key.shape[-2]])
-    mask = _combined_mask(attn_mask, valid_lens, exclude_self, shape, query.device)
+    shape = check_inputs(query, key, value, attn_mask)
+    check_dropout(dropout_p)
+    mask = _combined_mask(attn_mask, valid_lens, is_causal, exclude_self, shape, query.device)
     if mask is not None:
         # What takes part for no query is padding and may hold anything; NaN times a weight of zero is still NaN. So may
         # a query that no key takes part for: its output is zero, yet a NaN would get into the gradient of the width.
@@ -122,7 +128,7 @@ def attention_pool(
     if attn_mask is not None and attn_mask.dtype != torch.bool:
         logits = logits + attn_mask.masked_fill(torch.isneginf(attn_mask), 0.0)
     weights = masked_softmax(logits, mask).to(value.dtype)
-    pooled = weights @ value
+    pooled = (dropout(weights, dropout_p) if dropout_p else weights) @ value
     return (pooled, weights) if return_weights else pooled
 
 
@@ -131,15 +137,23 @@ def _blank(tensor: Tensor, padding: Tensor) -> Tensor:
 
 
 def _combined_mask(
-    attn_mask: Tensor | None, valid_lens: Tensor | None, exclude_self: bool, shape: torch.Size, device: torch.device
+    attn_mask: Tensor | None,
+    valid_lens: Tensor | None,
+    is_causal: bool,
+    exclude_self: bool,
+    shape: torch.Size,
+    device: torch.device,
 ) -> Tensor | None:
+    queries, keys = shape[-2:]
     parts = []
     if attn_mask is not None:
+        check_mask_shape(attn_mask, shape)
         parts.append(attn_mask if attn_mask.dtype == torch.bool else ~torch.isneginf(attn_mask))
     if valid_lens is not None:
         parts.append(valid_length_mask(valid_lens, shape).to(device))
+    if is_causal:
+        parts.append(torch.ones(queries, keys, dtype=torch.bool, device=device).tril())
     if exclude_self:
-        queries, keys = shape[-2:]
         if queries != keys:
             raise ValueError(f"exclude_self=True takes key i for query i's own, but there are {queries} and {keys}")
         parts.append(~torch.eye(queries, dtype=torch.bool, device=device))
@@ -148,10 +162,7 @@ def _combined_mask(
     mask = parts[0]
     for part in parts[1:]:
         mask = mask & part
-    try:
-        return mask.expand(torch.broadcast_shapes(mask.shape, shape))
-    except RuntimeError:
-        raise ValueError(f"attn_mask of shape {tuple(mask.shape)} does not broadcast to {tuple(shape)}") from None
+    return mask.expand(torch.broadcast_shapes(mask.shape, shape))
 
 
 class AttentionPooling(nn.Module):
@@ -164,6 +175,13 @@ class AttentionPooling(nn.Module):
     similarity : nn.Module
         ``(query, key) -> logits``: `GaussianSimilarity` makes it Nadaraya-Watson regression with a learned bandwidth,
         `DotProductSimilarity`, `AdditiveSimilarity` and `BilinearSimilarity` the attention of the textbooks.
+    dropout : float, default=0.0
+        Probability with which a weight is set to zero in training; none of it in evaluation.
+
+    Raises
+    ------
+    ValueError
+        If `dropout` is not between 0 and 1.
 
     See Also
     --------
@@ -197,9 +215,14 @@ class AttentionPooling(nn.Module):
     True
     """
 
-    def __init__(self, similarity: nn.Module) -> None:
+    def __init__(self, similarity: nn.Module, dropout: float = 0.0) -> None:
         super().__init__()
-        self.similarity = similarity
+        check_dropout(dropout)
+        self.similarity, self.dropout = similarity, dropout
+
+    def extra_repr(self) -> str:
+        """Show the dropout, if there is any."""
+        return f"dropout={self.dropout}" if self.dropout else ""
 
     def forward(
         self,
@@ -209,6 +232,7 @@ class AttentionPooling(nn.Module):
         attn_mask: Tensor | None = None,
         *,
         valid_lens: Tensor | None = None,
+        is_causal: bool = False,
         exclude_self: bool = False,
         return_weights: bool = False,
     ) -> Tensor | tuple[Tensor, Tensor]:
@@ -220,6 +244,8 @@ class AttentionPooling(nn.Module):
             attn_mask,
             similarity=self.similarity,
             valid_lens=valid_lens,
+            is_causal=is_causal,
             exclude_self=exclude_self,
+            dropout_p=self.dropout if self.training else 0.0,
             return_weights=return_weights,
         )

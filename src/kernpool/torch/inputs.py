@@ -1,0 +1,170 @@
+"""What the layers are given: tensors that fit together, in a precision that squares do not overflow."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+
+import torch
+from torch import Tensor
+
+
+def check_sizes(query: Tensor, key: Tensor, query_size: int, key_size: int) -> None:
+    """Refuse queries and keys of other sizes than a similarity takes.
+
+    Parameters
+    ----------
+    query, key : Tensor
+        Of shape (..., rows, size).
+    query_size, key_size : int
+        The sizes that are expected.
+
+    Raises
+    ------
+    ValueError
+        If a last dimension differs.
+    """
+    if query.shape[-1] != query_size or key.shape[-1] != key_size:
+        raise ValueError(
+            f"expected queries of size {query_size} and keys of size {key_size} in the last dimension, "
+            f"got shapes {tuple(query.shape)} and {tuple(key.shape)}"
+        )
+
+
+def check_inputs(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None) -> torch.Size:
+    """Check what `attention_pool` is given, and return the shape (..., L, S) of its logits.
+
+    Parameters
+    ----------
+    query, key, value : Tensor
+        Of shapes (..., L, Eq), (..., S, Ek), (..., S, Ev), with leading dimensions that broadcast.
+    attn_mask : Tensor or None
+        Of any shape; only its type and its device are looked at.
+
+    Returns
+    -------
+    torch.Size
+        Leading dimensions of queries and keys, broadcast, then L and S.
+
+    Raises
+    ------
+    ValueError
+        If shapes do not fit, or devices differ.
+    TypeError
+        If something is no tensor, holds integers, or the types of query, key and value differ.
+    """
+    named = {"query": query, "key": key, "value": value}
+    _check_types(named, attn_mask)
+    if min(tensor.dim() for tensor in named.values()) < 2:
+        raise ValueError(
+            "query, key and value must have shape (..., rows, columns), got "
+            f"{tuple(query.shape)}, {tuple(key.shape)} and {tuple(value.shape)}; a single column is x[:, None]"
+        )
+    if key.shape[-2] != value.shape[-2]:
+        raise ValueError(f"key has {key.shape[-2]} rows and value has {value.shape[-2]}; each key needs its value")
+    try:
+        torch.broadcast_shapes(*(tensor.shape[:-2] for tensor in named.values()))
+    except RuntimeError:
+        raise ValueError(
+            "leading dimensions of query, key and value must broadcast, got shapes "
+            f"{tuple(query.shape)}, {tuple(key.shape)} and {tuple(value.shape)}"
+        ) from None
+    return torch.Size([*torch.broadcast_shapes(query.shape[:-2], key.shape[:-2]), query.shape[-2], key.shape[-2]])
+
+
+def _check_types(named: dict[str, Tensor], attn_mask: Tensor | None) -> None:
+    tensors = named if attn_mask is None else named | {"attn_mask": attn_mask}
+    for name, tensor in tensors.items():
+        if not isinstance(tensor, Tensor):
+            raise TypeError(f"{name} must be a tensor, got {type(tensor).__name__}; use torch.as_tensor({name})")
+    for name, tensor in named.items():
+        if not tensor.is_floating_point():
+            raise TypeError(f"{name} must hold floating-point numbers, got {tensor.dtype}; use {name}.float()")
+    if attn_mask is not None and attn_mask.dtype != torch.bool and not attn_mask.is_floating_point():
+        raise TypeError(
+            f"attn_mask must be boolean (True takes part) or floating point (added to the logits), got "
+            f"{attn_mask.dtype}; use attn_mask.bool()"
+        )
+    if len({tensor.device for tensor in tensors.values()}) > 1:
+        found = ", ".join(f"{name} on {tensor.device}" for name, tensor in tensors.items())
+        raise ValueError(f"all tensors must be on one device, got {found}; move them with .to(device)")
+    if len({tensor.dtype for tensor in named.values()}) > 1:
+        # Automatic mixed precision hands over what it made half next to what it left alone, and casts in the products.
+        device = named["query"].device.type
+        if torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device):
+            return
+        found = ", ".join(f"{name} in {tensor.dtype}" for name, tensor in named.items())
+        raise TypeError(f"query, key and value must have one dtype, got {found}; convert them with .to(dtype)")
+
+
+def check_mask_shape(attn_mask: Tensor, shape: torch.Size) -> None:
+    """Refuse a mask that does not broadcast to the logits.
+
+    Parameters
+    ----------
+    attn_mask : Tensor
+        Its leading dimensions may be more than those of the logits, its last two are those of the logits, or one.
+    shape : torch.Size
+        Shape (..., L, S) of the logits.
+
+    Raises
+    ------
+    ValueError
+        If it does not broadcast. A mask of several rows for a single query does not: it would make up queries.
+    """
+    try:
+        fits = torch.broadcast_shapes(attn_mask.shape, shape)[-2:] == shape[-2:]
+    except RuntimeError:
+        fits = False
+    if not fits:
+        raise ValueError(f"attn_mask of shape {tuple(attn_mask.shape)} does not broadcast to {tuple(shape)}")
+
+
+def check_dropout(probability: float) -> None:
+    """Refuse what is no probability.
+
+    Parameters
+    ----------
+    probability : float
+        What the caller passed as dropout.
+
+    Raises
+    ------
+    ValueError
+        If it is not between 0 and 1.
+    """
+    if not 0.0 <= probability <= 1.0:
+        raise ValueError(f"dropout must be a probability between 0 and 1, got {probability}")
+
+
+def at_least_single(tensor: Tensor) -> Tensor:
+    """Return half precision as single, since its squares overflow at 256 bandwidths; anything else as it is.
+
+    Parameters
+    ----------
+    tensor : Tensor
+        Of any floating-point type.
+
+    Returns
+    -------
+    Tensor
+        Float32 or float64.
+    """
+    return tensor.float() if tensor.dtype in (torch.float16, torch.bfloat16) else tensor
+
+
+def without_autocast(device: torch.device) -> AbstractContextManager[None]:
+    """Switch automatic mixed precision off for a product that needs its digits.
+
+    Parameters
+    ----------
+    device : torch.device
+        Where the product runs. The device "meta" knows no mixed precision.
+
+    Returns
+    -------
+    context manager
+        For a ``with`` statement.
+    """
+    if torch.amp.is_autocast_available(device.type):
+        return torch.autocast(device.type, enabled=False)
+    return nullcontext()

@@ -1,0 +1,217 @@
+"""Masks, dropout and bad input of the torch layers."""
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="the layers need the extra 'torch'")
+
+from kernpool import pool
+from kernpool.torch import (
+    AdditiveSimilarity,
+    AttentionPooling,
+    BilinearSimilarity,
+    DotProductSimilarity,
+    GaussianSimilarity,
+    KernelSimilarity,
+    attention_pool,
+    masked_softmax,
+)
+
+
+def tensors(generator, *shapes):
+    return [torch.tensor(generator.normal(size=shape)) for shape in shapes]
+
+
+def gaussian():
+    return GaussianSimilarity(dtype=torch.float64)
+
+
+@pytest.mark.parametrize("keys", [3, 5, 9])
+def test_causal_pooling_is_that_of_torch(keys, generator):
+    query, key, value = tensors(generator, (2, 5, 4), (2, keys, 4), (2, keys, 3))
+    expected = torch.nn.functional.scaled_dot_product_attention(query, key, value, is_causal=True)
+    found = attention_pool(query, key, value, similarity=DotProductSimilarity(), is_causal=True)
+    torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
+
+
+def test_causal_pooling_is_that_of_pool_and_the_first_query_without_itself_gets_zero(generator):
+    x, y = generator.normal(size=(7, 2)), generator.normal(size=(7, 1))
+    layer = AttentionPooling(gaussian())
+    for exclude_self, diagonal in ((False, 0), (True, -1)):
+        mask = np.tril(np.ones((7, 7), dtype=bool), diagonal)
+        found = layer(*map(torch.tensor, (x, x, y)), is_causal=True, exclude_self=exclude_self).detach().numpy()
+        np.testing.assert_allclose(found, pool(x, x, y, attn_mask=mask, empty="zero"), rtol=0, atol=1e-12)
+    assert found[0] == 0
+
+
+def test_masks_combine(generator):
+    """All at once is the one mask of what takes part in each."""
+    query, key, value = tensors(generator, (2, 6, 2), (2, 6, 2), (2, 6, 1))
+    by_mask, lengths = torch.tensor(generator.random((2, 6, 6)) < 0.7), torch.tensor([4, 6])
+    bias = torch.tensor(generator.normal(size=(6, 6))).masked_fill(~by_mask[0], -torch.inf)
+    rows, columns = torch.arange(6)[:, None], torch.arange(6)
+    for attn_mask in (by_mask, bias):
+        allowed = attn_mask if attn_mask.dtype == torch.bool else attn_mask > -torch.inf
+        allowed = allowed & (columns < lengths[:, None, None]) & (columns < rows)
+        together = allowed if attn_mask.dtype == torch.bool else attn_mask.where(allowed, -torch.inf)
+        found = attention_pool(
+            query, key, value, attn_mask, similarity=gaussian(), valid_lens=lengths, is_causal=True, exclude_self=True
+        )
+        torch.testing.assert_close(found, attention_pool(query, key, value, together, similarity=gaussian()))
+
+
+def test_what_no_earlier_query_sees_may_be_anything(generator):
+    query, key, value = tensors(generator, (3, 2), (5, 2), (5, 1))
+    expected = attention_pool(query, key, value, similarity=gaussian(), is_causal=True)
+    key[3:], value[3:] = torch.nan, torch.nan
+    assert torch.equal(attention_pool(query, key, value, similarity=gaussian(), is_causal=True), expected)
+
+
+def test_dropout_is_for_training_only(generator):
+    query, key, value = tensors(generator, (4, 2), (400, 2), (400, 1))
+    layer = AttentionPooling(gaussian(), dropout=0.25)
+    plain = AttentionPooling(gaussian())(query, key, value)
+    layer.eval()
+    assert torch.equal(layer(query, key, value), plain)
+    layer.train()
+    torch.manual_seed(0)
+    pooled, weights = layer(query, key, value, return_weights=True)
+    assert not torch.equal(pooled, plain)
+    torch.testing.assert_close(weights.sum(dim=-1), torch.ones(4, dtype=torch.float64))  # as they are before dropout
+    # On average nothing changes: the mean over many draws is within five of its standard errors.
+    draws = torch.stack([layer(query, key, value) for _ in range(400)])
+    error = draws.std(dim=0) / 20
+    assert torch.all((draws.mean(dim=0) - plain).abs() < 5 * error)
+    assert AttentionPooling(gaussian(), dropout=1.0)(query, key, value).eq(0).all()
+    assert "dropout=0.25" in repr(layer)
+
+
+def test_dropout_has_gradients_and_empty_windows_stay_zero():
+    layer = AttentionPooling(KernelSimilarity("epanechnikov", dtype=torch.float64), dropout=0.5)
+    query = torch.tensor([[0.0], [9.0]], dtype=torch.float64, requires_grad=True)
+    key = torch.linspace(-1, 1, 20, dtype=torch.float64)[:, None]
+    torch.manual_seed(0)
+    found = layer(query, key, key)
+    found.sum().backward()
+    assert found[1] == 0
+    assert query.grad[0] != 0
+    assert query.grad[1] == 0
+
+
+@pytest.mark.parametrize("probability", [-0.1, 1.5, float("nan")])
+def test_dropout_is_a_probability(probability):
+    with pytest.raises(ValueError, match="dropout must be a probability between 0 and 1"):
+        AttentionPooling(GaussianSimilarity(), dropout=probability)
+    with pytest.raises(ValueError, match="dropout must be a probability between 0 and 1"):
+        attention_pool(*[torch.zeros(2, 1)] * 3, similarity=GaussianSimilarity(), dropout_p=probability)
+
+
+SIMILARITIES = [
+    GaussianSimilarity(),
+    KernelSimilarity("epanechnikov", form="linear", size=3),
+    DotProductSimilarity(),
+    AdditiveSimilarity(3, 3, 2),
+    BilinearSimilarity(3, 3),
+]
+
+
+@pytest.mark.parametrize("similarity", SIMILARITIES, ids=lambda similarity: type(similarity).__name__)
+@pytest.mark.parametrize(("queries", "keys"), [(0, 4), (4, 0), (0, 0)])
+@pytest.mark.parametrize("options", [{}, {"is_causal": True}, {"valid_lens": True}, {"attn_mask": True}])
+def test_no_queries_and_no_keys(similarity, queries, keys, options):
+    query, key, value = (torch.ones(2, n, 3, requires_grad=True) for n in (queries, keys, keys))
+    if "valid_lens" in options:
+        options = {"valid_lens": torch.tensor([0, keys])}
+    if "attn_mask" in options:
+        options = {"attn_mask": torch.zeros(queries, keys)}
+    pooled, weights = attention_pool(query, key, value, similarity=similarity, return_weights=True, **options)
+    assert weights.shape == (2, queries, keys)
+    assert torch.equal(pooled, torch.zeros(2, queries, 3))
+    similarity.zero_grad()
+    pooled.sum().backward()
+    for tensor in (query, key, value, *similarity.parameters()):
+        assert tensor.grad is None or tensor.grad.eq(0).all()
+
+
+@pytest.mark.parametrize("lengths", [torch.tensor([2, -1]), torch.tensor([2, 6]), torch.tensor([[2] * 4, [7] * 4])])
+def test_lengths_out_of_range(lengths):
+    wrong = int(lengths.max()) if lengths.min() >= 0 else -1
+    message = f"valid_lens must be between 0 and the number of keys, 5, got {wrong}"
+    query, key = torch.zeros(2, 4, 3), torch.zeros(2, 5, 3)
+    with pytest.raises(ValueError, match=message):
+        attention_pool(query, key, key, similarity=GaussianSimilarity(), valid_lens=lengths)
+    with pytest.raises(ValueError, match=message):
+        masked_softmax(torch.zeros(2, 4, 5), lengths)
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        ({"attn_mask": torch.ones(3, 5)}, ValueError, r"attn_mask of shape \(3, 5\) does not broadcast to \(2, 4, 5\)"),
+        ({"attn_mask": torch.ones(4, 1, 5)}, ValueError, "does not broadcast"),
+        ({"attn_mask": torch.ones(4, 5).long()}, TypeError, r"use attn_mask.bool\(\)"),
+        ({"attn_mask": [[True]]}, TypeError, r"attn_mask must be a tensor, got list"),
+        ({"attn_mask": torch.ones(4, 5, device="meta")}, ValueError, "query on cpu, .*attn_mask on meta"),
+        ({"key": np.zeros((2, 5, 3))}, TypeError, r"key must be a tensor, got ndarray"),
+        ({"key": torch.zeros(2, 5, 3).long()}, TypeError, r"key must hold floating-point numbers, got torch.int64"),
+        ({"value": torch.zeros(2, 5, 3).double()}, TypeError, "query in torch.float32, .*value in torch.float64"),
+        ({"query": torch.zeros(2, 4, 3).half()}, TypeError, "query in torch.float16, key in torch.float32"),
+        ({"value": torch.zeros(2, 5, 3, device="meta")}, ValueError, "key on cpu, value on meta; move them with"),
+        (
+            {name: torch.zeros(2, 4, 3, device="meta") for name in ("query", "value")}
+            | {"key": torch.zeros(2, 4, 3, device="meta", dtype=torch.float64)},
+            TypeError,
+            r"key in torch.float64",
+        ),
+        ({"key": torch.zeros(3, 5, 3)}, ValueError, "leading dimensions of query, key and value must broadcast"),
+        ({"value": torch.zeros(3, 5, 3)}, ValueError, "leading dimensions of query, key and value must broadcast"),
+    ],
+)
+def test_bad_input(change, error, message):
+    arguments = {"query": torch.zeros(2, 4, 3), "key": torch.zeros(2, 5, 3), "value": torch.zeros(2, 5, 3)} | change
+    with pytest.raises(error, match=message):
+        AttentionPooling(GaussianSimilarity())(**arguments)
+
+
+def test_a_mask_of_several_rows_does_not_make_up_queries():
+    query, key = torch.zeros(1, 3), torch.zeros(5, 3)
+    with pytest.raises(ValueError, match="does not broadcast"):
+        attention_pool(query, key, key, torch.ones(4, 5).bool(), similarity=GaussianSimilarity())
+    found = attention_pool(query, key, key, torch.ones(6, 1, 5).bool(), similarity=GaussianSimilarity())
+    assert found.shape == (6, 1, 3)  # leading dimensions it may add
+
+
+def test_automatic_mixed_precision_may_mix():
+    query, key = torch.zeros(4, 3, dtype=torch.bfloat16), torch.ones(5, 3, dtype=torch.bfloat16)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        found = attention_pool(query, key, torch.ones(5, 1), similarity=GaussianSimilarity())
+    torch.testing.assert_close(found.float(), torch.ones(4, 1))
+
+
+def test_an_all_masked_batch(generator):
+    query, key, value = (tensor.requires_grad_() for tensor in tensors(generator, (2, 4, 3), (2, 5, 3), (2, 5, 1)))
+    layer = AttentionPooling(gaussian())
+    found = layer(query, key, value, valid_lens=torch.tensor([0, 0]))
+    found.sum().backward()
+    assert found.eq(0).all()
+    assert all(tensor.grad.eq(0).all() for tensor in (query, key, value, layer.similarity.log_bandwidth))
+
+
+def test_rows_of_minus_infinity_are_empty_without_a_mask():
+    logits = torch.tensor([[1.0, -torch.inf], [-torch.inf, -torch.inf]], requires_grad=True)
+    weights = masked_softmax(logits)
+    assert weights.tolist() == [[1, 0], [0, 0]]
+    weights.square().sum().backward()
+    assert logits.grad.eq(0).all()
+    assert torch.isnan(masked_softmax(torch.tensor([[torch.nan, -torch.inf]]))).all()  # NaN is not nothing
+
+
+def test_lengths_and_empty_windows_compile_in_one_graph():
+    layer = AttentionPooling(KernelSimilarity("epanechnikov"))
+    compiled = torch.compile(layer, backend="eager", fullgraph=True)
+    query, lengths = torch.tensor([[[0.0], [9.0]]]), torch.tensor([2])
+    key = torch.tensor([[[0.1], [0.3], [0.2]]])
+    torch.testing.assert_close(
+        compiled(query, key, key, valid_lens=lengths, is_causal=True),
+        layer(query, key, key, valid_lens=lengths, is_causal=True),
+    )
