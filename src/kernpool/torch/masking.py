@@ -32,21 +32,38 @@ def valid_length_mask(valid_lens: Tensor, shape: torch.Size) -> Tensor:
     The range check reads two numbers from the device of the lengths. While torch compiles, and on the device "meta",
     there are none to read; under ``torch.func.vmap`` they cannot be read, so map over a mask instead.
     """
+    lengths = valid_lengths(valid_lens, shape)
+    return torch.arange(shape[-1], device=lengths.device) < lengths[..., None]
+
+
+def valid_lengths(valid_lens: Tensor, shape: torch.Size) -> Tensor:
+    """Check valid lengths, and return them as one per query, or one for all queries of a sequence.
+
+    Parameters
+    ----------
+    valid_lens, shape
+        As for `valid_length_mask`, which says what is refused.
+
+    Returns
+    -------
+    Tensor of int, shape (..., L) or (..., 1)
+        The lengths.
+    """
     valid_lens = torch.as_tensor(valid_lens)
     if valid_lens.is_floating_point() or valid_lens.is_complex() or valid_lens.dtype == torch.bool:
         raise ValueError(f"valid_lens must be integers, got {valid_lens.dtype}; pass a boolean mask as attn_mask")
     batch = tuple(shape[:-2])
     if tuple(valid_lens.shape) == batch:
-        lengths = valid_lens[..., None, None]
-    elif tuple(valid_lens.shape) == tuple(shape[:-1]):
         lengths = valid_lens[..., None]
+    elif tuple(valid_lens.shape) == tuple(shape[:-1]):
+        lengths = valid_lens
     else:
         raise ValueError(
             f"valid_lens must have shape {batch} (one length per sequence) or {tuple(shape[:-1])} (one per query), "
             f"got {tuple(valid_lens.shape)}"
         )
     _check_range(valid_lens, shape[-1])
-    return torch.arange(shape[-1], device=valid_lens.device) < lengths
+    return lengths
 
 
 def _check_range(valid_lens: Tensor, keys: int) -> None:

@@ -8,7 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from kernpool.torch.pooling import AttentionPooling, Similarity, attention_pool
+from kernpool.torch.dense import Similarity
+from kernpool.torch.pooling import AttentionPooling, attention_pool
 
 SAVED = ("key", "value", "position", "appended")
 

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Literal, overload
 
-import torch
 from torch import Tensor, nn
-from torch.nn.functional import dropout
 
-from kernpool.torch.inputs import check_dropout, check_inputs, check_mask_shape
-from kernpool.torch.masking import masked_softmax, valid_length_mask
-
-Similarity = Callable[[Tensor, Tensor], Tensor]
+from kernpool.torch.dense import Similarity, pool_densely
+from kernpool.torch.dispatch import check_algorithm, pool_without_weights
+from kernpool.torch.inputs import check_dropout, check_inputs
+from kernpool.torch.participants import Participants
 
 
 @overload
@@ -27,6 +24,8 @@ def attention_pool(
     is_causal: bool = ...,
     exclude_self: bool = ...,
     dropout_p: float = ...,
+    degree: int = ...,
+    algorithm: str = ...,
     return_weights: Literal[False] = ...,
 ) -> Tensor: ...
 @overload
@@ -41,6 +40,8 @@ def attention_pool(
     is_causal: bool = ...,
     exclude_self: bool = ...,
     dropout_p: float = ...,
+    degree: int = ...,
+    algorithm: str = ...,
     return_weights: bool,
 ) -> Tensor | tuple[Tensor, Tensor]: ...
 def attention_pool(
@@ -54,6 +55,8 @@ def attention_pool(
     is_causal: bool = False,
     exclude_self: bool = False,
     dropout_p: float = 0.0,
+    degree: int = 0,
+    algorithm: str = "auto",
     return_weights: bool = False,
 ) -> Tensor | tuple[Tensor, Tensor]:
     r"""Pool values by the similarity of their keys to each query, differentiably.
@@ -84,6 +87,13 @@ def attention_pool(
     dropout_p : float, default=0.0
         Probability with which a weight is set to zero and the others are scaled by ``1 / (1 - p)``. It applies whenever
         it is not zero; `AttentionPooling` passes it in training only.
+    degree : {0, 1}, default=0
+        0 is the weighted mean, local constant; 1 the value at the query of the plane that fits the values best with the
+        weights, local linear: without the bias of a mean where keys are on one side only.
+    algorithm : {"auto", "dense", "fused"}, default="auto"
+        ``"auto"`` streams the keys where it can and pools densely where that is faster, for small problems. ``"dense"``
+        makes all weights, and is what second derivatives, forward mode and ``torch.func`` need. ``"fused"`` insists on
+        the engine, and says why where it cannot.
     return_weights : bool, default=False
         Return the weights too, as they are before dropout.
 
@@ -103,9 +113,14 @@ def attention_pool(
 
     Notes
     -----
-    Time and memory are O(L S E): this is the plain dense layer. Inputs are never changed. Keys and values that take
-    part for no query may hold NaN, and so may queries that no key takes part for; a value that takes part for one query
-    and is NaN spreads to all queries that see it in the same product.
+    Memory is O((L + S) E), forward and backward, unless the weights are asked for, or dropped out: similarities of
+    distances run on the compiled loops of `kernpool.pool`, with a gradient of their own, on the processor; dot products
+    on torch's ``scaled_dot_product_attention``; all others, other devices, and masks that add to logits, in blocks of
+    queries whose weights are computed again for the gradient. Time is O(L S E), and for one column and compact kernels
+    less.
+
+    Inputs are never changed. Keys and values that take part for no query may hold NaN, and so may queries that no key
+    takes part for. A NaN that does take part spreads at least to the queries that see it, at most to the sequence.
 
     Examples
     --------
@@ -117,52 +132,12 @@ def attention_pool(
     """
     shape = check_inputs(query, key, value, attn_mask)
     check_dropout(dropout_p)
-    mask = _combined_mask(attn_mask, valid_lens, is_causal, exclude_self, shape, query.device)
-    if mask is not None:
-        # What takes part for no query is padding and may hold anything; NaN times a weight of zero is still NaN. So may
-        # a query that no key takes part for: its output is zero, yet a NaN would get into the gradient of the width.
-        padding = ~mask.any(dim=-2).unsqueeze(-1)
-        query = _blank(query, ~mask.any(dim=-1).unsqueeze(-1))
-        key, value = _blank(key, padding), _blank(value, padding)
-    logits = similarity(query, key)
-    if attn_mask is not None and attn_mask.dtype != torch.bool:
-        logits = logits + attn_mask.masked_fill(torch.isneginf(attn_mask), 0.0)
-    weights = masked_softmax(logits, mask).to(value.dtype)
-    pooled = (dropout(weights, dropout_p) if dropout_p else weights) @ value
-    return (pooled, weights) if return_weights else pooled
-
-
-def _blank(tensor: Tensor, padding: Tensor) -> Tensor:
-    return torch.where(padding, torch.zeros((), dtype=tensor.dtype, device=tensor.device), tensor)
-
-
-def _combined_mask(
-    attn_mask: Tensor | None,
-    valid_lens: Tensor | None,
-    is_causal: bool,
-    exclude_self: bool,
-    shape: torch.Size,
-    device: torch.device,
-) -> Tensor | None:
-    queries, keys = shape[-2:]
-    parts = []
-    if attn_mask is not None:
-        check_mask_shape(attn_mask, shape)
-        parts.append(attn_mask if attn_mask.dtype == torch.bool else ~torch.isneginf(attn_mask))
-    if valid_lens is not None:
-        parts.append(valid_length_mask(valid_lens, shape).to(device))
-    if is_causal:
-        parts.append(torch.ones(queries, keys, dtype=torch.bool, device=device).tril())
-    if exclude_self:
-        if queries != keys:
-            raise ValueError(f"exclude_self=True takes key i for query i's own, but there are {queries} and {keys}")
-        parts.append(~torch.eye(queries, dtype=torch.bool, device=device))
-    if not parts:
-        return None
-    mask = parts[0]
-    for part in parts[1:]:
-        mask = mask & part
-    return mask.expand(torch.broadcast_shapes(mask.shape, shape))
+    check_algorithm(algorithm, degree, similarity, dropout_p, return_weights)
+    participants = Participants.check(shape, query.device, attn_mask, valid_lens, is_causal, exclude_self)
+    if return_weights or dropout_p:
+        pooled, weights = pool_densely(query, key, value, participants, similarity, dropout_p)
+        return (pooled, weights) if return_weights else pooled
+    return pool_without_weights(query, key, value, participants, similarity, degree, algorithm)
 
 
 class AttentionPooling(nn.Module):
@@ -177,11 +152,13 @@ class AttentionPooling(nn.Module):
         `DotProductSimilarity`, `AdditiveSimilarity` and `BilinearSimilarity` the attention of the textbooks.
     dropout : float, default=0.0
         Probability with which a weight is set to zero in training; none of it in evaluation.
+    degree, algorithm
+        As in `attention_pool`.
 
     Raises
     ------
     ValueError
-        If `dropout` is not between 0 and 1.
+        If `dropout` is not between 0 and 1, or things do not go together, see `attention_pool`.
 
     See Also
     --------
@@ -215,14 +192,18 @@ class AttentionPooling(nn.Module):
     True
     """
 
-    def __init__(self, similarity: nn.Module, dropout: float = 0.0) -> None:
+    def __init__(
+        self, similarity: nn.Module, dropout: float = 0.0, *, degree: int = 0, algorithm: str = "auto"
+    ) -> None:
         super().__init__()
         check_dropout(dropout)
-        self.similarity, self.dropout = similarity, dropout
+        check_algorithm(algorithm, degree, similarity, dropout, return_weights=False)
+        self.similarity, self.dropout, self.degree, self.algorithm = similarity, dropout, degree, algorithm
 
     def extra_repr(self) -> str:
-        """Show the dropout, if there is any."""
-        return f"dropout={self.dropout}" if self.dropout else ""
+        """Show what is not the default."""
+        shown = {"dropout": (self.dropout, 0.0), "degree": (self.degree, 0), "algorithm": (self.algorithm, "auto")}
+        return ", ".join(f"{name}={value!r}" for name, (value, default) in shown.items() if value != default)
 
     def forward(
         self,
@@ -247,5 +228,7 @@ class AttentionPooling(nn.Module):
             is_causal=is_causal,
             exclude_self=exclude_self,
             dropout_p=self.dropout if self.training else 0.0,
+            degree=self.degree,
+            algorithm=self.algorithm,
             return_weights=return_weights,
         )

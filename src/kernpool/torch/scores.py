@@ -20,9 +20,13 @@ class DotProductSimilarity(nn.Module):
     [[2.0, 2.0]]
     """
 
+    def check_sizes(self, query: Tensor, key: Tensor) -> None:
+        """Refuse queries and keys of different sizes."""
+        check_sizes(query, key, query.shape[-1], query.shape[-1])
+
     def forward(self, query: Tensor, key: Tensor) -> Tensor:
         """Return logits of shape (..., L, S) for queries (..., L, E) and keys (..., S, E)."""
-        check_sizes(query, key, query.shape[-1], query.shape[-1])
+        self.check_sizes(query, key)
         return query @ key.transpose(-2, -1) / math.sqrt(query.shape[-1])
 
 
@@ -109,8 +113,12 @@ class BilinearSimilarity(nn.Module):
         self.query_size, self.key_size = query_size, key_size
         self.key_map = nn.Linear(key_size, query_size, bias=False, device=device, dtype=dtype)
 
+    def check_sizes(self, query: Tensor, key: Tensor) -> None:
+        """Refuse queries and keys of other sizes."""
+        check_sizes(query, key, self.query_size, self.key_size)
+
     def forward(self, query: Tensor, key: Tensor) -> Tensor:
         """Return logits of shape (..., L, S) for queries (..., L, query_size) and keys (..., S, key_size)."""
-        check_sizes(query, key, self.query_size, self.key_size)
+        self.check_sizes(query, key)
         logits: Tensor = query @ self.key_map(key).transpose(-2, -1)
         return logits

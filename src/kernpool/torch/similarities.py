@@ -181,13 +181,17 @@ class KernelSimilarity(nn.Module):
         with without_autocast(x.device):  # distances between points in half precision are mostly rounding
             return x @ self.map.to(x.dtype).T
 
-    def forward(self, query: Tensor, key: Tensor) -> Tensor:
-        """Return logits of shape (..., L, S) for queries (..., L, E) and keys (..., S, E), float32 at least."""
+    def check_sizes(self, query: Tensor, key: Tensor) -> None:
+        """Refuse queries and keys of other sizes."""
         size = query.shape[-1] if self.size is None else self.size
         check_sizes(query, key, size, size)
+
+    def forward(self, query: Tensor, key: Tensor) -> Tensor:
+        """Return logits of shape (..., L, S) for queries (..., L, E) and keys (..., S, E), float32 at least."""
+        self.check_sizes(query, key)
         query, key = at_least_single(query), at_least_single(key)
         if self.form == "linear":
-            centre = _centre(key)  # a map of differences in effect, at the price of a map of points
+            centre = centre_of(key)  # a map of differences in effect, at the price of a map of points
             query, key = self.mapped(query - centre), self.mapped(key - centre)
         difference = query.unsqueeze(-2) - key.unsqueeze(-3)
         scaled = difference * self.inverse_bandwidth.to(difference.dtype)
@@ -282,7 +286,18 @@ def _differentiable(kernel: str | Kernel) -> str:
     return record.name
 
 
-def _centre(key: Tensor) -> Tensor:
-    """Return the mean of the finite keys, which no distance depends on: near it, mapped points lose few digits."""
+def centre_of(key: Tensor) -> Tensor:
+    """Return the mean of the finite keys, which no distance depends on: near it, mapped points lose few digits.
+
+    Parameters
+    ----------
+    key : Tensor of shape (..., S, E)
+        The keys.
+
+    Returns
+    -------
+    Tensor of shape (..., 1, E)
+        Without gradient.
+    """
     key = key.detach()
     return torch.where(torch.isfinite(key), key, 0.0).sum(dim=-2, keepdim=True) / max(key.shape[-2], 1)

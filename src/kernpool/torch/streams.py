@@ -11,7 +11,6 @@ from torch.utils.checkpoint import checkpoint
 
 from kernpool.torch.operator import pool_pairs
 
-FEW_PAIRS = 1 << 16  # times columns: up to here the plain dense layer is the fastest way
 BLOCK_ELEMENTS = 1 << 21  # of an (L, S) table of a block of queries, 8 MiB in float32
 
 
@@ -49,7 +48,8 @@ def pool_by_engine(
     Tensor of shape (..., L, C)
         Zero where no key counts.
     """
-    batch = torch.broadcast_shapes(query.shape[:-2], key.shape[:-2], value.shape[:-2])
+    leading = [tensor.shape[:-2] for tensor in (query, key, value)] + ([] if mask is None else [mask.shape[:-2]])
+    batch = torch.broadcast_shapes(*leading)
     rows, keys = query.shape[-2], key.shape[-2]
     if not (rows and keys and value.shape[-1] and all(batch)):
         # Nothing to pool, but part of the graph: gradients are zeros and not missing.
@@ -92,7 +92,8 @@ def pool_by_dot_product(
     Tensor of shape (..., L, C)
         Zero where no key counts.
     """
-    batch = torch.broadcast_shapes(query.shape[:-2], key.shape[:-2], value.shape[:-2])
+    leading = [tensor.shape[:-2] for tensor in (query, key, value)] + ([] if mask is None else [mask.shape[:-2]])
+    batch = torch.broadcast_shapes(*leading)
     columns = value.shape[-1]
     more = max(columns, query.shape[-1])
     # Columns of zeros change neither products nor sums, and equal widths are what torch streams.
