@@ -176,3 +176,14 @@ def test_layers_compile_whole(generator, monkeypatch):
         function(query, key, value, is_causal=True, exclude_self=True).square().sum().backward()
         found.append(layer.similarity.log_bandwidth.grad.clone())
     np.testing.assert_allclose(found[1], found[0], rtol=1e-12)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here")
+@pytest.mark.parametrize("similarity", ["shared", "per_feature", "linear", "additive"])
+def test_other_devices_go_in_blocks(similarity, generator, monkeypatch):
+    monkeypatch.setattr(dispatch, "MOST_LOGITS", 0)
+    module, tensors = SIMILARITIES[similarity](), make(generator)
+    expected = outcome(tensors, module, algorithm="dense")
+    found = outcome([tensor.cuda() for tensor in tensors], module.cuda())
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one.cpu(), other, rtol=1e-9, atol=1e-12)

@@ -161,7 +161,8 @@ import torch
 from kernpool.torch import AttentionPooling, GaussianSimilarity
 
 x, y = torch.tensor(x_train)[:, None], torch.tensor(y_train)[:, None]
-layer = AttentionPooling(GaussianSimilarity(1.0, parameterization="inverse_bandwidth", dtype=x.dtype))
+similarity = GaussianSimilarity(1.0, parameterization="inverse_bandwidth", dtype=x.dtype)
+layer = AttentionPooling(similarity, algorithm="fused")
 optimizer, losses, widths = torch.optim.SGD(layer.parameters(), lr=0.5), [], []
 for epoch in range(51):
     loss = torch.mean((layer(x, x, y, exclude_self=True) - y) ** 2)
