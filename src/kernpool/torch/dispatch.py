@@ -47,8 +47,8 @@ def check_algorithm(
             f"degree=1 needs a similarity of distances, got {type(similarity).__name__}; use GaussianSimilarity or "
             "KernelSimilarity"
         )
-    if algorithm == "fused" and weights:
-        raise ValueError(f"{weights} needs the weights, which algorithm='fused' never makes; use 'auto'")
+    if algorithm == "fused" and dropout_p:
+        raise ValueError(f"dropout={dropout_p} needs the weights, which algorithm='fused' never makes; use 'auto'")
 
 
 def pool_without_weights(

@@ -93,7 +93,7 @@ def attention_pool(
     algorithm : {"auto", "dense", "fused"}, default="auto"
         ``"auto"`` streams the keys where it can and pools densely where that is faster, for small problems. ``"dense"``
         makes all weights, and is what second derivatives, forward mode and ``torch.func`` need. ``"fused"`` insists on
-        the engine, and says why where it cannot.
+        the engine, and says why where it cannot. Weights that are asked for are made densely in any case.
     return_weights : bool, default=False
         Return the weights too, as they are before dropout.
 
