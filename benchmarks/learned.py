@@ -32,8 +32,6 @@ LINEAR, COLUMNS, FOREST = (
 )
 MODELS = {
     LINEAR: LearnedPoolingRegressor(similarity="linear", random_state=0),
-    '`LearnedPoolingRegressor(similarity="per_feature")`': LearnedPoolingRegressor("per_feature", random_state=0),
-    '`LearnedPoolingRegressor(similarity="encoder")`': LearnedPoolingRegressor("encoder", random_state=0),
     COLUMNS: NadarayaWatsonRegressor(),
     FOREST: RandomForestRegressor(300, random_state=0),
 }

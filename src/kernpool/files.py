@@ -41,7 +41,9 @@ def read_model_header(folder: Path, format: str, version: int) -> dict[str, Any]
         header = json.loads(path.read_text(encoding="utf-8"))
     except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ModelFileError(f"{path} is truncated or edited: {error}; fit the model again") from None
-    found = header.get("format") if isinstance(header, dict) else None
+    if not isinstance(header, dict):
+        raise ModelFileError(f"{path} is no {format}")
+    found = header.get("format")
     if found != format:
         other = "; LearnedPoolingRegressor.load reads it, or LearnedPoolingClassifier.load" if found == LEARNED else ""
         raise ModelFileError(f"{path} is no {format}{other}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -40,7 +40,7 @@ class LearnedPooling(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships
         hidden_sizes: Sequence[int] = (64,),
         learning_rate: float = 0.01,
         max_epochs: int = 200,
-        batch_size: int = 128,
+        batch_size: int = 64,
         penalty: float = 0.01,
         validation_fraction: float = 0.15,
         patience: int = 20,
@@ -157,7 +157,8 @@ class LearnedPooling(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships
 
     def _pool(self, X: ArrayLike) -> Array:
         query, key = self._encoded(X)
-        return pool(query, key, self.value_, bandwidth=1.0, n_jobs=self.n_jobs, progress=current_progress())
+        pooled = pool(query, key, self.value_, bandwidth=1.0, n_jobs=self.n_jobs, progress=current_progress())
+        return cast(Array, pooled)
 
     def attention_weights(self, X: ArrayLike, *, max_bytes: int = 1 << 30) -> Array:
         """Compute the weights that pooling gives to every training row.

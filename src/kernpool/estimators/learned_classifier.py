@@ -132,5 +132,6 @@ class LearnedPoolingClassifier(ClassifierMixin, LearnedPooling):  # type: ignore
         ndarray of shape (m,)
             Labels; of equally probable classes the first.
         """
-        labels: NDArray[Any] = self.classes_[self.predict_proba(X).argmax(axis=1)]
+        shares = self.predict_proba(X)  # which says if nothing has been fitted
+        labels: NDArray[Any] = self.classes_[shares.argmax(axis=1)]
         return labels

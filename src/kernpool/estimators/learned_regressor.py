@@ -31,14 +31,14 @@ class LearnedPoolingRegressor(RegressorMixin, LearnedPooling):  # type: ignore[m
         beside it, as in ModernNCA [2]_. Linear by default, since it finds directions that no bandwidth per column can.
     output_size : int or None, default=None
         How many numbers a linear map or an encoder maps rows to; None for as many as columns. With fewer it starts from
-        the most relevant columns.
+        the principal directions of the rows, in units of bandwidths.
     hidden_sizes : sequence of int, default=(64,)
         Hidden layers of the encoder.
     learning_rate : float, default=0.01
-        Of Adam; parameters are of the order of one, so this is a hundredth of a bandwidth per step.
+        Of Adam. Parameters are of the order of one, so this is about a hundredth of what they are per step.
     max_epochs : int, default=200
         Passes over the rows at most. 0 leaves the closed form.
-    batch_size : int, default=128
+    batch_size : int, default=64
         Queries per gradient step. With more than there are rows, each epoch is one step.
     penalty : float, default=0.01
         On how far rows are moved from where the start has them, squared and in units of their own squared length; a

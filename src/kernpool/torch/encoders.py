@@ -30,6 +30,10 @@ class ColumnMap(nn.Module):
         One t for all columns (a width), or one per column.
     """
 
+    center: Tensor
+    spread: Tensor
+    relevance: Tensor
+
     def __init__(self, center: Tensor, spread: Tensor, relevance: Tensor, *, shared: bool) -> None:
         super().__init__()
         _keep(self, center=center, spread=spread, relevance=relevance)
@@ -41,37 +45,40 @@ class ColumnMap(nn.Module):
 
 
 class LinearMap(nn.Module):
-    r"""Any linear map: ``f(x) = A (x - center) / spread``, where A learns.
+    r"""Any linear map: ``f(x) = s A (x - center) / spread``, where A learns.
 
     Parameters
     ----------
-    center, spread, relevance : Tensor of shape (d,)
-        As in `ColumnMap`; A starts as the diagonal matrix of the relevance.
-    output_size : int
-        Rows of A; with fewer than d it starts from the most relevant columns.
+    center, spread : Tensor of shape (d,)
+        As in `ColumnMap`.
+    start : Tensor of shape (E, d)
+        What s A starts as. The number s is such that entries of A are about one where there is something, so that a
+        learning rate means the same whatever the bandwidths.
     """
 
-    def __init__(self, center: Tensor, spread: Tensor, relevance: Tensor, output_size: int) -> None:
+    center: Tensor
+    spread: Tensor
+    scale: Tensor
+
+    def __init__(self, center: Tensor, spread: Tensor, start: Tensor) -> None:
         super().__init__()
-        _keep(self, center=center, spread=spread)
-        most = torch.argsort(relevance, descending=True, stable=True)[:output_size].sort().values
-        weight = torch.zeros(output_size, len(relevance), dtype=relevance.dtype)
-        weight[torch.arange(len(most)), most] = relevance[most]
-        self.weight = nn.Parameter(weight)
+        scale = (start.square().sum() / min(start.shape)).sqrt()
+        _keep(self, center=center, spread=spread, scale=scale)
+        self.weight = nn.Parameter(start / scale)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return rows of shape (..., output_size) in units of bandwidths."""
-        return (x - self.center) / self.spread @ self.weight.T
+        """Return rows of shape (..., E) in units of bandwidths."""
+        return (x - self.center) / self.spread @ (self.scale * self.weight).T
 
 
 class EncoderMap(nn.Module):
-    r"""A linear map and a perceptron beside it: ``f(x) = A z + g(z)`` with ``z = (x - center) / spread``.
+    r"""A linear map and a perceptron beside it: ``f(x) = s (A z + g(z))`` with ``z = (x - center) / spread``.
 
     The last layer of g starts as zero, so that f starts as the linear map, and the others as torch starts them.
 
     Parameters
     ----------
-    center, spread, relevance, output_size
+    center, spread, start
         As in `LinearMap`.
     hidden_sizes : sequence of int
         Widths of the hidden layers of g.
@@ -83,15 +90,14 @@ class EncoderMap(nn.Module):
         self,
         center: Tensor,
         spread: Tensor,
-        relevance: Tensor,
-        output_size: int,
+        start: Tensor,
         hidden_sizes: Sequence[int],
         generator: np.random.RandomState,
     ) -> None:
         super().__init__()
-        self.linear = LinearMap(center, spread, relevance, output_size)
-        sizes = (len(relevance), *hidden_sizes, output_size)
-        layers = [nn.utils.skip_init(nn.Linear, a, b, dtype=relevance.dtype) for a, b in pairwise(sizes)]
+        self.linear = LinearMap(center, spread, start)
+        sizes = (start.shape[1], *hidden_sizes, start.shape[0])
+        layers = [nn.utils.skip_init(nn.Linear, a, b, dtype=start.dtype) for a, b in pairwise(sizes)]
         with torch.no_grad():  # not by torch's own, which would change the caller's global generator
             for layer in layers:
                 for parameter in (layer.weight, layer.bias):
@@ -104,7 +110,7 @@ class EncoderMap(nn.Module):
         hidden = (x - self.linear.center) / self.linear.spread
         for layer in self.layers[:-1]:
             hidden = nn.functional.silu(layer(hidden))
-        encoded: Tensor = self.linear(x) + self.layers[-1](hidden)
+        encoded: Tensor = self.linear(x) + self.linear.scale * self.layers[-1](hidden)
         return encoded
 
 
@@ -142,7 +148,7 @@ def make_map(
     spread: Array,
     relevance: Array,
     *,
-    output_size: int | None = None,
+    start: Array | None = None,
     hidden_sizes: Sequence[int] = (64,),
     generator: Any = None,
     dtype: torch.dtype = torch.float64,
@@ -155,8 +161,9 @@ def make_map(
         `ColumnMap` with a factor per column or one for all, `LinearMap`, or `EncoderMap`.
     center, spread, relevance : ndarray of shape (d,)
         Centres and spreads of columns, and spreads over bandwidths.
-    output_size : int, optional
-        Of a linear map or encoder; d by default.
+    start : ndarray of shape (E, d), optional
+        What a linear map or encoder starts as, for standardised columns; by default the diagonal matrix of the
+        relevance.
     hidden_sizes : sequence of int, default=(64,)
         Of an encoder.
     generator : numpy.random.RandomState, optional
@@ -174,13 +181,48 @@ def make_map(
     >>> make_map("per_feature", np.zeros(2), np.ones(2), np.array([1.0, 2.0]))(torch.ones(1, 2)).tolist()
     [[1.0, 2.0]]
     """
-    start = [torch.tensor(array, dtype=dtype) for array in (center, spread, relevance)]
+    middle, unit, factor = (torch.tensor(array, dtype=dtype) for array in (center, spread, relevance))
     if kind in ("per_feature", "width"):
-        return ColumnMap(*start, shared=kind == "width")
-    size = len(relevance) if output_size is None else output_size
+        return ColumnMap(middle, unit, factor, shared=kind == "width")
+    first = torch.tensor(np.diag(relevance) if start is None else start, dtype=dtype)
     if kind == "linear":
-        return LinearMap(*start, size)
-    return EncoderMap(*start, size, hidden_sizes, np.random.RandomState(0) if generator is None else generator)
+        return LinearMap(middle, unit, first)
+    generator = np.random.RandomState(0) if generator is None else generator
+    return EncoderMap(middle, unit, first, hidden_sizes, generator)
+
+
+def principal_start(Z: Array, relevance: Array, size: int) -> Array:
+    r"""Find the matrix of `size` rows that keeps distances in bandwidths best.
+
+    Parameters
+    ----------
+    Z : ndarray of shape (n, d)
+        Standardised columns.
+    relevance : ndarray of shape (d,)
+        Spreads over bandwidths.
+    size : int
+        Number of rows.
+
+    Returns
+    -------
+    ndarray of shape (size, d)
+        :math:`U^\top \operatorname{diag}(r)`, where U holds the principal directions of the rows in bandwidths. With as
+        many as columns the diagonal matrix itself, which is as good and can be read; with more, zeros below.
+
+    Examples
+    --------
+    >>> principal_start(np.array([[0.0, 0.0], [1.0, 0.1], [2.0, 0.0]]), np.array([1.0, 1.0]), 1).round(2)
+    array([[1., 0.]])
+    """
+    d = len(relevance)
+    start = np.zeros((size, d))
+    if size >= d:
+        start[:d] = np.diag(relevance)
+        return start
+    _, _, directions = np.linalg.svd((Z - Z.mean(axis=0)) * relevance, full_matrices=True)
+    for i, direction in enumerate(directions[:size]):
+        start[i] = direction * np.sign(direction[np.argmax(np.abs(direction))]) * relevance
+    return start
 
 
 def map_shapes(kind: str, d: int, output_size: int | None, hidden_sizes: Sequence[int]) -> dict[str, tuple[int, ...]]:
@@ -188,10 +230,12 @@ def map_shapes(kind: str, d: int, output_size: int | None, hidden_sizes: Sequenc
 
     Parameters
     ----------
-    kind, output_size, hidden_sizes
+    kind, hidden_sizes
         As in `make_map`.
     d : int
         Number of columns.
+    output_size : int or None
+        Rows of the start, None for d.
 
     Returns
     -------
@@ -201,10 +245,10 @@ def map_shapes(kind: str, d: int, output_size: int | None, hidden_sizes: Sequenc
     Examples
     --------
     >>> map_shapes("linear", 3, 2, ())
-    {'center': (3,), 'spread': (3,), 'weight': (2, 3)}
+    {'center': (3,), 'spread': (3,), 'scale': (), 'weight': (2, 3)}
     """
     size = d if output_size is None else output_size
-    linear = {"center": (d,), "spread": (d,), "weight": (size, d)}
+    linear = {"center": (d,), "spread": (d,), "scale": (), "weight": (size, d)}
     if kind in ("per_feature", "width"):
         return {"center": (d,), "spread": (d,), "relevance": (d,), "log_factor": (d,) if kind == "per_feature" else ()}
     if kind == "linear":

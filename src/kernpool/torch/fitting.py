@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 
 from kernpool.progress import Progress
-from kernpool.torch.encoders import MappedGaussianSimilarity, make_map
+from kernpool.torch.encoders import MappedGaussianSimilarity, make_map, principal_start
 from kernpool.torch.training import History, Schedule, learn, log_loss, squared_error
 
 Array = NDArray[np.float64]
@@ -73,12 +73,13 @@ def learn_similarity(
     """
     device = as_device(parameters["device"])
     dtype = as_dtype(parameters["dtype"], device)
+    size = X.shape[1] if parameters["output_size"] is None else parameters["output_size"]
     encoder = make_map(
         parameters["similarity"],
         start.center,
         start.spread,
         start.relevance,
-        output_size=parameters["output_size"],
+        start=principal_start((X - start.center) / start.spread, start.relevance, size),
         hidden_sizes=parameters["hidden_sizes"],
         generator=generator,
         dtype=dtype,
@@ -104,7 +105,8 @@ def load_similarity(
 ) -> MappedGaussianSimilarity:
     """Make a similarity from the state of its map, whose names and shapes have been checked."""
     nothing = np.ones(columns)
-    encoder = make_map(kind, nothing, nothing, nothing, output_size=output_size, hidden_sizes=hidden_sizes)
+    start = np.ones((columns if output_size is None else output_size, columns))
+    encoder = make_map(kind, nothing, nothing, nothing, start=start, hidden_sizes=hidden_sizes)
     encoder.load_state_dict({name: torch.tensor(array) for name, array in state.items()})
     return MappedGaussianSimilarity(encoder)
 

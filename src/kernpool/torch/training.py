@@ -211,7 +211,8 @@ def _loss_of(
 def _displacement(encoder: nn.Module, start: nn.Module, x: Tensor) -> Tensor:
     before = start(x)
     length = before.square().mean().clamp_min(torch.finfo(before.dtype).tiny)
-    return (encoder(x) - before).square().mean() / length
+    moved: Tensor = (encoder(x) - before).square().mean() / length
+    return moved
 
 
 def _batches(training: Tensor, schedule: Schedule, generator: Any) -> Iterator[tuple[int, Tensor]]:
