@@ -48,7 +48,6 @@ def test_a_linear_map_finds_a_direction_that_no_column_has(rotated):
         .score(X[200:], y[200:])
         for similarity in ("per_feature", "linear")
     }
-    print(scores)
     assert scores["linear"] > 0.8
     assert scores["linear"] > scores["per_feature"] + 0.2
 
@@ -205,6 +204,19 @@ def test_max_keys_and_float32_learn_about_the_same(rotated):
         loss = model.history_["validation_loss"]
         assert loss.min() < loss[0]
     assert make_map("linear", *np.ones((3, 2)), dtype=torch.float32).weight.dtype == torch.float32
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
+@pytest.mark.parametrize("dtype", ["float64", "float32", None])
+def test_on_a_gpu(dtype, table):
+    X, y = table
+    expected = LearnedPoolingRegressor("encoder", dtype="float64", **QUICK).fit(X, y)
+    model = LearnedPoolingRegressor("encoder", dtype=dtype, device="cuda", **QUICK).fit(X, y)
+    tolerance = 1e-9 if dtype == "float64" else 1e-3
+    for name, losses in model.history_.items():
+        np.testing.assert_allclose(losses, expected.history_[name], rtol=tolerance)
+    assert next(model.similarity_.encoder.parameters()).device.type == "cpu"
+    np.testing.assert_allclose(model.predict(X), expected.predict(X), rtol=0, atol=100 * tolerance)
 
 
 def test_pipelines_grids_and_names(table):

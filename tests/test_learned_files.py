@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import sys
 
 import numpy as np
 import pytest
@@ -175,6 +176,13 @@ def test_nothing_is_overwritten_without_force_and_nothing_half_written(model, fo
     assert sorted(path.name for path in tmp_path.iterdir()) == ["model", "precious"]
     monkeypatch.undo()
     model.save(folder, force=True)
+
+
+def test_without_safetensors_the_extra_is_named(model, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "safetensors", None)
+    with pytest.raises(ImportError, match=r"needs safetensors, .* pip install 'kernpool\[torch\]'"):
+        model.save(tmp_path / "model")
+    assert not list(tmp_path.iterdir())
 
 
 def test_only_fitted_models_are_saved(tmp_path):

@@ -247,7 +247,7 @@ def split_rows(
     Examples
     --------
     >>> training, validation = split_rows(np.array([0, 0, 0, 1, 1, 1]), 0.34, np.random.RandomState(0))
-    >>> len(training), len(validation), validation.max() > 2
+    >>> len(training), len(validation), int(validation.max()) > 2
     (4, 2, True)
     """
     n = len(strata)

@@ -85,7 +85,7 @@ def gaussian_by_product(query: Tensor, key: Tensor) -> Tensor:
     """Gaussian logits of rows in units of bandwidths, by a matrix product.
 
     Rounding errs by the machine epsilon times the squared distance from the centre of the keys, which gradient steps
-    do not notice; differences take E times the memory and, in ten columns, some ten times as long.
+    do not notice; differences take E times the memory and, in ten columns, five times as long (forward and backward).
     """
     center = key.detach().mean(dim=-2, keepdim=True)
     query, key = query - center, key - center
