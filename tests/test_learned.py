@@ -43,7 +43,7 @@ def rotated(generator):
 def test_a_linear_map_finds_a_direction_that_no_column_has(rotated):
     X, y = rotated
     scores = {
-        similarity: LearnedPoolingRegressor(similarity, learning_rate=0.03, max_epochs=60, random_state=0)
+        similarity: LearnedPoolingRegressor(similarity, learning_rate=0.05, max_epochs=40, random_state=0)
         .fit(X[:200], y[:200])
         .score(X[200:], y[200:])
         for similarity in ("per_feature", "linear")
@@ -55,7 +55,7 @@ def test_a_linear_map_finds_a_direction_that_no_column_has(rotated):
 def test_classes_along_a_direction(rotated):
     X, y = rotated
     labels = np.where(X.sum(axis=1) + 0.5 * y > 0, "up", "down")
-    model = LearnedPoolingClassifier(random_state=0).fit(X[:200], labels[:200])
+    model = LearnedPoolingClassifier(max_epochs=60, random_state=0).fit(X[:200], labels[:200])
     closed = NadarayaWatsonClassifier().fit(X[:200], labels[:200])
     assert model.score(X[200:], labels[200:]) >= closed.score(X[200:], labels[200:])
     loss = model.history_["validation_loss"]

@@ -127,6 +127,8 @@ def test_tensors_are_those_that_the_parameters_ask_for(folder):
         ({}, lambda tensors: tensors | {"value": tensors["value"].astype(np.float32)}, "'value' is of type F32"),
         ({}, lambda tensors: tensors | {"map.weight": tensors["map.weight"].T.copy()}, "'map.weight' is of"),
         ({"key_shape": [41, 3]}, None, "do not fit together"),
+        ({"best_epoch": 4}, None, "do not fit together"),
+        ({"features": ["a"]}, None, "do not fit together"),
         ({"value_shape": []}, None, "was edited"),
         ({"parameters": {"similarity": "linear"}}, None, "was edited"),
         ({"version": 99}, None, "version 99, this kernpool reads version 1"),

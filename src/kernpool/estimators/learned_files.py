@@ -74,12 +74,16 @@ def read_learned(kind: type[Any], folder: Path) -> Any:
         losses = (header["epochs"] + 1,)
         history = {"training_loss": losses, "validation_loss": losses}
         expected = {"key": (n, d), "value": value_shape, **history}
-        fits = len(header["features"] or range(d)) == d and n == value_shape[0]
-        fits = fits and (classes is None or value_shape == (n, len(classes)))
+        fits = (
+            n == value_shape[0],
+            classes is None or value_shape == (n, len(classes)),
+            header["features"] is None or len(header["features"]) == d,
+            0 <= header["best_epoch"] <= header["epochs"],
+        )
     except (KeyError, TypeError, ValueError, IndexError) as error:
         raise ModelFileError(f"{folder / 'model.json'} was edited: {error}; {REMEDY}") from None
-    if not fits:
-        raise ModelFileError(f"{folder}: keys, values, names and classes do not fit together; {REMEDY}")
+    if not all(fits):
+        raise ModelFileError(f"{folder}: keys, values, classes, names and epochs do not fit together; {REMEDY}")
     from kernpool.torch.encoders import map_shapes
     from kernpool.torch.fitting import load_similarity
 

@@ -52,7 +52,8 @@ class LearnedPoolingRegressor(RegressorMixin, LearnedPooling):  # type: ignore[m
         those that are held out later: epoch zero then is `NadarayaWatsonRegressor` itself, and looks a little better
         than it is, so learning is kept only where it gains more.
     max_keys : int or None, default=None
-        Keys drawn for each gradient step, for tables so large that all of them take too long; None for all.
+        Keys drawn for each gradient step, for tables so large that all of them take too long; None for all. Validation
+        and prediction take all keys in any case.
     random_state : int, RandomState or None, default=None
         For the rows held out, the order of rows and the first weights of an encoder. With an int, results are the same
         each time on the same machine with the same number of torch threads.

@@ -219,8 +219,9 @@ def principal_start(Z: Array, relevance: Array, size: int) -> Array:
     if size >= d:
         start[:d] = np.diag(relevance)
         return start
-    _, _, directions = np.linalg.svd((Z - Z.mean(axis=0)) * relevance, full_matrices=True)
-    for i, direction in enumerate(directions[:size]):
+    rows = (Z - Z.mean(axis=0)) * relevance
+    _, directions = np.linalg.eigh(rows.T @ rows)  # by ascending eigenvalue
+    for i, direction in enumerate(directions.T[::-1][:size]):
         start[i] = direction * np.sign(direction[np.argmax(np.abs(direction))]) * relevance
     return start
 

@@ -148,7 +148,8 @@ def learn(
     best, best_epoch = copy.deepcopy(encoder.state_dict()), 0
     total = schedule.max_epochs * len(training)
     with torch.no_grad():
-        training_losses = [_loss_of(encoder, x, value, training, training, loss, schedule)]
+        key = _some(training, schedule, generator)
+        training_losses = [_loss_of(encoder, x, value, training, key, loss, schedule)]
         validation_losses = [_loss_of(encoder, x, value, validation, training, loss, schedule)]
     for epoch in range(1, schedule.max_epochs + 1):
         seen = 0.0
