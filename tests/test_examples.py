@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("matplotlib", reason="the scripts draw: they need the extra 'plot'")
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
-NEEDS_TORCH = ("06_training", "08_scores_and_masks")
+NEEDS_TORCH = ("06_training", "08_scores_and_masks", "11_learned_similarity")
 SCRIPTS = sorted(path for path in EXAMPLES.glob("[0-9]*.py"))
 
 

@@ -37,6 +37,27 @@ def test_help_loads_not_even_numpy_beyond_the_package_itself():
     assert not HEAVY & loaded_after(code)
 
 
+def test_learning_without_torch_names_the_extra():
+    script = """
+import sys
+
+class Nowhere:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] == "torch":
+            raise ModuleNotFoundError(f"No module named {name!r}")
+
+sys.meta_path.insert(0, Nowhere())
+from kernpool import LearnedPoolingRegressor
+
+try:
+    LearnedPoolingRegressor().fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 2.0])
+except ImportError as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert "needs torch, which is not installed; install it with: pip install 'kernpool[torch]'" in done.stdout
+
+
 def test_everything_public_is_there():
     import kernpool
 

@@ -25,7 +25,13 @@ if TYPE_CHECKING:
         KernelDisplay,
         TrainingDisplay,
     )
-    from kernpool.estimators import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor
+    from kernpool.estimators import (
+        LearnedPoolingClassifier,
+        LearnedPoolingRegressor,
+        LocalLinearRegressor,
+        NadarayaWatsonClassifier,
+        NadarayaWatsonRegressor,
+    )
     from kernpool.model_files import load_model, save_model
 
 __version__ = "0.1.0"
@@ -37,6 +43,8 @@ __all__ = [
     "Kernel",
     "KernelCurveDisplay",
     "KernelDisplay",
+    "LearnedPoolingClassifier",
+    "LearnedPoolingRegressor",
     "LocalLinearRegressor",
     "NadarayaWatsonClassifier",
     "NadarayaWatsonRegressor",
@@ -68,6 +76,8 @@ _LAZY = {
     "KernelCurveDisplay": "kernpool.displays",
     "KernelDisplay": "kernpool.displays",
     "TrainingDisplay": "kernpool.displays",
+    "LearnedPoolingClassifier": "kernpool.estimators",
+    "LearnedPoolingRegressor": "kernpool.estimators",
     "LocalLinearRegressor": "kernpool.estimators",
     "NadarayaWatsonClassifier": "kernpool.estimators",
     "NadarayaWatsonRegressor": "kernpool.estimators",

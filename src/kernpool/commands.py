@@ -21,9 +21,9 @@ from kernpool.displays import KernelCurveDisplay, import_pyplot
 from kernpool.estimators import LocalLinearRegressor, NadarayaWatsonRegressor
 from kernpool.estimators.base import NAMED_BANDWIDTHS
 from kernpool.estimators.regression import KernelRegressor
-from kernpool.files import refuse_existing, whole_file
+from kernpool.files import check_model_folder, refuse_existing, whole_file
 from kernpool.kernels import get_kernel
-from kernpool.model_files import check_target, load_model, read_header, save_model
+from kernpool.model_files import load_model, read_header, save_model
 from kernpool.plan import choose
 from kernpool.problem import Problem
 from kernpool.tables import Table, TableError, read_table, table_format, write_table
@@ -75,7 +75,7 @@ def build_model(options: argparse.Namespace) -> KernelRegressor:
 def check_outputs(options: argparse.Namespace) -> None:
     """Refuse outputs that could not be written, before the long work."""
     if options.model is not None:
-        check_target(Path(options.model), options.force)
+        check_model_folder(Path(options.model), options.force)
     if options.plot is not None:
         import_matplotlib_early()
         refuse_existing(Path(options.plot), options.force)

@@ -6,8 +6,6 @@ own covers the rest of it. A truncated or edited file is told from a whole one, 
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -16,7 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.estimators import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor
-from kernpool.files import refuse_existing, whole_folder
+from kernpool.files import (
+    ModelFileError,
+    check_model_folder,
+    read_model_header,
+    sha256,
+    whole_folder,
+    write_model_header,
+)
 from kernpool.frames import Encoding
 from kernpool.kernels import get_kernel, registered_name
 
@@ -32,10 +37,6 @@ _ARRAYS = (
     "key_", "value_", "key_weight_", "key_code_", "bandwidth_", "smoothing_", "relevance_", "classes_",
     "feature_names_in_",
 )  # fmt: skip
-
-
-class ModelFileError(ValueError):
-    """A model folder is missing something, truncated, edited, or from another version."""
 
 
 def save_model(
@@ -85,7 +86,7 @@ def save_model(
     if type(model).__name__ not in ESTIMATORS:
         raise TypeError(f"model must be one of {', '.join(ESTIMATORS)}, got {type(model).__name__}")
     folder = Path(folder)
-    check_target(folder, force)
+    check_model_folder(folder, force)
     parameters = model.get_params()
     parameters["kernel"] = registered_name(get_kernel(parameters["kernel"]))
     if hasattr(parameters["random_state"], "random_sample"):
@@ -108,15 +109,7 @@ def save_model(
             array = getattr(model, name, None)
             if array is not None and array.size:
                 header["arrays"][name] = _write_array(temporary / f"{name}.npy", array)
-        header["checksum"] = _checksum(header)
-        (temporary / "model.json").write_text(json.dumps(header, indent=2), encoding="utf-8")
-
-
-def check_target(folder: Path, force: bool) -> None:
-    """Raise if a model cannot be written to `folder`; to be called before the long work too."""
-    if force and folder.exists() and not (folder / "model.json").is_file():
-        raise FileExistsError(f"{folder} exists and is no kernpool model, so it is not replaced; choose another name")
-    refuse_existing(folder, force, folder=True)
+        write_model_header(temporary, header)
 
 
 def load_model(folder: str | Path) -> Model:
@@ -169,24 +162,9 @@ def _feature_names(model: Model, features: Sequence[str] | None) -> list[str]:
 
 def read_header(folder: Path) -> dict[str, Any]:
     """Read and check ``model.json``; parameters as in `load_model`."""
-    path = folder / "model.json"
-    if not path.is_file():
-        raise ModelFileError(
-            f"{folder} is no kernpool model: it has no model.json; 'kernpool fit --model DIR' makes one"
-        )
-    try:
-        header = json.loads(path.read_text(encoding="utf-8"))
-    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise ModelFileError(f"{path} is truncated or edited: {error}; fit the model again") from None
-    if not isinstance(header, dict) or header.get("format") != FORMAT:
-        raise ModelFileError(f"{path} is no kernpool model")
-    if header.get("version") != VERSION:
-        raise ModelFileError(
-            f"{path} is of version {header.get('version')}, this kernpool reads version {VERSION}; "
-            "read it with the kernpool that wrote it, or fit the model again"
-        )
-    if header.pop("checksum", None) != _checksum(header) or header.get("estimator") not in ESTIMATORS:
-        raise ModelFileError(f"{path} was edited or damaged: its checksum is wrong; fit the model again")
+    header = read_model_header(folder, FORMAT, VERSION)
+    if header.get("estimator") not in ESTIMATORS:
+        raise ModelFileError(f"{folder / 'model.json'} is of no estimator of this kernpool; fit the model again")
     return header
 
 
@@ -194,30 +172,21 @@ def _plain(value: Any) -> Any:
     return value.tolist() if hasattr(value, "tolist") else value
 
 
-def _checksum(header: dict[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(header, sort_keys=True).encode()).hexdigest()
-
-
 def _write_array(path: Path, array: NDArray[Any]) -> dict[str, Any]:
     if array.dtype.kind == "O":
         array = array.astype(str)
     with path.open("wb") as file:
         np.save(file, np.ascontiguousarray(array), allow_pickle=False)
-    return {"dtype": array.dtype.str, "shape": list(array.shape), "sha256": _sha256(path)}
+    return {"dtype": array.dtype.str, "shape": list(array.shape), "sha256": sha256(path)}
 
 
 def _read_array(path: Path, record: dict[str, Any]) -> NDArray[Any]:
     remedy = "copy the whole folder again or fit the model again"
     if not path.is_file():
         raise ModelFileError(f"{path} is missing; {remedy}")
-    if _sha256(path) != record["sha256"]:  # before anything in it is interpreted
+    if sha256(path) != record["sha256"]:  # before anything in it is interpreted
         raise ModelFileError(f"{path} was edited, truncated or damaged: it is not what model.json recorded; {remedy}")
     mapped = np.load(path, mmap_mode="r", allow_pickle=False)  # reads the header alone, allocates nothing
     if [mapped.dtype.str, list(mapped.shape)] != [record["dtype"], record["shape"]]:
         raise ModelFileError(f"{path} does not have the type and shape that model.json recorded; {remedy}")
     return np.array(mapped)
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,7 +1,15 @@
 """scikit-learn estimators: thin, because the numbers come from the floors below."""
 
 from kernpool.estimators.classifier import NadarayaWatsonClassifier
+from kernpool.estimators.learned_classifier import LearnedPoolingClassifier
+from kernpool.estimators.learned_regressor import LearnedPoolingRegressor
 from kernpool.estimators.local_linear import LocalLinearRegressor
 from kernpool.estimators.regressor import NadarayaWatsonRegressor
 
-__all__ = ["LocalLinearRegressor", "NadarayaWatsonClassifier", "NadarayaWatsonRegressor"]
+__all__ = [
+    "LearnedPoolingClassifier",
+    "LearnedPoolingRegressor",
+    "LocalLinearRegressor",
+    "NadarayaWatsonClassifier",
+    "NadarayaWatsonRegressor",
+]
