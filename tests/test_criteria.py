@@ -186,6 +186,29 @@ def test_every_pair_once_is_for_few_rows_and_plain_fits():
     assert not PairwiseObjective.can_do(make_objective(make_rows(n=MOST_ROWS + 1, d=2), "loo"))
 
 
+@pytest.mark.parametrize("far", [0.03, 0.4, 2.0])
+def test_every_pair_once_of_a_row_far_from_the_rest(far, generator):
+    """Beyond the reach of loops, and near its end: not the nearest row alone, for the next one weighs about as much."""
+    x = np.concatenate([np.linspace(0, 1, 450), [1.0 + far]])
+    y = np.sin(6 * x) + 0.3 * generator.normal(size=len(x))
+    y[-1] += 30.0
+    rows = canonical_rows(x[:, None], y[:, None], np.where(x > 1, 0.5, 2.0))
+    engine = make_objective(rows, "loo")
+    pairwise = PairwiseObjective(engine)
+    for u in (10.0, 34.0, 34.9, 35.1, 36.0, 37.0, 40.0, 100.0, 1000.0):
+        theta = np.log([far / u])
+        assert pairwise.evaluate(theta).penalised == pytest.approx(engine.evaluate(theta).penalised, rel=1e-11)
+
+
+def test_every_pair_once_with_tiny_weights(generator):
+    x, y = generator.uniform(size=(410, 1)), generator.normal(size=(410, 1))
+    rows = canonical_rows(x, y, np.full(410, 1e-285))
+    engine = make_objective(rows, "loo")
+    theta = np.log([0.04])
+    quick = PairwiseObjective(engine).evaluate(theta)
+    assert quick.penalised == pytest.approx(engine.evaluate(theta).penalised, rel=1e-11)
+
+
 def test_every_pair_once_of_rows_that_are_alone():
     """Small bandwidths: the nearest other row, whichever side, or the mean of two that are equally near."""
     rows = canonical_rows(np.array([[0.0], [1.0], [2.0], [5.0]]), np.array([[1.0], [2.0], [4.0], [8.0]]))

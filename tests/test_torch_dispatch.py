@@ -45,6 +45,8 @@ def conditions(generator, batch=2, rows=6, keys=6):
         "shared mask": {"attn_mask": table[0]},
         "mask with more dimensions": {"attn_mask": table.expand(3, batch, rows, keys)},
         "mask of one row": {"attn_mask": table[:, 1:2]},
+        "mask of one row, alone": {"attn_mask": table[:, 1:2], "exclude_self": True, "is_causal": True},
+        "mask of keys": {"attn_mask": table[1, 1]},
         "float mask": {"attn_mask": added},
         "lengths": {"valid_lens": torch.tensor([3, 0])},
         "lengths per query": {"valid_lens": torch.tensor(generator.integers(0, keys + 1, (batch, rows)))},
@@ -147,7 +149,10 @@ def test_half_precision_goes_through_the_engine(generator):
         ({"degree": 1, "algorithm": "dense"}, "no dense layer"),
         ({"degree": 1, "similarity": DotProductSimilarity()}, "needs a similarity of distances, got DotProductSim"),
         ({"algorithm": "fused", "dropout_p": 0.5}, "dropout=0.5 needs the weights"),
-        ({"algorithm": "fused", "similarity": AdditiveSimilarity(3, 3, 2, **double)}, "AdditiveSimilarity is no simil"),
+        (
+            {"algorithm": "fused", "similarity": AdditiveSimilarity(3, 3, 2, **double)},
+            "AdditiveSimilarity is none of the simil",
+        ),
         ({"algorithm": "fused", "attn_mask": torch.zeros(6, 6, **double)}, "the mask adds to the logits"),
         ({"degree": 1, "attn_mask": torch.zeros(6, 6, **double)}, "the mask adds to the logits"),
         ({"algorithm": "fused", "similarity": GaussianSimilarity([1.0, 2.0], form="per_feature")}, "size 2"),
@@ -156,6 +161,61 @@ def test_half_precision_goes_through_the_engine(generator):
 def test_what_does_not_go_together(options, message, generator):
     with pytest.raises(ValueError, match=message):
         attention_pool(*make(generator), **{"similarity": GaussianSimilarity(1.0, **double), **options})
+
+
+@pytest.mark.parametrize("similarity", SIMILARITIES)
+@pytest.mark.parametrize("empty", [{"rows": 0}, {"keys": 0}, {"values": 0}])
+def test_nothing_to_pool(empty, similarity, generator, monkeypatch):
+    monkeypatch.setattr(dispatch, "FEW_NUMBERS", -1)
+    query, key, value = make(generator, 2, **empty)
+    found = outcome(
+        [torch.full_like(query, torch.nan) if key.numel() == 0 else query, key, value], SIMILARITIES[similarity]()
+    )
+    assert found[0].shape == (2, query.shape[1], value.shape[2])
+    assert not any(tensor.any() for tensor in found[:4])
+
+
+def test_keys_that_no_query_sees_may_hold_anything(generator):
+    query, key, value = make(generator, rows=2, keys=4)
+    expected = attention_pool(query, key[:2], value[:2], similarity=DotProductSimilarity(), is_causal=True)
+    key[2], value[3] = torch.nan, torch.inf
+    found = attention_pool(query, key, value, similarity=DotProductSimilarity(), is_causal=True)
+    np.testing.assert_allclose(found, expected)
+
+
+def test_what_users_change_is_what_they_get(generator):
+    class Twice(GaussianSimilarity):
+        def forward(self, query, key):
+            return 2 * super().forward(query, key)
+
+    tensors, similarity = make(generator, rows=300, keys=400), Twice(1.0, **double)
+    narrower = attention_pool(*tensors, similarity=GaussianSimilarity(0.5**0.5, **double))
+    np.testing.assert_allclose(
+        attention_pool(*tensors, similarity=similarity).detach(), narrower.detach(), rtol=0, atol=1e-12
+    )
+    with pytest.raises(ValueError, match="Twice is none of the similarities"):
+        attention_pool(*tensors, similarity=similarity, algorithm="fused")
+    plain = GaussianSimilarity(1.0, **double)
+    plain.register_forward_hook(lambda _module, _given, logits: 2 * logits)
+    np.testing.assert_allclose(
+        attention_pool(*tensors, similarity=plain).detach(), narrower.detach(), rtol=0, atol=1e-12
+    )
+
+
+def test_a_float_mask_of_another_precision(generator):
+    tensors = [tensor.float() for tensor in make(generator)]
+    mask = torch.tensor(generator.normal(size=(6, 6)))
+    dense, auto = (
+        attention_pool(*tensors, mask, similarity=DotProductSimilarity(), algorithm=name) for name in ("dense", "auto")
+    )
+    np.testing.assert_allclose(auto, dense, rtol=0, atol=1e-6)
+
+
+def test_autocast_gives_one_type_at_any_size(generator):
+    for rows in (5, 300):
+        tensors = [tensor.float() for tensor in make(generator, rows=rows, keys=rows)]
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            assert attention_pool(*tensors, similarity=GaussianSimilarity()).dtype == torch.bfloat16
 
 
 def test_second_derivatives_are_there_with_the_dense_layer(generator):

@@ -281,3 +281,9 @@ def test_bad_configuration(query):
         memory(query.float())
     with pytest.raises(TypeError, match=r"query in torch.float64, key in torch.float32"):
         memory(query, similarity=GaussianSimilarity())
+
+
+def test_what_a_half_life_does_not_go_with():
+    for options in ({"degree": 1}, {"algorithm": "fused"}):
+        with pytest.raises(ValueError, match="half_life adds to the logits"):
+            KeyValueMemory(2, 1, half_life=3.0, pooling=AttentionPooling(GaussianSimilarity(), **options))

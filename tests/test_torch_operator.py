@@ -111,7 +111,12 @@ def test_the_operator_keeps_the_rules_of_torch(generator):
     inverse = torch.tensor([0.7, 0.9], dtype=torch.float64)
     inputs = [tensor.requires_grad_() for tensor in (query, key, value, inverse)]
     counts, mask = make_masks(generator, 7, 11, 2)["both"]
-    for options in ((None, None, "gaussian", 0), (counts, mask, "tricube", 0), (None, None, "gaussian", 1)):
+    which = torch.tensor([1, 0])
+    for options in (
+        (None, None, None, "gaussian", 0),
+        (counts, mask, which, "tricube", 0),
+        (None, None, None, "gaussian", 1),
+    ):
         *masks, kernel, degree = options
         torch.library.opcheck(pool_pairs, (*inputs, *masks, kernel, False, degree))
 

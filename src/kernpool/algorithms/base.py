@@ -22,6 +22,9 @@ WANTED = frozenset({"query", "key", "value", "log_bandwidth"})
 PER_QUERY = frozenset({"query", "log_bandwidth"})  # the others are one row per key
 
 
+FEWEST_FOR_PRODUCTS = 16  # columns from which on matrix products are faster than differences in staged tiles (measured)
+
+
 class Gradients(NamedTuple):
     """What `Algorithm.pullback` returns; what was not wanted is None."""
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.algorithms import fused, loops, products
-from kernpool.algorithms.base import Gradients
+from kernpool.algorithms.base import FEWEST_FOR_PRODUCTS, Gradients
 from kernpool.algorithms.product_gradients import ProductGradients
 from kernpool.algorithms.products import STEEPEST
 from kernpool.algorithms.tiles import CODES, GAUSSIAN, LN_2
@@ -20,8 +20,8 @@ from kernpool.state import PoolState
 Array = NDArray[np.float64]
 _NONE = np.empty(0)
 _NO_TABLE = np.empty((0, 0))
-# Columns from which on matrix products are faster than differences in fused loops, and in staged tiles (measured).
-MOST_FOR_FUSED, FEWEST_FOR_PRODUCTS = 32, 16
+# Columns up to which differences in fused loops are faster than matrix products (measured).
+MOST_FOR_FUSED = 32
 # Sums of weights per key below which digits may be lost: to underflow, or at the edge of a compact kernel.
 FAINT, FAINT_32, FAINT_ON_EDGE = 1e-280, 1e-30, 1e-10
 
@@ -133,7 +133,8 @@ class CompiledBlocks:
         pairs, slopes = self._pairs(queries, keys), np.ascontiguousarray(cotangent[queries])
         if self.products is not None and "log_bandwidth" not in wanted:
             # Each query by one way alone: the other passes over queries whose weights are zero.
-            quick = (unit == 0.0) & self.products.near_enough(queries)
+            moderate = np.abs(slopes).max(axis=1, initial=0.0) < 1e30  # in float32 they would overflow
+            quick = (unit == 0.0) & moderate & self.products.near_enough(queries)
             by_products, inverse = np.where(quick, inverse, 0.0), np.where(quick, 0.0, inverse)
             self.products.add(
                 queries, keys, self.key, self.own[queries] - keys.start, self.own_weight[queries],

@@ -6,6 +6,8 @@ and the sums are (columns, rows): every inner loop runs along rows. `kernel` and
 
 from __future__ import annotations
 
+import numpy as np
+
 from kernpool.algorithms.compiling import bare_loop, bare_part
 from kernpool.algorithms.exponential import exp2_minus_64
 
@@ -43,6 +45,34 @@ def add_others(columns, weighted, reach, sums, kernel):
             stop += 1
         _weigh(columns, i, stop, kernel)
         _add(kernel, weighted, i, stop, sums)
+
+
+@bare_loop
+def sum_nearest(columns, weighted, alone, most, sums):
+    """Write the sums of rows of one column that are alone, in units of their nearest neighbour's weight.
+
+    From there outwards, as far as exponents of weights differ by at most `most`.
+    """
+    x, n = columns[0], columns.shape[1]
+    for i in range(n):
+        if not alone[i]:
+            continue
+        before = x[i] - x[i - 1] if i > 0 else np.inf
+        after = x[i + 1] - x[i] if i + 1 < n else np.inf
+        nearest = min(before, after)
+        for c in range(weighted.shape[0]):
+            sums[c, i] = 0.0
+        for step in (-1, 1):
+            j = i + step
+            while 0 <= j < n:
+                offset = abs(x[j] - x[i])
+                s = (offset - nearest) * (offset + nearest)
+                if s > most:
+                    break
+                kernel = exp2_minus_64(s)
+                for c in range(weighted.shape[0]):
+                    sums[c, i] += kernel * weighted[c, j]
+                j += step
 
 
 @bare_loop

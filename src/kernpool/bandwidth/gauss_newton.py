@@ -72,7 +72,7 @@ def descend(
     start : Place
         Of a place inside of the box.
     max_steps : int
-        Accepted steps at most.
+        Steps at most, failed leaps to infinity and back included.
     tolerance : float
         Ends when a step promises to lower the sum of squares by less than this share of it.
     curvature : ndarray of shape (p, p), optional

@@ -125,6 +125,7 @@ class Objective:
         self.rows, self.criterion, self.categories, self.columns = rows, criterion, categories, rows.X.shape[1]
         self.algorithm, self.n_jobs, self.progress = algorithm, n_jobs, progress
         self.tried: list[Tried] = []
+        self.tried_quickly: list[Tried] = []  # and not by the engine, which has the last word
         problem = Problem.from_arrays(
             rows.X,
             rows.X,
@@ -148,7 +149,7 @@ class Objective:
 
         From a tenth of a small gap between neighbouring values, where a Gaussian window holds equal values alone, to
         1e4 ranges, where all values weigh the same. A constant column stays there. Criteria begin to be flat at three
-        ranges; smoothings get where they want to be, so that theirs is infinity.
+        ranges. Smoothings have no flat part, so that theirs begins at infinity.
         """
         ends = []
         for column in self.rows.X.T:

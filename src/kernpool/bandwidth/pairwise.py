@@ -18,9 +18,10 @@ Array = NDArray[np.float64]
 
 MOST_ROWS = 4096  # 10 ms of pairs
 LONGEST_REACH = 36.0  # bandwidths: the weight of a row there is 5e-282
-FAINT = 1e-280
+FAINT = 1e-260  # of the largest weight of a row: far above what is out of reach, all rows together
 LOG_SHARE = 40.0  # what weighs less than exp(-40) of a row's nearest neighbour, 4e-18, does not show in its sums
-PER_BANDWIDTH = np.sqrt(0.5 / np.log(2.0))  # units of the loops, whose weights are powers of two
+LN_2 = float(np.log(2.0))
+PER_BANDWIDTH = float(np.sqrt(0.5 / LN_2))  # units of the loops, whose weights are powers of two
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,7 @@ class PairwiseEvaluation:
     prediction : ndarray of shape (n, c)
         From the others, or from all, as the criterion wants.
     denominator : ndarray of shape (n,)
-        Sum of the weights behind it; infinite where the prediction is a limit and does not move.
+        Sum of the weights behind it; infinite where a row of one column is alone, and its slopes are not asked for.
     """
 
     theta: Array
@@ -56,11 +57,12 @@ class PairwiseObjective:
     """
 
     def __init__(self, engine: Objective) -> None:
-        from kernpool.algorithms.pair_loops import add_moved, add_others
+        from kernpool.algorithms.pair_loops import add_moved, add_others, sum_nearest
 
         self.engine = engine
         self._add_others: Callable[..., None] = add_others
         self._add_moved: Callable[..., None] = add_moved
+        self._sum_nearest: Callable[..., None] = sum_nearest
         self.rows, self.box, self.categories = engine.rows, engine.box, engine.categories
         self.tried: list[Tried] = []
         rows, self._value = engine.rows, engine.value
@@ -71,17 +73,14 @@ class PairwiseObjective:
         # Of a row itself one unit is left out, or nothing.
         self._unit = np.minimum(rows.weight, 1.0)
         self._own = (rows.weight - self._unit if engine.criterion.exclude_self else rows.weight) * counted
-        self._nearest = _value_of_nearest(self._columns[0], self._value, rows.weight)
         gap = np.concatenate([[np.inf], np.diff(self._columns[0]), [np.inf]])
-        self._widest = float(np.minimum(gap[:-1], gap[1:]).max())
+        self._gap = np.minimum(gap[:-1], gap[1:])
         self._log_share = LOG_SHARE + float(np.log(rows.weight.max() / rows.weight.min()))
 
     def hand_over(self, theta: Array) -> None:
         """Tell the engine what was tried, and let it have the last word on the best."""
-        exact = self.engine.evaluate(theta).penalised
-        # What is within rounding of it must not be taken for better.
-        above = float(np.nextafter(exact, np.inf))
-        self.engine.tried[:0] = [one._replace(penalised=max(one.penalised, above)) for one in self.tried]
+        self.engine.tried_quickly += self.tried
+        self.engine.evaluate(theta)
 
     @property
     def best(self) -> Tried:
@@ -95,7 +94,9 @@ class PairwiseObjective:
 
     def evaluate(self, theta: Array) -> Evaluation | PairwiseEvaluation:
         """Return the criterion, to twelve digits or so, and remember it in `tried`."""
-        at: Evaluation | PairwiseEvaluation = self._evaluate(theta) or self.engine.evaluate(theta)
+        at = self._evaluate(theta)
+        if at is None:
+            return self.engine.evaluate(theta)
         self.tried.append(Tried(theta, at.penalised, at.error, 0))
         return at
 
@@ -122,15 +123,18 @@ class PairwiseObjective:
         scaled, reach = self._scaled(theta)
         sums = self._own.copy()
         self._add_others(scaled, self._weighted, reach, sums, np.empty(len(rows.X)))
-        denominator = sums[0]
-        alone = denominator <= FAINT
-        if alone.any():
-            if len(theta) > 1:
+        if len(theta) > 1:
+            if np.any(sums[0] <= FAINT * rows.weight.max()):
                 return None
-            denominator = np.where(alone, np.inf, denominator)
-        prediction = (sums[1:] / denominator).T
-        if alone.any():
-            prediction = np.where(alone[:, None], self._nearest, prediction)
+            alone = np.zeros(len(rows.X), dtype=bool)
+        else:
+            # By place and not by sum: of what is near the end of the reach something is out of it.
+            far = (self._gap * np.exp(-theta[0])) ** 2 > LONGEST_REACH**2 - 2.0 * self._log_share
+            alone = far & (self._own[0] == 0.0)
+            if alone.any():
+                self._sum_nearest(scaled, self._weighted, alone, self._log_share / LN_2, sums)
+        prediction = (sums[1:] / sums[0]).T
+        denominator = np.where(alone, np.inf, sums[0])
         residual = (self._value - prediction) * self._share
         error, log_penalty, slope = float(np.sum(residual**2)), 0.0, 0.0
         if criterion.log_penalty is not None:
@@ -144,19 +148,8 @@ class PairwiseObjective:
         """Return the columns in units of the loops, and how far the first one reaches."""
         reach = LONGEST_REACH
         if len(theta) == 1:
-            reach = min(reach, float(np.hypot(self._widest / np.exp(theta[0]), np.sqrt(2.0 * self._log_share))))
+            reach = min(reach, float(np.hypot(self._gap.max() / np.exp(theta[0]), np.sqrt(2.0 * self._log_share))))
         return self._columns * (PER_BANDWIDTH * np.exp(-theta))[:, None], float(reach * PER_BANDWIDTH)
 
     def _log_factor(self, at: PairwiseEvaluation) -> float:
         return float(np.log(at.penalised / at.error)) if at.error > 0 else 0.0
-
-
-def _value_of_nearest(x: Array, value: Array, weight: Array) -> Array:
-    """Return the limit of small bandwidths: the value of the nearest other row, or the mean of the two."""
-    gap = np.concatenate([[np.inf], np.diff(x), [np.inf]])
-    left, right = gap[:-1], gap[1:]
-    share = np.where(left < right, 1.0, np.where(left > right, 0.0, 0.5))
-    before, after = np.roll(weight, 1) * share, np.roll(weight, -1) * (1.0 - share)
-    total = np.where(before + after > 0, before + after, 1.0)
-    pair = before[:, None] * np.roll(value, 1, axis=0) + after[:, None] * np.roll(value, -1, axis=0)
-    return np.asarray(pair / total[:, None])

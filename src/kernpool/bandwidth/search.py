@@ -58,9 +58,9 @@ class BandwidthSearch:
     empty_windows : int
         Rows with an empty leave-one-out window.
     tried : ndarray of shape (e, d + k)
-        The bandwidths and smoothings that were tried on all rows of the search, in turn.
+        The bandwidths and smoothings that were tried on all rows of the search.
     values : ndarray of shape (e,)
-        The criterion there.
+        The criterion there; of quick evaluations to twelve digits or so.
     evaluations : int
         How often the criterion was evaluated, on fewer rows included.
     starts : int
@@ -249,7 +249,7 @@ def search_bandwidth(
             f"the criterion {criterion!r} is not defined for {rows.total:g} rows at any bandwidth; use 'loo', a rule, "
             "or more rows"
         )
-    d = len(spread)
+    d, tried = len(spread), [*objective.tried_quickly, *objective.tried]
     bandwidth, smoothing = np.exp(best.theta[:d]), best.theta[d:]
     matters = (
         bandwidth < FLAT_FACTOR * np.ptp(rows.X, axis=0) if one else per_column.relevant(objective, best.theta)[:d]
@@ -265,9 +265,9 @@ def search_bandwidth(
         common_factor=one,
         error=best.error if np.all(scale == 1.0) else _unscaled(objective, best, scale),
         empty_windows=best.empty_windows,
-        tried=np.array([[*np.exp(tried.theta[:d]), *tried.theta[d:]] for tried in objective.tried]),
-        values=np.array([CRITERIA[criterion].value(tried.penalised) for tried in objective.tried]),
-        evaluations=len(objective.tried) + on_fewer,
+        tried=np.array([[*np.exp(one.theta[:d]), *one.theta[d:]] for one in tried]),
+        values=np.array([CRITERIA[criterion].value(one.penalised) for one in tried]),
+        evaluations=len(tried) + on_fewer,
         starts=starts,
         rows=len(rows.X),
         seconds=time.perf_counter() - started,
@@ -318,7 +318,11 @@ def _one_factor(
         return len(grid), "the best of a grid, refined", 0
     rate = (len(first.rows.X) / len(objective.rows.X)) ** (1.0 / (4.0 + len(spread)))
     one_factor.minimise_near(objective, spread, np.exp(first.best.theta[0]) / spread[0] * rate)
-    return len(grid), f"the best of a grid on {len(first.rows.X)} rows, refined on all", len(first.tried)
+    return (
+        len(grid),
+        f"the best of a grid on {len(first.rows.X)} rows, refined on all",
+        len(first.tried) + len(first.tried_quickly),
+    )
 
 
 def _per_column(
@@ -343,7 +347,7 @@ def _per_column(
         quick.hand_over(best.end.theta)
     if first is objective:
         return len(starts), best.reason, 0
-    evaluations, before = len(first.tried), first
+    evaluations, before = len(first.tried) + len(first.tried_quickly), first
     for size in per_column.sizes_between(len(first.rows.X), len(objective.rows.X)):
         between = make(draw(objective.rows, size, generator))
         best = _with_more_rows(between, before, best, per_column.TOLERANCE_BETWEEN)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from kernpool.torch.dense import Similarity, pool_densely, without_padding
 from kernpool.torch.participants import Participants
@@ -88,9 +88,10 @@ def pool_without_weights(
             and (degree or algorithm == "fused" or pairs * query.shape[-1] > FEW_NUMBERS)
         ):
             return _by_engine(query, key, value, participants, similarity, degree)
-        plain = participants.lengths is None and not participants.exclude_self
-        if plain and isinstance(similarity, DotProductSimilarity | BilinearSimilarity):
-            return _by_dot_product(query, key, value, participants, similarity)
+        if isinstance(similarity, DotProductSimilarity | BilinearSimilarity) and _is_itself(similarity):
+            reason = _why_not_by_torch(participants, pairs)
+            if not reason:
+                return _by_dot_product(query, key, value, participants, similarity)
         if degree or algorithm == "fused":
             raise ValueError(f"degree={degree} with algorithm={algorithm!r} is not possible here: {reason}")
         if pairs > MOST_LOGITS:
@@ -104,11 +105,31 @@ def pool_without_weights(
 
 
 def _why_not_by_engine(query: Tensor, participants: Participants, similarity: Similarity) -> str:
-    if not isinstance(similarity, KernelSimilarity):
-        return f"{type(similarity).__name__} is no similarity of distances"
+    if not isinstance(similarity, KernelSimilarity) or not _is_itself(similarity):
+        return f"{type(similarity).__name__} is none of the similarities of distances of kernpool.torch"
     if query.device.type != "cpu":
         return f"the engine runs on the processor, and the tensors are on {query.device}; move them with .cpu()"
     return "the mask adds to the logits; use a boolean one" if participants.adds_to_logits else ""
+
+
+def _why_not_by_torch(participants: Participants, pairs: int) -> str:
+    mask = participants.attn_mask
+    if participants.lengths is not None or participants.exclude_self:
+        return "scores go to torch's own attention, which knows neither valid_lens nor exclude_self; use a mask"
+    if mask is not None and mask.shape[-2] == 1 and pairs > MOST_LOGITS:
+        return "torch's own attention would make a whole table of a mask with one row"
+    return ""
+
+
+def _is_itself(similarity: nn.Module) -> bool:
+    """Whether nobody has changed what it computes, by a subclass or by a hook."""
+    if similarity._forward_hooks or similarity._forward_pre_hooks:
+        return False
+    return type(similarity).forward in (
+        KernelSimilarity.forward,
+        DotProductSimilarity.forward,
+        BilinearSimilarity.forward,
+    )
 
 
 def _by_engine(
@@ -118,7 +139,7 @@ def _by_engine(
     if similarity.form == "linear":
         centre = centre_of(key)  # mapped points keep their digits near it
         query, key = similarity.mapped(query - centre), similarity.mapped(key - centre)
-    return pool_by_engine(
+    pooled = pool_by_engine(
         query,
         key,
         value,
@@ -129,6 +150,9 @@ def _by_engine(
         exclude_self=participants.exclude_self,
         degree=degree,
     )
+    if torch.is_autocast_enabled(query.device.type):  # as the matrix product of the dense layer would be
+        return pooled.to(torch.get_autocast_dtype(query.device.type))
+    return pooled
 
 
 def _by_dot_product(

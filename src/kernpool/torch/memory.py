@@ -45,7 +45,7 @@ class KeyValueMemory(nn.Module):
     Raises
     ------
     ValueError
-        If a size or the capacity is below one, or the half-life is not positive and finite.
+        If a size or the capacity is below one, or the half-life is not positive and finite, or `pooling` cannot do it.
     TypeError
         If `pooling` is no `AttentionPooling`.
 
@@ -97,6 +97,11 @@ class KeyValueMemory(nn.Module):
                 raise ValueError(f"{name} must be at least 1, got {number}")
         if half_life is not None and not (math.isfinite(half_life) and half_life > 0):
             raise ValueError(f"half_life must be a positive, finite number of rows, got {half_life}")
+        if half_life is not None and pooling is not None and (pooling.degree or pooling.algorithm == "fused"):
+            raise ValueError(
+                "half_life adds to the logits, which local linear and fused layers do not take; use "
+                "AttentionPooling(degree=0, algorithm='auto')"
+            )
         if pooling is not None and not isinstance(pooling, AttentionPooling):
             raise TypeError(
                 f"pooling must be an AttentionPooling, got {type(pooling).__name__}; a similarity alone goes into "

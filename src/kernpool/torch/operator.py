@@ -16,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from kernpool.algorithms.base import Gradients
+from kernpool.algorithms.base import FEWEST_FOR_PRODUCTS, Gradients
 from kernpool.checks import LARGEST
 from kernpool.local_linear import solve
 from kernpool.plan import choose
@@ -25,7 +25,6 @@ from kernpool.state import PoolState
 
 MASK_BYTES = 1 << 24  # of the mask of a block of queries, where queries see different numbers of keys
 WANTED = ("query", "key", "value", "log_bandwidth")
-MANY_COLUMNS = 16  # where the engine begins to use matrix products
 ONCE = (
     "the fused operator has no second derivatives; use AttentionPooling(..., algorithm='dense') where they are needed"
 )
@@ -39,6 +38,7 @@ def pool_pairs(
     inverse_bandwidth: Tensor,
     counts: Tensor | None,
     mask: Tensor | None,
+    which: Tensor | None,
     kernel: str,
     exclude_self: bool,
     degree: int,
@@ -53,8 +53,10 @@ def pool_pairs(
         Factors of the columns; only their absolute values matter.
     counts : Tensor of int64, shape (B, L), optional
         How many of the first keys each query sees.
-    mask : Tensor of bool, shape (B, L, S), optional
-        Which pairs count.
+    mask : Tensor of bool, shape (T, L, S) or (T, 1, S), optional
+        Tables of which pairs count.
+    which : Tensor of int64, shape (B,), optional
+        The number of each sequence's table.
     kernel : str
         Name of a kernel.
     exclude_self : bool
@@ -75,7 +77,7 @@ def pool_pairs(
     shift, denominator = np.full((batch, rows), -np.inf), np.zeros((batch, rows))
     numerator = np.zeros((batch, rows, width))
     arrays = [_array(tensor) for tensor in (query, key, value, inverse_bandwidth)]
-    for b, own, _, problem in _parts(arrays, counts, mask, kernel, exclude_self, degree):
+    for b, own, _, problem in _parts(arrays, counts, mask, which, kernel, exclude_self, degree):
         if problem is None:
             pooled[b, own] = np.nan
             continue
@@ -98,6 +100,7 @@ def pull_back(
     inverse_bandwidth: Tensor,
     counts: Tensor | None,
     mask: Tensor | None,
+    which: Tensor | None,
     kernel: str,
     exclude_self: bool,
     degree: int,
@@ -116,9 +119,10 @@ def pull_back(
     inverse = arrays[3].astype(np.float64)
     # Pooling sees places in bandwidths alone, so the gradient by widths follows from those by places; with many columns
     # a pass of its own takes longer than matrix products do for both.
-    from_places = query.shape[-1] >= MANY_COLUMNS and {"query", "key", "log_bandwidth"} <= names
+    products = query.shape[-1] >= FEWEST_FOR_PRODUCTS and kernel == "gaussian" and mask is None and not degree
+    from_places = products and {"query", "key", "log_bandwidth"} <= names
     summed = names - {"log_bandwidth"} if from_places else names
-    for b, own, keys, problem in _parts(arrays, counts, mask, kernel, exclude_self, degree):
+    for b, own, keys, problem in _parts(arrays, counts, mask, which, kernel, exclude_self, degree):
         if problem is None:
             for total in sums:
                 total[...] = np.nan
@@ -155,19 +159,21 @@ def _(cotangent: Tensor, *inputs: Any) -> list[Tensor]:  # noqa: ARG001  # as to
 
 
 def _keep(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
-    query, key, value, inverse_bandwidth, counts, mask, kernel, exclude_self, degree = inputs
+    query, key, value, inverse_bandwidth, counts, mask, which, kernel, exclude_self, degree = inputs
     _, shift, denominator, numerator = output
-    ctx.save_for_backward(query, key, value, inverse_bandwidth, counts, mask, shift, denominator, numerator)
+    ctx.save_for_backward(query, key, value, inverse_bandwidth, counts, mask, which, shift, denominator, numerator)
     ctx.options = (kernel, exclude_self, degree)
     ctx.mark_non_differentiable(shift, denominator, numerator)
 
 
 def _backward(ctx: Any, cotangent: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
-    query, key, value, inverse_bandwidth, counts, mask, *state = ctx.saved_tensors
+    query, key, value, inverse_bandwidth, counts, mask, which, *state = ctx.saved_tensors
     wanted = list(ctx.needs_input_grad[:4])
-    found = pull_back(cotangent, query, key, value, inverse_bandwidth, counts, mask, *ctx.options, *state, wanted)
+    found = pull_back(
+        cotangent, query, key, value, inverse_bandwidth, counts, mask, which, *ctx.options, *state, wanted
+    )
     gradients = [gradient if want else None for gradient, want in zip(found, wanted, strict=True)]
-    return (*gradients, None, None, None, None, None)
+    return (*gradients, None, None, None, None, None, None)
 
 
 def _refuse(ctx: Any, *_: Any) -> None:
@@ -200,27 +206,42 @@ def _parts(
     arrays: list[NDArray[Any]],
     counts: Tensor | None,
     mask: Tensor | None,
+    which: Tensor | None,
     kernel: str,
     exclude_self: bool,
     degree: int,
-) -> Iterator[tuple[int, slice, slice, Problem | None]]:
+) -> Iterator[tuple[int, slice, slice | NDArray[np.intp], Problem | None]]:
     """Yield sequences, or blocks of their queries, and the keys they see; without a problem if that holds a NaN."""
-    (query, key, value, inverse), all_keys = arrays, arrays[1].shape[1]
+    (query, key, value, inverse), (rows, all_keys) = arrays, (arrays[0].shape[1], arrays[1].shape[1])
     for b in range(len(query)):
-        seen = np.full(query.shape[1], all_keys) if counts is None else np.minimum(counts[b].numpy(), all_keys)
-        size = len(seen) if np.ptp(seen) == 0 else max(1, MASK_BYTES // all_keys)
-        for start in range(0, len(seen), size):
-            own = slice(start, min(start + size, len(seen)))
-            keys = slice(0, int(seen[own].max()))
-            allowed = None if mask is None else mask[b % len(mask), own, keys].numpy()
+        table = None if mask is None or which is None else mask[int(which[b])].numpy()
+        seen = np.full(rows, all_keys) if counts is None else np.minimum(counts[b].numpy(), all_keys)
+        size = rows if np.ptp(seen) == 0 else max(1, MASK_BYTES // all_keys)
+        for start in range(0, rows, size):
+            own = slice(start, min(start + size, rows))
+            keys: slice | NDArray[np.intp] = slice(0, int(seen[own].max()))
+            number, allowed = np.arange(all_keys)[keys], None
+            if table is not None and len(table) == 1:  # one row for all queries is a choice of keys, and needs no table
+                keys = number = np.flatnonzero(table[0, keys])
+            elif table is not None:
+                allowed = table[own, keys]
             if np.ptp(seen[own]):
-                within = np.arange(keys.stop) < seen[own, None]
+                within = number < seen[own, None]
                 allowed = within if allowed is None else allowed & within
-            if keys.stop:
-                yield b, own, keys, _problem(
-                    query[b, own], key[b, keys], value[b, keys], inverse, allowed, kernel,
-                    np.arange(own.start, own.stop) if exclude_self else None, degree,
-                )  # fmt: skip
+            if number.size:
+                left_out = _places(number, np.arange(own.start, own.stop)) if exclude_self else None
+                yield (
+                    b,
+                    own,
+                    keys,
+                    _problem(query[b, own], key[b, keys], value[b, keys], inverse, allowed, kernel, left_out, degree),
+                )
+
+
+def _places(number: NDArray[np.intp], wanted: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Return where numbers are in an increasing list; -1 for those that are not."""
+    place = np.minimum(np.searchsorted(number, wanted), len(number) - 1)
+    return np.where(number[place] == wanted, place, -1)
 
 
 def _problem(
@@ -245,8 +266,6 @@ def _problem(
     # Widths that training has driven away: to where nothing changes any more.
     with np.errstate(divide="ignore"):
         bandwidth = np.clip(1.0 / np.abs(inverse.astype(np.float64)), np.maximum(2.0 * extent / LARGEST, 1e-150), 1e150)
-    if own is not None:
-        own = np.where(own < len(key), own, -1)
     return Problem.from_arrays(
         query,
         key,

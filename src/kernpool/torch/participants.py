@@ -49,6 +49,7 @@ class Participants:
         """Make one of what the caller passed, or say what is wrong."""
         queries, keys = shape[-2:]
         if attn_mask is not None:
+            attn_mask = torch.atleast_2d(attn_mask)
             check_mask_shape(attn_mask, shape)
         if exclude_self and queries != keys:
             raise ValueError(f"exclude_self=True takes key i for query i's own, but there are {queries} and {keys}")

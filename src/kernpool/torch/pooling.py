@@ -92,8 +92,9 @@ def attention_pool(
         weights, local linear: without the bias of a mean where keys are on one side only.
     algorithm : {"auto", "dense", "fused"}, default="auto"
         ``"auto"`` streams the keys where it can and pools densely where that is faster, for small problems. ``"dense"``
-        makes all weights, and is what second derivatives, forward mode and ``torch.func`` need. ``"fused"`` insists on
-        the engine, and says why where it cannot. Weights that are asked for are made densely in any case.
+        makes all weights, and is what second derivatives, forward mode and ``torch.func`` need: with ``"auto"`` whether
+        they work depends on the size. ``"fused"`` insists on the engine, or for scores on torch's own attention, and
+        says why where neither can. Weights that are asked for are made densely in any case.
     return_weights : bool, default=False
         Return the weights too, as they are before dropout.
 

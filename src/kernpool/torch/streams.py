@@ -52,23 +52,31 @@ def pool_by_engine(
     batch = torch.broadcast_shapes(*leading)
     rows, keys = query.shape[-2], key.shape[-2]
     if not (rows and keys and value.shape[-1] and all(batch)):
-        # Nothing to pool, but part of the graph: gradients are zeros and not missing.
-        nothing = 0.0 * (query.sum() + key.sum() + value.sum() + inverse_bandwidth.sum())
-        return torch.zeros(*batch, rows, value.shape[-1], dtype=value.dtype) + nothing.to(value.dtype)
+        return _nothing(query, key, value, inverse_bandwidth)
     tensors = [_as_sequences(tensor, batch) for tensor in (query, key, value)]
-    if mask is not None:  # one for all sequences stays one
-        mask = _as_sequences(mask, mask.shape[:-2] if mask.shape[:-2].numel() == 1 else batch, rows, keys)
+    which = None
+    if mask is not None:  # as small as it came, and which of its tables is that of a sequence
+        tables = mask.shape[:-2].numel()
+        which = torch.arange(tables).reshape(mask.shape[:-2]).expand(batch).reshape(-1)
+        mask = mask.reshape(tables, *mask.shape[-2:]).expand(tables, mask.shape[-2], keys)
     if counts is not None:
         counts = counts.expand(*batch, rows).reshape(-1, rows)
     inverse = inverse_bandwidth.expand(query.shape[-1])
-    pooled: Tensor = pool_pairs(*tensors, inverse, counts, mask, kernel, exclude_self, degree)[0]
+    pooled: Tensor = pool_pairs(*tensors, inverse, counts, mask, which, kernel, exclude_self, degree)[0]
     return pooled.reshape(*batch, rows, value.shape[-1])
 
 
 def _as_sequences(tensor: Tensor, batch: torch.Size, *shape: int) -> Tensor:
     """Broadcast the leading dimensions, and make one of them."""
     shape = shape or tuple(tensor.shape[-2:])
-    return tensor.expand(*batch, *shape).reshape(-1, *shape)
+    return tensor.expand(*batch, *shape).reshape(batch.numel(), *shape)
+
+
+def _nothing(query: Tensor, key: Tensor, value: Tensor, *others: Tensor) -> Tensor:
+    """Return zeros that are part of the graph: gradients are zeros and not missing."""
+    batch = torch.broadcast_shapes(query.shape[:-2], key.shape[:-2], value.shape[:-2])
+    none = sum(tensor.reshape(-1)[:0].sum() for tensor in (query, key, value, *others))
+    return value.new_zeros(*batch, query.shape[-2], value.shape[-1]) + torch.as_tensor(none).to(value.dtype)
 
 
 def pool_by_dot_product(
@@ -94,19 +102,24 @@ def pool_by_dot_product(
     """
     leading = [tensor.shape[:-2] for tensor in (query, key, value)] + ([] if mask is None else [mask.shape[:-2]])
     batch = torch.broadcast_shapes(*leading)
-    columns = value.shape[-1]
+    columns, rows = value.shape[-1], query.shape[-2]
+    if not (rows and key.shape[-2] and columns and all(batch)):
+        return _nothing(query, key, value)
+    if is_causal:  # keys that nobody sees may hold anything
+        key, value = key[..., :rows, :], value[..., :rows, :]
     more = max(columns, query.shape[-1])
     # Columns of zeros change neither products nor sums, and equal widths are what torch streams.
     tensors = [
         _as_sequences(pad(tensor, (0, more - tensor.shape[-1])), batch)[:, None] for tensor in (query, key, value)
     ]
     if mask is not None:
-        mask = _as_sequences(mask, batch, query.shape[-2], key.shape[-2])[:, None]
+        mask = _as_sequences(mask if mask.dtype == torch.bool else mask.to(query.dtype), batch, rows, key.shape[-2])
+        mask = mask[:, None]
     wide_query, wide_key, wide_value = tensors
     pooled = scaled_dot_product_attention(
         wide_query, wide_key, wide_value, attn_mask=mask, is_causal=is_causal, scale=scale
     )
-    return pooled.reshape(*batch, query.shape[-2], more)[..., :columns]
+    return pooled.reshape(*batch, rows, more)[..., :columns]
 
 
 def pool_in_blocks(pool_rows: Callable[[slice], Tensor], rows: int, keys: int, batch: int) -> Tensor:
