@@ -56,11 +56,3 @@ def make_problem(kernel, composition, columns, variant, *, m=90, n=1300, seed=0,
 @pytest.fixture
 def generator():
     return np.random.default_rng(0)
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items):
-    """Mark the longest of scikit-learn's checks as slow: it searches for bandwidths of several columns 14 times."""
-    for item in items:
-        if "check_sample_weight_equivalence" in item.name and "NadarayaWatsonRegressor()" not in item.name:
-            item.add_marker(pytest.mark.slow)

@@ -5,8 +5,10 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from kernpool import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor
 
-DEFAULTS = [NadarayaWatsonRegressor(), LocalLinearRegressor(), NadarayaWatsonClassifier()]
+DEFAULTS = [NadarayaWatsonRegressor()]
 VARIANTS = [
+    LocalLinearRegressor(),
+    NadarayaWatsonClassifier(),
     NadarayaWatsonRegressor(kernel="epanechnikov", empty="nearest"),
     NadarayaWatsonRegressor(kernel="biweight", composition="product", bandwidth="silverman", empty="mean"),
     NadarayaWatsonRegressor(kernel="constant"),

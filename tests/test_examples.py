@@ -14,6 +14,7 @@ NEEDS_TORCH = ("06_training", "08_scores_and_masks", "11_learned_similarity")
 SCRIPTS = sorted(path for path in EXAMPLES.glob("[0-9]*.py"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
 def test_script(script, tmp_path):
     if script.stem in NEEDS_TORCH:
@@ -34,6 +35,7 @@ def test_every_script_is_listed():
         assert f"`{script.name}`" in listed
 
 
+@pytest.mark.slow
 def test_the_picture_of_the_readme(tmp_path):
     done = subprocess.run(
         [sys.executable, EXAMPLES / "readme_picture.py", tmp_path / "picture.png"], capture_output=True, check=False

@@ -228,7 +228,9 @@ def test_on_uniform_data_next_to_nothing_is_left_to_be_done_key_by_key(kernel, g
         assert sum(left) <= 0.02 * m, (m, n, left)
 
 
-@pytest.mark.parametrize("kernel", FAR_SUMS)
+@pytest.mark.parametrize(
+    "kernel", [pytest.param(kernel, marks=pytest.mark.slow if kernel != "epanechnikov" else ()) for kernel in FAR_SUMS]
+)
 def test_ties_are_not_visited_one_by_one(kernel, generator):
     """Equal keys count as one, and leaving one of them out does not count the others again."""
     key = generator.integers(0, 9, 100_000).astype(float)

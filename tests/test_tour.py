@@ -24,10 +24,8 @@ from kernpool.tour.make import read_texts
 from kernpool.tour.pictures import Pictures
 from kernpool.tour.steps import STEPS
 
-# Each takes half a minute to draw.
-in_both_languages = pytest.mark.parametrize(
-    "language", [pytest.param(language, marks=pytest.mark.slow if language != "en" else ()) for language in LANGUAGES]
-)
+pytestmark = pytest.mark.slow  # each language takes half a minute to draw
+in_both_languages = pytest.mark.parametrize("language", LANGUAGES)
 
 
 @pytest.fixture(scope="module")
@@ -208,7 +206,6 @@ def test_a_failure_half_way_leaves_nothing(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.slow
 def test_the_command(tour, tmp_path):
     command = [sys.executable, "-m", "kernpool", "tour"]
     done = subprocess.run([*command, "--out", tmp_path / "t"], capture_output=True, text=True, check=False)
