@@ -7,6 +7,7 @@ import pytest
 
 from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, get_kernel
 from kernpool.bandwidth import CRITERIA, search_bandwidth
+from kernpool.bandwidth.gauss_newton import _learn
 from kernpool.bandwidth.objective import Objective
 from kernpool.bandwidth.rows import canonical_rows
 
@@ -76,6 +77,16 @@ def test_one_bandwidth_per_column_is_never_worse_than_a_common_factor():
                 for common in (False, True)
             )
             assert per_column.value <= common.value + 1e-9 * abs(common.value)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-100, 1e-250])
+def test_what_is_learned_of_nearly_perfect_fits(scale, generator):
+    """The secant rule is linear in the sum of squares, however small that is, and its condition holds."""
+    step, of_residuals, of_gradient = generator.normal(size=(3, 4))
+    of_gradient *= np.sign(of_gradient @ step)
+    found = _learn(np.eye(4) * scale, step, of_residuals * scale, of_gradient * scale)
+    np.testing.assert_allclose(found @ step, of_residuals * scale, rtol=1e-10)
+    np.testing.assert_allclose(found, scale * _learn(np.eye(4), step, of_residuals, of_gradient), rtol=1e-10)
 
 
 def test_searches_repeat_themselves():

@@ -148,7 +148,6 @@ def _learn(curvature: Array, step: Array, of_residuals: Array, of_gradient: Arra
     before = float(step @ curvature @ step)
     sized = curvature * min(1.0, abs(float(step @ of_residuals)) / abs(before)) if before else curvature
     missing = of_residuals - sized @ step
-    outer = np.outer(missing, of_gradient)
-    return np.asarray(
-        sized + (outer + outer.T) / along - float(missing @ step) / along**2 * np.outer(of_gradient, of_gradient)
-    )
+    slope = of_gradient / along  # not at the end: the square of `along` vanishes where a fit is nearly perfect
+    outer = np.outer(missing, slope)
+    return np.asarray(sized + (outer + outer.T) - float(missing @ step) * np.outer(slope, slope))
