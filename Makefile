@@ -38,7 +38,7 @@ $(VENV)/.installed: pyproject.toml constraints.txt | $(VENV)/bin/python
 	@touch $@
 
 $(VENV)/.installed-lint: $(VENV)/.installed
-	$(PIP) ".[lint]"
+	$(PIP) --editable ".[lint]"
 	@touch $@
 
 $(VENV)/.installed-bench: $(VENV)/.installed
