@@ -18,7 +18,7 @@ which is made of the sums of the cell. They are taken before they are scaled, so
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from functools import cached_property, partial
 from itertools import pairwise
 from typing import NamedTuple
@@ -317,7 +317,7 @@ class MixedProblem:
         self, state: PoolState, cotangent: Array, numeric: frozenset[str], smoothed: bool, progress: Progress | None
     ) -> MixedGradients:
         """Do as `pullback` in one piece, of a state of centred values."""
-        bare = replace(self.problem, value_center=np.zeros_like(self.problem.value_center))
+        bare = self.problem.without_center()
         found: dict[str, Array] = {}
         if numeric:
             whole = with_factors(bare, self._log_factors)
@@ -347,7 +347,7 @@ class MixedProblem:
 
     def _visits(self, zeros: int, progress: Progress | None, number: int = 0, passes: int = 1) -> Iterator[Visit]:
         """Go through the cells, with the queries that at most so many factors of zero keep apart from each."""
-        m, bare = len(self.problem.query), replace(self.problem, value_center=np.zeros_like(self.problem.value_center))
+        m, bare = len(self.problem.query), self.problem.without_center()
         for place, cell in enumerate(self.cells):
             report = None
             if progress is not None:

@@ -306,9 +306,7 @@ def fit_by(reduce: Callable[[Problem], PoolState], problem: Problem) -> LocalFit
     >>> fit_by(choose(problem).reduce, problem).intercept
     array([[7.]])
     """
-    # The sums of centred values, without their centre: it would cost the slopes digits.
-    centred = replace(problem, value_center=np.zeros_like(problem.value_center))
-    fit = solve(reduce(centred), problem.layout)
+    fit = solve(reduce(problem.without_center()), problem.layout)
     return replace(fit, intercept=np.where(fit.occupied[:, None], fit.intercept + problem.value_center, 0.0))
 
 

@@ -199,6 +199,10 @@ class Problem:
             weight_unit=block.weight_unit * unit,
         )
 
+    def without_center(self) -> Problem:
+        """Return the same problem of values less their centre: given back and taken away it costs digits of slopes."""
+        return replace(self, value_center=np.zeros_like(self.value_center))
+
     def with_kernel(self, kernel: Kernel, factor: float = 1.0) -> Problem:
         """Return the same problem under another kernel, with the bandwidths multiplied by `factor`."""
         return replace(

@@ -130,19 +130,20 @@ class CompiledBlocks:
         m, n, d, c = len(shift), keys.stop - keys.start, len(self.key), len(self.value)
         shapes = {"query": (m, d), "log_bandwidth": (m, d), "key": (d, n), "value": (c, n)}
         sums = {name: np.zeros(shape) if name in wanted else _NO_TABLE for name, shape in shapes.items()}
-        pairs, slopes = self._pairs(queries, keys), np.ascontiguousarray(cotangent[queries])
+        slopes = np.ascontiguousarray(cotangent[queries])
         if self.products is not None and "log_bandwidth" not in wanted:
             # Each query by one way alone: the other passes over queries whose weights are zero.
             moderate = np.abs(slopes).max(axis=1, initial=0.0) < 1e30  # in float32 they would overflow
             quick = (unit == 0.0) & moderate & self.products.near_enough(queries)
             by_products, inverse = np.where(quick, inverse, 0.0), np.where(quick, 0.0, inverse)
-            self.products.add(
-                queries, keys, self.key, self.own[queries] - keys.start, self.own_weight[queries],
-                by_products, fit.intercept[queries], slopes, sums,
-            )  # fmt: skip
+            if by_products.any():
+                self.products.add(
+                    queries, keys, self.key, self.own[queries] - keys.start, self.own_weight[queries],
+                    by_products, fit.intercept[queries], slopes, sums,
+                )  # fmt: skip
         if inverse.any():
             loops.pullback_block(
-                *pairs, unit, inverse,
+                *self._pairs(queries, keys), unit, inverse,
                 fit.intercept[queries], fit.base[queries], fit.slope[queries], fit.tilt[queries],
                 slopes, *sums.values(),
             )  # fmt: skip

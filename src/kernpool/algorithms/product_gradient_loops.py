@@ -7,7 +7,7 @@ import numpy as np
 from kernpool.algorithms.compiling import loop
 from kernpool.algorithms.exponential import exp2_minus
 from kernpool.algorithms.loops import TILE, multiply
-from kernpool.algorithms.products import ROWS
+from kernpool.algorithms.products import ROWS, center_queries
 
 
 @loop
@@ -33,14 +33,7 @@ def gradient_block(
     """
     (m, d), n, zero = query.shape, key.shape[1], value.dtype.type(0.0)
     left, offset = np.empty((m, d + 1), value.dtype), np.empty(m, value.dtype)
-    for i in range(m):
-        squares = 0.0
-        for a in range(d):
-            x = (query[i, a] - center[a]) * scale[a]
-            squares += x * x
-            left[i, a] = -2.0 * x
-        left[i, d] = 1.0
-        offset[i] = squares
+    center_queries(query, center, scale, left, offset)
     room, right_room = np.empty(ROWS * TILE, value.dtype), np.empty((d + 1) * TILE, value.dtype)
     to_queries, to_keys = np.empty((ROWS, d + 1), value.dtype), np.empty(TILE * (d + 1), value.dtype)
     weight_buffer, mask = np.empty(TILE, value.dtype), np.empty(0, np.bool_)

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from kernpool.algorithms.compiling import loop
+from kernpool.algorithms.compiling import bare_part, loop
 from kernpool.algorithms.exponential import exp2, exp2_minus
 from kernpool.algorithms.loops import TILE, multiply
 from kernpool.algorithms.tiles import (
@@ -38,6 +38,20 @@ KERNELS = frozenset({GAUSSIAN, EPANECHNIKOV, BIWEIGHT, TRIWEIGHT, TRICUBE, COSIN
 NEAR = 1.0 + 1e-6  # squared distance up to which a key may turn out to be in the support
 
 
+@bare_part
+def center_queries(query, center, scale, left, offset):
+    """Write the left factor of squared distances, ``-2 x`` and 1, and the squares of its rows that they lack."""
+    m, d = query.shape
+    for i in range(m):
+        squares = 0.0
+        for a in range(d):
+            x = (query[i, a] - center[a]) * scale[a]
+            squares += x * x
+            left[i, a] = -2.0 * x
+        left[i, d] = 1.0
+        offset[i] = squares
+
+
 def _make(gaussian: int) -> Callable[..., Any]:
     @loop
     def block(query, key, value, key_weight, mask, own, own_weight, center, scale, code, denominator, numerator, near):
@@ -52,14 +66,7 @@ def _make(gaussian: int) -> Callable[..., Any]:
         near[:] = 0.0
         radius = 0.0
         left, offset = np.empty((m, d + 1), value.dtype), np.empty(m, value.dtype)
-        for i in range(m):
-            squares = 0.0
-            for a in range(d):
-                x = (query[i, a] - center[a]) * scale[a]
-                squares += x * x
-                left[i, a] = -2.0 * x
-            left[i, d] = 1.0
-            offset[i] = squares
+        center_queries(query, center, scale, left, offset)
         # Made once: an array of this size from the system, page by page, costs as much as what is written into it.
         room, right_room = np.empty(ROWS * TILE, value.dtype), np.empty((d + 1) * TILE, value.dtype)
         weight_buffer, squared, exponent_buffer = np.empty(TILE, value.dtype), np.empty(TILE), np.empty(TILE)

@@ -59,6 +59,42 @@ def best_of(tried: list[Tried]) -> Tried:
     return min(tried, key=lambda one: (one.penalised, -one.theta.sum()))
 
 
+def penalise(criterion: Criterion, residual: Array, weight: Array, hat: Array) -> tuple[float, float, Array, float]:
+    """Put the penalty of a criterion on residuals.
+
+    Parameters
+    ----------
+    criterion : Criterion
+        Whose penalty.
+    residual : ndarray of shape (n, c)
+        Residuals times the roots of the shares of their weights.
+    weight, hat : ndarray of shape (n,)
+        Frequencies of rows, and the diagonal of the hat matrix; not looked at without a penalty.
+
+    Returns
+    -------
+    penalised, error : float
+        Mean of squares with and without penalty.
+    residual : ndarray of shape (n, c)
+        Times the root of the penalty.
+    slope : float
+        Derivative of the logarithm of the penalty by the trace of the hat matrix.
+    """
+    error, log_penalty, slope = float(np.sum(residual**2)), 0.0, 0.0
+    if criterion.log_penalty is not None:
+        log_penalty, slope = criterion.log_penalty(float(weight @ hat), float(weight.sum()))
+    # Beyond, the penalty is no number, and nothing but an interpolation has it.
+    if log_penalty >= LARGEST_LOG_PENALTY:
+        return np.inf, error, np.full_like(residual, np.inf), slope
+    residual = residual * np.exp(0.5 * log_penalty)
+    return float(np.sum(residual**2)), error, residual, slope
+
+
+def log_factor(penalised: float, error: float) -> float:
+    """Return the logarithm of a penalty that was put on."""
+    return float(np.log(penalised / error)) if error > 0 else 0.0
+
+
 @dataclass(frozen=True)
 class Evaluation:
     """A criterion at one place, with all that its derivatives need.
@@ -137,8 +173,7 @@ class Objective:
             exclude_self=criterion.exclude_self,
             moments=degree,
         )
-        # The values are centred for good: a centre given back and taken away again costs digits of slopes.
-        self._problem = replace(problem, value_center=np.zeros_like(problem.value_center))
+        self._problem = problem.without_center()
         self._share = np.sqrt(rows.weight / rows.total)[:, None]
         at_zero = np.zeros((1, rows.X.shape[1]))
         self._log_peak = float(self._problem.similarity.logits(at_zero, at_zero)[0, 0])
@@ -176,16 +211,11 @@ class Objective:
         if not fit.occupied.all():
             prediction = np.where(fit.occupied[:, None], prediction, self._mean_of_others())
         residual = (problem.value - prediction) * self._share
-        error = float(np.sum(residual**2))
-        hat, log_penalty, slope = np.empty(0), 0.0, 0.0
+        hat = np.empty(0)
         if self.criterion.log_penalty is not None:
             own = [np.diagonal(table)[level] for table, level in zip(tables, self.rows.code.T, strict=True)]
             hat = np.exp(self._log_peak - state.shift) * fit.base / state.denominator * np.prod(own, axis=0)
-            log_penalty, slope = self.criterion.log_penalty(float(self.rows.weight @ hat), self.rows.total)
-        # Beyond, the penalty is no number, and nothing but an interpolation has it.
-        defined = log_penalty < LARGEST_LOG_PENALTY
-        residual = residual * np.exp(0.5 * log_penalty) if defined else np.full_like(residual, np.inf)
-        penalised = float(np.sum(residual**2)) if defined else np.inf
+        penalised, error, residual, slope = penalise(self.criterion, residual, self.rows.weight, hat)
         self.tried.append(Tried(theta, penalised, error, int(np.count_nonzero(~fit.occupied))))
         return Evaluation(theta, penalised, error, residual, pairs, state, fit, hat, slope)
 
@@ -202,6 +232,11 @@ class Objective:
         return gaussian and not self._problem.moments and not len(self.categories) and self.algorithm == "auto"
 
     @property
+    def all_tried(self) -> list[Tried]:
+        """What was tried, quickly and by the engine."""
+        return [*self.tried_quickly, *self.tried]
+
+    @property
     def best(self) -> Tried:
         """The smallest of all that was tried; of equal ones that with the largest bandwidths."""
         return best_of(self.tried)
@@ -209,7 +244,7 @@ class Objective:
     def jacobian(self, at: Evaluation) -> Array:
         """Return the derivatives of the residuals, of shape (n c, p), by as many passes as there are outputs."""
         n, c = at.residual.shape
-        factor = np.exp(0.5 * self._log_factor(at)) * self._share
+        factor = np.exp(0.5 * log_factor(at.penalised, at.error)) * self._share
         result = np.empty((n, c, len(at.theta)))
         for b in range(c):
             cotangent = np.zeros((n, c))
@@ -221,12 +256,9 @@ class Objective:
 
     def gradient(self, at: Evaluation) -> Array:
         """Return the derivatives of the logarithm of the penalised mean of squares, by one pass or two."""
-        factor = np.exp(0.5 * self._log_factor(at)) * self._share
+        factor = np.exp(0.5 * log_factor(at.penalised, at.error)) * self._share
         moved: Array = -np.sum(self._pullback(at.pairs, at.state, 2.0 * factor * at.residual), axis=0) / at.penalised
         return moved if self.criterion.log_penalty is None else moved + self._penalty_gradient(at)
-
-    def _log_factor(self, at: Evaluation) -> float:
-        return float(np.log(at.penalised / at.error)) if at.error > 0 else 0.0
 
     def _penalty_gradient(self, at: Evaluation) -> Array:
         layout = replace(at.pairs.problem.layout, values=1)

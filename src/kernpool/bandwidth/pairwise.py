@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.bandwidth.objective import LARGEST_LOG_PENALTY, Evaluation, Objective, Tried, best_of
+from kernpool.bandwidth.objective import Evaluation, Objective, Tried, best_of, log_factor, penalise
 
 Array = NDArray[np.float64]
 
@@ -63,7 +63,7 @@ class PairwiseObjective:
         self._add_others: Callable[..., None] = add_others
         self._add_moved: Callable[..., None] = add_moved
         self._sum_nearest: Callable[..., None] = sum_nearest
-        self.rows, self.box, self.categories = engine.rows, engine.box, engine.categories
+        self.rows, self.box = engine.rows, engine.box
         self.tried: list[Tried] = []
         rows, self._value = engine.rows, engine.value
         self._share = np.sqrt(rows.weight / rows.total)[:, None]
@@ -71,8 +71,8 @@ class PairwiseObjective:
         counted = np.vstack([np.ones(len(rows.X)), self._value.T])
         self._weighted = rows.weight * counted
         # Of a row itself one unit is left out, or nothing.
-        self._unit = np.minimum(rows.weight, 1.0)
-        self._own = (rows.weight - self._unit if engine.criterion.exclude_self else rows.weight) * counted
+        unit = np.minimum(rows.weight, 1.0) if engine.criterion.exclude_self else 0.0
+        self._own = (rows.weight - unit) * counted
         gap = np.concatenate([[np.inf], np.diff(self._columns[0]), [np.inf]])
         self._gap = np.minimum(gap[:-1], gap[1:])
         self._log_share = LOG_SHARE + float(np.log(rows.weight.max() / rows.weight.min()))
@@ -110,7 +110,7 @@ class PairwiseObjective:
         self._add_moved(scaled, self._weighted, reach, sums, *row)
         moved = np.moveaxis(sums, 0, 2) / (PER_BANDWIDTH**2 * at.denominator[:, None])
         weight, value = moved[0], np.moveaxis(moved[1:], 0, 1)
-        factor = np.exp(0.5 * self._log_factor(at)) * self._share
+        factor = np.exp(0.5 * log_factor(at.penalised, at.error)) * self._share
         result = -factor[:, :, None] * (value - at.prediction[:, :, None] * weight[:, None])
         # The diagonal of the hat matrix is one over the denominator.
         share = self.rows.weight / at.denominator
@@ -119,7 +119,7 @@ class PairwiseObjective:
 
     def _evaluate(self, theta: Array) -> PairwiseEvaluation | None:
         """Return the criterion; None where rows of several columns are alone."""
-        criterion, rows = self.engine.criterion, self.rows
+        rows = self.rows
         scaled, reach = self._scaled(theta)
         sums = self._own.copy()
         self._add_others(scaled, self._weighted, reach, sums, np.empty(len(rows.X)))
@@ -136,12 +136,7 @@ class PairwiseObjective:
         prediction = (sums[1:] / sums[0]).T
         denominator = np.where(alone, np.inf, sums[0])
         residual = (self._value - prediction) * self._share
-        error, log_penalty, slope = float(np.sum(residual**2)), 0.0, 0.0
-        if criterion.log_penalty is not None:
-            log_penalty, slope = criterion.log_penalty(float(rows.weight @ (1.0 / denominator)), rows.total)
-        defined = log_penalty < LARGEST_LOG_PENALTY
-        residual = residual * np.exp(0.5 * log_penalty) if defined else np.full_like(residual, np.inf)
-        penalised = float(np.sum(residual**2)) if defined else np.inf
+        penalised, error, residual, slope = penalise(self.engine.criterion, residual, rows.weight, 1.0 / denominator)
         return PairwiseEvaluation(theta, penalised, error, residual, slope, prediction, denominator)
 
     def _scaled(self, theta: Array) -> tuple[Array, float]:
@@ -150,6 +145,3 @@ class PairwiseObjective:
         if len(theta) == 1:
             reach = min(reach, float(np.hypot(self._gap.max() / np.exp(theta[0]), np.sqrt(2.0 * self._log_share))))
         return self._columns * (PER_BANDWIDTH * np.exp(-theta))[:, None], float(reach * PER_BANDWIDTH)
-
-    def _log_factor(self, at: PairwiseEvaluation) -> float:
-        return float(np.log(at.penalised / at.error)) if at.error > 0 else 0.0

@@ -249,7 +249,7 @@ def search_bandwidth(
             f"the criterion {criterion!r} is not defined for {rows.total:g} rows at any bandwidth; use 'loo', a rule, "
             "or more rows"
         )
-    d, tried = len(spread), [*objective.tried_quickly, *objective.tried]
+    d, tried = len(spread), objective.all_tried
     bandwidth, smoothing = np.exp(best.theta[:d]), best.theta[d:]
     matters = (
         bandwidth < FLAT_FACTOR * np.ptp(rows.X, axis=0) if one else per_column.relevant(objective, best.theta)[:d]
@@ -321,7 +321,7 @@ def _one_factor(
     return (
         len(grid),
         f"the best of a grid on {len(first.rows.X)} rows, refined on all",
-        len(first.tried) + len(first.tried_quickly),
+        len(first.all_tried),
     )
 
 
@@ -347,7 +347,7 @@ def _per_column(
         quick.hand_over(best.end.theta)
     if first is objective:
         return len(starts), best.reason, 0
-    evaluations, before = len(first.tried) + len(first.tried_quickly), first
+    evaluations, before = len(first.all_tried), first
     for size in per_column.sizes_between(len(first.rows.X), len(objective.rows.X)):
         between = make(draw(objective.rows, size, generator))
         best = _with_more_rows(between, before, best, per_column.TOLERANCE_BETWEEN)

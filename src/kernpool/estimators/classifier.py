@@ -7,11 +7,11 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from kernpool.checks import refuse_text
 from kernpool.estimators.base import KernelSmoother
+from kernpool.estimators.labels import one_hot
 from kernpool.kernels import Kernel
 
 Array = NDArray[np.float64]
@@ -161,9 +161,7 @@ class NadarayaWatsonClassifier(ClassifierMixin, KernelSmoother):  # type: ignore
             X, y = cast(tuple[Array, NDArray[Any]], checked)
         else:
             X, code, y = self._read_table(X, y, encoding)
-        check_classification_targets(y)
-        classes, labels = np.unique(y, return_inverse=True)
-        value = (labels[:, None] == np.arange(len(classes))).astype(X.dtype)
+        classes, _, value = one_hot(y, X.dtype)
         self._fit_pairs(X, value, sample_weight, encoding, code)
         self.classes_ = classes
         return self

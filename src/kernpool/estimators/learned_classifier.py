@@ -7,10 +7,10 @@ from typing import Any, Self, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from kernpool.checks import refuse_text
+from kernpool.estimators.labels import one_hot
 from kernpool.estimators.learned import LearnedPooling
 
 Array = NDArray[np.float64]
@@ -102,9 +102,7 @@ class LearnedPoolingClassifier(ClassifierMixin, LearnedPooling):  # type: ignore
         checked = validate_data(self, X, y, dtype=np.float64)
         refuse_text("X", X)
         X, y = cast(tuple[Array, NDArray[Any]], checked)
-        check_classification_targets(y)
-        classes, labels = np.unique(y, return_inverse=True)
-        value = (labels[:, None] == np.arange(len(classes))).astype(np.float64)
+        classes, labels, value = one_hot(y, np.float64)
         self._fit_pairs(X, value, labels)
         self.classes_ = classes
         return self
