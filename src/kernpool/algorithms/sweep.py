@@ -16,7 +16,7 @@ Where queries are few beside the keys, such as the places of a curve to draw, ke
 summed in cells that lie between the queries and the ends of their windows (`few_queries.py`).
 
 A query whose sum is faint beside what it is made of, such as one far from all keys, is done again over the keys of its
-window, one by one. So is every gradient.
+window, one by one. So is every gradient, but for those of `sweep_gradients.py`.
 """
 
 from __future__ import annotations
@@ -145,9 +145,11 @@ def pullback(
     n_jobs: int = 1,
     progress: Progress | None = None,
 ) -> Gradients:
-    """Differentiate, over the pairs within windows."""
-    from kernpool.algorithms import windows
+    """Differentiate by series where they apply, and over the pairs within windows elsewhere."""
+    from kernpool.algorithms import sweep_gradients, windows
 
+    if sweep_gradients.applies(problem, state, wanted):
+        return sweep_gradients.pullback(problem, state, cotangent, wanted, n_jobs, progress)
     return windows.pullback(problem, arrange(problem, n_jobs), state, cotangent, wanted, n_jobs, progress)
 
 

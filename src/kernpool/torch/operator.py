@@ -8,7 +8,6 @@ columns) here.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
@@ -19,6 +18,7 @@ from torch import Tensor
 from kernpool.algorithms.base import FEWEST_FOR_PRODUCTS, Gradients
 from kernpool.checks import LARGEST
 from kernpool.local_linear import solve
+from kernpool.moments import Layout
 from kernpool.plan import choose
 from kernpool.problem import Problem, column_range
 from kernpool.state import PoolState
@@ -81,8 +81,7 @@ def pool_pairs(
         if problem is None:
             pooled[b, own] = np.nan
             continue
-        # Sums of centred values, without their centre: it would cost slopes digits.
-        centred = replace(problem, value_center=np.zeros_like(problem.value_center))
+        centred = problem.without_center()
         state = choose(centred).reduce(centred, n_jobs=torch.get_num_threads())
         fit = solve(state, problem.layout)
         pooled[b, own] = np.where(fit.occupied[:, None], fit.intercept + problem.value_center, 0.0)
@@ -117,17 +116,20 @@ def pull_back(
     states = [tensor.numpy() for tensor in (shift, denominator, numerator)]
     slopes = _array(cotangent).astype(np.float64)
     inverse = arrays[3].astype(np.float64)
-    # Pooling sees places in bandwidths alone, so the gradient by widths follows from those by places; with many columns
-    # a pass of its own takes longer than matrix products do for both.
-    products = query.shape[-1] >= FEWEST_FOR_PRODUCTS and kernel == "gaussian" and mask is None and not degree
-    from_places = products and {"query", "key", "log_bandwidth"} <= names
-    summed = names - {"log_bandwidth"} if from_places else names
+    # Pooling sees places in bandwidths alone, so the gradient by widths follows from those by places. With many columns
+    # a pass of its own takes longer than matrix products do for both; on a line of single precision series give those
+    # by places in no time.
+    plain = kernel == "gaussian" and mask is None and not degree
+    products = query.shape[-1] >= FEWEST_FOR_PRODUCTS and {"query", "key"} <= names
+    series = query.shape[-1] == 1 and query.dtype != torch.float64
+    from_places = plain and "log_bandwidth" in names and (products or series)
+    summed = names - {"log_bandwidth"} | {"query", "key"} if from_places else names
     for b, own, keys, problem in _parts(arrays, counts, mask, which, kernel, exclude_self, degree):
         if problem is None:
             for total in sums:
                 total[...] = np.nan
             break
-        centred = replace(problem, value_center=np.zeros_like(problem.value_center))
+        centred = problem.without_center()
         state = PoolState(*(table[b, own] for table in states))
         found = choose(centred).pullback(centred, state, slopes[b, own], summed, n_jobs=torch.get_num_threads())
         by_log = _by_log_bandwidth(problem, found) if from_places else found.log_bandwidth
@@ -192,8 +194,7 @@ def _by_log_bandwidth(problem: Problem, found: Gradients) -> NDArray[np.float64]
 
 
 def _width(query: Tensor, value: Tensor, degree: int) -> int:
-    columns, d = value.shape[-1], query.shape[-1]
-    return columns + degree * (d + d * (d + 1) // 2 + d * columns)
+    return Layout(values=value.shape[-1], columns=query.shape[-1], moments=degree).width
 
 
 def _array(tensor: Tensor) -> NDArray[Any]:
