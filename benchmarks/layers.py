@@ -1,9 +1,10 @@
 """The torch layer, forward and backward, beside the dense layer, KeOps and torch's own attention.
 
-python benchmarks/layers.py            everything, about four minutes
+python benchmarks/layers.py            everything, about five minutes
 python benchmarks/layers.py --quick    one round
 """
 
+import copy
 import subprocess
 import sys
 
@@ -15,6 +16,9 @@ from kernpool.torch import DotProductSimilarity, GaussianSimilarity, attention_p
 THREADS = 2
 ROUNDS = 5
 ROWS = 10_000
+ACCURACY_ROWS = 500
+ERROR_BAR = 2.0  # times the error of the dense layer
+DIFFERENCE_BAR = 1e-6
 MEMORY_BAR = 256  # MiB above the inputs
 # columns, rows for the dense layer (whose differences would need 26 GB at 10 000 x 10 000 x 64), width, bars
 CASES = ((1, 10_000, 0.1, {"dense": 10, "KeOps": 4}), (16, 3000, 1.0, {"dense": 3}), (64, 1500, 2.0, {"dense": 2.5}))
@@ -112,6 +116,43 @@ def dot_product_steps(columns, rows):
     return {"ours": ours, "torch": theirs}
 
 
+def outcome(inputs, similarity, algorithm) -> list[torch.Tensor]:
+    """What a layer pools, and its gradients, in double precision."""
+    leaves = [part.detach().clone().requires_grad_() for part in inputs]
+    similarity = copy.deepcopy(similarity).to(leaves[0].dtype)
+    pooled = attention_pool(*leaves, similarity=similarity, algorithm=algorithm)
+    (pooled.double() * torch.linspace(-1, 1, len(pooled))[:, None]).sum().backward()
+    return [part.detach().double() for part in (pooled, *(part.grad for part in (*leaves, *similarity.parameters())))]
+
+
+def errors(columns, similarity, dtype) -> dict[str, float]:
+    """Largest error of the operator beside that of the dense layer: worst ratio of pooled values and gradients."""
+    inputs = [part.detach().to(dtype) for part in tensors(columns, ACCURACY_ROWS)]
+    similarity = similarity.to(dtype)
+    right = outcome([part.double() for part in inputs], similarity, "dense")
+    ours, dense = (outcome(inputs, similarity, algorithm) for algorithm in ("auto", "dense"))
+    parts = ("pooled", "query", "key", "value", "width")
+    return {
+        part: float((a - b).abs().max() / (c - b).abs().max().clamp(min=1e-300))
+        for part, a, b, c in zip(parts, ours, right, dense, strict=False)
+    }
+
+
+def dot_product_difference(columns) -> float:
+    """Largest difference from torch's own attention of values and gradients, beside the largest of each."""
+    found = {}
+    for name in ("ours", "torch"):
+        query, key, value = (torch.rand(2000, columns, generator=torch.Generator().manual_seed(i)) for i in range(3))
+        leaves = [part.requires_grad_() for part in (query, key, value)]
+        if name == "ours":
+            pooled = attention_pool(*leaves, similarity=DotProductSimilarity())
+        else:
+            pooled = torch.nn.functional.scaled_dot_product_attention(*(part[None, None] for part in leaves))[0, 0]
+        pooled.square().sum().backward()
+        found[name] = [pooled.detach(), *(part.grad for part in leaves)]
+    return max(float((a - b).abs().max() / b.abs().max()) for a, b in zip(found["ours"], found["torch"], strict=True))
+
+
 def peak_memory() -> float:
     code = MEMORY.format(threads=THREADS)
     return float(subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.PIPE, text=True).stdout)
@@ -127,10 +168,10 @@ def benchmark(quick: bool) -> None:
         seconds = alternate(steps, rounds)
         ours = seconds.pop("ours")
         for name, theirs in seconds.items():
-            rows.append(f"| {what} | {name} | {ours:.3f} s | {theirs:.3f} s | {theirs / ours:.1f} | {bars[name]} |")
+            rows.append(f"| {what} | {name} | {ours:.3f} s | {theirs:.3f} s | {theirs / ours:.2f} | {bars[name]:.2g} |")
             print(rows[-1], flush=True)
             if theirs / ours < bars[name]:
-                missed.append(f"{what}, {name}: {theirs / ours:.1f} times")
+                missed.append(f"{what}, {name}: {theirs / ours:.2f} times")
 
     for columns, dense_rows, width, bars in CASES:
         steps = {"ours": step(columns, dense_rows, width, "auto"), "dense": step(columns, dense_rows, width, "dense")}
@@ -140,12 +181,22 @@ def benchmark(quick: bool) -> None:
                 steps["KeOps"] = keops_step(columns, dense_rows, width)
             except Exception as error:  # whatever its compiler says
                 print(f"KeOps does not build here: {error}")
-        compare(f"{columns} column(s), n = m = {dense_rows}", steps, bars)
+        compare(f"{columns} column{'s' * (columns > 1)}, n = m = {dense_rows}", steps, bars)
     for columns, bar in AUGMENTED.items():
         width = {16: 1.0, 64: 2.0}[columns]
         steps = {"ours": step(columns, ROWS, width, "auto"), "augmented": augmented_step(columns, ROWS, width)}
         compare(f"{columns} columns, n = m = {ROWS}", steps, {"augmented": bar})
     compare(f"dot product, 64 columns, n = m = {ROWS}", dot_product_steps(64, ROWS), {"torch": 1 / DOT_PRODUCT_BAR})
+    accuracy = []
+    for columns, width in ((1, 0.1), (16, 1.0), (64, 2.0)):
+        for dtype in (torch.float32, torch.bfloat16, torch.float16):
+            ratios = errors(columns, GaussianSimilarity(width), dtype)
+            name = str(dtype).removeprefix("torch.")
+            accuracy.append("| " + " | ".join([str(columns), name, *(f"{r:.2f}" for r in ratios.values())]) + " |")
+            print(accuracy[-1], flush=True)
+            missed += [f"{columns} columns, {name}, {part}: {r:.1f}" for part, r in ratios.items() if r > ERROR_BAR]
+    difference = dot_product_difference(64)
+    missed += [f"dot product differs by {difference:.1e}"] if difference > DIFFERENCE_BAR else []
     peak = peak_memory()
     missed += [f"peak memory {peak:.0f} MiB"] if peak > MEMORY_BAR else []
     head = ["", " what ", " beside ", " ours ", " theirs ", " times as fast ", " bar ", ""]
@@ -156,7 +207,15 @@ def benchmark(quick: bool) -> None:
         + "\n\n*dense* is the plain layer with all weights; *augmented* is torch's `scaled_dot_product_attention` with "
         "the Gaussian written as a dot product, by one more column; its values are padded to the width of the keys, "
         "without which torch keeps all weights.\n\n"
-        f"Peak memory above inputs, forward and backward, one column, n = m = 100 000: {peak:.0f} MiB "
+        "## Errors beside those of the dense layer\n\nLargest error of pooled values and of each gradient, against the "
+        f"dense layer in float64 on the same inputs, {ACCURACY_ROWS} queries and keys: that of the operator divided by "
+        f"that of the dense layer (bar {ERROR_BAR:g}).\n\n"
+        "| columns | precision | pooled | query | key | value | width |\n|---|---|---|---|---|---|---|\n"
+        + "\n".join(accuracy)
+        + "\n\n"
+        f"Dot products, 64 columns, against torch's own attention: values and gradients differ by at most "
+        f"{difference:.1e} of the largest (bar {DIFFERENCE_BAR:g}).\n\n"
+        f"## Memory\n\nPeak memory above inputs, forward and backward, one column, n = m = 100 000: {peak:.0f} MiB "
         f"(bar {MEMORY_BAR})."
     )
     report("layers", text, keep=not quick)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from kernpool import Problem, choose, pool
-from kernpool.algorithms import exponential
+from kernpool.algorithms import brute, exponential
 from kernpool.algorithms.blas import one_thread
 from kernpool.algorithms.compiled import CompiledBlocks, FusedPairs, Products
 from kernpool.algorithms.exponential import exp2, exp2_minus_32, exp2_minus_64
@@ -179,3 +179,34 @@ def test_gradients_of_float32_are_as_precise_as_its_values(columns, generator):
     for name in wanted:
         target = getattr(exact, name)
         assert np.abs(getattr(found, name) - target).max() < 2e-6 * np.abs(target).max(), name
+
+
+@pytest.mark.parametrize("columns", [2, 16])
+def test_gradients_of_many_keys_are_summed_in_one_pass_with_the_same_bits(columns, generator, monkeypatch):
+    """Blocks of keys add to the sums of the same queries: in order, for any number of threads and queries at a time."""
+    m, n = 300, 9000
+    arrays = [generator.random(shape).astype(np.float32) for shape in ((m, columns), (n, columns), (n, 2))]
+    problem = Problem.from_arrays(*arrays, bandwidth=0.5).without_center()
+    state, cotangent = brute.reduce(problem), generator.normal(size=(m, 2))
+    wanted = frozenset({"query", "key", "value"})
+    found = [brute.pullback(problem, state, cotangent, wanted, n_jobs=jobs) for jobs in (1, 2, 5)]
+    apart = brute.pullback(problem, state, cotangent, frozenset({"query"}))
+    monkeypatch.setattr(brute, "_QUERIES_PER_PASS", 128)
+    reports = []
+    found.append(
+        brute.pullback(problem, state, cotangent, wanted, n_jobs=2, progress=lambda *report: reports.append(report))
+    )
+    for name in sorted(wanted):
+        first, *others = (getattr(one, name) for one in found)
+        for other in others[:2]:
+            assert other.tobytes() == first.tobytes()
+        assert np.allclose(others[2], first, rtol=1e-5, atol=1e-6 * np.abs(first).max())
+    assert np.allclose(apart.query, found[0].query, rtol=1e-5, atol=1e-6 * np.abs(apart.query).max())
+    assert reports[-1] == (3 * n, 3 * n)
+
+
+def test_products_of_single_precision_are_left_where_they_would_be_done_again(generator):
+    arrays = [generator.random((50, 16)).astype(np.float32) for _ in range(2)]
+    wide, narrow = (Problem.from_arrays(*arrays, arrays[1][:, :1], bandwidth=h) for h in (1.0, 0.05))
+    assert isinstance(CompiledBlocks(wide).faster[0], Products)
+    assert isinstance(CompiledBlocks(narrow).faster[0], FusedPairs)

@@ -211,3 +211,24 @@ def test_memory_is_linear():
     pool_by_engine(x, x, torch.sin(20 * x), width, None, None, kernel="gaussian").square().sum().backward()
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 256 * 1024
     assert x.grad is not None
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16], ids=str)
+@pytest.mark.parametrize(("columns", "width"), [(1, 0.1), (16, 1.0), (64, 2.0)])
+def test_errors_in_lower_precision_are_at_most_twice_those_of_the_dense_layer(columns, width, dtype):
+    generator, rows = torch.Generator().manual_seed(columns), 500
+    inputs = [torch.rand(rows, wide, generator=generator).to(dtype) for wide in (columns, columns, 1)]
+
+    def outcome(parts, algorithm):
+        leaves = [part.clone().requires_grad_() for part in parts]
+        similarity = GaussianSimilarity(width).to(dtype).to(parts[0].dtype)
+        pooled = attention_pool(*leaves, similarity=similarity, algorithm=algorithm)
+        (pooled.double() * torch.linspace(-1, 1, rows)[:, None]).sum().backward()
+        return [
+            part.detach().double() for part in (pooled, *(part.grad for part in (*leaves, *similarity.parameters())))
+        ]
+
+    right = outcome([part.double() for part in inputs], "dense")
+    fused, dense = (outcome(inputs, algorithm) for algorithm in ("fused", "dense"))
+    for name, ours, twin, exact in zip(("pooled", "query", "key", "value", "width"), fused, dense, right, strict=True):
+        assert (ours - exact).abs().max() <= 2.0 * (twin - exact).abs().max(), name

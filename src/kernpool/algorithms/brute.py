@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import nullcontext
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +19,8 @@ from numpy.typing import NDArray
 from kernpool.algorithms import reference
 from kernpool.algorithms.base import PER_QUERY, Algorithm, Blocks, Gradients
 from kernpool.algorithms.blas import one_thread
-from kernpool.algorithms.threads import cut, run_blocks, run_passes
+from kernpool.algorithms.ordered_sum import OrderedSum
+from kernpool.algorithms.threads import Work, cut, run_blocks, run_passes
 from kernpool.kernels import is_built_in
 from kernpool.problem import Problem
 from kernpool.progress import Progress
@@ -88,7 +90,11 @@ def pullback(
     n_jobs: int = 1,
     progress: Progress | None = None,
 ) -> Gradients:
-    """Differentiate: one pass that sums per query, one that sums per key, so that no two threads share a sum."""
+    """Differentiate: blocks of keys visit all queries, so that no two threads share a sum per key.
+
+    Sums per query are added up block after block, in order. Where keys are too few for that, a pass of its own sums per
+    query, and so does one where nothing else is wanted.
+    """
     (m, n), blocks = problem.shape, _blocks(problem)
     sums = {
         name: np.zeros((m if name in PER_QUERY else n, (problem.value if name == "value" else problem.key).shape[1]))
@@ -110,13 +116,32 @@ def pullback(
             add(wanted - PER_QUERY, queries, keys)
             yield
 
+    def along_both(some: slice, ordered: dict[str, OrderedSum], keys: slice) -> Iterator[None]:
+        terms = {name: np.zeros((some.stop - some.start, sums[name].shape[1])) for name in ordered}
+        for piece in cut(some.stop - some.start, blocks.pairs_per_call // _KEY_ROWS):
+            queries = slice(some.start + piece.start, some.start + piece.stop)
+            part = blocks.pullback(queries, keys, state, cotangent, wanted)._asdict()
+            for name in wanted:
+                (terms[name][piece] if name in ordered else sums[name][keys])[...] += part[name]
+            yield
+        for name, term in terms.items():
+            ordered[name].add(keys.start // _KEY_ROWS, term)
+
     rows = max(1, blocks.pairs_per_call // min(n, blocks.keys_per_call))
     per_query, per_key = cut(m if wanted & PER_QUERY else 0, rows), cut(n if wanted - PER_QUERY else 0, _KEY_ROWS)
+    passes: list[tuple[Work, list[slice]]] = [(along_keys, per_query), (along_queries, per_key)]
+    if per_query and len(per_key) >= _FEWEST_KEY_BLOCKS:
+        passes = []
+        for some in cut(m, _QUERIES_PER_PASS):
+            ordered = {name: OrderedSum(sums[name][some]) for name in wanted & PER_QUERY}
+            passes.append((partial(along_both, some, ordered), per_key))
     with one_thread() if blocks.gradients_use_blas else nullcontext():
-        run_passes([(along_keys, per_query), (along_queries, per_key)], n_jobs, progress)
+        run_passes(passes, n_jobs, progress)
     return Gradients(**sums)
 
 
 _KEY_ROWS = 1024  # keys per block when sums are per key: two tiles of the loops
+_FEWEST_KEY_BLOCKS = 8  # that keep threads busy
+_QUERIES_PER_PASS = 1 << 16  # whose sums each block of keys keeps until those before it are done
 
 BRUTE = Algorithm(name="brute", summary="every pair, in compiled tiles", reduce=reduce, pullback=pullback, moments=1)

@@ -20,7 +20,8 @@ from kernpool.state import PoolState
 Array = NDArray[np.float64]
 _NONE = np.empty(0)
 _NO_TABLE = np.empty((0, 0))
-# Columns up to which differences in fused loops are faster than matrix products (measured).
+# Columns up to which differences in fused loops are faster than matrix products of double precision, to which fall
+# those of single precision that are not precise enough (measured).
 MOST_FOR_FUSED = 32
 # Sums of weights per key below which digits may be lost: to underflow, or at the edge of a compact kernel.
 FAINT, FAINT_32, FAINT_ON_EDGE = 1e-280, 1e-30, 1e-10
@@ -194,8 +195,11 @@ class FusedPairs:
         similarity, d = problem.similarity, problem.key.shape[1]
         radial = similarity.composition == "radial" or d == 1 or similarity.kernel.name == "gaussian"
         code = CODES[similarity.kernel.name]
-        few = d <= MOST_FOR_FUSED or code not in products.KERNELS
-        return radial and problem.attn_mask is None and few and code in fused.KERNELS
+        few = d <= MOST_FOR_FUSED and not (
+            code == GAUSSIAN and Products.can_do(problem) and Products.is_precise(problem)
+        )
+        possible = radial and problem.attn_mask is None and code in fused.KERNELS
+        return possible and (few or code not in products.KERNELS)
 
     def sums(self, queries: slice | NDArray[np.intp], keys: slice) -> tuple[PoolState, NDArray[np.bool_]]:
         """Return the state of one block, and which of its queries have a faint sum."""
@@ -244,6 +248,16 @@ class Products:
         radial = similarity.composition == "radial" or similarity.kernel.name == "gaussian"
         enough = problem.key.shape[1] >= FEWEST_FOR_PRODUCTS
         return radial and enough and CODES[similarity.kernel.name] in products.KERNELS
+
+    @staticmethod
+    def is_precise(problem: Problem) -> bool:
+        """Whether few queries, if any, will be found not precise enough: what keys alone say about it."""
+        scale = fused.scales(GAUSSIAN, problem.similarity.bandwidth)
+        squares = np.sum(((problem.key - problem.key.mean(axis=0)) * scale) ** 2, axis=1)
+        narrow = narrow_type(problem) == np.float32
+        return bool(
+            0.5 * LN_2 * float(np.finfo(narrow_type(problem)).eps) * squares.max() <= (1e-6 if narrow else 5e-13)
+        )
 
     def sums(self, queries: slice | NDArray[np.intp], keys: slice) -> tuple[PoolState, NDArray[np.bool_]]:
         """Return the state of one block, and which of its queries are faint or not precise enough."""

@@ -1,0 +1,43 @@
+"""Sums that threads add to: in whatever order the terms arrive, they are added in their own."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class OrderedSum:
+    """A sum of numbered terms with the same bits for any number of threads.
+
+    Terms that arrive early wait for those before them. Blocks are begun in order, so few do: memory is that of a term
+    per thread, about.
+
+    Parameters
+    ----------
+    total : ndarray
+        What terms are added to.
+
+    Examples
+    --------
+    >>> total = np.zeros(1)
+    >>> ordered = OrderedSum(total)
+    >>> ordered.add(1, np.array([2.0**-53])), total[0]
+    (None, np.float64(0.0))
+    >>> ordered.add(0, np.array([1.0])), total[0]
+    (None, np.float64(1.0))
+    """
+
+    def __init__(self, total: NDArray[np.float64]) -> None:
+        self._total, self._next = total, 0
+        self._waiting: dict[int, NDArray[np.float64]] = {}
+        self._lock = threading.Lock()
+
+    def add(self, number: int, term: NDArray[np.float64]) -> None:
+        """Add the term of this number, counted from zero, once all before it have been added."""
+        with self._lock:
+            self._waiting[number] = term
+            while self._next in self._waiting:
+                self._total += self._waiting.pop(self._next)
+                self._next += 1
