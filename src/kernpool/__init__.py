@@ -9,6 +9,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from kernpool.chunk_sources import open_chunks
 from kernpool.kernels import Kernel, convert_bandwidth, get_kernel, kernel_names, make_kernel, register_kernel
 from kernpool.local_linear import RankDeficiencyWarning
 from kernpool.plan import Plan, choose
@@ -62,6 +63,7 @@ __all__ = [
     "load_model",
     "make_kernel",
     "merge",
+    "open_chunks",
     "pool",
     "pool_state",
     "pooling_weights",

@@ -8,9 +8,10 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from kernpool.empty_windows import fill_empty
 from kernpool.local_linear import LocalFit
 from kernpool.mixed import MixedProblem
-from kernpool.pool import PAIRS_AT_ONCE, fill_empty, fit_by
+from kernpool.pool import PAIRS_AT_ONCE, fit_by
 from kernpool.problem import Problem
 from kernpool.progress import Progress
 from kernpool.state import PoolState

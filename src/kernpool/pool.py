@@ -19,7 +19,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from kernpool.algorithms.reference import pair_weights
 from kernpool.batch import Batch
-from kernpool.kernels import Kernel, get_kernel
+from kernpool.chunk_sources import open_chunks
+from kernpool.chunked import pool_chunks
+from kernpool.chunks import BYTES_PER_CHUNK, Chunks
+from kernpool.empty_windows import fill_empty, limit_problem
+from kernpool.kernels import Kernel
 from kernpool.local_linear import LocalFit, check_degree, solve, warn_of_rank
 from kernpool.plan import choose
 from kernpool.problem import Problem
@@ -33,8 +37,8 @@ PAIRS_AT_ONCE = 1 << 20  # dense temporaries of 8 MiB each
 
 def pool(
     query: ArrayLike,
-    key: ArrayLike,
-    value: ArrayLike,
+    key: ArrayLike | Chunks,
+    value: ArrayLike | None = None,
     *,
     kernel: str | Kernel = "gaussian",
     bandwidth: ArrayLike = 1.0,
@@ -63,10 +67,12 @@ def pool(
     query : array_like of shape (m,), (m, d) or (..., m, d)
         Where to pool. One dimension counts as one column. Leading dimensions are batches and broadcast, as in torch's
         ``scaled_dot_product_attention``.
-    key : array_like of shape (n,), (n, d) or (..., n, d)
-        What queries are compared with.
+    key : array_like of shape (n,), (n, d) or (..., n, d), or Chunks
+        What queries are compared with. With chunks (see `open_chunks`) pairs come from files, streams or iterators,
+        and need not fit into memory; an iterable of ``(key, value)`` or ``(key, value, weight)`` will do. So do memory
+        maps: large ones are read chunk by chunk.
     value : array_like of shape (n,), (n, c) or (..., n, c)
-        What is pooled.
+        What is pooled; chunks bring their own.
     kernel : str or Kernel, default="gaussian"
         See `kernel_names`. The Gaussian is positive everywhere, so no query is without neighbours.
     bandwidth : float or array_like of shape (d,), default=1.0
@@ -160,19 +166,25 @@ def pool(
     """
     check_empty(empty)
     check_degree(degree)
+    options: dict[str, Any] = {"kernel": kernel, "bandwidth": bandwidth, "composition": composition, "tol": tol}
+    if value is None or _is_large_map(key):
+        if attn_mask is not None or exclude_self or (value is None and key_weight is not None):
+            raise ValueError(
+                "chunks bring their own weights, and are pooled without attn_mask and exclude_self; for leave-one-out "
+                "merge pool_state(..., self_index=...) of each chunk"
+            )
+        options |= {"degree": degree, "algorithm": algorithm, "empty": empty, "n_jobs": n_jobs, "progress": progress}
+        return pool_chunks(query, open_chunks(key, value, key_weight), **options)
     batch = Batch(
         query,
         key,
         value,
-        kernel=kernel,
-        bandwidth=bandwidth,
-        composition=composition,
         key_weight=key_weight,
         attn_mask=attn_mask,
         exclude_self=exclude_self,
         self_index=self_index,
-        tol=tol,
         moments=degree,
+        **options,
     )
     state = (_fit if degree else _reduce)(batch, algorithm, n_jobs, progress)
 
@@ -183,6 +195,10 @@ def pool(
 
     pooled = state.finalize(empty, fill).reshape(batch.output_shape)
     return cast(NDArray[np.floating[Any]], pooled.astype(batch.dtype, copy=False))
+
+
+def _is_large_map(key: Any) -> bool:
+    return isinstance(key, np.memmap) and key.ndim <= 2 and key.size * 8 > BYTES_PER_CHUNK
 
 
 def pool_state(
@@ -324,25 +340,6 @@ def _fit(batch: Batch, algorithm: str, n_jobs: int | None, progress: Progress | 
 
 def _report(progress: Progress, item: int, items: int, done: int, total: int) -> None:
     progress(item * total + done, items * total)
-
-
-def limit_problem(problem: Problem, empty: str) -> Problem:
-    """Return the problem that fills empty windows: the same sum in the limit of a small or of a large bandwidth.
-
-    The nearest key (keys, if tied) is where a Gaussian of vanishing bandwidth puts its weight, the weighted mean what
-    the constant kernel gives; masks, weights and the own key are respected by construction.
-    """
-    if empty == "nearest":
-        return problem.with_kernel(get_kernel("gaussian"), factor=1e-8)
-    return problem.with_kernel(get_kernel("constant"))
-
-
-def fill_empty(problem: Problem, rows: NDArray[np.intp], empty: str, n_jobs: int | None = None) -> Array:
-    """Return the values of rows whose window is empty under the policy "nearest" or "mean"."""
-    limit = replace(limit_problem(problem.block(rows), empty), moments=0)
-    state = choose(limit).reduce(limit, n_jobs=n_jobs)
-    with np.errstate(invalid="ignore"):  # 0 / 0 where no key takes part at all
-        return state.numerator / state.denominator[:, None]
 
 
 def pooling_weights(

@@ -17,13 +17,14 @@ from kernpool.bandwidth.categories import NO_CATEGORIES, Categories
 from kernpool.bandwidth.plugin import plugin_bandwidth
 from kernpool.checks import as_bandwidth, as_key_weight, refuse_text
 from kernpool.columns import is_frame
+from kernpool.empty_windows import limit_problem
 from kernpool.frames import Encoding
 from kernpool.kernels import Kernel, check_convention, convert_bandwidth, get_categorical_kernel, get_kernel
 from kernpool.local_linear import warn_of_rank
 from kernpool.mixed import MixedProblem
 from kernpool.mixed_pool import mixed_fit, mixed_weights, settle_empty
 from kernpool.plan import check_algorithm
-from kernpool.pool import check_size, limit_problem, pool, pooling_weights, weight_rows
+from kernpool.pool import check_size, pool, pooling_weights, weight_rows
 from kernpool.problem import Problem, as_tol
 from kernpool.progress import current_progress
 from kernpool.similarity import check_composition

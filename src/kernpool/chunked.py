@@ -1,0 +1,199 @@
+r"""Pooling over chunks: each makes a state, and the states are merged.
+
+What is done with a chunk does not depend on where it lies: `Pooling` is the same on a disk and on a cluster. Values are
+pooled less a centre that all chunks share, so that sums of large values with small differences keep their digits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kernpool.checks import as_real_array
+from kernpool.chunks import Chunk, Chunks
+from kernpool.empty_windows import limit_problem
+from kernpool.kernels import Kernel
+from kernpool.local_linear import check_degree, solve, warn_of_rank
+from kernpool.moments import Layout
+from kernpool.plan import choose
+from kernpool.problem import Problem
+from kernpool.progress import Progress
+from kernpool.state import Empty, PoolState, check_empty, empty_state, merge
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Pooling:
+    """Queries, and how to pool at them: all that a chunk has to be told.
+
+    Parameters
+    ----------
+    query : ndarray of shape (m, d)
+        Where to pool.
+    degree : {0, 1}
+        Local constant or local linear.
+    algorithm : str
+        As in `pool`.
+    n_jobs : int or None
+        Threads.
+    similarity : dict
+        Kernel, bandwidth, composition and tol, as in `pool`.
+    limit : {None, "nearest", "mean"}
+        To pool in the limit of a vanishing or of an infinite bandwidth instead, for windows that are empty.
+    """
+
+    query: Array
+    degree: int = 0
+    algorithm: str = "auto"
+    n_jobs: int | None = None
+    similarity: dict[str, Any] = field(default_factory=dict)
+    limit: str | None = None
+
+    def state(self, chunk: Chunk, center: Array, progress: Progress | None = None) -> PoolState:
+        """Sum a chunk.
+
+        Parameters
+        ----------
+        chunk : Chunk
+            Pairs; none at all, or none of any weight, make the state of no keys.
+        center : ndarray of shape (c,)
+            What is taken off the values.
+        progress : callable or None
+            As in `pool`.
+
+        Returns
+        -------
+        PoolState
+            Sums of weights and of weighted values less their centre.
+        """
+        layout = Layout(chunk.value.shape[1], chunk.key.shape[1], self.degree)
+        if not len(chunk.key) or (chunk.weight is not None and not chunk.weight.any()):
+            return empty_state(len(self.query), layout.width)
+        problem = Problem.from_arrays(
+            self.query, chunk.key, chunk.value, key_weight=chunk.weight, moments=self.degree, **self.similarity
+        )
+        problem = replace(problem, value_center=problem.value_center - center)
+        if self.limit is not None:
+            problem = limit_problem(problem, self.limit)
+        return choose(problem, self.algorithm).reduce(problem, n_jobs=self.n_jobs, progress=progress)
+
+    def finish(self, state: PoolState, center: Array, empty: Empty, fill: Callable[[NDArray[np.intp]], Array]) -> Array:
+        """Turn the state of all chunks into pooled values; parameters as in `PoolState.finalize`."""
+        if self.degree:
+            layout = Layout(len(center), self.query.shape[1], 1)
+            fit = solve(state, layout)
+            warn_of_rank(fit.rank, fit.occupied, fit.tilt.shape[1])
+            state = PoolState(np.zeros(len(fit.occupied)), fit.occupied.astype(float), fit.intercept)
+        pooled = state.finalize(empty, fill)
+        return np.where((state.denominator == 0)[:, None] & (empty == "zero"), 0.0, pooled + center)
+
+    def at(self, rows: NDArray[np.intp], limit: str) -> Pooling:
+        """Return how to fill the empty windows of some queries: "nearest" or "mean"."""
+        return replace(self, query=self.query[rows], degree=0, limit=limit)
+
+
+def pool_chunks(
+    query: ArrayLike,
+    chunks: Chunks,
+    *,
+    kernel: str | Kernel = "gaussian",
+    bandwidth: ArrayLike = 1.0,
+    composition: str = "radial",
+    degree: int = 0,
+    tol: float | None = None,
+    algorithm: str = "auto",
+    empty: Empty = "nan",
+    n_jobs: int | None = None,
+    progress: Progress | None = None,
+) -> Array:
+    """Pool pairs that come in chunks, one after the other; `pool` does this when it is given chunks.
+
+    Parameters
+    ----------
+    query : array_like of shape (m,) or (m, d)
+        Where to pool; all queries are held in memory, with a few numbers each.
+    chunks : Chunks
+        From `open_chunks`.
+    kernel, bandwidth, composition, degree, tol, algorithm, empty, n_jobs
+        As in `pool`.
+    progress : callable, optional
+        Called as ``progress(pairs_done, pairs_total)`` after every chunk, if it is known how many there are.
+
+    Returns
+    -------
+    ndarray of shape (m,) or (m, c)
+        Pooled values.
+
+    Raises
+    ------
+    ValueError
+        If there are no pairs; or windows are empty, and `empty` needs the pairs again, which an iterator does not give.
+
+    Notes
+    -----
+    Time is that of pooling every chunk. Memory is O(m) and that of a chunk, however many there are.
+
+    Examples
+    --------
+    >>> from kernpool.chunks import IteratedChunks
+    >>> pool_chunks([1.0], IteratedChunks([([0.0, 1.0], [1.0, 2.0]), ([2.0], [3.0])]))
+    array([2.])
+    """
+    check_empty(empty)
+    check_degree(degree)
+    rows = np.asarray(as_real_array("query", query), dtype=np.float64)
+    rows = rows[:, None] if rows.ndim == 1 else rows
+    similarity = {"kernel": kernel, "bandwidth": bandwidth, "composition": composition, "tol": tol}
+    pooling = Pooling(rows, degree, algorithm, n_jobs, similarity)
+    state, center = reduce_chunks(pooling, chunks, progress)
+
+    def fill(rows: NDArray[np.intp]) -> Array:
+        if not chunks.again:
+            raise ValueError(
+                f"empty={empty!r} goes through the pairs once more, which an iterator does not allow; give a list, an "
+                "array or a file, or use empty='nan' or 'zero'"
+            )
+        filled, _ = reduce_chunks(pooling.at(rows, empty), chunks, center=center)
+        return filled.numerator / filled.denominator[:, None]
+
+    pooled = pooling.finish(state, center, empty, fill)
+    return pooled[:, 0] if chunks.flat else pooled
+
+
+def reduce_chunks(
+    pooling: Pooling, chunks: Chunks, progress: Progress | None = None, center: Array | None = None
+) -> tuple[PoolState, Array]:
+    """Merge the states of all chunks, in order, and return the centre that values were taken from as well."""
+    state, done = None, 0
+    for chunk in chunks:
+        center = center_of(chunk) if center is None else center
+        part = pooling.state(chunk, center)
+        state = part if state is None else merge(state, part)
+        done += len(chunk.key)
+        if progress is not None and chunks.rows is not None:
+            progress(done, chunks.rows)
+    if state is None or center is None:
+        raise ValueError("there are no pairs: the source is empty")
+    return state, center
+
+
+def center_of(chunk: Chunk) -> Array:
+    """Return the centre that all chunks share: a median of the values of one of them, of every k-th if there are many.
+
+    Parameters
+    ----------
+    chunk : Chunk
+        The first, usually.
+
+    Returns
+    -------
+    ndarray of shape (c,)
+        Zeros if there are no values.
+    """
+    value = chunk.value[:: max(1, len(chunk.value) >> 14)]
+    return np.median(value, axis=0) if len(value) else np.zeros(chunk.value.shape[1])

@@ -1,0 +1,186 @@
+"""Chunks: pairs that come piece by piece, from arrays, memory maps, files and streams, and never all at once.
+
+`open_chunks` makes `Chunks` of whatever holds pairs. Going through them yields keys, values and weights as float64, a
+bounded number of rows at a time, checked: what is no finite number is named by file, row group or row, and column.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernpool.tables import TableError
+
+Array = NDArray[np.float64]
+
+BYTES_PER_CHUNK = 1 << 26  # of float64, such as four million pairs; pooling takes about eight times as much beside it
+FEWEST_ROWS = 1 << 10
+
+
+class Chunk(NamedTuple):
+    """Some pairs.
+
+    Parameters
+    ----------
+    key : ndarray of shape (rows, d)
+        What queries are compared with.
+    value : ndarray of shape (rows, c)
+        What is pooled.
+    weight : ndarray of shape (rows,) or None
+        Frequencies; None is one each.
+    """
+
+    key: Array
+    value: Array
+    weight: Array | None = None
+
+
+class Chunks(ABC):
+    """Pairs in chunks.
+
+    Attributes
+    ----------
+    flat : bool
+        Whether values are one column without an axis of its own, so that pooled values are too. Known once the first
+        chunk has come.
+    rows : int or None
+        How many pairs there are, if that is known before all have been seen.
+    again : bool
+        Whether one can go through them more than once.
+    names : tuple of str or None
+        Of the columns of keys.
+    """
+
+    flat: bool = True
+    rows: int | None = None
+    again: bool = True
+    names: tuple[str, ...] | None = None
+
+    @abstractmethod
+    def __iter__(self) -> Iterator[Chunk]:
+        """Go through the pairs, in order."""
+
+    def reference(self) -> dict[str, Any] | None:
+        """Return what finds the pairs again, for a model file; None if they lie in no file."""
+        return None
+
+
+class ArrayChunks(Chunks):
+    """Slices of arrays or memory maps, converted when their turn comes.
+
+    Parameters
+    ----------
+    key, value, weight : array_like
+        As in `pool`.
+    rows : int, optional
+        Per chunk.
+    source : str
+        For messages.
+    """
+
+    def __init__(
+        self, key: Any, value: Any, weight: Any = None, *, rows: int | None = None, source: str = "chunks"
+    ) -> None:
+        parts = {"key": key, "value": value} | ({} if weight is None else {"weight": weight})
+        # Memory maps stay as they are; lists and frames become arrays.
+        self._parts = {name: part if isinstance(part, np.ndarray) else np.asarray(part) for name, part in parts.items()}
+        for name, part in self._parts.items():
+            if part.ndim not in (1, 2) or (name == "weight" and part.ndim != 1):
+                raise TableError(f"{source}: {name} must have shape (rows,) or (rows, columns), got {part.shape}")
+            if part.dtype.kind not in "fiub":
+                raise TableError(f"{source}: {name} holds {part.dtype}, not real numbers")
+        lengths = {name: len(part) for name, part in self._parts.items()}
+        if len(set(lengths.values())) > 1:
+            raise TableError(f"{source}: key, value and weight must have as many rows each, got {lengths}")
+        self.rows, self.flat = lengths["key"], self._parts["value"].ndim == 1
+        width = sum(1 if part.ndim == 1 else part.shape[1] for part in self._parts.values())
+        self._step, self._source = rows or rows_per_chunk(width), source
+
+    def __iter__(self) -> Iterator[Chunk]:
+        """Go through the slices."""
+        for start in range(0, self.rows or 0, self._step):
+            parts = {}
+            for name, array in self._parts.items():
+                numbers = np.asarray(array[start : start + self._step], dtype=np.float64)
+                check_finite(numbers, self._source, partial(self._place, name, start))
+                parts[name] = numbers if name == "weight" else numbers.reshape(len(numbers), -1)
+            yield Chunk(**parts)
+
+    def _place(self, name: str, start: int, row: int, column: int) -> str:
+        return f"row {start + row} of {name}" + (f", column {column}" if self._parts[name].ndim > 1 else "")
+
+
+class IteratedChunks(Chunks):
+    """What yields pairs of arrays, or triples with weights.
+
+    Parameters
+    ----------
+    pairs : iterable of (key, value) or (key, value, weight)
+        A list can be gone through again, a generator cannot.
+    rows : int, optional
+        Largest number per chunk; larger ones are cut.
+    """
+
+    def __init__(self, pairs: Iterable[Any], *, rows: int | None = None) -> None:
+        self._pairs, self._rows, self.again = pairs, rows, iter(pairs) is not pairs
+
+    def __iter__(self) -> Iterator[Chunk]:
+        """Go through the pairs."""
+        for number, pair in enumerate(self._pairs):
+            if not isinstance(pair, tuple | list) or len(pair) not in (2, 3):
+                raise TypeError(
+                    f"chunk {number} must be a tuple (key, value) or (key, value, weight), got {type(pair).__name__}"
+                )
+            part = ArrayChunks(*pair, rows=self._rows, source=f"chunk {number}")
+            self.flat = part.flat
+            yield from part
+
+
+def rows_per_chunk(columns: int, memory: int | None = None) -> int:
+    """Return how many rows of so many numbers make a chunk.
+
+    Parameters
+    ----------
+    columns : int
+        Numbers per row.
+    memory : int, optional
+        Bytes that pooling may take in all.
+
+    Examples
+    --------
+    >>> rows_per_chunk(2), rows_per_chunk(2, memory=1 << 29)
+    (4194304, 2097152)
+    """
+    size = BYTES_PER_CHUNK if memory is None else memory // 16
+    return max(FEWEST_ROWS, size // (8 * columns))
+
+
+def check_finite(numbers: Array, source: str, place: Callable[[int, int], str]) -> None:
+    """Refuse what is no finite number, and say where it is.
+
+    Parameters
+    ----------
+    numbers : ndarray of shape (rows,) or (rows, columns)
+        What was read.
+    source : str
+        File, for the message.
+    place : callable
+        ``(row, column)`` to words.
+    """
+    # A sum is finite only if all its terms are, or nearly so; looking at each costs four times as much.
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(np.add.reduce(numbers, axis=None)):
+            return
+    table = numbers.reshape(len(numbers), -1)
+    bad = np.argwhere(~np.isfinite(table))
+    if len(bad):
+        row, column = bad[0].tolist()
+        raise TableError(
+            f"{source}: {place(row, column)} is {table[row, column]}; keys, values and weights must be finite numbers, "
+            "so leave such rows out, or fill them in, first"
+        )

@@ -1,0 +1,267 @@
+"""Chunks of Parquet files and of Arrow streams: the columns that are needed, a bounded number of rows at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernpool.chunks import Chunk, Chunks, check_finite, rows_per_chunk
+from kernpool.files import fingerprint
+from kernpool.tables import TableError
+
+BATCH_ROWS = 1 << 17
+
+
+class ColumnNames:
+    """Which columns are keys, values and weights."""
+
+    def __init__(
+        self,
+        source: str,
+        present: Sequence[str],
+        features: Sequence[str] | None,
+        target: str | Sequence[str],
+        weight: str | None,
+    ) -> None:
+        self.flat = isinstance(target, str)
+        self.target = [target] if isinstance(target, str) else list(target)
+        self.weight = [] if weight is None else [weight]
+        taken = {*self.target, *self.weight}
+        self.features = [name for name in present if name not in taken] if features is None else list(features)
+        if len(set(present)) < len(present):
+            raise TableError(f"{source}: two columns have the same name; columns are {', '.join(map(repr, present))}")
+        for name in self.all:
+            if name not in present:
+                raise TableError(f"{source}: no column {name!r}; columns are {', '.join(map(repr, present))}")
+        if not self.features or len(set(self.all)) < len(self.all):
+            raise TableError(
+                f"{source}: features, target and weight must name at least one column of keys and each column once, "
+                f"got {self.features}, {self.target} and {self.weight}"
+            )
+
+    @property
+    def all(self) -> list[str]:
+        """Keys, values, weight."""
+        return [*self.features, *self.target, *self.weight]
+
+    def reference(self, kind: str, path: Path, files: Sequence[Path]) -> dict[str, Any]:
+        """Return what finds these columns of some files again, and tells whether the files have changed."""
+        return {
+            "kind": kind,
+            "path": str(path.resolve()),
+            "features": self.features,
+            "target": self.target[0] if self.flat else self.target,
+            "weight": self.weight[0] if self.weight else None,
+            "files": {file.name: fingerprint(file) for file in files},
+        }
+
+    def chunk(self, table: Any) -> Chunk:
+        """Cut a table of all of them, in order, into a chunk."""
+        d, c = len(self.features), len(self.target)
+        return Chunk(table[:, :d], table[:, d : d + c], table[:, -1] if self.weight else None)
+
+
+class _Collected:
+    """Batches of Arrow, put together to chunks; one table is held at a time."""
+
+    def __init__(self, names: ColumnNames, rows: int) -> None:
+        self.names, self.filled = names, 0
+        self.table = np.empty((rows, len(names.all)))
+
+    def add(self, batch: Any, source: str, place: Callable[[int, str], str]) -> Iterator[Chunk]:
+        """Copy a batch in, and yield each table that gets full."""
+        columns = []
+        for number, name in enumerate(self.names.all):
+            column = batch.column(number).to_numpy(zero_copy_only=False)
+            check_finite(column.astype(np.float64, copy=False), source, lambda row, _: place(row, name))  # noqa: B023
+            columns.append(column)
+        start = 0
+        while start < batch.num_rows:
+            stop = min(batch.num_rows, start + len(self.table) - self.filled)
+            for number, column in enumerate(columns):
+                self.table[self.filled : self.filled + stop - start, number] = column[start:stop]
+            self.filled += stop - start
+            start = stop
+            if self.filled == len(self.table):
+                yield from self.rest()
+
+    def rest(self) -> Iterator[Chunk]:
+        """Yield what has been collected."""
+        if self.filled:
+            yield self.names.chunk(self.table[: self.filled])
+            self.filled, self.table = 0, np.empty_like(self.table)
+
+
+class ParquetChunks(Chunks):
+    """Rows of a Parquet file, or of all the Parquet files of a folder in the order of their names.
+
+    Parameters
+    ----------
+    path : str or Path
+        File or folder.
+    target : str or sequence of str
+        Columns of values.
+    features : sequence of str, optional
+        Columns of keys; by default all others.
+    weight : str, optional
+        Column of weights.
+    rows : int, optional
+        Per chunk.
+    memory : int, optional
+        Bytes that pooling may take in all, instead of `rows`.
+    """
+
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        target: str | Sequence[str],
+        features: Sequence[str] | None = None,
+        weight: str | None = None,
+        rows: int | None = None,
+        memory: int | None = None,
+    ) -> None:
+        self.path = Path(path)
+        self.files = parquet_files(self.path)
+        schemas = [_open(file).schema_arrow for file in self.files]
+        self._names = ColumnNames(str(self.files[0]), schemas[0].names, features, target, weight)
+        for file, schema in zip(self.files, schemas, strict=True):
+            _check_schema(file, schema, self.files[0], schemas[0], self._names.all)
+        self.flat, self.names = self._names.flat, tuple(self._names.features)
+        self.rows = sum(_open(file).metadata.num_rows for file in self.files)
+        self._step = rows or rows_per_chunk(len(self._names.all), memory)
+
+    def __iter__(self) -> Iterator[Chunk]:
+        """Go through the files."""
+        from pyarrow import ArrowException
+
+        collected = _Collected(self._names, min(self._step, max(1, self.rows or 1)))
+        for file in self.files:
+            parquet = _open(file)
+            ends = np.cumsum([parquet.metadata.row_group(i).num_rows for i in range(parquet.num_row_groups)])
+            start = 0
+            try:
+                for batch in parquet.iter_batches(batch_size=BATCH_ROWS, columns=self._names.all):
+                    yield from collected.add(batch.select(self._names.all), str(file), partial(_in_group, ends, start))
+                    start += batch.num_rows
+            except (ArrowException, OSError) as error:
+                raise TableError(f"{file} is truncated or damaged: {error}") from None
+        yield from collected.rest()
+
+    def reference(self) -> dict[str, Any]:
+        """Name the files and the columns, with a fingerprint of each file."""
+        return self._names.reference("parquet", self.path, self.files)
+
+
+class StreamChunks(Chunks):
+    """Rows of anything with an Arrow stream: frames of pandas, polars, DuckDB, tables and readers of pyarrow.
+
+    Parameters
+    ----------
+    source : object
+        With the method ``__arrow_c_stream__``.
+    target, features, weight, rows, memory
+        As for `ParquetChunks`.
+    """
+
+    def __init__(
+        self,
+        source: Any,
+        *,
+        target: str | Sequence[str],
+        features: Sequence[str] | None = None,
+        weight: str | None = None,
+        rows: int | None = None,
+        memory: int | None = None,
+    ) -> None:
+        from pyarrow import RecordBatchReader
+
+        self._source, self.again = source, not isinstance(source, RecordBatchReader)
+        reader = self._reader = RecordBatchReader.from_stream(source)
+        self._names = ColumnNames("the stream", reader.schema.names, features, target, weight)
+        _check_schema("the stream", reader.schema, "the stream", reader.schema, self._names.all)
+        self.flat, self.names = self._names.flat, tuple(self._names.features)
+        self.rows = len(source) if hasattr(source, "__len__") else None
+        self._step = rows or rows_per_chunk(len(self._names.all), memory)
+
+    def __iter__(self) -> Iterator[Chunk]:
+        """Go through the stream; a new one each time, if there is one."""
+        from pyarrow import RecordBatchReader
+
+        reader = self._reader if self._reader is not None else RecordBatchReader.from_stream(self._source)
+        self._reader, start = None, 0
+        collected = _Collected(self._names, min(self._step, max(1, self.rows or self._step)))
+        for batch in reader:
+            yield from collected.add(batch.select(self._names.all), "the stream", partial(_in_stream, start))
+            start += batch.num_rows
+        yield from collected.rest()
+
+
+def _in_group(ends: NDArray[np.integer], start: int, row: int, name: str) -> str:
+    group = int(np.searchsorted(ends, start + row, side="right"))
+    return f"row group {group}, row {start + row}, column {name!r}"
+
+
+def _in_stream(start: int, row: int, name: str) -> str:
+    return f"row {start + row}, column {name!r}"
+
+
+def parquet_files(path: Path) -> list[Path]:
+    """Return the Parquet files that a path stands for.
+
+    Parameters
+    ----------
+    path : Path
+        A file, or a folder of files whose names end in ``.parquet``.
+
+    Returns
+    -------
+    list of Path
+        In the order of their names.
+
+    Raises
+    ------
+    TableError
+        If there is none.
+    """
+    if not path.is_dir():
+        return [path]
+    files = sorted(file for file in path.iterdir() if file.suffix == ".parquet")
+    if not files:
+        raise TableError(f"{path} holds no file whose name ends in .parquet")
+    return files
+
+
+def _open(file: Path) -> Any:
+    try:
+        from pyarrow import ArrowInvalid, parquet
+    except ImportError as error:
+        raise ImportError(
+            "Parquet files need pyarrow, which is not installed; install it with: pip install 'kernpool[arrow]'"
+        ) from error
+    try:
+        # Row groups are read when their turn comes: with buffers made beforehand memory grows with the file.
+        return parquet.ParquetFile(file, memory_map=True, pre_buffer=False)
+    except ArrowInvalid as error:
+        raise TableError(f"{file} is truncated or no Parquet file: {error}") from None
+
+
+def _check_schema(file: Any, schema: Any, first: Any, expected: Any, names: list[str]) -> None:
+    from pyarrow import types
+
+    for name in names:
+        if name not in schema.names:
+            raise TableError(f"{file}: no column {name!r}, which {first} has; columns are {', '.join(schema.names)}")
+        kind = schema.field(name).type
+        if not (types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)):
+            raise TableError(f"{file}: column {name!r} holds {kind}, not real numbers; leave it out of features")
+        if kind != expected.field(name).type:
+            raise TableError(
+                f"{file}: column {name!r} holds {kind}, and {expected.field(name).type} in {first}; "
+                "write all files with one schema"
+            )
