@@ -94,7 +94,7 @@ def test_moments_of_chunks_of_keys_add_up(kernel, generator, always):
     key, value = generator.random(3000), generator.normal(size=(3000, 2))
     problem = Problem.from_arrays([0.2, 0.5], key, value, kernel=kernel, bandwidth=0.3)
     low, stop = window_ends(problem.query[:, 0], 0.3, edge_belongs=True)
-    made = cells.Cells.make(problem, low, stop)
+    made = cells.Cells.make(problem, low, stop, len(key), key.min(), key.max())
     whole = made.sum_moments(key, None, problem.value, 1)
     chunks = [made.sum_moments(key[i : i + 1000], None, problem.value[i : i + 1000], 1) for i in range(0, 3000, 1000)]
     np.testing.assert_allclose(sum(chunks), whole, rtol=1e-12, atol=1e-12)

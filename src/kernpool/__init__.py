@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         NadarayaWatsonRegressor,
     )
     from kernpool.model_files import load_model, save_model
+    from kernpool.running import RunningPool
 
 __version__ = "0.1.0"
 
@@ -53,6 +54,7 @@ __all__ = [
     "PoolState",
     "Problem",
     "RankDeficiencyWarning",
+    "RunningPool",
     "TrainingDisplay",
     "choose",
     "convert_bandwidth",
@@ -83,6 +85,7 @@ _LAZY = {
     "LocalLinearRegressor": "kernpool.estimators",
     "NadarayaWatsonClassifier": "kernpool.estimators",
     "NadarayaWatsonRegressor": "kernpool.estimators",
+    "RunningPool": "kernpool.running",
     "datasets": "kernpool.datasets",
     "load_model": "kernpool.model_files",
     "save_model": "kernpool.model_files",

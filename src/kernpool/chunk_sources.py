@@ -59,11 +59,11 @@ class NpyChunks(Chunks):
         names = self._names.all
         for start in range(0, len(self._table), self._step):
             block = self._table[start : start + self._step]
-            numbers = np.empty((len(block), len(names)))
+            numbers = np.empty((len(names), len(block)))
             for i, name in enumerate(names):
-                numbers[:, i] = block[name] if block.dtype.names else block[:, int(name)]
+                numbers[i] = block[name] if block.dtype.names else block[:, int(name)]
             at = start  # of this chunk
-            check_finite(numbers, str(self.path), lambda row, i: f"row {at + row}, column {names[i]!r}")  # noqa: B023
+            check_finite(numbers, str(self.path), lambda i, row: f"row {at + row}, column {names[i]!r}")  # noqa: B023
             yield self._names.chunk(numbers)
 
     def reference(self) -> dict[str, Any]:

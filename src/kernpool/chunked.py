@@ -17,6 +17,7 @@ from kernpool.checks import as_real_array
 from kernpool.chunks import Chunk, Chunks
 from kernpool.empty_windows import limit_problem
 from kernpool.kernels import Kernel
+from kernpool.line_chunks import are_on_a_line, sum_on_a_line
 from kernpool.local_linear import check_degree, solve, warn_of_rank
 from kernpool.moments import Layout
 from kernpool.plan import choose
@@ -82,7 +83,13 @@ class Pooling:
             problem = limit_problem(problem, self.limit)
         return choose(problem, self.algorithm).reduce(problem, n_jobs=self.n_jobs, progress=progress)
 
-    def finish(self, state: PoolState, center: Array, empty: Empty, fill: Callable[[NDArray[np.intp]], Array]) -> Array:
+    def finish(
+        self,
+        state: PoolState,
+        center: Array,
+        empty: Empty,
+        fill: Callable[[NDArray[np.intp]], Array] | None = None,
+    ) -> Array:
         """Turn the state of all chunks into pooled values; parameters as in `PoolState.finalize`."""
         if self.degree:
             layout = Layout(len(center), self.query.shape[1], 1)
@@ -169,6 +176,22 @@ def reduce_chunks(
     pooling: Pooling, chunks: Chunks, progress: Progress | None = None, center: Array | None = None
 ) -> tuple[PoolState, Array]:
     """Merge the states of all chunks, in order, and return the centre that values were taken from as well."""
+    if pooling.limit is None and are_on_a_line(pooling.query, pooling.degree, pooling.algorithm, chunks):
+        found = sum_on_a_line(pooling.query, chunks, pooling.similarity, pooling.n_jobs, progress)
+        if found is not None:
+            state, center = found
+            (left,) = np.nonzero(state.denominator < 0)
+            if len(left):
+                rest, _ = _merge_all(replace(pooling, query=pooling.query[left]), chunks, None, center)
+                state.shift[left], state.denominator[left] = rest.shift, rest.denominator
+                state.numerator[left] = rest.numerator
+            return state, center
+    return _merge_all(pooling, chunks, progress, center)
+
+
+def _merge_all(
+    pooling: Pooling, chunks: Chunks, progress: Progress | None, center: Array | None
+) -> tuple[PoolState, Array]:
     state, done = None, 0
     for chunk in chunks:
         center = center_of(chunk) if center is None else center

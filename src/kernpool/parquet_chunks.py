@@ -61,9 +61,9 @@ class ColumnNames:
         }
 
     def chunk(self, table: Any) -> Chunk:
-        """Cut a table of all of them, in order, into a chunk."""
+        """Cut a table of all of them, one per row, into a chunk: each column lies in one piece, as loops want it."""
         d, c = len(self.features), len(self.target)
-        return Chunk(table[:, :d], table[:, d : d + c], table[:, -1] if self.weight else None)
+        return Chunk(table[:d].T, table[d : d + c].T, table[-1] if self.weight else None)
 
 
 class _Collected:
@@ -71,29 +71,27 @@ class _Collected:
 
     def __init__(self, names: ColumnNames, rows: int) -> None:
         self.names, self.filled = names, 0
-        self.table = np.empty((rows, len(names.all)))
+        self.table = np.empty((len(names.all), rows))
 
     def add(self, batch: Any, source: str, place: Callable[[int, str], str]) -> Iterator[Chunk]:
         """Copy a batch in, and yield each table that gets full."""
-        columns = []
-        for number, name in enumerate(self.names.all):
-            column = batch.column(number).to_numpy(zero_copy_only=False)
-            check_finite(column.astype(np.float64, copy=False), source, lambda row, _: place(row, name))  # noqa: B023
-            columns.append(column)
-        start = 0
+        start, rows = 0, self.table.shape[1]
+        columns = [batch.column(i).to_numpy(zero_copy_only=False) for i in range(batch.num_columns)]
         while start < batch.num_rows:
-            stop = min(batch.num_rows, start + len(self.table) - self.filled)
-            for number, column in enumerate(columns):
-                self.table[self.filled : self.filled + stop - start, number] = column[start:stop]
+            stop = min(batch.num_rows, start + rows - self.filled)
+            for i, name in enumerate(self.names.all):
+                part = self.table[i, self.filled : self.filled + stop - start]
+                part[:] = columns[i][start:stop]
+                check_finite(part, source, lambda row, _: place(start + row, name))  # noqa: B023  # of this turn
             self.filled += stop - start
             start = stop
-            if self.filled == len(self.table):
+            if self.filled == rows:
                 yield from self.rest()
 
     def rest(self) -> Iterator[Chunk]:
         """Yield what has been collected."""
         if self.filled:
-            yield self.names.chunk(self.table[: self.filled])
+            yield self.names.chunk(self.table[:, : self.filled])
             self.filled, self.table = 0, np.empty_like(self.table)
 
 
@@ -246,7 +244,7 @@ def _open(file: Path) -> Any:
         ) from error
     try:
         # Row groups are read when their turn comes: with buffers made beforehand memory grows with the file.
-        return parquet.ParquetFile(file, memory_map=True, pre_buffer=False)
+        return parquet.ParquetFile(file, pre_buffer=False)
     except ArrowInvalid as error:
         raise TableError(f"{file} is truncated or no Parquet file: {error}") from None
 

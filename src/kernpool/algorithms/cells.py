@@ -60,12 +60,12 @@ class Cells:
     terms: int
 
     @classmethod
-    def make(cls, problem: Problem, low: Array, stop: Array) -> Cells | None:
+    def make(cls, problem: Problem, low: Array, stop: Array, keys: int, lowest: float, highest: float) -> Cells | None:
         """Cut the line for windows ``low <= x < stop``; None if that takes too many cells for the keys."""
         kernel, h = problem.similarity.kernel, float(problem.similarity.bandwidth[0])
-        query, key = problem.query[:, 0], problem.key[:, 0]
+        query = problem.query[:, 0]
         begin, end = join_windows(low, stop)
-        begin, end = np.maximum(begin, key.min()), np.minimum(end, np.nextafter(key.max(), np.inf))
+        begin, end = np.maximum(begin, lowest), np.minimum(end, np.nextafter(highest, np.inf))
         occupied = begin < end
         if not occupied.any():
             return None
@@ -77,8 +77,8 @@ class Cells:
         else:
             low, stop, window = begin, end, float(stop[0] - low[0]) / h
             inner = query[(query > begin[0]) & (query < end[-1])] if kernel.name == "laplace" else NONE
-            width = h * _best_width(problem, len(inner), extent, window)
-        edges = cut_line(low, inner, stop, width, len(key) / KEYS_PER_CELL)
+            width = h * _best_width(problem, keys, len(inner), extent, window)
+        edges = cut_line(low, inner, stop, width, keys / KEYS_PER_CELL)
         if edges is None:
             return None
         block, start = loops.join_cells(edges.low, edges.high, block_width)
@@ -88,10 +88,14 @@ class Cells:
         terms = count_terms(kernel.name, float(half_width[edges.live].max()))
         return cls(edges, block, start, center, half_width, h, terms)
 
+    def no_moments(self, values: int) -> Array:
+        """Return the moments of no keys."""
+        return np.zeros((values, len(self.block), self.terms, 2))
+
     def sum_moments(self, key: Array, weight: Array | None, value: Array, n_jobs: int) -> Array:
         """Sum the moments of keys; those of chunks of keys add up."""
         parts = cut(len(key), max(KEYS_PER_PART, -(-len(key) // PARTS)))
-        moments = np.zeros((len(parts), value.shape[1], len(self.block), self.terms, 2))
+        moments = np.stack([self.no_moments(value.shape[1])] * len(parts))
         low, scale, slots = self.edges.slots()
         index = {part.start: i for i, part in enumerate(parts)}
 
@@ -126,9 +130,9 @@ def count_terms(name: str, half_width: float) -> int:
     return p
 
 
-def _best_width(problem: Problem, cuts: int, extent: float, window: float) -> float:
+def _best_width(problem: Problem, keys: int, cuts: int, extent: float, window: float) -> float:
     """Width of cells, in bandwidths: narrow cells need fewer moments of keys, wide ones are fewer for queries."""
-    m, n = problem.shape
+    m, n = len(problem.query), keys
     share = min(1.0, window / extent)  # of the cells that a query looks at
     best, least = 1.0, np.inf
     for halvings in range(1, 11):

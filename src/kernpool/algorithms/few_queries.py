@@ -8,6 +8,7 @@ Keys are not moved, and none is looked at twice.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from math import comb
 
 import numpy as np
@@ -34,33 +35,107 @@ QUERIES_PER_CALL = 64
 
 def reduce(problem: Problem, out: PoolState, n_jobs: int, progress: Progress | None) -> bool:
     """Pool into `out`; denominators of -1 mark queries to be done key by key. False, and nothing done, if it cannot."""
-    if problem.similarity.kernel.name not in KERNELS or problem.moments:
+    key = problem.key[:, 0]
+    few = FewQueries.of(problem, len(key), float(key.min()), float(key.max()))
+    if few is None:
         return False
-    kernel, query, h = problem.similarity.kernel, problem.query[:, 0], float(problem.similarity.bandwidth[0])
-    if kernel.is_compact:
-        low, stop = window_ends(query, h, edge_belongs=kernel.name == "boxcar")
-    else:
-        reach = h * _farthest_reach(problem) + 4.0 * np.finfo(float).eps * np.abs(query)
-        low, stop = query - reach, np.nextafter(query + reach, np.inf)
-    cells = Cells.make(problem, low, stop)
-    if cells is None:  # there would be too many
-        return False
-    moment = cells.sum_moments(problem.key[:, 0], problem.key_weight, problem.value, n_jobs)
-    if kernel.is_compact:
-        first, last = cells.edges.starting_at(low), cells.edges.starting_at(stop)
-    else:
-        first, last = _cells_in_reach(problem, cells, moment[0, :, 0, 0])
-    middle = first if kernel.name == "gaussian" else np.clip(cells.edges.starting_at(query), first, last)
-    if kernel.name == "laplace":
-        pool_queries = _laplace_queries(problem, cells, moment, first, middle, last, out)
-    else:
-        pool_queries = _series_queries(problem, cells, moment, first, middle, last, out)
-    run_blocks(pool_queries, cut(len(query), QUERIES_PER_CALL), n_jobs, progress)
-    if not kernel.is_compact:
-        out.denominator[(first == last) | ~(out.denominator > FAINT)] = -1.0  # far from all keys
-    if problem.self_index is not None:
-        _leave_own_out(problem, problem.self_index, out)
+    few.add(key, problem.key_weight, problem.value, n_jobs)
+    few.finish(out, n_jobs, progress)
     return True
+
+
+@dataclass
+class FewQueries:
+    """Cells for the queries of a problem, and the moments of the keys that have been added.
+
+    Keys may come in chunks: moments add up, and nothing is done per query before the end.
+
+    Parameters
+    ----------
+    problem : Problem
+        Its queries, kernel, bandwidth and own keys.
+    share : float
+        Of all weight, that may be left out.
+    low, stop : ndarray of shape (m,)
+        First number of each window, and the first beyond it.
+    cells : Cells
+        Pieces of the line.
+    moment : ndarray
+        Of the keys in each.
+    """
+
+    problem: Problem
+    share: float
+    low: Array
+    stop: Array
+    cells: Cells
+    moment: Array
+
+    @classmethod
+    def of(cls, problem: Problem, keys: int, lowest: float, highest: float) -> FewQueries | None:
+        """Cut the line for so many keys between two numbers; None if that cannot be done, or not with few cells.
+
+        Where keys are more than those of the problem, all of them have weight one.
+        """
+        kernel, query, h = problem.similarity.kernel, problem.query[:, 0], float(problem.similarity.bandwidth[0])
+        if kernel.name not in KERNELS or problem.moments:
+            return None
+        # Half of a sum may be the own key, which is taken away.
+        total = problem.total_weight if keys == len(problem.key) else float(keys)
+        share = (problem.tol if problem.self_index is None else 0.5 * problem.tol) / total
+        if kernel.is_compact:
+            low, stop = window_ends(query, h, edge_belongs=kernel.name == "boxcar")
+        else:
+            reach = h * _farthest_reach(problem, share) + 4.0 * np.finfo(float).eps * np.abs(query)
+            low, stop = query - reach, np.nextafter(query + reach, np.inf)
+        cells = Cells.make(problem, low, stop, keys, lowest, highest)
+        if cells is None:  # there would be too many
+            return None
+        return cls(problem, share, low, stop, cells, cells.no_moments(problem.value.shape[1]))
+
+    def add(self, key: Array, weight: Array | None, value: Array, n_jobs: int) -> None:
+        """Add keys and their values, less the centre of the problem."""
+        self.moment += self.cells.sum_moments(key, weight, value, n_jobs)
+
+    def finish(self, out: PoolState, n_jobs: int, progress: Progress | None) -> None:
+        """Pool into `out`; denominators of -1 mark the queries that are left."""
+        problem, cells, moment = self.problem, self.cells, self.moment
+        kernel, query = problem.similarity.kernel, problem.query[:, 0]
+        if kernel.is_compact:
+            first, last = cells.edges.starting_at(self.low), cells.edges.starting_at(self.stop)
+        else:
+            first, last = self._cells_in_reach(moment[0, :, 0, 0])
+        middle = first if kernel.name == "gaussian" else np.clip(cells.edges.starting_at(query), first, last)
+        if kernel.name == "laplace":
+            pool_queries = _laplace_queries(problem, cells, moment, first, middle, last, out)
+        else:
+            pool_queries = _series_queries(problem, cells, moment, first, middle, last, out)
+        run_blocks(pool_queries, cut(len(query), QUERIES_PER_CALL), n_jobs, progress)
+        if not kernel.is_compact:
+            out.denominator[(first == last) | ~(out.denominator > FAINT)] = -1.0  # far from all keys
+        if problem.self_index is not None:
+            _leave_own_out(problem, problem.self_index, out)
+
+    def _cells_in_reach(self, weight: Array) -> tuple[Index, Index]:
+        """First and last-plus-one cell that can matter to each query; none where the nearest is far."""
+        problem, cells = self.problem, self.cells
+        query, h, kernel = problem.query[:, 0], cells.bandwidth, problem.similarity.kernel
+        low, high = cells.edges.low, cells.edges.high
+        (occupied,) = np.nonzero(cells.edges.live[1:-1] & (weight[1:-1] > 0.0))
+        if not len(occupied):
+            nothing = np.zeros(len(query), dtype=np.intp)
+            return nothing, nothing
+        after = np.searchsorted(low[occupied], query)
+        nearest, lightest = np.full(len(query), np.inf), np.ones(len(query))
+        for neighbour in (after - 1, after):
+            cell = occupied[np.clip(neighbour, 0, len(occupied) - 1)]
+            distance = np.maximum(np.abs(query - low[cell]), np.abs(query - high[cell])) / h  # of its farthest key
+            lightest = np.where(distance < nearest, weight[1:-1][cell], lightest)
+            nearest = np.minimum(distance, nearest)
+        reach = h * radius(kernel, nearest, lightest * self.share) + 4.0 * np.finfo(float).eps * np.abs(query)
+        first, last = np.searchsorted(high, query - reach) + 1, np.searchsorted(low, query + reach, side="right") + 1
+        near = nearest <= FARTHEST[kernel.name]
+        return np.where(near, first, 0), np.where(near, last, 0)
 
 
 def _series_queries(
@@ -115,37 +190,11 @@ def _coefficients(name: str, terms: int) -> Array:
     return found
 
 
-def _share(problem: Problem) -> float:
-    """Share of all weight that may be left out; half of a sum may be the own key, which is taken away."""
-    return (problem.tol if problem.self_index is None else 0.5 * problem.tol) / problem.total_weight
-
-
-def _farthest_reach(problem: Problem) -> float:
+def _farthest_reach(problem: Problem, share: float) -> float:
     """How far the keys reach, in bandwidths, of a query whose nearest cell is as far and as light as can be."""
     weight, kernel = problem.key_weight, problem.similarity.kernel
     lightest = 1.0 if weight is None else float(weight.min() or weight[weight > 0].min())
-    return float(radius(kernel, np.array(FARTHEST[kernel.name]), np.array(lightest * _share(problem))))
-
-
-def _cells_in_reach(problem: Problem, cells: Cells, weight: Array) -> tuple[Index, Index]:
-    """First and last-plus-one cell that can matter to each query; none where the nearest is far."""
-    query, h, kernel = problem.query[:, 0], cells.bandwidth, problem.similarity.kernel
-    low, high = cells.edges.low, cells.edges.high
-    (occupied,) = np.nonzero(cells.edges.live[1:-1] & (weight[1:-1] > 0.0))
-    if not len(occupied):
-        nothing = np.zeros(len(query), dtype=np.intp)
-        return nothing, nothing
-    after = np.searchsorted(low[occupied], query)
-    nearest, lightest = np.full(len(query), np.inf), np.ones(len(query))
-    for neighbour in (after - 1, after):
-        cell = occupied[np.clip(neighbour, 0, len(occupied) - 1)]
-        distance = np.maximum(np.abs(query - low[cell]), np.abs(query - high[cell])) / h  # of its farthest key
-        lightest = np.where(distance < nearest, weight[1:-1][cell], lightest)
-        nearest = np.minimum(distance, nearest)
-    reach = h * radius(kernel, nearest, lightest * _share(problem)) + 4.0 * np.finfo(float).eps * np.abs(query)
-    first, last = np.searchsorted(high, query - reach) + 1, np.searchsorted(low, query + reach, side="right") + 1
-    near = nearest <= FARTHEST[kernel.name]
-    return np.where(near, first, 0), np.where(near, last, 0)
+    return float(radius(kernel, np.array(FARTHEST[kernel.name]), np.array(lightest * share)))
 
 
 def _leave_own_out(problem: Problem, own: Index, out: PoolState) -> None:
