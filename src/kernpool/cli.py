@@ -18,6 +18,8 @@ examples:
   kernpool fit engel.csv --target foodexp --model engel-model --plot engel.png
   kernpool predict engel-model new-households.csv --out predictions.csv
   cat new-households.csv | kernpool predict engel-model - > predictions.csv
+  kernpool fit big.parquet --target y --memory 2GiB --model big-model
+  kernpool predict big-model queries.parquet --memory 2GiB --out predictions.parquet
   kernpool info engel-model
   kernpool tour --open
 
@@ -37,7 +39,11 @@ def build_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", metavar="{fit,predict,info,tour}")
 
     fit = commands.add_parser("fit", help="fit a column of a table by the others", description="Fit a table.")
-    fit.add_argument("data", metavar="DATA", help="CSV, TSV, Parquet or .npy file; - for standard input")
+    fit.add_argument(
+        "data",
+        metavar="DATA",
+        help="CSV, TSV, Parquet or .npy file; - for standard input; a folder of Parquet files with --memory",
+    )
     fit.add_argument("--target", required=True, metavar="Y", help="the column to be predicted")
     fit.add_argument("--features", metavar="A,B", help="columns to predict from (default: all others)")
     fit.add_argument("--kernel", default="gaussian", help="name of the kernel (default: gaussian)")
@@ -58,6 +64,9 @@ def build_parser() -> argparse.ArgumentParser:
     predict.add_argument("model", metavar="MODEL", help="folder written by kernpool fit --model")
     predict.add_argument("data", metavar="DATA", help="table with the model's features; - for standard input")
     predict.add_argument("--out", default="-", metavar="FILE", help="where to write (default: standard output)")
+    predict.add_argument(
+        "--cluster", metavar="ADDRESS", help="pool on the Dask cluster of this scheduler: tcp://host:port"
+    )
     predict.set_defaults(run="run_predict")
 
     tour = commands.add_parser(
@@ -81,6 +90,9 @@ def build_parser() -> argparse.ArgumentParser:
 
     for command in (fit, predict):
         command.add_argument("--format", choices=["csv", "tsv", "parquet", "npy"], help="of DATA (default: by suffix)")
+        command.add_argument(
+            "--memory", metavar="SIZE", help="read DATA in chunks, in about so much memory: 2GiB, 512MiB, bytes"
+        )
         command.add_argument("--jobs", type=int, default=-1, metavar="N", help="threads (default: all processors)")
         command.add_argument("--force", action="store_true", help="overwrite existing outputs")
         command.add_argument("--quiet", action="store_true", help="no summary, no progress bar")

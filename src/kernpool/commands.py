@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import csv
 import json
 import os
 import sys
@@ -17,6 +16,7 @@ import numpy as np
 from kernpool.algorithms.threads import resolve_n_jobs
 from kernpool.bandwidth import LeaveOneOut
 from kernpool.checks import as_bandwidth
+from kernpool.chunked_commands import fit_in_chunks, parse_features, parse_memory, predict_in_chunks
 from kernpool.displays import KernelCurveDisplay, import_pyplot
 from kernpool.estimators import LocalLinearRegressor, NadarayaWatsonRegressor
 from kernpool.estimators.base import NAMED_BANDWIDTHS
@@ -35,8 +35,12 @@ PICTURES = ("png", "svg", "pdf", "jpg", "jpeg", "webp")
 
 def run_fit(options: argparse.Namespace) -> None:
     """Fit, report, save, draw; outputs are checked before the long work."""
+    memory = parse_memory(options.memory)
     model = build_model(options)
     check_outputs(options)
+    if memory is not None:
+        fit_in_chunks(model, options, memory)
+        return
     table = read_table(options.data, options.format)
     features = choose_features(table, options.target, options.features)
     X, y = table.numbers(features), table.numbers([options.target])[:, 0]
@@ -90,13 +94,9 @@ def choose_features(table: Table, target: str, listed: str | None) -> list[str]:
     """Return the columns to predict from."""
     if target not in table.columns:
         raise TableError(f"{table.source}: no column {target!r}; columns are {', '.join(map(repr, table.names))}")
-    features = [name for name in table.names if name != target]
-    if listed is not None:  # read as a line of CSV, so that a name with a comma can stand in quotes
-        features = [name.strip() for name in next(csv.reader([listed], skipinitialspace=True), [])]
-    if target in features:
-        raise UsageError(f"--features names the target {target!r} too; a column cannot predict itself")
-    if not features or len(set(features)) < len(features):
-        raise UsageError(f"--features must name at least one column, each once; got {features}")
+    features = parse_features(listed, target) or [name for name in table.names if name != target]
+    if not features:
+        raise UsageError(f"--features must name at least one column, and {table.source} has none beside {target!r}")
     return features
 
 
@@ -158,6 +158,7 @@ def draw(model: KernelRegressor, X: Any, y: Any, features: list[str], target: st
 
 def run_predict(options: argparse.Namespace) -> None:
     """Predict the rows of a table."""
+    memory = parse_memory(options.memory)
     try:
         resolve_n_jobs(options.jobs)
     except ValueError as error:
@@ -165,10 +166,15 @@ def run_predict(options: argparse.Namespace) -> None:
     if options.out != "-":
         table_format(options.out)
         refuse_existing(Path(options.out), options.force)
+    if memory is not None or options.cluster is not None:
+        predict_in_chunks(options, memory)
+        return
     model = load_model(options.model)
     header = read_header(Path(options.model))
     target = header["target"] or "prediction"
     X = read_table(options.data, options.format).numbers(header["features"])
+    if "chunks_" in vars(model):
+        model.__dict__.pop("feature_names_in_", None)  # columns are chosen by their names here, and come without them
     model.set_params(n_jobs=options.jobs)
     with progress_bar("predicting", options.quiet):
         predicted = model.predict(X)
@@ -180,15 +186,19 @@ def run_info(options: argparse.Namespace) -> None:
     """Describe a model on standard output, as JSON."""
     header = read_header(Path(options.model))
     model = load_model(options.model)
+    chunks = vars(model).get("chunks_")
     description = {
         "estimator": header["estimator"],
         "target": header["target"],
         "features": header["features"],
-        "rows": len(model.key_),
+        "rows": chunks.rows if chunks is not None else len(model.key_),
         "parameters": header["parameters"],
         "bandwidth": dict(zip(header["features"], model.bandwidth_.tolist(), strict=True)),
-        **{name.rstrip("_"): value if np.isfinite(value) else None for name, value in header["results"].items()},
-    }
+        **{
+            name.rstrip("_"): value if isinstance(value, str) or np.isfinite(value) else None
+            for name, value in header["results"].items()
+        },
+    } | ({} if chunks is None else {"data": header["chunks"]["path"]})
     print(json.dumps(description, indent=2))
 
 

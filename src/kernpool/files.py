@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -14,6 +15,7 @@ from typing import Any
 
 PIECE, PIECES = 1 << 16, 64  # of a file, for its fingerprint: all of it up to four MiB
 LEARNED = "kernpool learned model"
+FULL = (errno.ENOSPC, errno.EFBIG, errno.EIO, getattr(errno, "EDQUOT", errno.ENOSPC))
 
 
 class OutputExistsError(FileExistsError):
@@ -31,8 +33,8 @@ def check_model_folder(folder: Path, force: bool) -> None:
     refuse_existing(folder, force, folder=True)
 
 
-def read_model_header(folder: Path, format: str, version: int) -> dict[str, Any]:
-    """Read ``model.json``, and be sure that it is whole, and of this format and version."""
+def read_model_header(folder: Path, format: str, *versions: int) -> dict[str, Any]:
+    """Read ``model.json``, and be sure that it is whole, and of this format and one of these versions."""
     path = folder / "model.json"
     if not path.is_file():
         raise ModelFileError(
@@ -48,9 +50,10 @@ def read_model_header(folder: Path, format: str, version: int) -> dict[str, Any]
     if found != format:
         other = "; LearnedPoolingRegressor.load reads it, or LearnedPoolingClassifier.load" if found == LEARNED else ""
         raise ModelFileError(f"{path} is no {format}{other}")
-    if header.get("version") != version:
+    if header.get("version") not in versions:
         raise ModelFileError(
-            f"{path} is of version {header.get('version')}, this kernpool reads version {version}; "
+            f"{path} is of version {header.get('version')}, this kernpool reads version "
+            f"{' or '.join(map(str, versions))}; "
             "read it with the kernpool that wrote it, or fit the model again"
         )
     if header.pop("checksum", None) != checksum(header):
@@ -115,7 +118,8 @@ def whole_file(path: Path, *, force: bool = False) -> Iterator[Path]:
     os.close(handle)
     temporary = Path(name)
     try:
-        yield temporary
+        with _names_the_output(path):
+            yield temporary
         temporary.chmod(0o666 & ~_umask())  # mkstemp makes private files; an output is an ordinary one
         refuse_existing(path, force)
         temporary.replace(path)
@@ -131,7 +135,8 @@ def whole_folder(path: Path, *, force: bool = False) -> Iterator[Path]:
     refuse_existing(path, force, folder=True)
     temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
     try:
-        yield temporary
+        with _names_the_output(path):
+            yield temporary
         temporary.chmod(0o777 & ~_umask())
         refuse_existing(path, force, folder=True)
         if path.exists():
@@ -147,6 +152,20 @@ def whole_folder(path: Path, *, force: bool = False) -> Iterator[Path]:
             temporary.replace(path)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+
+
+@contextmanager
+def _names_the_output(path: Path) -> Iterator[None]:
+    """Say which output a full disk has stopped: errors of writing to an open file know no name."""
+    try:
+        yield
+    except OSError as error:
+        # NumPy reports a short write as an error without a number.
+        short = error.errno is None and "requested and" in str(error) and "written" in str(error)
+        if short or (error.errno in FULL and error.filename is None):
+            what = error.strerror or f"the disk is full, or a limit of file sizes is reached ({error})"
+            raise OSError(error.errno or errno.ENOSPC, f"{what}; nothing was written", str(path)) from error
+        raise
 
 
 def _umask() -> int:

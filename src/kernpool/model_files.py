@@ -1,5 +1,7 @@
 """Models on disk: a folder of one JSON file and some `.npy` arrays, checked before anything is believed. No pickle.
 
+A model on chunks has a reference to its data files in place of the rows: path, columns, and fingerprints of the files.
+
 ``model.json`` names the estimator, its parameters, and for every array its dtype, shape and SHA-256; a checksum of its
 own covers the rest of it. A truncated or edited file is told from a whole one, and nothing in it can run code.
 """
@@ -24,10 +26,11 @@ from kernpool.files import (
 )
 from kernpool.frames import Encoding
 from kernpool.kernels import get_kernel, registered_name
+from kernpool.model_references import make_reference, open_reference
 
 Model = NadarayaWatsonRegressor | LocalLinearRegressor | NadarayaWatsonClassifier
 
-FORMAT, VERSION = "kernpool model", 2
+FORMAT, VERSION, VERSION_ON_CHUNKS = "kernpool model", 2, 3  # older readers know version 2, and can read it
 ESTIMATORS: dict[str, type[Model]] = {
     "NadarayaWatsonRegressor": NadarayaWatsonRegressor,
     "LocalLinearRegressor": LocalLinearRegressor,
@@ -37,6 +40,7 @@ _ARRAYS = (
     "key_", "value_", "key_weight_", "key_code_", "bandwidth_", "smoothing_", "relevance_", "classes_",
     "feature_names_in_",
 )  # fmt: skip
+_RESULTS = ("loo_error_", "loo_empty_windows_", "bandwidth_note_")
 
 
 def save_model(
@@ -52,8 +56,9 @@ def save_model(
     Parameters
     ----------
     model : NadarayaWatsonRegressor, LocalLinearRegressor or NadarayaWatsonClassifier
-        Fitted. A kernel of one's own is saved by name and has to be registered before loading; a generator of random
-        numbers as `random_state` is not saved, since a fitted model has no use for it.
+        Fitted; files that it was fitted to in chunks are referred to, and have to stay. A kernel of one's own is saved
+        by name and has to be registered before loading; a generator of random numbers as `random_state` is not saved,
+        since a fitted model has no use for it.
     folder : str or Path
         Where; must not exist unless `force`.
     features : sequence of str, optional
@@ -69,6 +74,8 @@ def save_model(
         If the folder exists and `force` is false, or it is not a model.
     sklearn.exceptions.NotFittedError
         If the model is not fitted.
+    TypeError
+        If it was fitted to chunks that lie in no file.
 
     Examples
     --------
@@ -87,6 +94,11 @@ def save_model(
         raise TypeError(f"model must be one of {', '.join(ESTIMATORS)}, got {type(model).__name__}")
     folder = Path(folder)
     check_model_folder(folder, force)
+    chunks = vars(model).get("chunks_")
+    reference = None if chunks is None else make_reference(chunks)
+    if reference is not None:
+        features = reference["features"] if features is None else features
+        target = reference["target"] if target is None and isinstance(reference["target"], str) else target
     parameters = model.get_params()
     parameters["kernel"] = registered_name(get_kernel(parameters["kernel"]))
     if hasattr(parameters["random_state"], "random_sample"):
@@ -94,17 +106,17 @@ def save_model(
     with whole_folder(folder, force=force) as temporary:
         header: dict[str, Any] = {
             "format": FORMAT,
-            "version": VERSION,
+            "version": VERSION if reference is None else VERSION_ON_CHUNKS,
             "estimator": type(model).__name__,
             "parameters": {name: _plain(value) for name, value in parameters.items()},
             "encoding": None if model.encoding_ is None else model.encoding_.to_json(),
             "features": _feature_names(model, features),
             "target": target,
-            "results": {
-                name: getattr(model, name) for name in ("loo_error_", "loo_empty_windows_") if hasattr(model, name)
-            },
+            "results": {name: getattr(model, name) for name in _RESULTS if hasattr(model, name)},
             "arrays": {},
         }
+        if reference is not None:
+            header["chunks"] = reference
         for name in _ARRAYS:
             array = getattr(model, name, None)
             if array is not None and array.size:
@@ -112,13 +124,15 @@ def save_model(
         write_model_header(temporary, header)
 
 
-def load_model(folder: str | Path) -> Model:
+def load_model(folder: str | Path, *, memory: int | None = None) -> Model:
     """Read a fitted estimator from a folder, after checking every file in it.
 
     Parameters
     ----------
     folder : str or Path
         What `save_model` wrote.
+    memory : int, optional
+        Bytes that pooling may take, if the model refers to its rows; see `open_chunks`.
 
     Returns
     -------
@@ -129,25 +143,33 @@ def load_model(folder: str | Path) -> Model:
     ------
     ModelFileError
         If the folder is no model, or a file is missing, truncated, edited or of another version.
+    TableError
+        If the data files that it refers to are missing, or are not the ones that it was fitted to.
     ValueError
         If its kernel is not registered.
     """
     folder = Path(folder)
     header = read_header(folder)
-    arrays = {name: _read_array(folder / f"{name}.npy", record) for name, record in header["arrays"].items()}
+    on_chunks = header["version"] == VERSION_ON_CHUNKS
+    fitted: dict[str, Any] = {"smoothing_": np.zeros(0)}
+    if on_chunks:
+        fitted["chunks_"] = open_reference(header.get("chunks"), folder / "model.json", memory)
+    else:
+        fitted["key_weight_"] = None
+    for name, record in header["arrays"].items():
+        fitted[name] = _read_array(folder / f"{name}.npy", record)
     get_kernel(header["parameters"]["kernel"])
-    model = ESTIMATORS[header["estimator"]](**header["parameters"])
-    model.key_weight_ = None
-    model.smoothing_ = np.zeros(0)
     encoding = header["encoding"]
-    model.encoding_ = None if encoding is None else Encoding.from_json(encoding)
-    for name, array in (arrays | header["results"]).items():
-        setattr(model, name, array.astype(object) if name == "feature_names_in_" else array)
-    d = model.key_.shape[1]
-    if model.encoding_ is None:
+    fitted["encoding_"] = encoding = None if encoding is None else Encoding.from_json(encoding)
+    model = ESTIMATORS[header["estimator"]](**header["parameters"])
+    model.__dict__ |= fitted | header["results"]
+    if "feature_names_in_" in fitted:
+        model.feature_names_in_ = fitted["feature_names_in_"].astype(object)
+    d = len(header["chunks"]["features"]) if on_chunks else model.key_.shape[1]
+    if encoding is None and not on_chunks:
         model.key_code_ = np.zeros((len(model.key_), 0), dtype=np.int64)
-    model.n_features_in_ = d if model.encoding_ is None else len(model.encoding_.kinds)
-    if len(model.key_) != len(model.value_) or model.bandwidth_.shape != (d,):
+    model.n_features_in_ = d if encoding is None else len(encoding.kinds)
+    if model.bandwidth_.shape != (d,) or not (on_chunks or len(model.key_) == len(model.value_)):
         raise ModelFileError(f"{folder}: arrays of the model do not fit together")
     return model
 
@@ -162,9 +184,22 @@ def _feature_names(model: Model, features: Sequence[str] | None) -> list[str]:
 
 def read_header(folder: Path) -> dict[str, Any]:
     """Read and check ``model.json``; parameters as in `load_model`."""
-    header = read_model_header(folder, FORMAT, VERSION)
+    header = read_model_header(folder, FORMAT, VERSION, VERSION_ON_CHUNKS)
+    path = folder / "model.json"
     if header.get("estimator") not in ESTIMATORS:
-        raise ModelFileError(f"{folder / 'model.json'} is of no estimator of this kernpool; fit the model again")
+        raise ModelFileError(f"{path} is of no estimator of this kernpool; fit the model again")
+    # The checksum tells damage, and an edit by hand; whoever makes a new one too gets no further than this.
+    needed = {"bandwidth_"} | (set() if header["version"] == VERSION_ON_CHUNKS else {"key_", "value_"})
+    parts: dict[str, Any] = {name: header.get(name) for name in ("parameters", "arrays", "results")}
+    whole = all(isinstance(part, dict) for part in parts.values()) and {"encoding", "features", "target"} <= set(header)
+    if (
+        not whole
+        or not {"kernel"} <= set(parts["parameters"]) <= set(ESTIMATORS[header["estimator"]]().get_params())
+        or not needed <= set(parts["arrays"]) <= set(_ARRAYS)
+        or not set(parts["results"]) <= set(_RESULTS)
+        or not all({"dtype", "shape", "sha256"} <= set(record) for record in parts["arrays"].values())
+    ):
+        raise ModelFileError(f"{path} was edited: it does not have the entries of a model; fit the model again")
     return header
 
 
@@ -186,7 +221,10 @@ def _read_array(path: Path, record: dict[str, Any]) -> NDArray[Any]:
         raise ModelFileError(f"{path} is missing; {remedy}")
     if sha256(path) != record["sha256"]:  # before anything in it is interpreted
         raise ModelFileError(f"{path} was edited, truncated or damaged: it is not what model.json recorded; {remedy}")
-    mapped = np.load(path, mmap_mode="r", allow_pickle=False)  # reads the header alone, allocates nothing
+    try:
+        mapped = np.load(path, mmap_mode="r", allow_pickle=False)  # reads the header alone, allocates nothing
+    except Exception as error:  # a damaged header can make NumPy raise nearly anything
+        raise ModelFileError(f"{path} is no .npy file of numbers: {error}; {remedy}") from None
     if [mapped.dtype.str, list(mapped.shape)] != [record["dtype"], record["shape"]]:
         raise ModelFileError(f"{path} does not have the type and shape that model.json recorded; {remedy}")
     return np.array(mapped)

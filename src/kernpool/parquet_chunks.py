@@ -215,7 +215,8 @@ def parquet_files(path: Path) -> list[Path]:
     Parameters
     ----------
     path : Path
-        A file, or a folder of files whose names end in ``.parquet``.
+        A file, or a folder of files whose names end in ``.parquet``; hidden ones, which somebody may be writing, are
+        left out.
 
     Returns
     -------
@@ -229,7 +230,7 @@ def parquet_files(path: Path) -> list[Path]:
     """
     if not path.is_dir():
         return [path]
-    files = sorted(file for file in path.iterdir() if file.suffix == ".parquet")
+    files = sorted(file for file in path.iterdir() if file.suffix == ".parquet" and file.name[0] != ".")
     if not files:
         raise TableError(f"{path} holds no file whose name ends in .parquet")
     return files

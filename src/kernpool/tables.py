@@ -196,7 +196,7 @@ def _read_npy(data: Any, source: str) -> Table:
 
 
 def _read_parquet(data: Any, source: str) -> Table:
-    parquet = _import_parquet()
+    parquet = import_parquet()
     from pyarrow import ArrowInvalid
 
     try:
@@ -209,7 +209,8 @@ def _read_parquet(data: Any, source: str) -> Table:
     return Table(source, columns, range(table.num_rows))
 
 
-def _import_parquet() -> Any:
+def import_parquet() -> Any:
+    """Return ``pyarrow.parquet``, or say how to install it."""
     try:
         import pyarrow.parquet
     except ImportError as error:
@@ -262,7 +263,7 @@ def _write_binary(file: IO[bytes], columns: dict[str, Array], format: str) -> No
     if format == "npy":
         np.save(file, np.column_stack(list(columns.values())), allow_pickle=False)
     else:
-        parquet = _import_parquet()
+        parquet = import_parquet()
         import pyarrow
 
         parquet.write_table(pyarrow.table(columns), file)

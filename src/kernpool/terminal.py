@@ -25,7 +25,7 @@ def progress_bar(what: str, quiet: bool) -> Iterator[None]:
         return
     from kernpool.progress import report_progress
 
-    with report_progress(bar(what)):
+    with report_progress(bar(what, unit="rows")):
         try:
             yield
         finally:
@@ -33,20 +33,37 @@ def progress_bar(what: str, quiet: bool) -> Iterator[None]:
             sys.stderr.flush()
 
 
-def bar(what: str, patience: float = 0.5) -> Callable[[int, int], None]:
-    """Return a listener that draws `what`, a bar, and the time left."""
+def bar(what: str, patience: float = 0.5, unit: str = "") -> Callable[[int, int], None]:
+    """Return a listener that draws `what`, a bar, how many units are done of how many, and the time left."""
     started = shown = time.monotonic()
+    before = 0.0
 
     def listener(done: int, total: int) -> None:
-        nonlocal shown
-        now = time.monotonic()
+        nonlocal shown, started, before
+        now, share = time.monotonic(), done / total
+        if share < before:  # something else has begun, which takes a time of its own
+            started = now
+        before = share
         if now - started < patience or now - shown < 0.1:
             return
         shown = now
-        share = done / total
         left = (now - started) * (1 - share) / share if share else 0.0
         full = round(30 * share)
-        sys.stderr.write(f"\r\033[K{what} [{'#' * full}{'.' * (30 - full)}] {share:4.0%}, {left:.0f} s left")
+        count = f" {done:,} of {total:,} {unit}," if unit else ""
+        sys.stderr.write(f"\r\033[K{what} [{'#' * full}{'.' * (30 - full)}] {share:4.0%},{count} {duration(left)} left")
         sys.stderr.flush()
 
     return listener
+
+
+def duration(seconds: float) -> str:
+    """Return a time for people.
+
+    Examples
+    --------
+    >>> duration(8.4), duration(100), duration(7300)
+    ('8 s', '1 min 40 s', '2 h 1 min')
+    """
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s" if minutes else f"{rest} s"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,6 +18,7 @@ from kernpool.bandwidth.plugin import plugin_bandwidth
 from kernpool.checks import as_bandwidth, as_key_weight, refuse_text
 from kernpool.columns import is_frame
 from kernpool.empty_windows import limit_problem
+from kernpool.estimators.chunked_fit import predict_chunks
 from kernpool.frames import Encoding
 from kernpool.kernels import Kernel, check_convention, convert_bandwidth, get_categorical_kernel, get_kernel
 from kernpool.local_linear import warn_of_rank
@@ -35,6 +36,9 @@ Codes = NDArray[np.int64]
 
 UNUSUAL_MEAN_WEIGHT = 10.0
 NAMED_BANDWIDTHS = (*CRITERIA, "plugin", *RULES)
+ROWS = ("key_", "value_", "key_weight_", "key_code_")
+FOUND = ("loo_error_", "loo_empty_windows_", "relevance_", "bandwidth_search_", "bandwidth_note_")
+FITTED = (*ROWS, *FOUND, "chunks_", "_room")
 
 
 class KernelSmoother(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
@@ -87,6 +91,24 @@ class KernelSmoother(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships
         code: Codes | None = None,
     ) -> None:
         """Store keys and values and find the bandwidth."""
+        kernel = self._check_parameters()
+        weight = None if sample_weight is None else frequencies(sample_weight, len(X))
+        code = np.zeros((len(X), 0), dtype=np.int64) if code is None else code
+        categories = NO_CATEGORIES if encoding is None else self._categories_of(encoding)
+        found = self._find_bandwidth(kernel, X, code, categories, value, weight)
+        if "bandwidth_search_" in found:
+            names = getattr(self, "feature_names_in_", None) if encoding is None else encoding.names
+            if names is not None and encoding is not None:
+                names = [names[i] for i in (*encoding.numeric, *encoding.categorical)]
+            if names is not None and len(names) == found["relevance_"].size:
+                found["bandwidth_search_"] = replace(found["bandwidth_search_"], names=tuple(map(str, names)))
+        if encoding is not None and "relevance_" in found:  # in the order of the columns
+            found["relevance_"] = _in_order(found["relevance_"], encoding)
+        rows = {"key_": _own(X), "value_": _own(value), "key_weight_": weight, "key_code_": code}
+        self._replace_fit(found | rows | {"encoding_": encoding})
+
+    def _check_parameters(self) -> Kernel:
+        """Refuse parameters out of their range, and return the kernel."""
         check_empty(self.empty)
         check_composition(self.composition)
         check_convention(self.bandwidth_convention)
@@ -100,25 +122,24 @@ class KernelSmoother(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships
         most = self.max_search_rows
         if most is not None and (isinstance(most, bool) or not isinstance(most, int | np.integer) or most < 2):
             raise ValueError(f"max_search_rows must be None, for all, or a number of rows from 2 on, got {most!r}")
-        kernel = get_kernel(self.kernel)
-        weight = None if sample_weight is None else _frequencies(sample_weight, len(X))
-        code = np.zeros((len(X), 0), dtype=np.int64) if code is None else code
-        categories = NO_CATEGORIES if encoding is None else self._categories_of(encoding)
-        found = self._find_bandwidth(kernel, X, code, categories, value, weight)
-        if "bandwidth_search_" in found:
-            names = getattr(self, "feature_names_in_", None) if encoding is None else encoding.names
-            if names is not None and encoding is not None:
-                names = [names[i] for i in (*encoding.numeric, *encoding.categorical)]
-            if names is not None and len(names) == found["relevance_"].size:
-                found["bandwidth_search_"] = replace(found["bandwidth_search_"], names=tuple(map(str, names)))
-        if encoding is not None and "relevance_" in found:  # in the order of the columns
-            found["relevance_"] = _in_order(found["relevance_"], encoding)
-        # Nothing is assigned before everything is known, so that a failed refit leaves the old fit whole.
-        for stale in ("loo_error_", "loo_empty_windows_", "relevance_", "bandwidth_search_"):
+        return get_kernel(self.kernel)
+
+    def _replace_fit(self, fitted: dict[str, Any]) -> None:
+        """Forget an earlier fit; called when everything is known, so that a failed refit leaves the old one whole."""
+        for stale in FITTED:
             self.__dict__.pop(stale, None)
-        self.__dict__ |= found
-        self.key_, self.value_, self.key_weight_ = _own(X), _own(value), weight
-        self.encoding_, self.key_code_ = encoding, code
+        self.__dict__ |= fitted
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            if name in ROWS and "chunks_" in self.__dict__:
+                raise AttributeError(
+                    f"this {type(self).__name__} was fitted to chunks: it knows where its rows are and does not hold "
+                    f"them, so there is no {name} and only predict and score work; fit it to arrays, such as a sample "
+                    "of the rows"
+                )
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def _categories_of(self, encoding: Encoding) -> Categories:
         names = {"ordered": self.ordered_kernel, "unordered": self.unordered_kernel}
@@ -262,6 +283,8 @@ class KernelSmoother(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships
 
     def _pool(self, X: ArrayLike) -> NDArray[Any]:
         check_is_fitted(self)
+        if "chunks_" in self.__dict__:
+            return predict_chunks(self, self._query(X))
         progress = current_progress()
         if self.encoding_ is not None:
             pairs = self._pairs(X, self.value_, self._degree)
@@ -408,7 +431,8 @@ def _own(array: Array) -> Array:
     return array.copy() if array.flags.writeable else array
 
 
-def _frequencies(sample_weight: ArrayLike, n: int) -> Array:
+def frequencies(sample_weight: ArrayLike, n: int) -> Array:
+    """Return weights of rows as an array of one's own; unusual ones warn."""
     given = np.asarray(sample_weight)
     try:
         weight = as_key_weight(np.broadcast_to(given, (n,)) if given.ndim == 0 else given, (n,)).copy()

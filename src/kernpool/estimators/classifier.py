@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
@@ -10,6 +11,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import validate_data
 
 from kernpool.checks import refuse_text
+from kernpool.chunks import Chunks
 from kernpool.estimators.base import KernelSmoother
 from kernpool.estimators.labels import one_hot
 from kernpool.kernels import Kernel
@@ -154,6 +156,11 @@ class NadarayaWatsonClassifier(ClassifierMixin, KernelSmoother):  # type: ignore
         ValueError
             If X holds NaN or infinity, y is continuous, shapes do not match, or a parameter is out of its range.
         """
+        if isinstance(X, Chunks | str | Path):
+            raise TypeError(
+                "NadarayaWatsonClassifier takes rows in memory; for rows in chunks fit NadarayaWatsonRegressor to one "
+                "column of 0 and 1 per class, whose predictions are the probabilities"
+            )
         encoding, code = self._encoding_for(X), None
         if encoding is None:
             checked = validate_data(self, X, y, dtype=[np.float64, np.float32])

@@ -55,7 +55,7 @@ class LocalLinearRegressor(KernelRegressor):
         Search for one common factor on the spreads of the columns instead of one bandwidth per column: faster, and
         enough where all columns matter alike.
     max_search_rows : int or None, default=None
-        Search on so many rows, drawn at random, instead of on all.
+        Search on so many rows, drawn at random, instead of on all; None is 10 000 for rows in chunks.
     random_state : int, RandomState or None, default=0
         For what a search draws; with the default it gives the same result each time.
     algorithm : str, default="auto"
@@ -85,7 +85,11 @@ class LocalLinearRegressor(KernelRegressor):
     loo_empty_windows_ : int
         Training rows that had no other row in their window there; only with ``bandwidth="loo"``.
     key_, value_, key_weight_ : ndarray
-        The training rows, outputs and weights.
+        The training rows, outputs and weights; absent after a fit to chunks.
+    chunks_ : Chunks
+        Where the rows are, after a fit to chunks.
+    bandwidth_note_ : str
+        How the bandwidth was found there: on which sample, and by what factor it was made that of all rows.
     n_features_in_ : int
         Number of columns.
     feature_names_in_ : ndarray of str

@@ -10,7 +10,10 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import validate_data
 
 from kernpool.checks import refuse_text
-from kernpool.estimators.base import KernelSmoother
+from kernpool.chunks import Chunks
+from kernpool.estimators.base import KernelSmoother, frequencies
+from kernpool.estimators.chunked_fit import as_chunks, fit_chunks
+from kernpool.estimators.growing import append_rows
 from kernpool.kernels import Kernel, get_kernel
 
 Array = NDArray[np.float64]
@@ -66,17 +69,20 @@ class KernelRegressor(RegressorMixin, KernelSmoother):  # type: ignore[misc]  # 
         tags.regressor_tags.poor_score = get_kernel(self.kernel).name == "constant"  # the baseline that ignores X
         return tags
 
-    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Store the training rows and find the bandwidth.
+    def fit(self, X: ArrayLike | Chunks, y: Any = None, sample_weight: Any = None) -> Self:
+        """Store the training rows, or where they are, and find the bandwidth.
 
         Parameters
         ----------
-        X : array_like of shape (n, d), or frame
-            Inputs; a frame of pandas or polars may have categorical columns.
-        y : array_like of shape (n,) or (n, c)
-            Outputs; integers and booleans count as numbers.
-        sample_weight : array_like of shape (n,), optional
-            Frequencies of rows, non-negative.
+        X : array_like of shape (n, d), frame, Chunks or path
+            Inputs; a frame of pandas or polars may have categorical columns. Chunks from `kernpool.open_chunks`, or the
+            path of a Parquet or `.npy` file or of a folder of Parquet files, need not fit into memory: the model keeps
+            a reference, and `predict` reads the rows.
+        y : array_like of shape (n,) or (n, c), str, or sequence of str
+            Outputs; integers and booleans count as numbers. For a file, or anything with an Arrow stream, the name of
+            the target; chunks bring their own.
+        sample_weight : array_like of shape (n,), or str, optional
+            Frequencies of rows, non-negative; for a file the name of their column.
 
         Returns
         -------
@@ -88,7 +94,25 @@ class KernelRegressor(RegressorMixin, KernelSmoother):  # type: ignore[misc]  # 
         ValueError
             If X or y holds NaN or infinity, a cell of a categorical column is missing, shapes do not match, or a
             parameter is out of its range.
+
+        Notes
+        -----
+        For chunks a bandwidth that is a name is found on a sample of at most `max_search_rows` rows, 10 000 by default,
+        drawn in one pass, and made that of all rows by the rate :math:`n^{-1/(4 + d)}`; `bandwidth_note_` says so, and
+        `loo_error_` is that of the sample. With a number the rows are not read before `predict`. `attention_weights`,
+        `leave_one_out` and what else needs the rows themselves is for arrays only.
+
+        Examples
+        --------
+        >>> from kernpool import NadarayaWatsonRegressor, open_chunks
+        >>> chunks = open_chunks([([0.0, 1.0], [0.0, 1.0]), ([2.0, 3.0], [1.0, 0.0])])
+        >>> NadarayaWatsonRegressor(bandwidth=0.5).fit(chunks).predict([[1.5]])
+        array([0.98201379])
         """
+        chunks = as_chunks(X, y, sample_weight)
+        if chunks is not None:
+            fit_chunks(self, chunks)
+            return self
         encoding = self._encoding_for(X)
         if encoding is not None:
             refuse_text("y", y)
@@ -102,6 +126,72 @@ class KernelRegressor(RegressorMixin, KernelSmoother):  # type: ignore[misc]  # 
             refuse_text(name, array)
         X, y = cast(tuple[Array, NDArray[Any]], checked)
         self._fit_pairs(X, y if y.dtype.kind == "f" else y.astype(np.float64), sample_weight)
+        return self
+
+    def partial_fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Add rows, and leave the bandwidth as it is.
+
+        Parameters
+        ----------
+        X : array_like of shape (n, d)
+            Inputs, numeric columns.
+        y : array_like of shape (n,) or (n, c)
+            Outputs.
+        sample_weight : array_like of shape (n,), optional
+            Frequencies of these rows; one each if there are none.
+
+        Returns
+        -------
+        self
+            The same, bit for bit, as fitted to all rows in this order at this bandwidth.
+
+        Raises
+        ------
+        TypeError
+            If there are categorical columns, or the model was fitted to chunks.
+        ValueError
+            If the columns or the outputs are not those of the first rows, or as for `fit`.
+
+        Notes
+        -----
+        The first call is `fit`: a bandwidth that is a name is found on the first rows and stays. The best one shrinks
+        as rows come; fit again when there are several times as many. `loo_error_`, which was that of the first rows, is
+        gone after the second call, `bandwidth_search_` stays. O(rows added) time and memory, on average.
+
+        Examples
+        --------
+        >>> from kernpool import NadarayaWatsonRegressor
+        >>> model = NadarayaWatsonRegressor(bandwidth=1.0).partial_fit([[0.0]], [1.0])
+        >>> model.partial_fit([[1.0]], [2.0]).predict([[0.5]])
+        array([1.5])
+        """
+        if "chunks_" in vars(self) or isinstance(y, str) or isinstance(X, Chunks):
+            raise TypeError(
+                "partial_fit adds rows to rows in memory, and chunks are none; write the new rows to a file beside the "
+                "others and fit the folder again"
+            )
+        if self._encoding_for(X) is not None or getattr(self, "encoding_", None) is not None:
+            raise TypeError(
+                "partial_fit is for numeric columns, and new rows may bring new categories; fit all rows again"
+            )
+        if not hasattr(self, "key_"):
+            return self.fit(X, y, sample_weight)
+        checked = validate_data(
+            self, X, y, dtype=[np.float64, np.float32], multi_output=True, y_numeric=True, reset=False
+        )
+        for name, array in {"X": X, "y": y}.items():
+            refuse_text(name, array)
+        key, value = cast(tuple[Array, NDArray[Any]], checked)
+        value = value if value.dtype.kind == "f" else value.astype(np.float64)
+        if value.shape[1:] != self.value_.shape[1:]:
+            raise ValueError(
+                f"y must have shape (rows, *{self.value_.shape[1:]}) as it had in the first call, got {value.shape}"
+            )
+        weight = None if sample_weight is None else frequencies(sample_weight, len(key))
+        grown = append_rows(self, key, value, weight)
+        for stale in ("loo_error_", "loo_empty_windows_"):
+            self.__dict__.pop(stale, None)
+        self.__dict__ |= grown
         return self
 
     def predict(self, X: ArrayLike) -> Array:
