@@ -17,6 +17,7 @@ from kernpool.bandwidth.criteria import CRITERIA
 from kernpool.bandwidth.gauss_newton import Descent, SumOfSquares, descend
 from kernpool.bandwidth.objective import Objective, Tried
 from kernpool.bandwidth.pairwise import PairwiseObjective
+from kernpool.bandwidth.rate import rate_factor
 from kernpool.bandwidth.rows import TrainingRows, canonical_rows
 from kernpool.bandwidth.rules import column_spread
 from kernpool.kernels import Kernel
@@ -316,7 +317,7 @@ def _one_factor(
         one_factor.scan(first, spread, grid)
     if first is objective:
         return len(grid), "the best of a grid, refined", 0
-    rate = (len(first.rows.X) / len(objective.rows.X)) ** (1.0 / (4.0 + len(spread)))
+    rate = rate_factor(len(first.rows.X), len(objective.rows.X), len(spread))
     one_factor.minimise_near(objective, spread, np.exp(first.best.theta[0]) / spread[0] * rate)
     return (
         len(grid),
