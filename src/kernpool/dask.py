@@ -90,7 +90,8 @@ def pool(
     client : distributed.Client, optional
         The cluster; by default the scheduler that Dask would use, which is that of the latest client if there is one.
     retries : int, default=3
-        How often a task that failed is tried again. Tasks of workers that died run again in any case.
+        How often a task that failed is tried again. Tasks of workers that died run again in any case. Dask forgets this
+        for a lazy result where it fuses tasks; ``client.compute(pooled, retries=3)`` asks for it again.
 
     Returns
     -------
@@ -147,8 +148,10 @@ def pool_partitions(
 ) -> Any:
     """Pool partitions at queries in memory, or at those of a Dask collection; parameters as in `pool`."""
     if is_dask_collection(query):
+        by_name = is_frame(query) and partitions.names
+        array = as_dask_array(query[list(partitions.names or ())] if by_name else query)
         with dask.annotate(retries=retries):
-            return _lazy(query, partitions, options, empty)
+            return _lazy(array, partitions, options, empty)
     rows = np.asarray(as_real_array("query", query), dtype=np.float64)
     rows = rows[:, None] if rows.ndim == 1 else rows
     pooling, center = Pooling(rows, **options), center_task(partitions)
@@ -164,8 +167,7 @@ def pool_partitions(
     return pooled[:, 0] if partitions.flat else pooled
 
 
-def _lazy(query: Any, partitions: Partitions, options: dict[str, Any], empty: Empty) -> Any:
-    array = as_dask_array(query[list(partitions.names)] if is_frame(query) and partitions.names else query)
+def _lazy(array: Any, partitions: Partitions, options: dict[str, Any], empty: Empty) -> Any:
     center, parts = center_task(partitions), []
     for block, rows in zip(delayed_blocks(array), row_counts(array), strict=True):
         pooling = delayed(_pooling)(block, options)
