@@ -34,7 +34,7 @@ bench: $(VENV)/.installed-bench
 
 $(VENV)/.installed: pyproject.toml constraints.txt | $(VENV)/bin/python
 	@echo "Installing kernpool into $(VENV) (a minute or two) ..."
-	$(PIP) --editable ".[plot,torch,arrow,nufft,test]"
+	$(PIP) --editable ".[plot,torch,arrow,nufft,dask,test]"
 	@touch $@
 
 $(VENV)/.installed-lint: $(VENV)/.installed
@@ -43,7 +43,7 @@ $(VENV)/.installed-lint: $(VENV)/.installed
 
 $(VENV)/.installed-bench: $(VENV)/.installed
 	@echo "Installing the peers that kernpool is measured against ..."
-	$(PIP) --editable ".[plot,torch,arrow,nufft,test,bench]"
+	$(PIP) --editable ".[plot,torch,arrow,nufft,dask,test,bench]"
 	@touch $@
 
 $(VENV)/bin/python:

@@ -3,3 +3,4 @@
 from importlib.util import find_spec
 
 collect_ignore_glob = [] if find_spec("torch") else ["src/kernpool/torch/*", "src/kernpool/estimators/learned_[rc]*"]
+collect_ignore_glob += [] if find_spec("dask") else ["src/kernpool/dask*", "src/kernpool/estimators/dask_*"]

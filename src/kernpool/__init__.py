@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         NadarayaWatsonClassifier,
         NadarayaWatsonRegressor,
     )
+    from kernpool.estimators.dask_regressor import DaskNadarayaWatsonRegressor
     from kernpool.model_files import load_model, save_model
     from kernpool.running import RunningPool
 
@@ -41,6 +42,7 @@ __version__ = "0.1.0"
 __all__ = [
     "AttentionDisplay",
     "BandwidthPathDisplay",
+    "DaskNadarayaWatsonRegressor",
     "EmptyWindowWarning",
     "Kernel",
     "KernelCurveDisplay",
@@ -77,6 +79,7 @@ __all__ = [
 _LAZY = {
     "AttentionDisplay": "kernpool.displays",
     "BandwidthPathDisplay": "kernpool.displays",
+    "DaskNadarayaWatsonRegressor": "kernpool.estimators.dask_regressor",
     "KernelCurveDisplay": "kernpool.displays",
     "KernelDisplay": "kernpool.displays",
     "TrainingDisplay": "kernpool.displays",

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from kernpool.files import ModelFileError, sha256
 
-REMEDY = "copy the whole folder again, or make it again"
+REMEDY = "copy the whole folder again or fit the model again"
 
 
 def write_array(path: Path, array: NDArray[Any]) -> dict[str, Any]:
@@ -28,7 +28,10 @@ def read_array(path: Path, record: dict[str, Any]) -> NDArray[Any]:
         raise ModelFileError(f"{path} is missing; {REMEDY}")
     if sha256(path) != record["sha256"]:
         raise ModelFileError(f"{path} was edited, truncated or damaged: it is not what model.json recorded; {REMEDY}")
-    mapped = np.load(path, mmap_mode="r", allow_pickle=False)  # reads the header alone, allocates nothing
+    try:
+        mapped = np.load(path, mmap_mode="r", allow_pickle=False)  # reads the header alone, allocates nothing
+    except Exception as error:  # a damaged header can make NumPy raise nearly anything
+        raise ModelFileError(f"{path} is no .npy file of numbers: {error}; {REMEDY}") from None
     if [mapped.dtype.str, list(mapped.shape)] != [record["dtype"], record["shape"]]:
         raise ModelFileError(f"{path} does not have the type and shape that model.json recorded; {REMEDY}")
     return np.array(mapped)

@@ -52,23 +52,58 @@ class NpyChunks(Chunks):
             if kind.kind not in "fiub":
                 raise TableError(f"{self.path}: column {name!r} holds {kind}, not real numbers")
         self.rows, self.flat, self.names = len(table), names.flat, tuple(names.features)
+        self.outputs = len(names.target)
         self._step = rows or rows_per_chunk(len(names.all), memory)
 
     def __iter__(self) -> Iterator[Chunk]:
         """Go through the file."""
-        names = self._names.all
+        for part in self._ranges(self.path):
+            yield from part
+
+    def parts(self) -> list[Chunks]:
+        """Return ranges of rows, by the name of the file; one chunk each."""
+        return [*self._ranges(self.path.absolute())]
+
+    def _ranges(self, path: Path) -> Iterator[NpyRows]:
         for start in range(0, len(self._table), self._step):
-            block = self._table[start : start + self._step]
-            numbers = np.empty((len(names), len(block)))
-            for i, name in enumerate(names):
-                numbers[i] = block[name] if block.dtype.names else block[:, int(name)]
-            at = start  # of this chunk
-            check_finite(numbers, str(self.path), lambda i, row: f"row {at + row}, column {names[i]!r}")  # noqa: B023
-            yield self._names.chunk(numbers)
+            yield NpyRows(path, self._names, start, min(start + self._step, len(self._table)))
 
     def reference(self) -> dict[str, Any]:
         """Name the file and the columns, with a fingerprint."""
         return self._names.reference("npy", self.path, [self.path])
+
+
+class NpyRows(Chunks):
+    """Some rows of a `.npy` file: its name and two numbers, until somebody goes through them.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    names : ColumnNames
+        Which columns are keys, values and weights.
+    start, stop : int
+        Which rows.
+    """
+
+    def __init__(self, path: Path, names: ColumnNames, start: int, stop: int) -> None:
+        self.path, self._names, self._start, self.rows = path, names, start, stop - start
+        self.flat, self.names = names.flat, tuple(names.features)
+        self.outputs = len(names.target)
+
+    def __iter__(self) -> Iterator[Chunk]:
+        """Read them."""
+        names, start = self._names.all, self._start
+        block = np.load(self.path, mmap_mode="r", allow_pickle=False)[start : start + (self.rows or 0)]
+        numbers = np.empty((len(names), len(block)))
+        for i, name in enumerate(names):
+            numbers[i] = block[name] if block.dtype.names else block[:, int(name)]
+        check_finite(numbers, str(self.path), lambda i, row: f"row {start + row}, column {names[i]!r}")
+        yield self._names.chunk(numbers)
+
+    def parts(self) -> list[Chunks]:
+        """Return them as they are."""
+        return [self]
 
 
 def open_chunks(

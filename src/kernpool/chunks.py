@@ -50,6 +50,8 @@ class Chunks(ABC):
         chunk has come.
     rows : int or None
         How many pairs there are, if that is known before all have been seen.
+    outputs : int or None
+        How many columns values have, if that is known likewise.
     again : bool
         Whether one can go through them more than once.
     names : tuple of str or None
@@ -58,6 +60,7 @@ class Chunks(ABC):
 
     flat: bool = True
     rows: int | None = None
+    outputs: int | None = None
     again: bool = True
     names: tuple[str, ...] | None = None
 
@@ -68,6 +71,25 @@ class Chunks(ABC):
     def reference(self) -> dict[str, Any] | None:
         """Return what finds the pairs again, for a model file; None if they lie in no file."""
         return None
+
+    def parts(self) -> list[Chunks]:
+        """Cut into chunks that other processes can go through, one after the other the same pairs in the same order.
+
+        Returns
+        -------
+        list of Chunks
+            They can be pickled; those of files are names and numbers of rows, and no data. Where the cuts are depends
+            on the pairs and on `rows` alone, never on who goes through them.
+
+        Raises
+        ------
+        TypeError
+            If the pairs can be had in one order by one process only, as those of a generator.
+        """
+        raise TypeError(
+            f"{type(self).__name__} cannot be cut into parts for other processes; write the pairs to a Parquet or .npy "
+            "file and open that with open_chunks, or give arrays"
+        )
 
 
 class ArrayChunks(Chunks):
@@ -98,8 +120,10 @@ class ArrayChunks(Chunks):
         if len(set(lengths.values())) > 1:
             raise TableError(f"{source}: key, value and weight must have as many rows each, got {lengths}")
         self.rows, self.flat = lengths["key"], self._parts["value"].ndim == 1
+        self.outputs = 1 if self.flat else self._parts["value"].shape[1]
         width = sum(1 if part.ndim == 1 else part.shape[1] for part in self._parts.values())
         self._step, self._source = rows or rows_per_chunk(width), source
+        self._first = 0  # row, where this is a part
 
     def __iter__(self) -> Iterator[Chunk]:
         """Go through the slices."""
@@ -107,9 +131,19 @@ class ArrayChunks(Chunks):
             parts = {}
             for name, array in self._parts.items():
                 numbers = np.asarray(array[start : start + self._step], dtype=np.float64)
-                check_finite(numbers, self._source, partial(self._place, name, start))
+                check_finite(numbers, self._source, partial(self._place, name, self._first + start))
                 parts[name] = numbers if name == "weight" else numbers.reshape(len(numbers), -1)
             yield Chunk(**parts)
+
+    def parts(self) -> list[Chunks]:
+        """Return the slices; a part of a memory map brings its numbers along, one of a file opened by name does not."""
+        parts: list[Chunks] = []
+        for start in range(0, self.rows or 0, self._step):
+            slices = {name: array[start : start + self._step] for name, array in self._parts.items()}
+            part = ArrayChunks(**slices, rows=self._step, source=self._source)
+            part._first = self._first + start
+            parts.append(part)
+        return parts
 
     def _place(self, name: str, start: int, row: int, column: int) -> str:
         return f"row {start + row} of {name}" + (f", column {column}" if self._parts[name].ndim > 1 else "")
@@ -131,6 +165,19 @@ class IteratedChunks(Chunks):
 
     def __iter__(self) -> Iterator[Chunk]:
         """Go through the pairs."""
+        for part in self._arrays():
+            yield from part
+
+    def parts(self) -> list[Chunks]:
+        """Return slices of all arrays, where they can be gone through again."""
+        if not self.again:
+            raise TypeError(
+                "an iterator goes by once, and cannot be cut into parts for other processes; give a list of (key, "
+                "value), or write the pairs to a Parquet or .npy file and open that with open_chunks"
+            )
+        return [part for arrays in self._arrays() for part in arrays.parts()]
+
+    def _arrays(self) -> Iterator[ArrayChunks]:
         for number, pair in enumerate(self._pairs):
             if not isinstance(pair, tuple | list) or len(pair) not in (2, 3):
                 raise TypeError(
@@ -138,7 +185,7 @@ class IteratedChunks(Chunks):
                 )
             part = ArrayChunks(*pair, rows=self._rows, source=f"chunk {number}")
             self.flat = part.flat
-            yield from part
+            yield part
 
 
 def rows_per_chunk(columns: int, memory: int | None = None) -> int:

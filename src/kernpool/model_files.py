@@ -13,14 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kernpool.array_files import read_array, write_array
 from kernpool.estimators import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor
 from kernpool.files import (
     ModelFileError,
     check_model_folder,
     read_model_header,
-    sha256,
     whole_folder,
     write_model_header,
 )
@@ -120,7 +119,7 @@ def save_model(
         for name in _ARRAYS:
             array = getattr(model, name, None)
             if array is not None and array.size:
-                header["arrays"][name] = _write_array(temporary / f"{name}.npy", array)
+                header["arrays"][name] = write_array(temporary / f"{name}.npy", array)
         write_model_header(temporary, header)
 
 
@@ -157,7 +156,7 @@ def load_model(folder: str | Path, *, memory: int | None = None) -> Model:
     else:
         fitted["key_weight_"] = None
     for name, record in header["arrays"].items():
-        fitted[name] = _read_array(folder / f"{name}.npy", record)
+        fitted[name] = read_array(folder / f"{name}.npy", record)
     get_kernel(header["parameters"]["kernel"])
     encoding = header["encoding"]
     fitted["encoding_"] = encoding = None if encoding is None else Encoding.from_json(encoding)
@@ -205,26 +204,3 @@ def read_header(folder: Path) -> dict[str, Any]:
 
 def _plain(value: Any) -> Any:
     return value.tolist() if hasattr(value, "tolist") else value
-
-
-def _write_array(path: Path, array: NDArray[Any]) -> dict[str, Any]:
-    if array.dtype.kind == "O":
-        array = array.astype(str)
-    with path.open("wb") as file:
-        np.save(file, np.ascontiguousarray(array), allow_pickle=False)
-    return {"dtype": array.dtype.str, "shape": list(array.shape), "sha256": sha256(path)}
-
-
-def _read_array(path: Path, record: dict[str, Any]) -> NDArray[Any]:
-    remedy = "copy the whole folder again or fit the model again"
-    if not path.is_file():
-        raise ModelFileError(f"{path} is missing; {remedy}")
-    if sha256(path) != record["sha256"]:  # before anything in it is interpreted
-        raise ModelFileError(f"{path} was edited, truncated or damaged: it is not what model.json recorded; {remedy}")
-    try:
-        mapped = np.load(path, mmap_mode="r", allow_pickle=False)  # reads the header alone, allocates nothing
-    except Exception as error:  # a damaged header can make NumPy raise nearly anything
-        raise ModelFileError(f"{path} is no .npy file of numbers: {error}; {remedy}") from None
-    if [mapped.dtype.str, list(mapped.shape)] != [record["dtype"], record["shape"]]:
-        raise ModelFileError(f"{path} does not have the type and shape that model.json recorded; {remedy}")
-    return np.array(mapped)

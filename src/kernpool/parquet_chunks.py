@@ -131,29 +131,82 @@ class ParquetChunks(Chunks):
         for file, schema in zip(self.files, schemas, strict=True):
             _check_schema(file, schema, self.files[0], schemas[0], self._names.all)
         self.flat, self.names = self._names.flat, tuple(self._names.features)
+        self.outputs = len(self._names.target)
         self.rows = sum(_open(file).metadata.num_rows for file in self.files)
         self._step = rows or rows_per_chunk(len(self._names.all), memory)
 
     def __iter__(self) -> Iterator[Chunk]:
         """Go through the files."""
-        from pyarrow import ArrowException
-
         collected = _Collected(self._names, min(self._step, max(1, self.rows or 1)))
         for file in self.files:
-            parquet = _open(file)
-            ends = np.cumsum([parquet.metadata.row_group(i).num_rows for i in range(parquet.num_row_groups)])
-            start = 0
-            try:
-                for batch in parquet.iter_batches(batch_size=BATCH_ROWS, columns=self._names.all):
-                    yield from collected.add(batch.select(self._names.all), str(file), partial(_in_group, ends, start))
-                    start += batch.num_rows
-            except (ArrowException, OSError) as error:
-                raise TableError(f"{file} is truncated or damaged: {error}") from None
+            yield from _read(file, None, self._names, collected)
         yield from collected.rest()
+
+    def parts(self) -> list[Chunks]:
+        """Return row groups, by the names of the files; neighbours in a file are joined up to the rows of a chunk."""
+        parts: list[Chunks] = []
+        for file in self.files:
+            metadata = _open(file).metadata
+            sizes = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
+            first = rows = 0
+            for group, size in enumerate([*sizes, self._step]):
+                if rows and rows + size > self._step:
+                    parts.append(ParquetGroups(file.absolute(), range(first, group), self._names, rows, self._step))
+                    first, rows = group, 0
+                rows += size
+        return parts
 
     def reference(self) -> dict[str, Any]:
         """Name the files and the columns, with a fingerprint of each file."""
         return self._names.reference("parquet", self.path, self.files)
+
+
+class ParquetGroups(Chunks):
+    """Some row groups of a Parquet file: their names, until somebody goes through them.
+
+    Parameters
+    ----------
+    file : Path
+        The file.
+    groups : range
+        Which row groups.
+    names : ColumnNames
+        Which columns are keys, values and weights.
+    rows : int
+        How many there are.
+    step : int
+        Rows per chunk.
+    """
+
+    def __init__(self, file: Path, groups: range, names: ColumnNames, rows: int, step: int) -> None:
+        self.file, self.groups, self._names, self.rows, self._step = file, groups, names, rows, step
+        self.flat, self.names, self.outputs = names.flat, tuple(names.features), len(names.target)
+
+    def __iter__(self) -> Iterator[Chunk]:
+        """Read them."""
+        collected = _Collected(self._names, min(self._step, max(1, self.rows or 1)))
+        yield from _read(self.file, self.groups, self._names, collected)
+        yield from collected.rest()
+
+    def parts(self) -> list[Chunks]:
+        """Return them as they are."""
+        return [self]
+
+
+def _read(file: Path, groups: range | None, names: ColumnNames, collected: _Collected) -> Iterator[Chunk]:
+    """Yield the chunks that get full with some row groups of a file, None for all."""
+    from pyarrow import ArrowException
+
+    parquet = _open(file)
+    ends = np.cumsum([parquet.metadata.row_group(i).num_rows for i in range(parquet.num_row_groups)])
+    start = int(ends[groups.start - 1]) if groups is not None and groups.start else 0
+    chosen = None if groups is None else list(groups)
+    try:
+        for batch in parquet.iter_batches(batch_size=BATCH_ROWS, row_groups=chosen, columns=names.all):
+            yield from collected.add(batch.select(names.all), str(file), partial(_in_group, ends, start))
+            start += batch.num_rows
+    except (ArrowException, OSError) as error:
+        raise TableError(f"{file} is truncated or damaged: {error}") from None
 
 
 class StreamChunks(Chunks):
@@ -184,6 +237,7 @@ class StreamChunks(Chunks):
         self._names = ColumnNames("the stream", reader.schema.names, features, target, weight)
         _check_schema("the stream", reader.schema, "the stream", reader.schema, self._names.all)
         self.flat, self.names = self._names.flat, tuple(self._names.features)
+        self.outputs = len(self._names.target)
         self.rows = len(source) if hasattr(source, "__len__") else None
         self._step = rows or rows_per_chunk(len(self._names.all), memory)
 

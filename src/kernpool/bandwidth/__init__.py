@@ -3,6 +3,7 @@
 from kernpool.bandwidth.criteria import CRITERIA
 from kernpool.bandwidth.leave_one_out import LeaveOneOut, leave_one_out
 from kernpool.bandwidth.plugin import plugin_bandwidth
+from kernpool.bandwidth.rate import rate_factor
 from kernpool.bandwidth.rules import RULES, column_spread, rule_of_thumb
 from kernpool.bandwidth.search import BandwidthSearch, search_bandwidth
 
@@ -14,6 +15,7 @@ __all__ = [
     "column_spread",
     "leave_one_out",
     "plugin_bandwidth",
+    "rate_factor",
     "rule_of_thumb",
     "search_bandwidth",
 ]
