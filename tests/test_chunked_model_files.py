@@ -52,6 +52,26 @@ def test_a_reference_and_not_the_rows(model, folder, data):
         assert (again.n_features_in_, hasattr(again, "key_")) == (1, False)
 
 
+def test_several_targets(data, tmp_path):
+    model = LocalLinearRegressor(bandwidth=0.5).fit(data, ["1", "2"])
+    save_model(model, tmp_path / "model")
+    again = load_model(tmp_path / "model")
+    assert again.predict(QUERY).shape == (7, 2)
+    np.testing.assert_array_equal(again.predict(QUERY), model.predict(QUERY))
+
+
+def test_the_fingerprint_is_that_of_the_fit(data, tmp_path):
+    whole = data.read_bytes()
+    model = NadarayaWatsonRegressor(bandwidth=0.5).fit(data, "1")
+    data.write_bytes(whole[:-1] + b"!")
+    save_model(model, tmp_path / "model")
+    with pytest.raises(TableError, match="not the file that the model was fitted to"):
+        load_model(tmp_path / "model")
+    data.write_bytes(whole)
+    save_model(load_model(tmp_path / "model"), tmp_path / "again")
+    load_model(tmp_path / "again")
+
+
 def test_parquet_with_names(tmp_path, generator):
     pa = pytest.importorskip("pyarrow")
     from pyarrow import parquet

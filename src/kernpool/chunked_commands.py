@@ -164,7 +164,9 @@ def predictor(model: Any, cluster: str | None) -> Iterator[Predict]:
     if not isinstance(model, KernelRegressor) or model.encoding_ is not None:
         raise TypeError("--cluster is for regressors of numeric columns; predict here, without --cluster")
     dask = import_module("kernpool.dask")  # which loads Dask
-    chunks = vars(model).get("chunks_") or open_chunks(model.key_, model.value_, model.key_weight_)
+    chunks = vars(model).get("chunks_")
+    if chunks is None:
+        chunks = open_chunks(model.key_, model.value_, model.key_weight_)
     with closing(dask.connect(cluster)) as client:
 
         def predict(query: Array) -> Array:

@@ -25,7 +25,7 @@ from kernpool.files import (
 )
 from kernpool.frames import Encoding
 from kernpool.kernels import get_kernel, registered_name
-from kernpool.model_references import make_reference, open_reference
+from kernpool.model_references import check_saved, open_reference
 
 Model = NadarayaWatsonRegressor | LocalLinearRegressor | NadarayaWatsonClassifier
 
@@ -93,8 +93,7 @@ def save_model(
         raise TypeError(f"model must be one of {', '.join(ESTIMATORS)}, got {type(model).__name__}")
     folder = Path(folder)
     check_model_folder(folder, force)
-    chunks = vars(model).get("chunks_")
-    reference = None if chunks is None else make_reference(chunks)
+    reference = check_saved(vars(model)["reference_"]) if "chunks_" in vars(model) else None
     if reference is not None:
         features = reference["features"] if features is None else features
         target = reference["target"] if target is None and isinstance(reference["target"], str) else target
@@ -152,7 +151,8 @@ def load_model(folder: str | Path, *, memory: int | None = None) -> Model:
     on_chunks = header["version"] == VERSION_ON_CHUNKS
     fitted: dict[str, Any] = {"smoothing_": np.zeros(0)}
     if on_chunks:
-        fitted["chunks_"] = open_reference(header.get("chunks"), folder / "model.json", memory)
+        fitted["reference_"] = header.get("chunks")
+        fitted["chunks_"] = open_reference(fitted["reference_"], folder / "model.json", memory)
     else:
         fitted["key_weight_"] = None
     for name, record in header["arrays"].items():

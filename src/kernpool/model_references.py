@@ -12,25 +12,24 @@ from kernpool.files import ModelFileError
 REMEDY = "fit the model again"
 
 
-def make_reference(chunks: Chunks) -> dict[str, Any]:
-    """Return the reference of chunks, for JSON.
+def check_saved(reference: dict[str, Any] | None) -> dict[str, Any]:
+    """Return the reference of a model, if there is something that it refers to.
 
     Parameters
     ----------
-    chunks : Chunks
-        What a model was fitted to.
+    reference : dict or None
+        From ``fit``: kind, path, columns and fingerprints.
 
     Returns
     -------
     dict
-        Kind, path, columns and fingerprints.
+        The same.
 
     Raises
     ------
     TypeError
         If the rows lie in no file.
     """
-    reference = chunks.reference()
     if reference is None:
         raise TypeError(
             "the rows of this model lie in no file, so that there is nothing to refer to; fit it to a Parquet or .npy "
@@ -59,7 +58,7 @@ def open_reference(reference: Any, source: Path, memory: int | None = None) -> C
     Raises
     ------
     ModelFileError
-        If the reference is not of the form that `make_reference` gives.
+        If the reference is not of the form that `Chunks.reference` gives.
     TableError
         If a file is missing, or was changed.
     """

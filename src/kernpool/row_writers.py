@@ -18,6 +18,8 @@ from kernpool.tables import import_parquet, table_format
 Array = NDArray[np.float64]
 Write = Callable[[Array], None]
 
+TEXT_ROWS = 1 << 16  # numbers as Python objects take ten times the memory
+
 
 @contextmanager
 def row_writer(name: str, columns: Sequence[str], rows: int, *, force: bool = False) -> Iterator[Write]:
@@ -75,7 +77,8 @@ def _text(file: IO[str], columns: Sequence[str], format: str) -> Write:
     writer.writerow(columns)
 
     def write(block: Array) -> None:
-        writer.writerows(block.tolist())
+        for start in range(0, len(block), TEXT_ROWS):
+            writer.writerows(block[start : start + TEXT_ROWS].tolist())
 
     return write
 

@@ -38,7 +38,7 @@ UNUSUAL_MEAN_WEIGHT = 10.0
 NAMED_BANDWIDTHS = (*CRITERIA, "plugin", *RULES)
 ROWS = ("key_", "value_", "key_weight_", "key_code_")
 FOUND = ("loo_error_", "loo_empty_windows_", "relevance_", "bandwidth_search_", "bandwidth_note_")
-FITTED = (*ROWS, *FOUND, "chunks_", "_room")
+FITTED = (*ROWS, *FOUND, "chunks_", "reference_", "_room")
 
 
 class KernelSmoother(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types

@@ -91,7 +91,7 @@ def as_chunks(X: Any, y: Any, sample_weight: Any) -> Chunks | None:
 
 
 def fit_chunks(model: Any, chunks: Chunks) -> None:
-    """Fit an estimator to chunks: `chunks_`, `bandwidth_` and `bandwidth_note_`.
+    """Fit an estimator to chunks: `chunks_`, `reference_`, `bandwidth_` and `bandwidth_note_`.
 
     Parameters
     ----------
@@ -104,6 +104,7 @@ def fit_chunks(model: Any, chunks: Chunks) -> None:
     for name in ("unordered", "ordered"):
         if getattr(model, name) is not None:
             raise TypeError(f"{name} must be None for rows in chunks: they have numeric columns only")
+    reference = chunks.reference()  # before the pass: a file that changes meanwhile is not the one that is read
     if isinstance(model.bandwidth, str):
         size = model.max_search_rows or DEFAULT_SEARCH_ROWS
         sample = draw_sample(chunks, size, model.random_state, current_progress())
@@ -119,7 +120,7 @@ def fit_chunks(model: Any, chunks: Chunks) -> None:
         found = model._find_bandwidth(kernel, first.key, _no_codes(first.key), NO_CATEGORIES, first.value, None)
         found["bandwidth_note_"] = "as given"
         columns = first.key.shape[1]
-    model._replace_fit(found | {"chunks_": chunks, "encoding_": None})
+    model._replace_fit(found | {"chunks_": chunks, "reference_": reference, "encoding_": None})
     model.n_features_in_ = columns
     vars(model).pop("feature_names_in_", None)
     # Columns of a plain matrix are called by their numbers, which nobody would give to predict.

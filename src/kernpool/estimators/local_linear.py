@@ -88,6 +88,8 @@ class LocalLinearRegressor(KernelRegressor):
         The training rows, outputs and weights; absent after a fit to chunks.
     chunks_ : Chunks
         Where the rows are, after a fit to chunks.
+    reference_ : dict or None
+        Path, columns and fingerprints of the files that they lie in, as they were when the fit began.
     bandwidth_note_ : str
         How the bandwidth was found there: on which sample, and by what factor it was made that of all rows.
     n_features_in_ : int
