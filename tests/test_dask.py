@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 import kernpool
 from kernpool import DaskNadarayaWatsonRegressor, EmptyWindowWarning, NadarayaWatsonRegressor, open_chunks
@@ -44,7 +45,7 @@ def without_threads():
 @pytest.fixture(scope="module")
 def cluster():
     with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, silence_logs=50
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0", silence_logs=50
     ) as cluster:
         yield cluster
 
@@ -224,7 +225,7 @@ def test_killed_worker_changes_no_bit(attempt, tmp_path, cluster, client):
 @pytest.mark.slow
 def test_a_cluster_of_one_worker_gives_the_bits_of_two(client):
     key, value = cut(KEY, 300), cut(VALUE, 300)
-    options = {"n_workers": 1, "threads_per_worker": 1, "processes": True, "dashboard_address": None}
+    options = {"n_workers": 1, "threads_per_worker": 1, "processes": True, "dashboard_address": ":0"}
     with distributed.LocalCluster(**options) as small, distributed.Client(small, set_as_default=False) as other:
         alone = pool(QUERY, key, value, client=other, **SETTINGS)
     np.testing.assert_array_equal(alone, pool(QUERY, key, value, client=client, **SETTINGS))
@@ -294,6 +295,8 @@ def test_regressor_of_files_keeps_references(client, tmp_path):
     model = DaskNadarayaWatsonRegressor(bandwidth=0.3, client=client)
     model.fit(open_chunks(tmp_path / "pairs.parquet", target="y", rows=400))
     assert model.client_ is client
+    assert pickle.loads(pickle.dumps(model)).client is None
+    assert clone(model).get_params() == model.get_params()
     assert list(model.feature_names_in_) == ["a", "b"]
     assert len(pickle.dumps(model)) < 10_000
     with pytest.warns(UserWarning, match="does not have valid feature names"):
@@ -301,6 +304,22 @@ def test_regressor_of_files_keeps_references(client, tmp_path):
     np.testing.assert_allclose(pooled, kernpool.pool(QUERY, KEY, VALUE, bandwidth=0.3), **CLOSE)
     again = DaskNadarayaWatsonRegressor(bandwidth=0.3).fit(tmp_path / "pairs.parquet", "y")
     np.testing.assert_allclose(again.predict(cut(QUERY, 50)).compute(), pooled, **CLOSE)
+
+
+def test_regressor_of_a_dataframe():
+    pandas = pytest.importorskip("pandas")
+    frames = pytest.importorskip("dask.dataframe")
+    frame = pandas.DataFrame({"b": KEY[:, 1], "y": VALUE, "a": KEY[:, 0], "w": WEIGHT})
+    lazy, query = frames.from_pandas(frame, npartitions=4), pandas.DataFrame(QUERY, columns=["a", "b"])
+    expected = kernpool.pool(QUERY, KEY, VALUE, key_weight=WEIGHT, bandwidth=0.3)
+    model = DaskNadarayaWatsonRegressor(bandwidth=0.3)
+    model.fit(lazy, "y", "w", features=["a", "b"])
+    np.testing.assert_allclose(model.predict(query), expected, **CLOSE)
+    assert model.n_rows_ == len(KEY)
+    model.fit(lazy[["a", "b"]], lazy.y, lazy.w)
+    np.testing.assert_allclose(model.predict(query), expected, **CLOSE)
+    np.testing.assert_allclose(model.predict(frames.from_pandas(query, npartitions=2)).compute(), expected, **CLOSE)
+    np.testing.assert_allclose(model.to_local().predict(query), expected, **CLOSE)
 
 
 def test_regressor_refuses_what_it_cannot_do():

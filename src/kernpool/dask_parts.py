@@ -100,6 +100,7 @@ def as_partitions(
     if is_frame(key) and value is None:
         return _of_frame(key, target, features, key_weight)
     if is_dask_collection(key):
+        key = key[list(features)] if is_frame(key) and features is not None else key
         names = tuple(map(str, key.columns)) if is_frame(key) else None
         return _of_arrays(as_dask_array(key), value, key_weight, names)
     if is_dask_collection(value) or is_dask_collection(key_weight):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
@@ -37,6 +38,7 @@ Array = NDArray[np.float64]
 
 SAMPLE_ROWS = 10_000
 ROWS_FOR_LEAVE_ONE_OUT = 100_000  # five passes over their pairs: minutes on one processor at worst
+PARTITIONS_FOR_LEAVE_ONE_OUT = 32  # whose square is the number of tasks of a pass, at some milliseconds each
 FACTORS = 1.25 ** np.array([0.0, -1.0, 1.0, -2.0, 2.0])
 
 
@@ -88,8 +90,9 @@ class DaskNadarayaWatsonRegressor(RegressorMixin, BaseEstimator):  # type: ignor
     made; persist collections that are costly to make.
 
     Which rows are drawn depends on `random_state` and on their number, not on partitions or workers. With
-    ``bandwidth="loo"``, more rows than are drawn and at most 100 000, the leave-one-out error over *all* rows, computed
-    on the cluster, then decides between the bandwidth and its multiples by 0.64, 0.8, 1.25 and 1.56.
+    ``bandwidth="loo"``, more rows than are drawn, at most 100 000 of them and at most 32 partitions, the leave-one-out
+    error over *all* rows, computed on the cluster, then decides between the bandwidth and its multiples by 0.64, 0.8,
+    1.25 and 1.56.
 
     Examples
     --------
@@ -286,6 +289,10 @@ class DaskNadarayaWatsonRegressor(RegressorMixin, BaseEstimator):  # type: ignor
     def __getstate__(self) -> dict[str, Any]:
         return dict(super().__getstate__()) | {"client": None}  # a connection cannot be saved
 
+    def __sklearn_clone__(self) -> Self:
+        given = self.get_params(deep=False)
+        return type(self)(**{name: value if name == "client" else deepcopy(value) for name, value in given.items()})
+
     def _check_parameters(self) -> None:
         check_empty(self.empty)
         check_convention(self.bandwidth_convention)
@@ -344,7 +351,8 @@ class DaskNadarayaWatsonRegressor(RegressorMixin, BaseEstimator):  # type: ignor
         d = int(np.count_nonzero(matters))
         bandwidth = np.where(matters, rate_factor(most, n, d), 1.0) * search.bandwidth_
         note = f"{self.bandwidth!r} on {most} of {n} rows, drawn by random_state, and the rate n^(-1/{4 + d})"
-        if self.bandwidth != "loo" or n > ROWS_FOR_LEAVE_ONE_OUT:
+        many = n > ROWS_FOR_LEAVE_ONE_OUT or len(partitions.blocks) > PARTITIONS_FOR_LEAVE_ONE_OUT
+        if self.bandwidth != "loo" or many:
             return {"bandwidth_": bandwidth, "bandwidth_note_": note}
         # Several outputs count in units of their standard deviations, as in the search.
         scale = rows.value.std(axis=0) if partitions.outputs > 1 else np.ones(1)
