@@ -380,3 +380,22 @@ def test_recipes(package, tmp_path, monkeypatch):
     names = {"query": QUERY}
     exec(recipe(package), names)
     np.testing.assert_allclose(names["pooled"][:, 0], kernpool.pool(QUERY, KEY, VALUE, bandwidth=0.1), **CLOSE)
+
+
+def test_without_dask_the_extra_is_named():
+    script = """
+import sys
+
+class Nowhere:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] == "dask":
+            raise ModuleNotFoundError(f"No module named {name!r}")
+
+sys.meta_path.insert(0, Nowhere())
+try:
+    from kernpool import DaskNadarayaWatsonRegressor
+except ImportError as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert "needs Dask, which is not installed; install it with: pip install 'kernpool[dask]'" in done.stdout

@@ -32,15 +32,12 @@ from kernpool.problem import as_tol
 from kernpool.similarity import check_composition
 from kernpool.state import Empty, PoolState, check_empty, empty_state, merge
 
-try:
-    import dask
-    import dask.array as da
-    from dask.base import get_scheduler, is_dask_collection
-    from dask.delayed import delayed
-except ImportError as error:
-    raise ImportError(
-        "kernpool.dask needs Dask, which is not installed; install it with: pip install 'kernpool[dask]'"
-    ) from error
+# after kernpool.dask_parts, which tells what to install
+# isort: split
+import dask
+import dask.array as da
+from dask.base import get_scheduler, is_dask_collection
+from dask.delayed import delayed
 
 Array = NDArray[np.float64]
 

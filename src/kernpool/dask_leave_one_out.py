@@ -15,12 +15,9 @@ from kernpool.dask import block_state, center_task, compute, merge_tree
 from kernpool.dask_parts import Partitions, read_block
 from kernpool.state import PoolState
 
-try:
-    from dask.delayed import delayed
-except ImportError as error:
-    raise ImportError(
-        "kernpool.dask needs Dask, which is not installed; install it with: pip install 'kernpool[dask]'"
-    ) from error
+# after kernpool.dask_parts, which tells what to install
+# isort: split
+from dask.delayed import delayed
 
 Array = NDArray[np.float64]
 Places = NDArray[np.intp]

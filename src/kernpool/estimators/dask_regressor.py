@@ -26,13 +26,10 @@ from kernpool.estimators.regressor import NadarayaWatsonRegressor
 from kernpool.kernels import Kernel, check_convention, convert_bandwidth, get_kernel
 from kernpool.state import check_empty
 
-try:
-    from dask.base import is_dask_collection
-    from dask.delayed import delayed
-except ImportError as error:
-    raise ImportError(
-        "DaskNadarayaWatsonRegressor needs Dask, which is not installed; install it with: pip install 'kernpool[dask]'"
-    ) from error
+# after kernpool.dask_parts, which tells what to install
+# isort: split
+from dask.base import is_dask_collection
+from dask.delayed import delayed
 
 Array = NDArray[np.float64]
 
