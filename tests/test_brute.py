@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from kernpool import Problem, choose, pool
-from kernpool.algorithms import brute, exponential
+from kernpool.algorithms import brute, exponential, reference
 from kernpool.algorithms.blas import one_thread
 from kernpool.algorithms.compiled import CompiledBlocks, FusedPairs, Products
 from kernpool.algorithms.exponential import exp2, exp2_minus_32, exp2_minus_64
@@ -191,7 +191,7 @@ def test_gradients_of_many_keys_are_summed_in_one_pass_with_the_same_bits(column
     wanted = frozenset({"query", "key", "value"})
     found = [brute.pullback(problem, state, cotangent, wanted, n_jobs=jobs) for jobs in (1, 2, 5)]
     apart = brute.pullback(problem, state, cotangent, frozenset({"query"}))
-    monkeypatch.setattr(brute, "_QUERIES_PER_PASS", 128)
+    monkeypatch.setattr(brute, "_NUMBERS_PER_PASS", 128 * columns)
     reports = []
     found.append(
         brute.pullback(problem, state, cotangent, wanted, n_jobs=2, progress=lambda *report: reports.append(report))
@@ -210,3 +210,30 @@ def test_products_of_single_precision_are_left_where_they_would_be_done_again(ge
     wide, narrow = (Problem.from_arrays(*arrays, arrays[1][:, :1], bandwidth=h) for h in (1.0, 0.05))
     assert isinstance(CompiledBlocks(wide).faster[0], Products)
     assert isinstance(CompiledBlocks(narrow).faster[0], FusedPairs)
+
+
+@pytest.mark.parametrize(("value_scale", "slope_scale"), [(1e20, 1e20), (1e30, 1e10), (1e-25, 1e-25), (1.0, 1e-40)])
+def test_products_of_gradients_stay_in_the_range_of_float32(value_scale, slope_scale, generator):
+    arrays = [generator.random(shape).astype(np.float32) for shape in ((60, 16), (900, 16))]
+    value = (value_scale * generator.normal(size=(900, 2)) * [1.0, 1e-3]).astype(np.float32)
+    problem = Problem.from_arrays(*arrays, value, bandwidth=1.0).without_center()
+    state, cotangent = brute.reduce(problem), slope_scale * generator.normal(size=(60, 2))
+    wanted = frozenset({"query", "key", "value"})
+    found, exact = (way.pullback(problem, state, cotangent, wanted) for way in (brute, reference))
+    for name in wanted:
+        target = getattr(exact, name)
+        assert np.abs(getattr(found, name) - target).max() < 2e-6 * np.abs(target).max(), name
+
+
+def test_a_key_that_hardly_weighs_alone_with_a_query(generator):
+    arrays = [generator.random((n, 16)).astype(np.float32) for n in (40, 40, 40)]
+    weight = np.full(40, 1e-42)
+    weight[0] = 1.0
+    options = {"key_weight": weight, "exclude_self": True, "self_index": np.zeros(40, dtype=int)}
+    problem = Problem.from_arrays(*arrays, bandwidth=1.0, **options).without_center()
+    state, wanted = brute.reduce(problem), frozenset({"query", "key", "value"})
+    found = brute.pullback(problem, state, np.ones((40, 16)), wanted)
+    exact = reference.pullback(problem, reference.reduce(problem), np.ones((40, 16)), wanted)
+    for name in wanted:
+        target = getattr(exact, name)
+        assert np.abs(getattr(found, name) - target).max() < 2e-6 * np.abs(target).max(), name

@@ -120,17 +120,19 @@ def test_predictions_are_those_of_the_rows_in_memory(suffix, fitted, tables):
     *_, expected = tables
     command = ["predict", "model", "new.parquet", "--memory", "1MiB", "--quiet", "--out", f"out.{suffix}"]
     assert main(command) == 0
-    np.testing.assert_allclose(read(fitted / f"out.{suffix}"), expected, rtol=1e-11)
+    np.testing.assert_allclose(read(fitted / f"out.{suffix}"), expected, rtol=1e-11, atol=1e-13)
     assert main(command) == 1  # it is there already
     assert main([*command, "--force"]) == 0
     assert visible(fitted) == ["big.parquet", "model", "new.parquet", f"out.{suffix}"]
     assert main(["predict", "model", "new.parquet", "--quiet", "--out", f"whole.{suffix}"]) == 0  # queries at once
-    np.testing.assert_allclose(read(fitted / f"whole.{suffix}"), expected, rtol=1e-11)
+    np.testing.assert_allclose(read(fitted / f"whole.{suffix}"), expected, rtol=1e-11, atol=1e-13)
 
 
 def test_to_standard_output(fitted, tables, capsys):
     assert main(["predict", "model", "new.parquet", "--memory", "1MiB"]) == 0
-    np.testing.assert_allclose(np.loadtxt(io.StringIO(capsys.readouterr().out), skiprows=1), tables[2], rtol=1e-11)
+    np.testing.assert_allclose(
+        np.loadtxt(io.StringIO(capsys.readouterr().out), skiprows=1), tables[2], rtol=1e-11, atol=1e-13
+    )
 
 
 def test_fit_says_what_it_searched_on(folder, monkeypatch, capsys):
@@ -225,14 +227,14 @@ def test_a_cluster(fitted, tables, monkeypatch):
     command = ["predict", "model", "new.parquet", "--cluster", "tcp://there:8786", "--quiet"]
     assert main([*command, "--memory", "1MiB", "--out", "out.parquet"]) == 0
     assert seen == ["tcp://there:8786", *[(FEWEST_ROWS, 5000)] * 5, "closed"]
-    np.testing.assert_allclose(read(fitted / "out.parquet"), tables[2], rtol=1e-11)
+    np.testing.assert_allclose(read(fitted / "out.parquet"), tables[2], rtol=1e-11, atol=1e-13)
     # a model with its rows in memory, all queries at once
     X = np.random.default_rng(1).normal(size=(50, 2))
     from kernpool import save_model
 
     save_model(NadarayaWatsonRegressor(bandwidth=1.0).fit(X, X[:, 0]), "small", features=["a", "b"])
     assert main([*command[:1], "small", *command[2:], "--out", "small.npy"]) == 0
-    np.testing.assert_allclose(np.load("small.npy")[:, 0], pool(tables[1], X, X[:, 0]), rtol=1e-11)
+    np.testing.assert_allclose(np.load("small.npy")[:, 0], pool(tables[1], X, X[:, 0]), rtol=1e-11, atol=1e-13)
 
     def nobody(address):
         raise TimeoutError(f"no scheduler answers at {address}")

@@ -83,3 +83,23 @@ def test_the_sweep_takes_the_series_where_they_apply(generator, monkeypatch):
     monkeypatch.setattr(windows, "pullback", lambda *_: pytest.fail("by pairs"))
     found = sweep.pullback(problem, state, cotangent, PLACES)
     assert found.key.shape == (N, 1)
+
+
+def test_a_state_of_more_keys_than_those_at_hand(generator):
+    """The gradients of two halves, each with the state of all, add up to those of all."""
+    problem = problem_of("plain", generator)
+    state, cotangent = sweep.reduce(problem), generator.normal(size=(M, 2))
+    whole = reference.pullback(problem, state, cotangent, PLACES)
+    halves = [slice(0, N // 3), slice(N // 3, N)]
+    parts = [sweep_gradients.pullback(problem.block(slice(None), half), state, cotangent, PLACES) for half in halves]
+    query = sum(part.query for part in parts)
+    assert np.abs(query - whole.query).max() <= 1e-11 * np.abs(whole.query).max()
+    for name in ("key", "value"):
+        found, want = np.concatenate([getattr(part, name) for part in parts]), getattr(whole, name)
+        assert np.abs(found - want).max() <= 1e-11 * np.abs(want).max(), name
+
+
+def test_progress_ends_with_the_queries(generator):
+    problem, seen = problem_of("far queries", generator), []
+    sweep.pullback(problem, sweep.reduce(problem), np.ones((M, 2)), PLACES, progress=lambda *at: seen.append(at))
+    assert seen == [(M, M)]

@@ -8,7 +8,7 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="the layers need the extra 'torch'")
 
-from kernpool import LocalLinearRegressor, pool
+from kernpool import LocalLinearRegressor, choose, pool
 from kernpool.kernels import BUILT_IN
 from kernpool.torch import GaussianSimilarity, attention_pool
 from kernpool.torch.operator import pool_pairs
@@ -223,21 +223,26 @@ def test_memory_is_linear(columns):
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16], ids=str)
-@pytest.mark.parametrize(("columns", "width"), [(1, 0.1), (16, 1.0), (64, 2.0)])
-def test_errors_in_lower_precision_are_at_most_twice_those_of_the_dense_layer(columns, width, dtype):
-    generator, rows = torch.Generator().manual_seed(columns), 500
-    inputs = [torch.rand(rows, wide, generator=generator).to(dtype) for wide in (columns, columns, 1)]
+@pytest.mark.parametrize(("columns", "width", "way"), [(1, 0.1, "sweep"), (16, 1.0, "brute"), (64, 2.0, "brute")])
+def test_errors_in_lower_precision_are_at_most_twice_those_of_the_dense_layer(columns, width, way, dtype, monkeypatch):
+    monkeypatch.setattr("kernpool.torch.operator.choose", lambda problem: choose(problem, way))
 
     def outcome(parts, algorithm):
         leaves = [part.clone().requires_grad_() for part in parts]
         similarity = GaussianSimilarity(width).to(dtype).to(parts[0].dtype)
         pooled = attention_pool(*leaves, similarity=similarity, algorithm=algorithm)
-        (pooled.double() * torch.linspace(-1, 1, rows)[:, None]).sum().backward()
-        return [
-            part.detach().double() for part in (pooled, *(part.grad for part in (*leaves, *similarity.parameters())))
-        ]
+        (pooled.double() * torch.linspace(-1, 1, len(pooled))[:, None]).sum().backward()
+        gradients = [part.grad for part in (*leaves, *similarity.parameters())]
+        return [part.detach().double() for part in (pooled, *gradients)]
 
-    right = outcome([part.double() for part in inputs], "dense")
-    fused, dense = (outcome(inputs, algorithm) for algorithm in ("fused", "dense"))
-    for name, ours, twin, exact in zip(("pooled", "query", "key", "value", "width"), fused, dense, right, strict=True):
-        assert (ours - exact).abs().max() <= 2.0 * (twin - exact).abs().max(), name
+    squares = torch.zeros(2, 5, dtype=torch.float64)  # over seeds, since a single number may be right by chance
+    for seed in range(5):
+        generator = torch.Generator().manual_seed(seed)
+        inputs = [torch.rand(500, wide, generator=generator).to(dtype) for wide in (columns, columns, 1)]
+        right = outcome([part.double() for part in inputs], "dense")
+        for row, algorithm in zip(squares, ("fused", "dense"), strict=True):
+            found = outcome(inputs, algorithm)
+            errors = [(a - b).abs().max() / b.abs().max() for a, b in zip(found, right, strict=True)]
+            row += torch.stack(errors) ** 2
+    ratio = (squares[0] / squares[1]).sqrt()
+    assert (ratio <= 2.0).all(), dict(zip(("pooled", "query", "key", "value", "width"), ratio.tolist(), strict=True))

@@ -59,7 +59,7 @@ def read_block(block: Any) -> Chunks:
     source = f"partition {number}"
     if isinstance(arrays[1], ColumnNames):
         table, names = np.asarray(arrays[0]), arrays[1]
-        chunk = names.chunk(table)
+        chunk = names.chunk(table.T)
         return ArrayChunks(chunk.key, chunk.value, chunk.weight, source=source)
     return ArrayChunks(*arrays, source=source)
 

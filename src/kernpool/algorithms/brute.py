@@ -132,7 +132,8 @@ def pullback(
     passes: list[tuple[Work, list[slice]]] = [(along_keys, per_query), (along_queries, per_key)]
     if per_query and len(per_key) >= _FEWEST_KEY_BLOCKS:
         passes = []
-        for some in cut(m, _QUERIES_PER_PASS):
+        width = sum(sums[name].shape[1] for name in wanted & PER_QUERY)
+        for some in cut(m, max(1, _NUMBERS_PER_PASS // width)):
             ordered = {name: OrderedSum(sums[name][some]) for name in wanted & PER_QUERY}
             passes.append((partial(along_both, some, ordered), per_key))
     with one_thread() if blocks.gradients_use_blas else nullcontext():
@@ -142,6 +143,6 @@ def pullback(
 
 _KEY_ROWS = 1024  # keys per block when sums are per key: two tiles of the loops
 _FEWEST_KEY_BLOCKS = 8  # that keep threads busy
-_QUERIES_PER_PASS = 1 << 16  # whose sums each block of keys keeps until those before it are done
+_NUMBERS_PER_PASS = 1 << 20  # sums per query that each block of keys keeps until the blocks before it are done
 
 BRUTE = Algorithm(name="brute", summary="every pair, in compiled tiles", reduce=reduce, pullback=pullback, moments=1)

@@ -20,8 +20,8 @@ from kernpool.state import PoolState
 Array = NDArray[np.float64]
 _NONE = np.empty(0)
 _NO_TABLE = np.empty((0, 0))
-# Columns up to which differences in fused loops are faster than matrix products of double precision, to which fall
-# those of single precision that are not precise enough (measured).
+# Columns up to which fused loops are faster than staged tiles or products that are done again (measured); products that
+# are precise at once are faster from 16 columns on.
 MOST_FOR_FUSED = 32
 # Sums of weights per key below which digits may be lost: to underflow, or at the edge of a compact kernel.
 FAINT, FAINT_32, FAINT_ON_EDGE = 1e-280, 1e-30, 1e-10
@@ -134,7 +134,7 @@ class CompiledBlocks:
         slopes = np.ascontiguousarray(cotangent[queries])
         if self.products is not None and "log_bandwidth" not in wanted:
             # Each query by one way alone: the other passes over queries whose weights are zero.
-            moderate = np.abs(slopes).max(axis=1, initial=0.0) < 1e30  # in float32 they would overflow
+            moderate = (inverse < 1e30) & np.isfinite(slopes).all(axis=1)  # in float32 it would overflow
             quick = (unit == 0.0) & moderate & self.products.near_enough(queries)
             by_products, inverse = np.where(quick, inverse, 0.0), np.where(quick, 0.0, inverse)
             if by_products.any():
@@ -161,10 +161,14 @@ class FusedPairs:
         code = CODES[similarity.kernel.name]
         dtype = narrow_type(problem) if similarity.kernel.name != "epanechnikov" else np.dtype(np.float64)
         # float32 has a short range: coordinates and values come near 1 by powers of two, which is exact.
-        unit = exponent_of(similarity.bandwidth) if dtype == np.float32 else np.zeros(problem.key.shape[1], dtype=int)
+        unit = (
+            fused.exponent_of(similarity.bandwidth)
+            if dtype == np.float32
+            else np.zeros(problem.key.shape[1], dtype=int)
+        )
         self.query = np.ldexp(problem.query, -unit).astype(dtype)
         self.key = np.ascontiguousarray(np.ldexp(problem.key, -unit).T, dtype=dtype)
-        self.value_unit = exponent_of(np.abs(problem.value).max(axis=0)) * (dtype == np.float32)
+        self.value_unit = fused.exponent_of(np.abs(problem.value).max(axis=0)) * (dtype == np.float32)
         value = np.ldexp(problem.value, -self.value_unit)
         self.value = np.ascontiguousarray((value if weight is None else value * weight[:, None]).T, dtype=dtype)
         self.weight = np.empty(0, dtype) if weight is None else weight.astype(dtype)
@@ -232,7 +236,7 @@ class Products:
         self.code = CODES[similarity.kernel.name]
         self.block = products.GAUSSIAN_BLOCK if self.code == GAUSSIAN else products.OTHER_BLOCK
         self.key = np.ascontiguousarray(problem.key.T)
-        self.value_unit = exponent_of(np.abs(problem.value).max(axis=0)) * self.narrow
+        self.value_unit = fused.exponent_of(np.abs(problem.value).max(axis=0)) * self.narrow
         self.value = np.ascontiguousarray(np.ldexp(problem.value, -self.value_unit).T, dtype=dtype)
         self.weight = np.empty(0, dtype) if problem.key_weight is None else problem.key_weight.astype(dtype)
         self.own = np.full(len(problem.query), -1) if problem.self_index is None else problem.self_index
@@ -304,11 +308,6 @@ def read_only(array: NDArray[Any]) -> NDArray[Any]:
     view = np.ascontiguousarray(array).view()
     view.flags.writeable = False
     return view
-
-
-def exponent_of(x: Array) -> NDArray[np.intp]:
-    """Return the power of two below x > 0, as an integer; zero for zero."""
-    return np.where(x > 0, np.frexp(x)[1] - 1, 0)
 
 
 def narrow_type(problem: Problem) -> np.dtype[Any]:

@@ -189,3 +189,8 @@ def _make(
             denominator[i] = weight_sum
 
     return block
+
+
+def exponent_of(x: np.ndarray) -> np.ndarray:
+    """Return the power of two below x > 0, as an integer; zero for zero."""
+    return np.where(x > 0, np.frexp(x)[1] - 1, 0)

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 class OrderedSum:
     """A sum of numbered terms with the same bits for any number of threads.
 
-    Terms that arrive early wait for those before them. Blocks are begun in order, so few do: memory is that of a term
-    per thread, about.
+    Terms that arrive early wait for those before them. Blocks are begun in order and take equal times, so few wait: as
+    many as there are threads, about.
 
     Parameters
     ----------

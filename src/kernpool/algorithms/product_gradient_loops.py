@@ -80,7 +80,7 @@ def gradient_block(
     room, right_room = np.empty(ROWS * TILE, value.dtype), np.empty(d * TILE, value.dtype)
     to_queries, to_keys = np.empty((ROWS, d), value.dtype), np.empty(d * TILE, value.dtype)
     squares, weight_room = np.empty(TILE, value.dtype), np.empty(TILE, value.dtype)
-    column_room, value_room = np.empty(TILE, value.dtype), np.empty(by_value.shape[0] * TILE, value.dtype)
+    column_room, value_room = np.empty(TILE), np.empty(by_value.shape[0] * TILE)
     by_row, mask, total_room = np.empty(ROWS, value.dtype), np.empty(0, np.bool_), np.empty(TILE)
     for first in range(0, n, TILE):
         size = min(TILE, n - first)

@@ -33,7 +33,10 @@ class ProductGradients:
     def __init__(self, problem: Problem, dtype: np.dtype) -> None:
         self.problem, self.dtype = problem, dtype
         self.scale = fused.scales(GAUSSIAN, problem.similarity.bandwidth)
-        self.value = np.ascontiguousarray(problem.value.T, dtype=dtype)
+        # float32 has a short range: values and slopes come near 1 by powers of two, which is exact.
+        narrow = dtype == np.float32
+        self.value_unit = fused.exponent_of(np.abs(problem.value).max(axis=0)) * narrow
+        self.value = np.ascontiguousarray(np.ldexp(problem.value, -self.value_unit).T, dtype=dtype)
         self.weight = np.empty(0, dtype) if problem.key_weight is None else problem.key_weight.astype(dtype)
         self.center = problem.key.mean(axis=0)
         self.radius = float(np.sqrt(np.sum(((problem.key - self.center) * self.scale) ** 2, axis=1)).max())
@@ -61,7 +64,11 @@ class ProductGradients:
     ) -> None:
         """Add what a block contributes to sums per query, and (columns, keys) per key and value."""
         query = self.problem.query[queries]
-        found = {name: np.zeros_like(sums[name]) for name in ("query", "key")}
+        found = {name: np.zeros_like(sums[name]) for name in ("query", "key", "value")}
+        # One unit for the products of slopes and values of all columns, since these are added up.
+        unit = np.max(self.value_unit + fused.exponent_of(np.abs(cotangent).max(axis=0, initial=0.0)))
+        unit *= self.dtype == np.float32
+        slope_unit = unit - self.value_unit
         gradient_block(
             query,
             key[:, keys],
@@ -72,12 +79,16 @@ class ProductGradients:
             query.mean(axis=0),
             self.scale,
             inverse,
-            middle.astype(self.dtype),
-            cotangent.astype(self.dtype),
+            np.ldexp(middle, -self.value_unit).astype(self.dtype),
+            np.ldexp(cotangent, -slope_unit).astype(self.dtype),
             found["query"],
             found["key"],
-            sums["value"],
+            found["value"],
         )
-        unit = 2.0 * LN_2 * self.scale
-        sums["query"] += found["query"] * unit if found["query"].size else 0.0
-        sums["key"] += found["key"] * unit[:, None] if found["key"].size else 0.0
+        scale = np.ldexp(2.0 * LN_2 * self.scale, unit)
+        if found["query"].size:
+            sums["query"] += found["query"] * scale
+        if found["key"].size:
+            sums["key"] += found["key"] * scale[:, None]
+        if found["value"].size:
+            sums["value"] += np.ldexp(found["value"], slope_unit[:, None])

@@ -5,7 +5,7 @@ bandwidth. The error of a squared distance is bounded by the radii; queries for 
 from differences. Kernels with a kink at zero never come here (triangular, Laplace), because the root of a squared
 distance that should be zero would be 1e-8; nor does the boxcar, whose edge allows no error.
 
-Tiles of 64 queries and 512 keys stay in the second-level cache.
+Tiles of 128 queries and 512 keys stay in the second-level cache.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from kernpool.algorithms.tiles import (
     profiles,
 )
 
-ROWS = 256
+ROWS = 128
 # How much a kernel of compact support changes with a squared distance, at most: 105/32, of the triweight, rounded up.
 STEEPEST = 4.0
 KERNELS = frozenset({GAUSSIAN, EPANECHNIKOV, BIWEIGHT, TRIWEIGHT, TRICUBE, COSINE, LOGISTIC})

@@ -42,6 +42,7 @@ def applies(problem: Problem, state: PoolState, wanted: frozenset[str]) -> bool:
     return (
         problem.similarity.kernel.name == "gaussian"
         and problem.dtype == np.float32
+        and problem.attn_mask is None
         and not problem.moments
         and wanted <= WANTED
         and (own is None or (problem.key_weight is None and _differ(own[own >= 0])))
@@ -76,11 +77,13 @@ def pullback(
     if len(left):
         part = problem.block(left)
         line = sweep.arrange(part, n_jobs)
-        by_pairs = windows.pullback(part, line, _rows(state, left), cotangent[left], wanted, n_jobs, progress)
+        by_pairs = windows.pullback(part, line, _rows(state, left), cotangent[left], wanted, n_jobs)
         parts.append((left, by_pairs._asdict()))
     for rows, gradients in parts:
         for name in wanted:
             found[name][rows if name == "query" else slice(None)] += gradients[name]
+    if progress is not None:
+        progress(len(faint), len(faint))
     return Gradients(**found)
 
 
@@ -93,14 +96,15 @@ def _by_series(
 ) -> dict[str, Array]:
     h, c = problem.similarity.bandwidth, problem.value.shape[1]
     found = {}
-    if "query" in wanted:
-        asked = replace(problem, moments=1, tol=EPSILON)
-        sums, layout = sweep.reduce(asked, n_jobs), asked.layout
     denominator = sums.denominator[:, None]
     pooled = sums.numerator[:, :c] / denominator
     if "query" in wanted:
-        first, cross = sums.numerator[:, layout.first], sums.numerator[:, layout.cross]
-        found["query"] = np.sum(slope * (cross - pooled * first), axis=1, keepdims=True) / (denominator * h)
+        asked = replace(problem, moments=1, tol=EPSILON)
+        own, layout = sweep.reduce(asked, n_jobs), asked.layout
+        # In the unit of the state, which may be that of other keys too.
+        first, cross = own.numerator[:, layout.first], own.numerator[:, layout.cross]
+        moved = np.sum(slope * (cross - pooled * first), axis=1, keepdims=True)
+        found["query"] = moved * np.exp(own.shift - sums.shift)[:, None] / (denominator * h)
     if wanted == {"query"}:
         return found
     share = slope / (denominator * np.exp(sums.shift)[:, None])

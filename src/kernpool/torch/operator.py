@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from kernpool.algorithms.base import FEWEST_FOR_PRODUCTS, Gradients
+from kernpool.algorithms.sweep_gradients import applies
 from kernpool.checks import LARGEST
 from kernpool.local_linear import solve
 from kernpool.moments import Layout
@@ -117,13 +118,9 @@ def pull_back(
     slopes = _array(cotangent).astype(np.float64)
     inverse = arrays[3].astype(np.float64)
     # Pooling sees places in bandwidths alone, so the gradient by widths follows from those by places. With many columns
-    # a pass of its own takes longer than matrix products do for both; on a line of single precision series give those
-    # by places in no time.
-    plain = kernel == "gaussian" and mask is None and not degree
-    products = query.shape[-1] >= FEWEST_FOR_PRODUCTS and {"query", "key"} <= names
-    series = query.shape[-1] == 1 and query.dtype != torch.float64
-    from_places = plain and "log_bandwidth" in names and (products or series)
-    summed = names - {"log_bandwidth"} | {"query", "key"} if from_places else names
+    # a pass of its own takes longer than matrix products do for both; on a line series give those by places in no time.
+    by_places = names - {"log_bandwidth"} | {"query", "key"}
+    by_products = query.shape[-1] >= FEWEST_FOR_PRODUCTS and kernel == "gaussian" and mask is None and not degree
     for b, own, keys, problem in _parts(arrays, counts, mask, which, kernel, exclude_self, degree):
         if problem is None:
             for total in sums:
@@ -131,6 +128,10 @@ def pull_back(
             break
         centred = problem.without_center()
         state = PoolState(*(table[b, own] for table in states))
+        from_places = "log_bandwidth" in names and (
+            (by_products and {"query", "key"} <= names) or (query.shape[-1] == 1 and applies(centred, state, by_places))
+        )
+        summed = by_places if from_places else names
         found = choose(centred).pullback(centred, state, slopes[b, own], summed, n_jobs=torch.get_num_threads())
         by_log = _by_log_bandwidth(problem, found) if from_places else found.log_bandwidth
         # By 1/h, and where that is zero by symmetry nothing: weights depend on its square.
