@@ -89,8 +89,8 @@ BENCHMARKS = (
     Benchmark(
         "scale.py",
         "scale.md",
-        "10^8 keys in Parquet, 10^4 queries: 5 times the time of reading, 1 GiB; memory flat in n; two Dask workers 1.7 "
-        "times as fast as one, with the same bits",
+        "10^8 keys in Parquet, 10^4 queries: 5 times the time of reading, 1 GiB; memory flat in n; two Dask workers "
+        "1.7 times as fast as one, with the same bits",
     ),
     Benchmark(
         "scale_model.py", "scale-model.md", "what a cluster costs: predicted within a factor of 2 where it was measured"
