@@ -14,12 +14,12 @@ import pytest
 from sklearn.base import clone
 
 import kernpool
+
+dask = pytest.importorskip("dask", reason="clusters need the extra 'dask'")
+distributed = pytest.importorskip("distributed", reason="clusters need the extra 'dask'")
+da = pytest.importorskip("dask.array", reason="clusters need the extra 'dask'")
+
 from kernpool import DaskNadarayaWatsonRegressor, EmptyWindowWarning, NadarayaWatsonRegressor, open_chunks
-
-dask = pytest.importorskip("dask")
-distributed = pytest.importorskip("distributed")
-da = pytest.importorskip("dask.array")
-
 from kernpool.chunks import ArrayChunks
 from kernpool.dask import compute, connect, pool
 
