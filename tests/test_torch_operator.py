@@ -226,7 +226,7 @@ def test_memory_is_linear(columns):
 @pytest.mark.parametrize(("columns", "width", "way"), [(1, 0.1, "sweep"), (16, 1.0, "brute"), (64, 2.0, "brute")])
 def test_errors_in_lower_precision_are_at_most_twice_those_of_the_dense_layer(columns, width, way, dtype, monkeypatch):
     monkeypatch.setattr("kernpool.torch.operator.choose", lambda problem: choose(problem, way))
-    slope = torch.linspace(-1, 1, 500)[:, None].to(dtype)
+    slope = torch.linspace(-1, 1, 200)[:, None].to(dtype)
 
     def outcome(parts, algorithm):
         leaves = [part.clone().requires_grad_() for part in parts]
@@ -237,9 +237,9 @@ def test_errors_in_lower_precision_are_at_most_twice_those_of_the_dense_layer(co
         return [part.detach().double() for part in (pooled, *gradients)]
 
     squares = torch.zeros(2, 5, dtype=torch.float64)  # over seeds, since a single number may be right by chance
-    for seed in range(5):
+    for seed in range(4):
         generator = torch.Generator().manual_seed(seed)
-        inputs = [torch.rand(500, wide, generator=generator).to(dtype) for wide in (columns, columns, 1)]
+        inputs = [torch.rand(200, wide, generator=generator).to(dtype) for wide in (columns, columns, 1)]
         right = outcome([part.double() for part in inputs], "dense")
         for row, algorithm in zip(squares, ("fused", "dense"), strict=True):
             found = outcome(inputs, algorithm)
