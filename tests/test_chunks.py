@@ -186,7 +186,7 @@ def test_a_chunk_without_weight_and_one_without_rows(generator):
     pairs = [(key[:0], value[:0]), (key[:9], value[:9], np.zeros(9)), (key[9:], value[9:], np.ones(11))]
     np.testing.assert_allclose(pool([0.5], pairs), pool([0.5], key[9:], value[9:]), rtol=1e-13)
     for nothing in ([], [(key[:0], value[:0])]):
-        with pytest.raises(ValueError, match="no pairs"):
+        with pytest.raises(ValueError, match="no pairs of positive weight"):
             pool([0.5], nothing)
 
 
@@ -277,3 +277,86 @@ def test_files_that_have_changed_are_told(generator, tmp_path):
     (tmp_path / "t.npy").unlink()
     with pytest.raises(TableError, match="does not exist"):
         reopen(references[1])
+
+
+@pytest.mark.parametrize("rows", [7402, 1000])
+@pytest.mark.parametrize("h", [10.0, 59.38126276521873])
+def test_nearest_keys_that_are_tied_in_several_chunks(h, rows, generator):
+    query = np.concatenate([[-232.56547986, -174.33657875547294, -1781.43788296], 1e4 * generator.normal(size=20)])
+    key, value = np.arange(9000) % 20 * 1.0, (np.arange(9000) >= 7402) * 1.0
+    options = {"bandwidth": h, "kernel": "boxcar", "empty": "nearest"}
+    found = pool(query, open_chunks(key, value, rows=rows), **options)
+    np.testing.assert_allclose(found, pool(query, key, value, **options), rtol=1e-12)
+
+
+@pytest.mark.parametrize("degree", [0, 1])
+def test_rows_without_weight_decide_nothing(degree, generator):
+    key, value = generator.random(30), generator.random(30)
+    pairs = [(key, np.full(30, 1e20), np.zeros(30)), (key, value, np.ones(30))]
+    np.testing.assert_allclose(pool([0.5], pairs, degree=degree), pool([0.5], key, value, degree=degree), rtol=1e-12)
+    for empty in ("nan", "nearest", "mean"):
+        with pytest.raises(ValueError, match="no pairs of positive weight"):
+            pool([0.5], pairs[:1], degree=degree, empty=empty)
+
+
+def test_values_of_very_different_size_keep_their_digits(generator):
+    """The first chunks of a sorted file may be a billion times as large as what a query sees."""
+    for rows, n in ((500, 4000), (9000, 60_000)):  # merged, and in one pass
+        key = np.sort(generator.random(n))
+        value = np.where(key < 0.25, 1e9, np.sin(5 * key) + 2)
+        options = {"bandwidth": 0.05, "kernel": "epanechnikov"}
+        found = pool([0.8, 0.9], open_chunks(key, value, rows=rows), **options)
+        np.testing.assert_allclose(found, pool([0.8, 0.9], key, value, **options), rtol=1e-12)
+
+
+def test_values_out_of_range_are_refused_in_later_chunks_too(generator):
+    key, value = generator.random(60_000), np.ones(60_000)
+    value[10_000:] = 1.7e308
+    with pytest.raises(ValueError, match="beyond 1e\\+150"):
+        pool([0.2, 0.5], open_chunks(key, value, rows=7000), bandwidth=0.1)
+
+
+def test_labels_of_rows_are_no_keys(generator, tmp_path):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(table_of(generator, 50)).query("a > 0.1")
+    frame.to_parquet(tmp_path / "t.parquet")
+    for source in (frame, tmp_path / "t.parquet"):
+        assert open_chunks(source, target="y").names == ("a", "b", "w")
+    assert open_chunks(frame, target="y", features=["__index_level_0__"]).names == ("__index_level_0__",)
+
+
+def test_a_damaged_footer_is_named(generator, tmp_path):
+    path = write(table_of(generator), tmp_path / "t.parquet")
+    whole, raised = path.read_bytes(), 0
+    for place in range(len(whole) - 600, len(whole) - 12, 7):
+        damaged = bytearray(whole)
+        damaged[place] ^= 0xFF
+        path.write_bytes(bytes(damaged))
+        try:
+            open_chunks(path, target="y")
+        except TableError as error:
+            raised += str(path) in str(error)
+    assert raised > 5
+
+
+def test_chunks_that_disagree_are_named():
+    for second in (([2.0], [[3.0]]), ([[2.0, 1.0]], [3.0])):
+        with pytest.raises(TableError, match="chunk 1 has keys and values of"):
+            pool([0.5], [([0.0, 1.0], [1.0, 2.0]), second])
+
+
+def test_what_is_no_list_of_pairs_says_how_to_open_it(generator, tmp_path):
+    path = write(table_of(generator), tmp_path / "t.parquet")
+    with pytest.raises(TypeError, match="open it with open_chunks"):
+        pool([0.5], path)
+    with pytest.raises(TypeError, match="source must be a file"):
+        pool([[0.5]], ([[0.0], [1.0]], [[1.0], [2.0]]))
+
+
+def test_a_path_holds_in_other_folders(generator, tmp_path, monkeypatch):
+    write(table_of(generator), tmp_path / "t.parquet")
+    np.save(tmp_path / "t.npy", generator.random((9, 2)))
+    monkeypatch.chdir(tmp_path)
+    chunks = [open_chunks("t.parquet", target="y"), open_chunks("t.npy", target="1")]
+    monkeypatch.chdir("/")
+    assert [sum(len(chunk.key) for chunk in one) for one in chunks] == [ROWS, 9]

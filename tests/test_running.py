@@ -1,10 +1,12 @@
 """Running pools: the numbers of all pairs at once, in any order, across files and processes."""
 
+import json
+
 import numpy as np
 import pytest
 
 from kernpool import EmptyWindowWarning, RunningPool, kernel_names, pool
-from kernpool.files import ModelFileError
+from kernpool.files import ModelFileError, write_model_header
 
 
 def pairs_of(generator, columns=2, values=2, rows=300):
@@ -35,7 +37,7 @@ def test_updates_and_merges_in_any_order(kernel, degree, generator, tmp_path):
 def test_one_value_column_stays_flat(generator):
     running = RunningPool([0.0, 1.0]).update([0.0, 1.0], [1.0, 3.0])
     assert running.values().shape == (2,)
-    with pytest.raises(ValueError, match=r"must have 1 column\(s\) as before"):
+    with pytest.raises(ValueError, match=r"must have shape \(rows,\) as before"):
         running.update([0.0], [[1.0, 2.0]])
 
 
@@ -97,3 +99,33 @@ def test_files_are_checked(tmp_path):
     (unused / "model.json").write_text(header.replace('"rows": 0', '"rows": 9'))
     with pytest.raises(ModelFileError, match="checksum"):
         RunningPool.load(unused)
+
+
+def test_pairs_without_weight_fix_nothing():
+    running = RunningPool([0.0]).update([0.0, 0.0], [1e20, 1e20], [0.0, 0.0]).update([0.0], [[3.1, 4.0]])
+    np.testing.assert_allclose(running.values(), [[3.1, 4.0]], rtol=1e-15)
+    with pytest.raises(ValueError, match=r"key must have 1 column\(s\) as query, got 2"):
+        running.update([[0.0, 1.0]], [[1.0, 7.0]], [0.0])
+    with pytest.raises(ValueError, match=r"value must have shape \(rows, 2\) as before"):
+        running.update([0.0], [1.0])
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"kernel": None}, {"rows": -1}, {"rows": "x"}, {"flat": "no"}, {"algorithm": "zzz"}, {"arrays": 3},
+        {"arrays": {"query": {}}}, {"degree": 1}, {"empty": "mean"}, {"bandwidth": 1},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_headers_with_a_checksum_of_their_own(change, tmp_path):
+    folder = tmp_path / "running"
+    RunningPool([0.0, 1.0]).update([0.0, 1.0], [1.0, 3.0]).save(folder)
+    header = json.loads((folder / "model.json").read_text())
+    header.pop("checksum")
+    write_model_header(folder, header | change)
+    if change == {"bandwidth": 1}:  # which is not looked at
+        assert RunningPool.load(folder).rows == 2
+    else:
+        with pytest.raises(ModelFileError):
+            RunningPool.load(folder)

@@ -36,7 +36,7 @@ class NpyChunks(Chunks):
         rows: int | None = None,
         memory: int | None = None,
     ) -> None:
-        self.path = Path(path)
+        self.path = Path(path).absolute()  # a model may look for it from another folder
         try:
             self._table = table = np.load(self.path, mmap_mode="r", allow_pickle=False)
         except FileNotFoundError:
@@ -159,7 +159,10 @@ def open_chunks(
         return source
     if isinstance(source, str | Path) or (value is None and hasattr(source, "__arrow_c_stream__")):
         if target is None:
-            raise TypeError("target must name the column of values, or the columns, of a file or a stream")
+            raise TypeError(
+                "target must name the column of values, or the columns, of a file or a stream: open it with "
+                "open_chunks(source, target=...), and give what that returns to pool"
+            )
         options: dict[str, Any] = {
             "target": target,
             "features": features,
@@ -175,10 +178,10 @@ def open_chunks(
         return NpyChunks(path, **options) if path.suffix == ".npy" else ParquetChunks(path, **options)
     if value is not None:
         return ArrayChunks(source, value, weight, rows=rows)
-    if isinstance(source, np.ndarray) or not hasattr(source, "__iter__"):
+    if isinstance(source, np.ndarray | tuple) or not hasattr(source, "__iter__"):
         raise TypeError(
-            f"source must be a file, an Arrow stream, keys with value=, or an iterable of (key, value), "
-            f"got {type(source).__name__}"
+            f"source must be a file, an Arrow stream, keys with value=, or a list or an iterator of "
+            f"(key, value), got {type(source).__name__}"
         )
     return IteratedChunks(source, rows=rows)
 

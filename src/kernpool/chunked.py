@@ -1,7 +1,8 @@
 r"""Pooling over chunks: each makes a state, and the states are merged.
 
-What is done with a chunk does not depend on where it lies: `Pooling` is the same on a disk and on a cluster. Values are
-pooled less a centre that all chunks share, so that sums of large values with small differences keep their digits.
+What is done with a chunk does not depend on where it lies: `Pooling` is the same on a disk and on a cluster. Local
+linear fits are of values less a centre that all chunks share, since slopes of large values with small differences would
+lose their digits; weighted means have none, and are right relative to themselves.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ from kernpool.progress import Progress
 from kernpool.state import Empty, PoolState, check_empty, empty_state, merge
 
 Array = NDArray[np.float64]
+
+SAME_DISTANCE = 16 * float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True)
@@ -63,14 +66,14 @@ class Pooling:
         chunk : Chunk
             Pairs; none at all, or none of any weight, make the state of no keys.
         center : ndarray of shape (c,)
-            What is taken off the values.
+            What is taken off the values of local linear fits.
         progress : callable or None
             As in `pool`.
 
         Returns
         -------
         PoolState
-            Sums of weights and of weighted values less their centre.
+            Sums of weights and of weighted values.
         """
         layout = Layout(chunk.value.shape[1], chunk.key.shape[1], self.degree)
         if not len(chunk.key) or (chunk.weight is not None and not chunk.weight.any()):
@@ -78,7 +81,8 @@ class Pooling:
         problem = Problem.from_arrays(
             self.query, chunk.key, chunk.value, key_weight=chunk.weight, moments=self.degree, **self.similarity
         )
-        problem = replace(problem, value_center=problem.value_center - center)
+        if self.degree:
+            problem = replace(problem, value_center=problem.value_center - center)
         if self.limit is not None:
             problem = limit_problem(problem, self.limit)
         return choose(problem, self.algorithm).reduce(problem, n_jobs=self.n_jobs, progress=progress)
@@ -91,13 +95,12 @@ class Pooling:
         fill: Callable[[NDArray[np.intp]], Array] | None = None,
     ) -> Array:
         """Turn the state of all chunks into pooled values; parameters as in `PoolState.finalize`."""
-        if self.degree:
-            layout = Layout(len(center), self.query.shape[1], 1)
-            fit = solve(state, layout)
-            warn_of_rank(fit.rank, fit.occupied, fit.tilt.shape[1])
-            state = PoolState(np.zeros(len(fit.occupied)), fit.occupied.astype(float), fit.intercept)
-        pooled = state.finalize(empty, fill)
-        return np.where((state.denominator == 0)[:, None] & (empty == "zero"), 0.0, pooled + center)
+        if not self.degree:
+            return state.finalize(empty, fill)
+        fit = solve(state, Layout(len(center), self.query.shape[1], 1))
+        warn_of_rank(fit.rank, fit.occupied, fit.tilt.shape[1])
+        values = np.where(fit.occupied[:, None], fit.intercept + center, 0.0)
+        return PoolState(np.zeros(len(values)), fit.occupied.astype(float), values).finalize(empty, fill)
 
     def at(self, rows: NDArray[np.intp], limit: str) -> Pooling:
         """Return how to fill the empty windows of some queries: "nearest" or "mean"."""
@@ -155,6 +158,8 @@ def pool_chunks(
     check_degree(degree)
     rows = np.asarray(as_real_array("query", query), dtype=np.float64)
     rows = rows[:, None] if rows.ndim == 1 else rows
+    if rows.ndim != 2 or not rows.size:
+        raise ValueError(f"query must have shape (queries,) or (queries, columns) here, got {np.shape(query)}")
     similarity = {"kernel": kernel, "bandwidth": bandwidth, "composition": composition, "tol": tol}
     pooling = Pooling(rows, degree, algorithm, n_jobs, similarity)
     state, center = reduce_chunks(pooling, chunks, progress)
@@ -166,7 +171,8 @@ def pool_chunks(
                 "array or a file, or use empty='nan' or 'zero'"
             )
         filled, _ = reduce_chunks(pooling.at(rows, empty), chunks, center=center)
-        return filled.numerator / filled.denominator[:, None]
+        with np.errstate(invalid="ignore"):  # 0 / 0 where no key takes part at all
+            return filled.numerator / filled.denominator[:, None]
 
     pooled = pooling.finish(state, center, empty, fill)
     return pooled[:, 0] if chunks.flat else pooled
@@ -195,18 +201,45 @@ def _merge_all(
     state, done = None, 0
     for chunk in chunks:
         center = center_of(chunk) if center is None else center
-        part = pooling.state(chunk, center)
-        state = part if state is None else merge(state, part)
+        if center is not None:
+            part = pooling.state(chunk, center)
+            state = part if state is None else merge_states(state, part, pooling.limit)
         done += len(chunk.key)
         if progress is not None and chunks.rows is not None:
             progress(done, chunks.rows)
     if state is None or center is None:
-        raise ValueError("there are no pairs: the source is empty")
+        raise ValueError("there are no pairs of positive weight: the source is empty, or its weights are all zero")
     return state, center
 
 
-def center_of(chunk: Chunk) -> Array:
-    """Return the centre that all chunks share: a median of the values of one of them, of every k-th if there are many.
+def merge_states(a: PoolState, b: PoolState, limit: str | None) -> PoolState:
+    """Merge states of chunks.
+
+    In the limit "nearest" shifts are squared distances in tiny bandwidths, which algorithms round differently. Then the
+    last digit of 1e16 would decide between keys that are equally far; they weigh the same.
+
+    Parameters
+    ----------
+    a, b : PoolState
+        As for `merge`.
+    limit : {None, "nearest", "mean"}
+        As of `Pooling`.
+
+    Returns
+    -------
+    PoolState
+        The state of both.
+    """
+    if limit == "nearest":
+        both = np.isfinite(a.shift) & np.isfinite(b.shift)
+        apart = np.abs(np.subtract(a.shift, b.shift, where=both, out=np.full(a.shift.shape, np.inf)))
+        tied = both & (apart <= SAME_DISTANCE * np.abs(a.shift))
+        a = replace(a, shift=np.where(tied, b.shift, a.shift))
+    return merge(a, b)
+
+
+def center_of(chunk: Chunk) -> Array | None:
+    """Return a median of the values of a chunk, of every k-th if there are many, to be the centre of all chunks.
 
     Parameters
     ----------
@@ -215,8 +248,8 @@ def center_of(chunk: Chunk) -> Array:
 
     Returns
     -------
-    ndarray of shape (c,)
-        Zeros if there are no values.
+    ndarray of shape (c,) or None
+        None if there is no pair of positive weight, so that another chunk has to be asked.
     """
-    value = chunk.value[:: max(1, len(chunk.value) >> 14)]
-    return np.median(value, axis=0) if len(value) else np.zeros(chunk.value.shape[1])
+    value = chunk.value if chunk.weight is None else chunk.value[chunk.weight > 0]
+    return np.median(value[:: 1 + (len(value) >> 14)], axis=0) if len(value) else None

@@ -145,6 +145,12 @@ class ArrayChunks(Chunks):
             parts.append(part)
         return parts
 
+    @property
+    def shape(self) -> tuple[int, int | None]:
+        """Columns of keys, and of values; None for values without an axis of columns."""
+        key, value = self._parts["key"], self._parts["value"]
+        return key.shape[1] if key.ndim > 1 else 1, value.shape[1] if value.ndim > 1 else None
+
     def _place(self, name: str, start: int, row: int, column: int) -> str:
         return f"row {start + row} of {name}" + (f", column {column}" if self._parts[name].ndim > 1 else "")
 
@@ -178,12 +184,19 @@ class IteratedChunks(Chunks):
         return [part for arrays in self._arrays() for part in arrays.parts()]
 
     def _arrays(self) -> Iterator[ArrayChunks]:
+        first = None
         for number, pair in enumerate(self._pairs):
             if not isinstance(pair, tuple | list) or len(pair) not in (2, 3):
                 raise TypeError(
                     f"chunk {number} must be a tuple (key, value) or (key, value, weight), got {type(pair).__name__}"
                 )
             part = ArrayChunks(*pair, rows=self._rows, source=f"chunk {number}")
+            first = part.shape if first is None else first
+            if part.shape != first:
+                raise TableError(
+                    f"chunk {number} has keys and values of {part.shape} columns (None for no axis of columns), and "
+                    f"chunk 0 of {first}; all chunks must agree"
+                )
             self.flat = part.flat
             yield part
 

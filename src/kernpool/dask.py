@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kernpool.checks import as_bandwidth, as_real_array
-from kernpool.chunked import Pooling, center_of
+from kernpool.chunked import Pooling, center_of, merge_states
 from kernpool.dask_parts import (
     Partitions,
     as_dask_array,
@@ -27,10 +27,11 @@ from kernpool.dask_parts import (
 from kernpool.kernels import Kernel, get_kernel
 from kernpool.local_linear import check_degree
 from kernpool.moments import Layout
+from kernpool.parquet_chunks import ColumnNames
 from kernpool.plan import check_algorithm
 from kernpool.problem import as_tol
 from kernpool.similarity import check_composition
-from kernpool.state import Empty, PoolState, check_empty, empty_state, merge
+from kernpool.state import Empty, PoolState, check_empty, empty_state
 
 # after kernpool.dask_parts, which tells what to install
 # isort: split
@@ -154,10 +155,10 @@ def pool_partitions(
     pooling, center = Pooling(rows, **options), center_task(partitions)
     state, center = compute([state_tree(delayed(_same)(pooling), partitions, center), center], client, retries)
     if center is None:
-        raise ValueError("there are no pairs: all partitions are empty")
+        raise ValueError("there are no pairs of positive weight: all partitions are empty, or their weights all zero")
 
     def fill(rows: NDArray[np.intp]) -> Array:
-        task = state_tree(delayed(_same)(pooling.at(rows, empty)), partitions, center)
+        task = state_tree(delayed(_same)(pooling.at(rows, empty)), partitions, center, empty)
         return _quotient(*compute([task], client, retries))
 
     pooled = pooling.finish(state, center, empty, fill)
@@ -170,7 +171,7 @@ def _lazy(array: Any, partitions: Partitions, options: dict[str, Any], empty: Em
         pooling = delayed(_pooling)(block, options)
         state, filled = state_tree(pooling, partitions, center), None
         if empty in ("nearest", "mean"):
-            filled = state_tree(delayed(_empty_windows)(pooling, state, empty), partitions, center)
+            filled = state_tree(delayed(_empty_windows)(pooling, state, empty), partitions, center, empty)
         pooled = delayed(_finish)(pooling, state, center, empty, filled, partitions.flat)
         length = np.nan if rows is None else rows
         shape = (length,) if partitions.flat else (length, partitions.outputs)
@@ -192,11 +193,12 @@ def center_task(partitions: Partitions) -> Any:
         Of an ndarray of shape (c,), or of None.
     """
     known = [block for block, rows in zip(partitions.blocks, partitions.rows, strict=True) if rows]
-    blocks = known[:1] if known and None not in partitions.rows else list(partitions.blocks)
+    one_will_do = known and None not in partitions.rows and not any(_has_weights(block) for block in known)
+    blocks = known[:1] if one_will_do else list(partitions.blocks)
     return delayed(_first)([block if not isinstance(block, tuple) else delayed(_center)(block) for block in blocks])
 
 
-def state_tree(pooling: Any, partitions: Partitions, center: Any) -> Any:
+def state_tree(pooling: Any, partitions: Partitions, center: Any, limit: str | None = None) -> Any:
     """Return the task that makes the state of all partitions.
 
     Parameters
@@ -207,19 +209,22 @@ def state_tree(pooling: Any, partitions: Partitions, center: Any) -> Any:
         What is pooled.
     center : Delayed or ndarray of shape (c,)
         What is taken off the values.
+    limit : {None, "nearest", "mean"}
+        As of the pooling.
 
     Returns
     -------
     Delayed
         Of a `PoolState`.
     """
-    return merge_tree([delayed(block_state)(pooling, block, center, partitions.outputs) for block in partitions.blocks])
+    states = [delayed(block_state)(pooling, block, center, partitions.outputs) for block in partitions.blocks]
+    return merge_tree(states, limit)
 
 
-def merge_tree(states: list[Any]) -> Any:
+def merge_tree(states: list[Any], limit: str | None = None) -> Any:
     """Return the task that merges states, eight neighbours at a time."""
     while len(states) > 1:
-        states = [delayed(_merged)(states[i : i + FAN_IN]) for i in range(0, len(states), FAN_IN)]
+        states = [delayed(_merged)(states[i : i + FAN_IN], limit) for i in range(0, len(states), FAN_IN)]
     return states[0]
 
 
@@ -257,7 +262,7 @@ def block_state(
             exclusion = {"exclude_self": True, "self_index": np.where(inside, own - start, -1)}
             pooling = Pooling(**(vars(pooling) | {"similarity": pooling.similarity | exclusion}))
         if len(chunk.key) and center is not None:
-            state = merge(state, pooling.state(chunk, center))
+            state = merge_states(state, pooling.state(chunk, center), pooling.limit)
         start += len(chunk.key)
     return state
 
@@ -331,8 +336,16 @@ def _pooling(query: Any, options: dict[str, Any]) -> Pooling:
     return Pooling(rows[:, None] if rows.ndim == 1 else rows, **options)
 
 
+def _has_weights(block: Any) -> bool:
+    """Whether a block in memory may turn out to have no pair of positive weight."""
+    return isinstance(block, tuple) and (
+        len(block) > 3 or (isinstance(block[2], ColumnNames) and bool(block[2].weight))
+    )
+
+
 def _center(block: Any) -> Array | None:
-    return next((center_of(chunk) for chunk in read_block(block) if len(chunk.key)), None)
+    centers = (center_of(chunk) for chunk in read_block(block))
+    return next((center for center in centers if center is not None), None)
 
 
 def _first(found: list[Any]) -> Array | None:
@@ -340,8 +353,8 @@ def _first(found: list[Any]) -> Array | None:
     return next((center for center in centers if center is not None), None)
 
 
-def _merged(states: list[PoolState]) -> PoolState:
-    return reduce(merge, states)
+def _merged(states: list[PoolState], limit: str | None) -> PoolState:
+    return reduce(lambda a, b: merge_states(a, b, limit), states)
 
 
 def _quotient(state: PoolState) -> Array:
@@ -357,7 +370,7 @@ def _finish(
     pooling: Pooling, state: PoolState, center: Array | None, empty: Empty, filled: PoolState | None, flat: bool
 ) -> Array:
     if center is None:
-        raise ValueError("there are no pairs: all partitions are empty")
+        raise ValueError("there are no pairs of positive weight: all partitions are empty, or their weights all zero")
     if not len(pooling.query):
         pooled = np.empty((0, len(center)))
     else:

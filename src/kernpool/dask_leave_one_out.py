@@ -151,7 +151,7 @@ def _squared(
         rest = sums[0] - unit[empty]
         total = sums[1:] - unit[empty] * (rows.value[empty] - center)
         mean: Array = np.divide(total, rest, where=rest > 0, out=np.zeros_like(total))
-        return mean
+        return mean + center
 
     predicted = pooling.finish(state, center, "mean", mean_of_others)
     squared = np.sum(((rows.value - predicted) / scale) ** 2, axis=1)

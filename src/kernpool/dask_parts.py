@@ -137,7 +137,8 @@ def delayed_blocks(array: Any) -> list[Any]:
 def _of_frame(frame: Any, target: Any, features: Sequence[str] | None, weight: Any) -> Partitions:
     if target is None:
         raise TypeError("target must name the column of values, or the columns, of a Dask dataframe; or give value=")
-    names = ColumnNames("the Dask dataframe", [str(name) for name in frame.columns], features, target, weight)
+    frame = frame.rename(columns=str)
+    names = ColumnNames("the Dask dataframe", list(frame.columns), features, target, weight)
     for name in names.all:
         if frame.dtypes[name].kind not in "fiub":
             raise TableError(f"the Dask dataframe: column {name!r} holds {frame.dtypes[name]}, not real numbers")

@@ -52,8 +52,8 @@ def sum_on_a_line(
     Returns
     -------
     (PoolState, ndarray) or None
-        The sums of values less a centre, and that centre; a denominator of -1 marks a query that is left over. None if
-        the kernel, or the places of the queries, or weights do not allow it.
+        The sums, and the centre of the values, zero; a denominator of -1 marks a query that is left over. None if the
+        kernel, or the places of the queries, or weights do not allow it.
     """
     from kernpool.algorithms.few_queries import FewQueries  # loads Numba
 
@@ -65,17 +65,17 @@ def sum_on_a_line(
     few = FewQueries.of(problem, chunks.rows, -np.inf, np.inf)
     if few is None:
         return None
-    center, h = problem.value_center, float(problem.similarity.bandwidth[0])
+    h, zeros = float(problem.similarity.bandwidth[0]), np.zeros(first.value.shape[1])
     for chunk in chain([first], rest):
-        low, high = column_range(chunk.key)
-        if max(abs(float(low[0])), abs(float(high[0]))) > 0.25 * LARGEST * h:
+        keys, values = (np.abs(column_range(part)).max() for part in (chunk.key, chunk.value))
+        if not (keys <= 0.25 * LARGEST * min(h, 1.0) and values <= LARGEST):
             Problem.from_arrays(query, chunk.key, chunk.value, **similarity)  # says what is wrong
-        few.add(chunk.key[:, 0], None, chunk.value - center, jobs)
+        few.add(chunk.key[:, 0], None, chunk.value, jobs)
         done += len(chunk.key)
         if progress is not None:
             progress(done, chunks.rows)
     m = len(query)
-    state = PoolState(np.zeros(m), np.empty(m), np.empty((m, len(center))))
+    state = PoolState(np.zeros(m), np.empty(m), np.empty((m, len(zeros))))
     few.finish(state, jobs, None)
     state.shift[state.denominator == 0] = -np.inf
-    return state, center
+    return state, zeros

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -14,6 +15,7 @@ from kernpool.chunks import Chunk, Chunks, check_finite, rows_per_chunk
 from kernpool.files import fingerprint
 from kernpool.tables import TableError
 
+INDEX = re.compile(r"__index_level_\d+__")
 BATCH_ROWS = 1 << 17
 
 
@@ -32,7 +34,9 @@ class ColumnNames:
         self.target = [target] if isinstance(target, str) else list(target)
         self.weight = [] if weight is None else [weight]
         taken = {*self.target, *self.weight}
-        self.features = [name for name in present if name not in taken] if features is None else list(features)
+        # What pandas adds for the labels of rows is no column of keys, unless somebody names it.
+        columns = [name for name in present if name not in taken and not INDEX.fullmatch(name)]
+        self.features = columns if features is None else list(features)
         if len(set(present)) < len(present):
             raise TableError(f"{source}: two columns have the same name; columns are {', '.join(map(repr, present))}")
         for name in self.all:
@@ -124,7 +128,7 @@ class ParquetChunks(Chunks):
         rows: int | None = None,
         memory: int | None = None,
     ) -> None:
-        self.path = Path(path)
+        self.path = Path(path).absolute()  # a model may look for it from another folder
         self.files = parquet_files(self.path)
         schemas = [_open(file).schema_arrow for file in self.files]
         self._names = ColumnNames(str(self.files[0]), schemas[0].names, features, target, weight)
@@ -292,15 +296,17 @@ def parquet_files(path: Path) -> list[Path]:
 
 def _open(file: Path) -> Any:
     try:
-        from pyarrow import ArrowInvalid, parquet
+        from pyarrow import ArrowException, parquet
     except ImportError as error:
         raise ImportError(
             "Parquet files need pyarrow, which is not installed; install it with: pip install 'kernpool[arrow]'"
         ) from error
     try:
         # Row groups are read when their turn comes: with buffers made beforehand memory grows with the file.
-        return parquet.ParquetFile(file, pre_buffer=False)
-    except ArrowInvalid as error:
+        return parquet.ParquetFile(file, pre_buffer=False, page_checksum_verification=True)
+    except (FileNotFoundError, PermissionError):
+        raise
+    except (ArrowException, OSError) as error:
         raise TableError(f"{file} is truncated or no Parquet file: {error}") from None
 
 

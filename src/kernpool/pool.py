@@ -113,7 +113,7 @@ def pool(
     -------
     ndarray of shape (m,), (m, c) or (..., m, c)
         One pooled value per query, without the last axis if `value` had one dimension. In the common floating-point
-        type of the arrays, float64 for integers; sums are float64 all the same.
+        type of the arrays, float64 for integers and for chunks; sums are float64 all the same.
 
     Raises
     ------
@@ -167,14 +167,21 @@ def pool(
     check_empty(empty)
     check_degree(degree)
     options: dict[str, Any] = {"kernel": kernel, "bandwidth": bandwidth, "composition": composition, "tol": tol}
-    if value is None or _is_large_map(key):
-        if attn_mask is not None or exclude_self or (value is None and key_weight is not None):
-            raise ValueError(
-                "chunks bring their own weights, and are pooled without attn_mask and exclude_self; for leave-one-out "
-                "merge pool_state(..., self_index=...) of each chunk"
-            )
-        options |= {"degree": degree, "algorithm": algorithm, "empty": empty, "n_jobs": n_jobs, "progress": progress}
-        return pool_chunks(query, open_chunks(key, value, key_weight), **options)
+    plain = attn_mask is None and not exclude_self and self_index is None
+    if value is None and not (plain and key_weight is None):
+        raise ValueError(
+            "chunks bring their own weights, and are pooled without attn_mask, exclude_self and self_index; for "
+            "leave-one-out merge pool_state(..., self_index=...) of each chunk"
+        )
+    if value is None or (plain and _is_large_map(key) and np.ndim(value) <= 2):
+        of_chunks: dict[str, Any] = {
+            "degree": degree,
+            "algorithm": algorithm,
+            "empty": empty,
+            "n_jobs": n_jobs,
+            "progress": progress,
+        }
+        return pool_chunks(query, open_chunks(key, value, key_weight), **options, **of_chunks)
     batch = Batch(
         query,
         key,

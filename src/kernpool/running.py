@@ -17,6 +17,7 @@ from kernpool.files import ModelFileError, check_model_folder, read_model_header
 from kernpool.kernels import Kernel, get_kernel, registered_name
 from kernpool.local_linear import check_degree
 from kernpool.moments import Layout
+from kernpool.plan import check_algorithm
 from kernpool.similarity import check_composition
 from kernpool.state import Empty, PoolState, check_empty, merge
 
@@ -48,7 +49,7 @@ class RunningPool:
     rows : int
         How many pairs have been seen.
     state : PoolState or None
-        Their sums, of values less `center`; None before the first update.
+        Their sums, with ``degree=1`` of values less `center`; None before the first update.
     center : ndarray of shape (c,) or None
         A median of the values of the first update.
 
@@ -86,6 +87,7 @@ class RunningPool:
         check_empty(empty)
         check_degree(degree)
         check_composition(composition)
+        check_algorithm(algorithm)
         if empty in ("nearest", "mean"):
             raise ValueError(f"empty={empty!r} needs the pairs, which are not kept; use 'nan', 'zero' or 'raise'")
         rows = np.array(as_real_array("query", query), dtype=np.float64)
@@ -128,14 +130,21 @@ class RunningPool:
         state, center = self.state, self.center
         chunks = ArrayChunks(key, value, weight, source="update")
         for chunk in chunks:
+            if chunk.key.shape[1] != self.query.shape[1]:
+                raise ValueError(f"key must have {self.query.shape[1]} column(s) as query, got {chunk.key.shape[1]}")
             center = center_of(chunk) if center is None else center
-            if len(center) != chunk.value.shape[1]:
-                raise ValueError(f"value must have {len(center)} column(s) as before, got {chunk.value.shape[1]}")
+            if center is None:  # nothing of any weight yet
+                continue
+            if len(center) != chunk.value.shape[1] or (self.state is not None and chunks.flat != self._flat):
+                raise ValueError(
+                    f"value must have shape {'(rows,)' if self._flat else f'(rows, {len(center)})'} as before, "
+                    f"got {chunk.value.shape[1]} column(s)"
+                )
             part = self._pooling.state(chunk, center)
             state = part if state is None else merge(state, part)
-        if chunks.rows:
+        if state is not None:
             # Nothing is assigned before all is known, so that a failed update leaves the sums as they were.
-            self.state, self.center, self._flat, self.rows = state, center, chunks.flat, self.rows + chunks.rows
+            self.state, self.center, self._flat, self.rows = state, center, chunks.flat, self.rows + (chunks.rows or 0)
         return self
 
     def merge(self, other: RunningPool) -> Self:
@@ -169,9 +178,11 @@ class RunningPool:
         elif len(self.center) != len(other.center):
             raise ValueError(f"other has {len(other.center)} value column(s), and {len(self.center)} are pooled here")
         else:
-            layout = Layout(len(self.center), self.query.shape[1], mine.degree)
-            numerator = layout.with_center(other.state.denominator, other.state.numerator, other.center - self.center)
-            self.state = merge(self.state, replace(other.state, numerator=numerator))
+            state, layout = other.state, Layout(len(self.center), self.query.shape[1], mine.degree)
+            if mine.degree:
+                numerator = layout.with_center(state.denominator, state.numerator, other.center - self.center)
+                state = replace(state, numerator=numerator)
+            self.state = merge(self.state, state)
         self.rows += other.rows
         return self
 
@@ -250,13 +261,32 @@ class RunningPool:
         """
         folder = Path(folder)
         header = read_model_header(folder, FORMAT, VERSION)
+        try:
+            return cls._from_header(folder, header)
+        except ModelFileError:
+            raise
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            raise ModelFileError(f"{folder / 'model.json'} was edited: {error}; make the pool again") from None
+
+    @classmethod
+    def _from_header(cls, folder: Path, header: dict[str, Any]) -> Self:
+        names = set(header["arrays"])
+        if names not in ({*_ARRAYS[:2]}, {*_ARRAYS}):
+            raise ModelFileError(f"{folder / 'model.json'} does not list the arrays of a pool, but {sorted(names)}")
         arrays = {name: read_array(folder / f"{name}.npy", record) for name, record in header["arrays"].items()}
         options = {name: header[name] for name in ("kernel", "composition", "degree", "tol", "algorithm", "empty")}
         pool = cls(arrays["query"], bandwidth=arrays["bandwidth"], **options)
         pool.rows, pool._flat = header["rows"], header["flat"]
-        if "center" in arrays:
-            layout = Layout(len(arrays["center"]), pool.query.shape[1], header["degree"])
+        fits = isinstance(pool._flat, bool) and isinstance(pool.rows, int) and pool.rows >= 0
+        if "center" in names:
             pool.center, pool.state = arrays["center"], PoolState(*(arrays[name] for name in _ARRAYS[3:]))
-            if pool.state.numerator.shape != (len(pool.query), layout.width):
-                raise ModelFileError(f"{folder}: its arrays do not fit together")
+            m, width = len(pool.query), Layout(pool.center.size, pool.query.shape[1], header["degree"]).width
+            shapes = {"center": (pool.center.size,), "shift": (m,), "denominator": (m,), "numerator": (m, width)}
+            fits = fits and all(arrays[name].shape == shape for name, shape in shapes.items())
+            fits = fits and all(array.dtype == np.float64 for array in arrays.values())
+            sums = (pool.center, pool.state.denominator, pool.state.numerator)
+            fits = fits and all(np.isfinite(array).all() for array in sums) and bool(np.all(pool.state.shift < np.inf))
+            fits = fits and bool(np.all(pool.state.denominator >= 0.0))
+        if not fits:
+            raise ModelFileError(f"{folder}: its arrays and numbers do not fit together; make the pool again")
         return pool

@@ -94,7 +94,7 @@ class FewQueries:
         return cls(problem, share, low, stop, cells, cells.no_moments(problem.value.shape[1]))
 
     def add(self, key: Array, weight: Array | None, value: Array, n_jobs: int) -> None:
-        """Add keys and their values, less the centre of the problem."""
+        """Add keys and their values."""
         self.moment += self.cells.sum_moments(key, weight, value, n_jobs)
 
     def finish(self, out: PoolState, n_jobs: int, progress: Progress | None) -> None:

@@ -19,6 +19,7 @@ from kernpool.chunk_sources import open_chunks
 from kernpool.chunked import pool_chunks
 from kernpool.chunks import Chunks
 from kernpool.progress import Progress, current_progress
+from kernpool.tables import TableError
 
 Array = NDArray[np.float64]
 
@@ -129,7 +130,11 @@ def fit_chunks(model: Any, chunks: Chunks) -> None:
 
 
 def predict_chunks(model: Any, query: Array) -> Array:
-    """Pool all chunks at some queries; parameters as in `fit_chunks` and `pool_chunks`."""
+    """Pool all chunks at some queries, if they are still those of the fit; parameters as in `pool_chunks`."""
+    if model.reference_ is not None and model.chunks_.reference() != model.reference_:
+        raise TableError(
+            f"{model.reference_['path']} has changed since the model was fitted to it; put the data back, or fit again"
+        )
     return pool_chunks(
         query,
         model.chunks_,
@@ -187,6 +192,8 @@ def draw_sample(chunks: Chunks, size: int, random_state: Any = 0, progress: Prog
     for chunk in chunks:
         lots = generator.random(len(chunk.key))
         weight = np.ones(len(lots)) if chunk.weight is None else chunk.weight
+        if (weight < 0).any():
+            raise TableError(f"weights must not be negative, got {weight.min()}; they are read as frequencies")
         rows += int(np.count_nonzero(weight > 0))
         limit = lot.max() if len(lot) == size else 1.0
         taken = np.flatnonzero((lots < limit) & (weight > 0))
