@@ -44,6 +44,7 @@ def without_threads():
 
 @pytest.fixture(scope="module")
 def cluster():
+    """Two processes; the tests of it are slow ones, since a cluster gives up where all processors are busy."""
     with distributed.LocalCluster(
         n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0", silence_logs=50
     ) as cluster:
@@ -170,12 +171,14 @@ def bits_everywhere(client, *arguments, **options):
     return results[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [{}, {"degree": 1}, {"kernel": "boxcar", "empty": "nearest"}], ids=str)
 def test_one_and_two_workers_give_the_same_bits(client, options):
     pooled = bits_everywhere(client, QUERY, cut(KEY, 300), cut(VALUE, 300), bandwidth=0.2, **options)
     np.testing.assert_allclose(pooled, kernpool.pool(QUERY, KEY, VALUE, bandwidth=0.2, **options), **CLOSE)
 
 
+@pytest.mark.slow
 def test_workers_read_files_by_name(client, tmp_path):
     pyarrow = pytest.importorskip("pyarrow")
     parquet = pytest.importorskip("pyarrow.parquet")
@@ -272,6 +275,7 @@ def test_small_data_find_the_bandwidth_of_the_local_search():
     assert model.bandwidth_note_ == "'loo' on all 400 rows"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["loo", "scott"])
 def test_larger_data_are_searched_by_a_sample(name, client):
     options, key = {"bandwidth": name, "max_search_rows": 500}, KEY[:, :1]
@@ -287,6 +291,7 @@ def test_larger_data_are_searched_by_a_sample(name, client):
         assert model.to_local().loo_error_ == model.loo_error_
 
 
+@pytest.mark.slow
 def test_regressor_of_files_keeps_references(client, tmp_path):
     pyarrow = pytest.importorskip("pyarrow")
     parquet = pytest.importorskip("pyarrow.parquet")
@@ -338,6 +343,7 @@ def test_regressor_refuses_what_it_cannot_do():
         fitted(open_chunks(KEY, VALUE), VALUE)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lazy", [False, True])
 def test_tasks_are_tried_again(lazy, tmp_path, client):
     class Flaky(ArrayChunks):
