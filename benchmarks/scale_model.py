@@ -84,6 +84,7 @@ def measure_costs(path: Path, client) -> Costs:
 
 def benchmark(quick: bool) -> None:
     from distributed import Client, LocalCluster
+
     from kernpool.dask import pool
 
     folder, lines, missed = Path(tempfile.mkdtemp(prefix="kernpool-scale-")), [], []
