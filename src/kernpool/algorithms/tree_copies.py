@@ -19,12 +19,12 @@ from kernpool.algorithms.tree_profile import Profile
 Array = NDArray[np.float64]
 
 LEAVES_PER_CALL = 128
-FARTHEST = 1000.0  # exponent that the loops in float64 can do without a look at it
+FARTHEST = 1020.0  # exponent that the loops in float64 can do without a look at it: they are good to 1021
 # Leaves of this radius, and queries so far from them, have the error that `tree_pairs` promises of float32.
-FAR_SPREAD, FAR_SPREAD_LAPLACE, FAR_EXPONENT = 2.5, 8.0, 100.0
+FAR_RADIUS, FAR_RADIUS_LAPLACE, FAR_EXPONENT = 2.5, 8.0, 100.0
 # Compact kernels: a distance rounds by 1e-16 of the radius of the leaf, and has to know on which side of an edge it is
 # to 1e-12.
-COMPACT_SPREAD = 100.0
+COMPACT_RADIUS = 100.0
 NEVER = 1.0
 
 
@@ -77,7 +77,8 @@ def copy_keys(tree: Tree, profile: Profile, n_jobs: int) -> Copies:
             key = (tree.key[part] - tree.centre[part, :, None]) * profile.factor[:, None]
             squared = (key * key).sum(axis=1)
             copies.key[part] = key
-            copies.lowest[part] = _lowest(np.sqrt(squared.max(axis=1)), profile)
+            diagonal = (tree.upper[part] - tree.lower[part]) * profile.factor
+            copies.lowest[part] = _lowest(0.5 * np.sqrt((diagonal * diagonal).sum(axis=1)), profile)
             if far:
                 copies.far_key[part, :d], copies.far_key[part, d] = key, squared
         if far:
@@ -90,16 +91,26 @@ def copy_keys(tree: Tree, profile: Profile, n_jobs: int) -> Copies:
     return copies
 
 
-def _lowest(spread: Array, profile: Profile) -> Array:
-    """`Copies.lowest` of leaves whose farthest key is at this distance from the centre."""
+def _lowest(radius: Array, profile: Profile) -> Array:
+    """`Copies.lowest` of leaves whose boxes have these radii, half of their diagonals.
+
+    A query is compared with the box of a leaf, not with its keys, so the box has to vouch for them: whatever place of
+    the box is nearest to the query, no key is farther from that place than the diagonal, ``2 * radius``. So if the gap
+    between query and box is at most ``sqrt(FARTHEST) - 2 * radius``, every squared distance is at most `FARTHEST`, and
+    likewise the distances of a Laplace kernel. The distance of the farthest key from the centre is no substitute for
+    the radius: with the nearest place in a corner, a key can be half a diagonal and that distance away.
+
+    The centre is within the radius of the nearest place and of every key, which bounds both coordinates that the loop
+    in float32 multiplies: ``|q| <= gap + radius`` and ``|k| <= radius``.
+    """
     if not profile.infinite:
-        return np.where(spread <= COMPACT_SPREAD, 0.0, NEVER)[:, None]
+        return np.where(radius <= COMPACT_RADIUS, 0.0, NEVER)[:, None]
     if profile.code == GAUSSIAN:
-        reach = np.sqrt(FARTHEST) - 2.0 * spread
-        near, widest = np.where(reach > 0.0, -reach * reach, NEVER), FAR_SPREAD
+        reach = np.sqrt(FARTHEST) - 2.0 * radius
+        near, widest = np.where(reach > 0.0, -reach * reach, NEVER), FAR_RADIUS
     else:
-        near, widest = np.where(2.0 * spread < FARTHEST, 2.0 * spread - FARTHEST, NEVER), FAR_SPREAD_LAPLACE
-    return np.stack([near, np.where(spread <= widest, -FAR_EXPONENT, NEVER)], axis=1)
+        near, widest = np.where(2.0 * radius < FARTHEST, 2.0 * radius - FARTHEST, NEVER), FAR_RADIUS_LAPLACE
+    return np.stack([near, np.where(radius <= widest, -FAR_EXPONENT, NEVER)], axis=1)
 
 
 def _power_of_two(x: Array) -> Array:
