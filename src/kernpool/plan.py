@@ -10,7 +10,9 @@ from numpy.typing import NDArray
 
 from kernpool.algorithms import ALGORITHMS, Algorithm, Gradients
 from kernpool.algorithms.base import WANTED
+from kernpool.algorithms.reference import REFERENCE
 from kernpool.algorithms.threads import resolve_n_jobs
+from kernpool.algorithms.verification import corrected
 from kernpool.costs import Costs
 from kernpool.problem import Problem
 from kernpool.progress import Progress
@@ -32,6 +34,7 @@ class Plan:
     algorithm: str
     reason: str
     _chosen: Algorithm = field(repr=False, compare=False)
+    _faults: list[int] = field(default_factory=list, init=False, repr=False, compare=False)
 
     def reduce(self, problem: Problem, *, n_jobs: int | None = None, progress: Progress | None = None) -> PoolState:
         """Run the algorithm.
@@ -50,7 +53,16 @@ class Plan:
         PoolState
             The sums over all keys, of values with their centre.
         """
-        return problem.restored(self._chosen.reduce(problem, resolve_n_jobs(n_jobs), progress))
+        state = self._chosen.reduce(problem, resolve_n_jobs(n_jobs), progress)
+        if self._chosen is not REFERENCE:  # which it would be compared with
+            state, faults = corrected(problem, state, self.algorithm)
+            self._faults.append(faults)
+        return problem.restored(state)
+
+    @property
+    def faults(self) -> int:
+        """How many answers of `reduce` were impossible and had to be computed again: zero, or there is a defect."""
+        return sum(self._faults)
 
     def pullback(
         self,

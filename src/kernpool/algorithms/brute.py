@@ -63,7 +63,24 @@ def _blocks(problem: Problem) -> Blocks:
 
 def reduce(problem: Problem, n_jobs: int = 1, progress: Progress | None = None) -> PoolState:
     """Sum weights and weighted values over all keys."""
-    (m, n), blocks = problem.shape, _blocks(problem)
+    return _sum_blocks(problem, _blocks(problem), n_jobs, progress)
+
+
+def reduce_densely(problem: Problem) -> PoolState:
+    """Sum by the reference, one small dense block at a time: slow, and independent of every compiled loop."""
+    return _sum_blocks(problem, DenseBlocks(problem))
+
+
+def reduce_staged(problem: Problem) -> PoolState:
+    """Sum by the staged tiles, which serve every kernel: one loop to compile, and nothing in common with the others."""
+    if isinstance(blocks := _blocks(problem), DenseBlocks):
+        return _sum_blocks(problem, blocks)
+    blocks.faster = []  # type: ignore[attr-defined]
+    return _sum_blocks(problem, blocks)
+
+
+def _sum_blocks(problem: Problem, blocks: Blocks, n_jobs: int = 1, progress: Progress | None = None) -> PoolState:
+    m, n = problem.shape
     chunks = cut(n, blocks.keys_per_call)
     result = empty_state(m, problem.layout.width)
 

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from kernpool.algorithms import brute
 from kernpool.algorithms.base import Algorithm, Gradients
 from kernpool.algorithms.reference import may_underflow
+from kernpool.algorithms.verification import compared
 from kernpool.problem import Problem
 from kernpool.progress import Progress
 from kernpool.state import PoolState
@@ -41,6 +42,7 @@ def reduce(problem: Problem, n_jobs: int = 1, progress: Progress | None = None) 
 
     walk = Walk(replace(problem, moments=0), n_jobs)
     state, _ = walk.reduce(walk.blocks(), n_jobs, None if problem.moments else progress)
+    state = compared(walk.problem, state, TREE.name, n_jobs)
     if problem.moments:
         from kernpool.algorithms import tree_local_linear
 

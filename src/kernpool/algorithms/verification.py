@@ -1,0 +1,193 @@
+"""What is known of every answer without computing it again, held against what an algorithm returns.
+
+A weighted mean with non-negative weights lies between the least and the greatest of its values, and a denominator is
+finite and positive, or zero where the window is empty. An answer that breaks this is computed again by the slow twin.
+Algorithms that leave keys out also compute a few queries of a large call by brute force: where the two disagree, all of
+the call is done by brute force, with a warning.
+
+Neither ever happens unless a loop is wrong. `FAULTS` counts both, and is zero after every test.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import warnings
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernpool.algorithms import brute
+from kernpool.problem import Problem, column_range
+from kernpool.state import PoolState
+
+Array = NDArray[np.float64]
+Rows = NDArray[np.intp]
+
+LOG = logging.getLogger("kernpool")
+
+# Rounding that nobody calls a fault, as a share of the range of the values: a thousand times what is promised where
+# many keys take part, because sums of series may lose digits where few do.
+SLACK = {np.dtype(np.float64): 1e-9, np.dtype(np.float32): 1e-3}
+FEWEST_COMPILED = 1 << 14  # queries from which on a compiled loop is faster than NumPy
+SAMPLE_VALUES = 4096
+# Queries from which on a call is worth a look by brute force, and how many are looked at: n keys each, which is less
+# than a hundredth of what the tree takes to put n keys in order.
+FEWEST_QUERIES, SAMPLE_QUERIES = 4096, 4
+
+
+class Faults:
+    """Answers that had to be corrected in this process, by the name of the algorithm that gave them."""
+
+    def __init__(self) -> None:
+        self._lock, self._counts = threading.Lock(), dict[str, int]()
+
+    def add(self, algorithm: str, queries: int) -> None:
+        """Count queries whose answer was wrong."""
+        with self._lock:
+            self._counts[algorithm] = self._counts.get(algorithm, 0) + queries
+
+    def counts(self) -> dict[str, int]:
+        """Return a copy of the counts; empty as long as all was well."""
+        with self._lock:
+            return dict(self._counts)
+
+    def clear(self) -> None:
+        """Begin to count anew."""
+        with self._lock:
+            self._counts.clear()
+
+
+FAULTS = Faults()
+
+
+def corrected(problem: Problem, state: PoolState, algorithm: str) -> tuple[PoolState, int]:
+    """Hold a state against what is known of it; where it cannot be right, compute it again by the slow twin.
+
+    Parameters
+    ----------
+    problem : Problem
+        What was summed.
+    state : PoolState
+        Of the problem's centred values, as algorithms return it. Wrong rows are written over.
+    algorithm : str
+        Who made it.
+
+    Returns
+    -------
+    state : PoolState
+        The state, corrected.
+    faults : int
+        How many queries were wrong: zero, or there is a defect.
+    """
+    rows = _impossible(problem, state)
+    if not rows.size:
+        return state, 0
+    exact = brute.reduce_densely(problem.block(rows))
+    wrong = ~_agree(problem, PoolState(*(part[rows] for part in _parts(state))), exact)
+    for part, right in zip(_parts(state), _parts(exact), strict=True):
+        part[rows] = right
+    faults = int(wrong.sum())
+    if faults:
+        FAULTS.add(algorithm, faults)
+        LOG.debug("%s: %d of %d answers were impossible and were computed again", algorithm, faults, len(state.shift))
+    return state, faults
+
+
+def compared(problem: Problem, state: PoolState, algorithm: str, n_jobs: int) -> PoolState:
+    """Compute a few queries of a large call by brute force as well; if they disagree, all of it.
+
+    Which queries depends on their number alone, so that bits do not depend on threads.
+
+    Parameters
+    ----------
+    problem, state, algorithm
+        As in `corrected`; without moments.
+    n_jobs : int
+        Threads, if all has to be computed again.
+
+    Returns
+    -------
+    PoolState
+        The state as it was, unless there is a defect.
+    """
+    m = len(problem.query)
+    if m < FEWEST_QUERIES:
+        return state
+    rows = (np.arange(SAMPLE_QUERIES) * m + m // 2) // SAMPLE_QUERIES
+    agree = _agree(
+        problem, PoolState(*(part[rows] for part in _parts(state))), brute.reduce_staged(problem.block(rows))
+    )
+    if agree.all():
+        return state
+    FAULTS.add(algorithm, m)
+    warnings.warn(
+        f"algorithm {algorithm!r} disagreed with brute force on {SAMPLE_QUERIES - int(agree.sum())} of "
+        f"{SAMPLE_QUERIES} queries that were computed both ways, so all {m} were computed by brute force. This is a "
+        "defect of kernpool; please report it with the data, and use algorithm='brute' until it is mended",
+        RuntimeWarning,
+        stacklevel=2,
+    )
+    return brute.reduce(problem, n_jobs)
+
+
+def _parts(state: PoolState) -> tuple[Array, Array, Array]:
+    return state.shift, state.denominator, state.numerator
+
+
+def _agree(problem: Problem, found: PoolState, exact: PoolState) -> NDArray[np.bool_]:
+    """Whether pooled values are equal up to rounding and `tol`, query by query."""
+    c, spread = problem.value.shape[1], np.ptp(_taking_part(problem), axis=0)
+    with np.errstate(all="ignore"):
+        mine, right = (state.numerator[:, :c] / state.denominator[:, None] for state in (found, exact))
+        off = np.abs(mine - right)
+        # Logits far from all keys round by their size; so does the log of a denominator, a little more coarsely.
+        rounding = 1e-14 * np.abs(exact.log_denominator)[:, None]
+        allowed = (_slack(problem) + rounding) * spread + 1e-300
+        logs_agree = np.abs(found.log_denominator - exact.log_denominator) <= 1e-3 * (1 + np.abs(exact.log_denominator))
+    empty = exact.denominator == 0
+    same: NDArray[np.bool_] = np.where(empty, found.denominator == 0, np.all(off <= allowed, axis=1) & logs_agree)
+    return same
+
+
+def _slack(problem: Problem) -> float:
+    return SLACK[problem.dtype] + problem.tol
+
+
+def _impossible(problem: Problem, state: PoolState) -> Rows:
+    """Return the queries whose sums cannot be those of non-negative weights."""
+    # Means lie within the range of a sample, as a rule; only where some do not, all values are looked at.
+    suspects = _outside(problem, state, _taking_part(problem, 1 + len(problem.value) // SAMPLE_VALUES), None)
+    if not suspects.size:
+        return suspects
+    return _outside(problem, state, _taking_part(problem), suspects)
+
+
+def _taking_part(problem: Problem, step: int = 1) -> Array:
+    """Return the values of every k-th key, without those of weight zero; at least one."""
+    value, weight = problem.value[::step], problem.key_weight
+    if weight is None or (kept := weight[::step] > 0).all():
+        return np.ascontiguousarray(value)
+    return value[kept] if kept.any() else problem.value[weight > 0][:1]
+
+
+def _outside(problem: Problem, state: PoolState, value: Array, suspects: Rows | None) -> Rows:
+    """Those of the suspects, or of all queries, that are outside of the range of these values."""
+    low, high = column_range(value)
+    margin = _slack(problem) * (high - low)
+    low, high = low - margin, high + margin
+    if suspects is None and len(state.denominator) >= FEWEST_COMPILED:
+        from kernpool.algorithms.verification_loops import count_impossible  # loads Numba, as algorithms have by now
+
+        if not count_impossible(state.denominator, state.numerator, low, high):
+            return np.arange(0)
+    rows = slice(None) if suspects is None else suspects
+    weight, sums = state.denominator[rows], state.numerator[rows, : low.size]
+    with np.errstate(all="ignore"):
+        mean = sums / weight[:, None]
+        possible = (weight > 0.0) & (weight < np.inf) & np.all((low <= mean) & (mean <= high), axis=1)
+    masked = problem.attn_mask is not None or problem.logit_bias is not None
+    if problem.similarity.kernel.is_compact or masked:
+        possible |= (weight == 0.0) & np.all(sums == 0.0, axis=1)
+    place = np.flatnonzero(~possible)
+    return place if suspects is None else suspects[place]
