@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from kernpool import Problem, choose, kernel_names, pool, pooling_weights
 from kernpool.algorithms import ALGORITHMS
 from kernpool.costs import DENSE_PAIRS
+from tests.support.promises import rounding
 from tests.test_battery import able
 
 COLUMNS = {
@@ -70,23 +71,12 @@ def problems(draw):
 def test_every_algorithm_is_right_or_refuses(problem):
     expected = choose(problem, "reference").reduce(problem)
     target = expected.finalize("zero")
-    allowed = promise(problem, expected) + 4 * np.finfo(float).eps * np.abs(target)
+    allowed = rounding(problem, expected)
     for algorithm in able(problem):
         state = choose(problem, algorithm).reduce(problem)
         np.testing.assert_array_equal(state.denominator == 0, expected.denominator == 0, err_msg=algorithm)
         error = np.abs(state.finalize("zero") - target)
         assert np.all(error <= allowed), f"{algorithm}: {np.max(error / allowed):.3g} times what is allowed"
-
-
-def promise(problem, state):
-    """The first promise's rounding term, value column by value column."""
-    epsilon, spread = np.finfo(float).eps, np.ptp(problem.value, axis=0)
-    weight = len(problem.key) if problem.key_weight is None else problem.key_weight.sum()
-    factor = 1e-12 * np.maximum(1.0, weight / np.maximum(1000 * state.denominator, 1e-300))
-    if not problem.similarity.kernel.is_compact:
-        nearest = problem.similarity.distance(problem.query, problem.key).min(axis=1)
-        factor = factor + np.where(nearest > 100, 8 * epsilon * (1 + nearest**2 / 2), 0.0)
-    return factor[:, None] * spread
 
 
 def of_size(m, n):

@@ -9,6 +9,7 @@ import pytest
 from kernpool import Problem, choose, get_kernel, kernel_names, make_kernel, merge, pool, pool_state
 from kernpool.algorithms import ALGORITHMS
 from tests.conftest import VARIANTS, make_problem
+from tests.support.promises import rounding
 
 OTHERS = [name for name in ALGORITHMS if name != "reference"]
 EVERYTHING = frozenset({"query", "key", "value", "log_bandwidth"})
@@ -17,17 +18,6 @@ EVERYTHING = frozenset({"query", "key", "value", "log_bandwidth"})
 def able(problem):
     """Names of the algorithms that can do this problem."""
     return [name for name, algorithm in ALGORITHMS.items() if algorithm.refusal(problem) is None]
-
-
-def tolerance(problem, state):
-    """The promise of the package for float64: 1e-12 of the range of the values, more where D is tiny beside W."""
-    spread = np.ptp(problem.value, axis=0).max()
-    weight = len(problem.key) if problem.key_weight is None else problem.key_weight.sum()  # in the unit of D
-    share = np.where(state.denominator > 0, weight / np.maximum(1000 * state.denominator, 1e-300), 1.0)
-    if problem.similarity.kernel.is_compact:
-        return (1e-12 * spread * np.maximum(1.0, share))[:, None]
-    squared = problem.similarity.distance(problem.query, problem.key).min(axis=1) ** 2
-    return (1e-12 * spread + 8 * np.finfo(float).eps * (1 + squared / 2) * spread)[:, None]
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
@@ -41,8 +31,8 @@ def test_pooled_values_agree_with_the_slow_twin(algorithm, kernel, composition, 
     expected = choose(problem, "reference").reduce(problem)
     state = plan.reduce(problem)
     np.testing.assert_array_equal(state.denominator == 0, expected.denominator == 0)
-    error = np.abs(state.finalize("zero") - expected.finalize("zero"))
-    assert np.all(error <= tolerance(problem, expected)), error.max()
+    error, allowed = np.abs(state.finalize("zero") - expected.finalize("zero")), rounding(problem, expected)
+    assert np.all(error <= allowed), f"{np.max(error / allowed):.3g} times what is allowed"
     occupied = state.denominator > 0
     np.testing.assert_allclose(
         state.log_denominator[occupied], expected.log_denominator[occupied], rtol=1e-10, atol=1e-10

@@ -8,6 +8,7 @@ from kernpool.algorithms import brute, exponential, reference
 from kernpool.algorithms.blas import one_thread
 from kernpool.algorithms.compiled import CompiledBlocks, FusedPairs, Products
 from kernpool.algorithms.exponential import exp2, exp2_minus_32, exp2_minus_64
+from tests.support.promises import rounding
 
 
 def errors_and_bounds(arrays, dtype, **options):
@@ -15,19 +16,12 @@ def errors_and_bounds(arrays, dtype, **options):
     arrays = [np.asarray(array, dtype=dtype) for array in arrays]
     weight = options.get("key_weight")
     if weight is not None:
-        options["key_weight"] = weight = weight.astype(dtype)
+        options["key_weight"] = weight.astype(dtype)
     problem = Problem.from_arrays(*arrays, **options)
     assert problem.dtype == dtype
     state, exact = (choose(problem, name).reduce(problem) for name in ("brute", "reference"))
-    fitted, target = state.finalize("zero")[:, 0], exact.finalize("zero")[:, 0]
-    epsilon, base, reach = (2.2e-16, 1e-12, 100) if dtype == np.float64 else (1.2e-7, 2e-6, 4)
-    spread = np.ptp(problem.value)
-    total = len(problem.key) if weight is None else problem.key_weight.sum()
-    bound = base * spread * np.maximum(1, total / np.maximum(1000 * exact.denominator, 1e-300))
-    nearest = problem.similarity.distance(problem.query, problem.key).min(axis=1)
-    if not problem.similarity.kernel.is_compact:
-        bound = bound + np.where(nearest > reach, 8 * epsilon * (1 + nearest**2 / 2) * spread, 0)
-    return np.abs(fitted - target), bound + 4 * epsilon * np.abs(target)
+    error = np.abs(state.finalize("zero") - exact.finalize("zero"))
+    return error, rounding(problem, exact)
 
 
 @pytest.mark.parametrize("situation", ["plain", "wide", "offset", "far", "weights", "leave-one-out", "uneven"])

@@ -15,7 +15,8 @@ from kernpool.algorithms import bins as bins_module
 from kernpool.algorithms import windows
 from kernpool.algorithms.bins import OVERFULL, make_bins
 from kernpool.algorithms.line import Keys
-from tests.test_battery import EVERYTHING, tolerance
+from tests.support.promises import rounding
+from tests.test_battery import EVERYTHING
 
 FAR_SUMS = ["boxcar", "epanechnikov", "triangular", "biweight", "triweight", "tricube", "gaussian", "laplace"]
 INFINITE = ["gaussian", "laplace", "logistic"]
@@ -124,8 +125,7 @@ def assert_right(problem, tol=0.0):
     state = choose(problem, "sweep").reduce(problem)
     np.testing.assert_array_equal(state.denominator == 0, expected.denominator == 0)
     target = expected.finalize("zero")
-    allowed = tolerance(problem, expected) + 4 * np.finfo(float).eps * np.abs(target)
-    allowed = allowed + tol * np.ptp(problem.value, axis=0)
+    allowed = rounding(problem, expected) + tol * np.ptp(problem.value, axis=0)
     error = np.abs(state.finalize("zero") - target)
     assert np.all(error <= allowed), f"{np.max(error / allowed):.3g} times what is allowed"
     occupied = state.denominator > 0

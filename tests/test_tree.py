@@ -14,7 +14,8 @@ from kernpool.algorithms.compiled import CompiledBlocks
 from kernpool.algorithms.tree import count_pairs, estimate_share
 from kernpool.algorithms.tree_block import Block
 from kernpool.algorithms.tree_walk import Walk
-from tests.test_battery import EVERYTHING, tolerance
+from tests.support.promises import rounding
+from tests.test_battery import EVERYTHING
 
 INFINITE = [name for name in kernel_names() if not get_kernel(name).is_compact]
 
@@ -36,7 +37,7 @@ def compare(problem, extra=0.0, n_jobs=1):
     state = choose(problem, "kd_tree").reduce(problem, n_jobs=n_jobs)
     np.testing.assert_array_equal(state.denominator == 0, expected.denominator == 0)
     error = np.abs(state.finalize("zero") - expected.finalize("zero"))
-    bound = tolerance(problem, expected) + extra * np.ptp(problem.value, axis=0)
+    bound = rounding(problem, expected) + extra * np.ptp(problem.value, axis=0)
     assert np.all(error <= bound), (error / bound).max()
     return error.max()
 
