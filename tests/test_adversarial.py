@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from kernpool import Problem, choose, kernel_names, pool, pooling_weights
 from kernpool.algorithms import ALGORITHMS
 from kernpool.costs import DENSE_PAIRS
+from tests.support.capabilities import able
 from tests.support.promises import rounding
-from tests.test_battery import able
 
 COLUMNS = {
     "uniform": lambda g, n: g.random(n),

@@ -37,15 +37,22 @@ def tiny_problem(kernel="gaussian", composition="radial", columns=1, mask=None, 
 
 def missing_package(algorithm):
     """Return the package without which the algorithm cannot run here, or None."""
-    needs = ALGORITHMS[algorithm].needs
+    needs = None if algorithm == "auto" else ALGORITHMS[algorithm].needs
     return needs[0] if needs is not None and find_spec(needs[0]) is None else None
 
 
 @cache
 def can(algorithm, **features):
     """Whether an algorithm does such problems where all packages are installed; features as of `tiny_problem`."""
+    if algorithm == "auto":
+        return True
     refusal = ALGORITHMS[algorithm].refusal(tiny_problem(**features))
     return refusal is None or "needs the package" in refusal
+
+
+def can_here(algorithm, **features):
+    """Whether an algorithm does such problems here and now."""
+    return can(algorithm, **features) and missing_package(algorithm) is None
 
 
 def param(algorithm, *values):
@@ -88,5 +95,7 @@ def cases(names=tuple(ALGORITHMS), **features):
 
 def fitting_columns(algorithm, wanted=2):
     """Return the number of columns that the algorithm can do and that is nearest to what is wanted."""
+    if algorithm == "auto":
+        return wanted
     fewest, most = ALGORITHMS[algorithm].columns
     return min(max(wanted, fewest), most)
