@@ -6,25 +6,18 @@ A new kernel or algorithm is tested here by being registered.
 import numpy as np
 import pytest
 
-from kernpool import Problem, choose, get_kernel, kernel_names, make_kernel, merge, pool, pool_state
+from kernpool import Problem, choose, get_kernel, kernel_names, merge, pool, pool_state
 from kernpool.algorithms import ALGORITHMS
 from tests.conftest import VARIANTS, make_problem
+from tests.support.capabilities import OTHERS, OWN_KERNEL, able, algorithms, fitting_columns
 from tests.support.promises import rounding
 
-OTHERS = [name for name in ALGORITHMS if name != "reference"]
+BOTH = ["radial", "product"]
+WITH_SLOPE = [name for name in kernel_names() if get_kernel(name).log_slope]
 EVERYTHING = frozenset({"query", "key", "value", "log_bandwidth"})
 
 
-def able(problem):
-    """Names of the algorithms that can do this problem."""
-    return [name for name, algorithm in ALGORITHMS.items() if algorithm.refusal(problem) is None]
-
-
-@pytest.mark.parametrize("variant", VARIANTS)
-@pytest.mark.parametrize("columns", [1, 3])
-@pytest.mark.parametrize("composition", ["radial", "product"])
-@pytest.mark.parametrize("kernel", kernel_names())
-@pytest.mark.parametrize("algorithm", OTHERS)
+@algorithms(OTHERS, kernel=kernel_names(), composition=BOTH, columns=[1, 3], variant=list(VARIANTS))
 def test_pooled_values_agree_with_the_slow_twin(algorithm, kernel, composition, columns, variant):
     problem = make_problem(kernel, composition, columns, variant)
     plan = choose(problem, algorithm)
@@ -39,11 +32,10 @@ def test_pooled_values_agree_with_the_slow_twin(algorithm, kernel, composition, 
     )
 
 
-@pytest.mark.parametrize("variant", ["weighted", "masked", "weighted leave-one-out", "float mask"])
-@pytest.mark.parametrize("columns", [1, 3])
-@pytest.mark.parametrize("composition", ["radial", "product"])
-@pytest.mark.parametrize("kernel", [name for name in kernel_names() if get_kernel(name).log_slope])
-@pytest.mark.parametrize("algorithm", OTHERS)
+@algorithms(
+    OTHERS, kernel=WITH_SLOPE, composition=BOTH, columns=[1, 3],
+    variant=["weighted", "masked", "weighted leave-one-out", "float mask"],
+)  # fmt: skip
 def test_gradients_agree_with_the_slow_twin(algorithm, kernel, composition, columns, variant, generator):
     problem = make_problem(kernel, composition, columns, variant, m=40, n=700, bandwidth=1.1)
     cotangent = generator.normal(size=(40, 2))
@@ -55,8 +47,8 @@ def test_gradients_agree_with_the_slow_twin(algorithm, kernel, composition, colu
         np.testing.assert_allclose(getattr(found, name), target, rtol=1e-9, atol=1e-9 * np.abs(target).max())
 
 
-@pytest.mark.parametrize("kernel", [name for name in kernel_names() if get_kernel(name).log_slope])
-@pytest.mark.parametrize("composition", ["radial", "product"])
+@pytest.mark.parametrize("kernel", WITH_SLOPE)
+@pytest.mark.parametrize("composition", BOTH)
 def test_gradients_are_derivatives(kernel, composition):
     """Central differences of the slow twin; boxcar and constant have slope zero wherever they have one."""
     problem = make_problem(kernel, composition, 2, "weighted leave-one-out", m=6, n=30, bandwidth=1.3)
@@ -94,19 +86,18 @@ def test_gradients_are_derivatives(kernel, composition):
             assert gradient[index] == pytest.approx(difference, rel=1e-5, abs=1e-6)
 
 
-@pytest.mark.parametrize("algorithm", OTHERS)
-def test_an_unregistered_kernel_runs_everywhere(algorithm):
-    mine = make_kernel("gaussian", lambda u: 1 / (1 + u) ** 4)  # the name of a built-in one must not confuse anybody
-    problem = make_problem(mine, "radial", 2, "weighted")
+@algorithms(OTHERS, kernel="own")
+def test_an_unregistered_kernel_runs_wherever_kernels_of_ones_own_do(algorithm):
+    problem = make_problem(OWN_KERNEL, "radial", fitting_columns(algorithm), "weighted")
     plan, expected = choose(problem, algorithm), choose(problem, "reference").reduce(problem).finalize()
     np.testing.assert_allclose(plan.reduce(problem).finalize(), expected, rtol=1e-12)
 
 
-@pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov", "logistic"])
-@pytest.mark.parametrize("algorithm", OTHERS)
+@algorithms(OTHERS, kernel=["gaussian", "epanechnikov", "logistic"])
 def test_the_bits_do_not_depend_on_the_number_of_threads(algorithm, kernel, generator):
+    shape = (9000, fitting_columns(algorithm, 1))
     problem = Problem.from_arrays(
-        generator.normal(size=9000), generator.normal(size=9000), generator.normal(size=9000), kernel=kernel
+        generator.normal(size=shape), generator.normal(size=shape), generator.normal(size=9000), kernel=kernel
     )
     plan = choose(problem, algorithm)
     first = plan.reduce(problem, n_jobs=1)
@@ -117,10 +108,7 @@ def test_the_bits_do_not_depend_on_the_number_of_threads(algorithm, kernel, gene
 
 
 @pytest.mark.parametrize("queries", [20, 3000])
-@pytest.mark.parametrize("columns", [1, 2])
-@pytest.mark.parametrize("moments", [0, 1])
-@pytest.mark.parametrize("kernel", kernel_names())
-@pytest.mark.parametrize("algorithm", OTHERS)
+@algorithms(OTHERS, kernel=kernel_names(), moments=[0, 1], columns=[1, 2])
 def test_no_sum_depends_on_what_was_in_memory(algorithm, kernel, moments, columns, queries, generator, monkeypatch):
     """Memory that nobody has written to yet holds zeros in a young process, and anything in an old one."""
     key = np.round(generator.uniform(size=(3000, columns)), 3)
@@ -156,7 +144,7 @@ def test_boxcar_edges_on_a_grid_are_the_same_in_every_algorithm():
         assert len(set(counts.values())) == 1, counts
 
 
-@pytest.mark.parametrize("algorithm", list(ALGORITHMS))
+@algorithms(columns=1)
 def test_padding_does_not_spoil_the_digits_of_the_rest(algorithm):
     """Values that do not take part, and outliers out of reach, may be as large as they like."""
     options = {"algorithm": algorithm}
@@ -167,7 +155,7 @@ def test_padding_does_not_spoil_the_digits_of_the_rest(algorithm):
     assert pool([0.0], [0.0, 0.0, 100.0], [1.0, 2.0, 1e18], kernel="epanechnikov", **options) == [1.5]
 
 
-@pytest.mark.parametrize("algorithm", list(ALGORITHMS))
+@algorithms(columns=1)
 @pytest.mark.parametrize("scale", [1e-200, 1e-28, 1e28, 1e100])
 def test_the_scale_of_key_weights_does_not_matter(algorithm, scale, generator):
     weight = scale * np.array([1.0, 1.0])
@@ -179,7 +167,7 @@ def test_the_scale_of_key_weights_does_not_matter(algorithm, scale, generator):
     np.testing.assert_array_equal(scaled, plain)
 
 
-@pytest.mark.parametrize("algorithm", list(ALGORITHMS))
+@algorithms(columns=1)
 def test_weights_of_very_different_size(algorithm):
     found = pool([0.0], [0.0, 100.0], [0.0, 1.0], key_weight=[1e-150, 1e150], algorithm=algorithm)
     assert found == [0.0]  # exp(-5000) beats 1e300
@@ -206,8 +194,7 @@ def test_keys_exactly_on_the_edge(kernel, composition):
         assert set(found.values()) == {kernel != "boxcar"}, (bandwidth, found)
 
 
-@pytest.mark.parametrize("algorithm", list(ALGORITHMS))
-@pytest.mark.parametrize("kernel", ["triweight", "epanechnikov", "cosine"])
+@algorithms(kernel=["triweight", "epanechnikov", "cosine"], composition="product", columns=200)
 def test_products_of_many_columns_do_not_underflow(kernel, algorithm):
     query, key = np.full((1, 200), 0.95), np.zeros((2, 200))
     key[1, 0] = 0.01

@@ -24,9 +24,9 @@ from kernpool.algorithms import ALGORITHMS
 from kernpool.local_linear import bounded_inverse, solve
 from kernpool.pool import local_fit
 from tests.conftest import VARIANTS, make_problem
+from tests.support.capabilities import OTHERS, algorithms, can_here, fitting_columns
 
-ABLE = [name for name, algorithm in ALGORITHMS.items() if algorithm.moments]
-OTHERS = [name for name in ABLE if name != "reference"]
+BOTH = ["radial", "product"]
 SMOOTH = [name for name in kernel_names() if get_kernel(name).log_slope]
 EVERYTHING = frozenset({"query", "key", "value", "log_bandwidth"})
 
@@ -58,18 +58,13 @@ def check_moments(problem, algorithm, twin):
     assert np.all(np.abs(found.finalize("zero") - mean) <= 2e-12 * factor * size + 1e-300)
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
-@pytest.mark.parametrize("columns", [1, 3])
-@pytest.mark.parametrize("composition", ["radial", "product"])
-@pytest.mark.parametrize("kernel", kernel_names())
-@pytest.mark.parametrize("algorithm", OTHERS)
+@algorithms(OTHERS, kernel=kernel_names(), composition=BOTH, columns=[1, 3], variant=list(VARIANTS), moments=1)
 def test_moments_agree_with_the_slow_twin(algorithm, kernel, composition, columns, variant):
     check_moments(make_problem(kernel, composition, columns, variant, m=60, n=700, moments=1), algorithm, "reference")
 
 
 @pytest.mark.parametrize("leave_one_out", [False, True])
-@pytest.mark.parametrize("kernel", kernel_names())
-@pytest.mark.parametrize("algorithm", [name for name in OTHERS if name != "brute"])
+@algorithms([name for name in OTHERS if name != "brute"], kernel=kernel_names(), columns=1, moments=1)
 def test_moments_agree_with_brute_force(algorithm, kernel, leave_one_out, generator):
     """Long enough for far keys to be added up; with gaps, ties, and queries all alone."""
     key = np.concatenate([generator.uniform(size=2500), generator.normal(3, 1, 500), np.repeat([0.5, 6.0], 50), [50.0]])
@@ -80,11 +75,10 @@ def test_moments_agree_with_brute_force(algorithm, kernel, leave_one_out, genera
     check_moments(problem, algorithm, "brute")
 
 
-@pytest.mark.parametrize("variant", ["weighted", "masked", "weighted leave-one-out", "float mask"])
-@pytest.mark.parametrize("columns", [1, 3])
-@pytest.mark.parametrize("composition", ["radial", "product"])
-@pytest.mark.parametrize("kernel", SMOOTH)
-@pytest.mark.parametrize("algorithm", OTHERS)
+@algorithms(
+    OTHERS, kernel=SMOOTH, composition=BOTH, columns=[1, 3], moments=1,
+    variant=["weighted", "masked", "weighted leave-one-out", "float mask"],
+)  # fmt: skip
 def test_gradients_agree_with_the_slow_twin(algorithm, kernel, composition, columns, variant, generator):
     problem = make_problem(kernel, composition, columns, variant, m=40, n=700, bandwidth=1.6, moments=1)
     cotangent = generator.normal(size=(40, 2))
@@ -130,9 +124,7 @@ def test_gradients_are_derivatives(kernel, composition):
             assert gradient[index] == pytest.approx(difference, rel=1e-5, abs=3e-6)
 
 
-@pytest.mark.parametrize("columns", [1, 2, 4])
-@pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov", "laplace"])
-@pytest.mark.parametrize("algorithm", ABLE)
+@algorithms(kernel=["gaussian", "epanechnikov", "laplace"], composition="product", columns=[1, 2, 4], moments=1)
 def test_the_fit_is_weighted_least_squares(algorithm, kernel, columns, generator):
     """At the boundary too: half of the queries lie in corners, where windows are one-sided."""
     key, query = generator.uniform(size=(400, columns)), generator.uniform(size=(30, columns))
@@ -157,12 +149,12 @@ def test_the_fit_is_weighted_least_squares(algorithm, kernel, columns, generator
     columns=st.integers(1, 3),
     kernel=st.sampled_from(kernel_names()),
     composition=st.sampled_from(["radial", "product"]),
-    algorithm=st.sampled_from(ABLE),
+    data=st.data(),
 )
-def test_an_affine_function_is_returned_as_it_is(seed, columns, kernel, composition, algorithm):
+def test_an_affine_function_is_returned_as_it_is(seed, columns, kernel, composition, data):
     generator = np.random.default_rng(seed)
-    if ALGORITHMS[algorithm].columns[1] < columns:
-        columns = 1
+    asked = {"kernel": kernel, "composition": composition, "columns": columns, "moments": 1}
+    algorithm = data.draw(st.sampled_from([name for name in ALGORITHMS if can_here(name, **asked)]))
     key = generator.normal(size=(60, columns)) + 100.0 * generator.integers(0, 2)
     query = key[:10] + 0.1
     slope, level = generator.normal(size=(columns, 2)), 10.0 ** generator.integers(-3, 4)
@@ -174,8 +166,7 @@ def test_an_affine_function_is_returned_as_it_is(seed, columns, kernel, composit
     np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-10 * max(level, np.abs(expected).max()))
 
 
-@pytest.mark.parametrize("kernel", ["gaussian", "biweight"])
-@pytest.mark.parametrize("algorithm", ABLE)
+@algorithms(kernel=["gaussian", "biweight"], columns=1, moments=1)
 def test_states_of_chunks_merge_and_order_does_not_matter(algorithm, kernel, generator):
     query, key, value = generator.normal(size=20), generator.normal(size=300), 1e3 + generator.normal(size=300)
     options = {"kernel": kernel, "bandwidth": 1.5, "algorithm": algorithm, "moments": 1}
@@ -190,10 +181,9 @@ def test_states_of_chunks_merge_and_order_does_not_matter(algorithm, kernel, gen
     np.testing.assert_allclose(fit.intercept[:, 0], direct, rtol=1e-11)
 
 
-@pytest.mark.parametrize("algorithm", OTHERS)
+@algorithms(OTHERS, moments=1)
 def test_the_bits_do_not_depend_on_the_number_of_threads(algorithm, generator):
-    columns = min(2, ALGORITHMS[algorithm].columns[1])
-    key = generator.normal(size=(6000, columns))
+    key = generator.normal(size=(6000, fitting_columns(algorithm)))
     problem = Problem.from_arrays(key, key, key, bandwidth=0.3, moments=1)
     plan = choose(problem, algorithm)
     bits = {plan.reduce(problem, n_jobs=n_jobs).numerator.tobytes() for n_jobs in (1, 2, 8)}
@@ -207,9 +197,9 @@ def test_gradients_and_fits_with_a_kernel_of_ones_own(generator):
     np.testing.assert_allclose(found["brute"], found["reference"], rtol=1e-11)
 
 
-@pytest.mark.parametrize("algorithm", ABLE)
+@algorithms(columns=1, moments=1)
 def test_what_keys_do_not_determine_is_constant(algorithm):
-    """No key, one key, one place, a duplicated column: as much of a plane as there is."""
+    """No key, one key, one place: as much of a plane as there is."""
     options = {"kernel": "epanechnikov", "algorithm": algorithm, "degree": 1}
     key, value = np.array([0.0, 5.0, 5.0, 9.0, 9.5]), np.array([1.0, 2.0, 4.0, 7.0, 8.0])
     with pytest.warns(RankDeficiencyWarning, match=r"around 2 of 4 queries \(the first is query 0\)"):
@@ -217,8 +207,11 @@ def test_what_keys_do_not_determine_is_constant(algorithm):
     np.testing.assert_allclose(found, [1.0, 3.0, 7.4, 8.0], rtol=1e-12)
     with pytest.warns(EmptyWindowWarning):
         assert np.isnan(pool([20.0], key, value, **options)).all()
-    if ALGORITHMS[algorithm].columns[1] < 2:
-        return
+
+
+@algorithms(columns=2, moments=1)
+def test_a_duplicated_column_shares_the_slope(algorithm):
+    key = np.array([0.0, 5.0, 5.0, 9.0, 9.5])
     twice = np.column_stack([key, 3 * key])
     with pytest.warns(RankDeficiencyWarning):
         found = pool(twice, twice, 2 * key + 1, kernel="gaussian", degree=1, bandwidth=[5.0, 1e9], algorithm=algorithm)
@@ -267,18 +260,16 @@ def test_bad_degrees_and_moments_are_refused():
         with pytest.raises(ValueError, match="moments must be 0"):
             pool_state([0.0], [0.0], [0.0], moments=degree)
     problem = Problem.from_arrays([0.0], [0.0], [0.0], moments=1)
-    for name in set(ALGORITHMS) - set(ABLE):
-        assert "moments of a local linear fit" in ALGORITHMS[name].refusal(problem)
+    for one in ALGORITHMS.values():
+        assert one.moments or "moments of a local linear fit" in one.refusal(problem)
     plan, state = choose(problem), choose(problem).reduce(replace(problem, moments=0))
     with pytest.raises(ValueError, match="columns of its layout"):
         plan.pullback(problem, state, np.ones((1, 1)), ["value"])
 
 
-@pytest.mark.parametrize("algorithm", ABLE)
+@algorithms(columns=2, moments=1)
 def test_fit_of_np(algorithm):
     """Numbers of R's np at its cross-validated bandwidths, data of statsmodels' `test_continuousdata_ll_cvls`."""
-    if ALGORITHMS[algorithm].columns[1] < 2:
-        return
     draw = np.random.RandomState(123456)  # the published numbers belong to this generator
     draw.binomial(2, 0.7, size=60), draw.binomial(3, 0.7, size=60)
     first, second = draw.normal(size=60), draw.normal(10, 1, size=60)

@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernpool import Problem, choose, get_kernel, pool
-from kernpool.algorithms import ALGORITHMS
 from kernpool.kernels import get_categorical_kernel
 from kernpool.local_linear import solve
 from kernpool.mixed import MixedProblem
 from kernpool.state import PoolState
+from tests.support.capabilities import OTHERS, algorithms, fitting_columns
 
 PLACES = np.array([1.0, 2.0, 4.0])  # of the levels of the ordered column
 KERNELS = (get_categorical_kernel("aitchison_aitken"), get_categorical_kernel("wang_van_ryzin"))
@@ -102,11 +102,7 @@ def fit_of(mixed, algorithm="auto"):
 VARIANTS = ["plain", "weighted", "leave-one-out", "weighted leave-one-out", "masked", "float mask"]
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
-@pytest.mark.parametrize("moments", [0, 1])
-@pytest.mark.parametrize("columns", [1, 2])
-@pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov"])
-@pytest.mark.parametrize("algorithm", list(ALGORITHMS))
+@algorithms(kernel=["gaussian", "epanechnikov"], columns=[1, 2], moments=[0, 1], variant=VARIANTS)
 def test_states_are_those_of_one_dense_sum(algorithm, kernel, columns, moments, variant):
     mixed = make(
         columns=columns, moments=moments, kernel=kernel, bandwidth=4.0, variant=variant, unseen=[(3, 0), (5, 1)]
@@ -144,10 +140,7 @@ def loss(mixed, cotangent, lambdas=LAMBDAS, log_bandwidth=0.0, query=0.0):
     return np.sum(cotangent * dense_fit(replace(mixed, problem=problem, **tabulate(lambdas))), axis=1)
 
 
-@pytest.mark.parametrize("variant", ["plain", "weighted leave-one-out", "masked"])
-@pytest.mark.parametrize("moments", [0, 1])
-@pytest.mark.parametrize("columns", [1, 2])
-@pytest.mark.parametrize("algorithm", list(ALGORITHMS))
+@algorithms(columns=[1, 2], moments=[0, 1], variant=["plain", "weighted leave-one-out", "masked"])
 def test_gradients_are_derivatives(algorithm, columns, moments, variant, generator):
     mixed = make(columns=columns, moments=moments, bandwidth=1.4, variant=variant, unseen=[(3, 0), (5, 1)])
     cotangent = generator.normal(size=(len(mixed.query_code), 2))
@@ -169,8 +162,7 @@ def test_gradients_are_derivatives(algorithm, columns, moments, variant, generat
 
 
 @pytest.mark.parametrize("lambdas", [(0.0, 0.45), (0.3, 0.0), (0.0, 0.0)])
-@pytest.mark.parametrize("moments", [0, 1])
-@pytest.mark.parametrize("algorithm", list(ALGORITHMS))
+@algorithms(columns=2, moments=[0, 1])
 def test_gradients_at_a_smoothing_of_zero(algorithm, moments, lambdas, generator):
     """One-sided; fits of the few keys of one's own levels, and none at all of levels that nobody has seen."""
     mixed = make(n=200, columns=2, moments=moments, bandwidth=3.0, lambdas=lambdas, unseen=[(3, 0), (5, 1)])
@@ -335,10 +327,11 @@ def test_factors_too_small_for_a_float_still_count():
     assert mixed.reduce().finalize() == 2.0
 
 
-@pytest.mark.parametrize("algorithm", list(ALGORITHMS))
+@algorithms()
 def test_cells_of_faint_key_weights_keep_their_digits(algorithm, generator):
     """Algorithms count on weights near 1; a cell of weights near 1e-200 is a problem with another unit."""
-    key, value, level = generator.normal(size=(40, 2)), generator.normal(size=40), np.arange(40) % 2
+    key = generator.normal(size=(40, fitting_columns(algorithm)))
+    value, level = generator.normal(size=40), np.arange(40) % 2
     weight = np.where(level == 0, 1.0, 1e-200) * generator.uniform(1, 2, 40)
     weight[:6] = 0.0
     problem = Problem.from_arrays(key[:8], key, value, key_weight=weight)
@@ -411,8 +404,7 @@ def test_empty_windows_have_a_denominator_of_zero():
 
 
 @pytest.mark.parametrize("lambdas", [LAMBDAS, (0.0, 0.45)])
-@pytest.mark.parametrize("columns", [1, 2])
-@pytest.mark.parametrize("algorithm", [name for name in ALGORITHMS if name != "reference"])
+@algorithms(OTHERS, columns=[1, 2])
 def test_larger_cells_too(algorithm, columns, lambdas):
     """Where fused loops, boxes, series and transforms are at work, and not the few pairs that they leave to others."""
     mixed = make(m=700, n=4000, columns=columns, bandwidth=0.5, lambdas=lambdas)

@@ -1,7 +1,5 @@
 """`pool` and its sisters: shapes, dtypes, batches, masks, and what they do not touch."""
 
-from importlib.util import find_spec
-
 import numpy as np
 import pytest
 
@@ -15,8 +13,8 @@ from kernpool import (
     pool_state,
     pooling_weights,
 )
-from kernpool.algorithms import ALGORITHMS
 from kernpool.datasets import make_sine_linear, make_sine_power
+from tests.support.capabilities import algorithms, fitting_columns
 
 
 def test_one_dimension_counts_as_one_column(generator):
@@ -27,18 +25,21 @@ def test_one_dimension_counts_as_one_column(generator):
     np.testing.assert_array_equal(pool(query, key, value[:, None]), flat[:, None])
 
 
-@pytest.mark.parametrize("algorithm", list(ALGORITHMS))
-def test_batches_broadcast_as_in_torch(algorithm, generator):
-    query, key = generator.normal(size=(3, 1, 4, 2)), generator.normal(size=(5, 6, 2))
+@algorithms(mask=[None, "bool"])
+def test_batches_broadcast_as_in_torch(algorithm, mask, generator):
+    d = fitting_columns(algorithm)
+    query, key = generator.normal(size=(3, 1, 4, d)), generator.normal(size=(5, 6, d))
     value, weight = generator.normal(size=(3, 5, 6, 3)), generator.integers(1, 4, (5, 6))
-    mask = generator.random((3, 1, 1, 6)) < 0.8
-    mask[..., 0] = True
-    found = pool(query, key, value, key_weight=weight, attn_mask=mask, algorithm=algorithm)
+    table = generator.random((3, 1, 1, 6)) < 0.8
+    table[..., 0] = True
+    options = {"algorithm": algorithm} | ({} if mask is None else {"attn_mask": table})
+    found = pool(query, key, value, key_weight=weight, **options)
     assert found.shape == (3, 5, 4, 3)
     for i, j in np.ndindex(3, 5):
-        one = pool(query[i, 0], key[j], value[i, j], key_weight=weight[j], attn_mask=mask[i, 0], algorithm=algorithm)
+        own = {} if mask is None else {"attn_mask": table[i, 0]}
+        one = pool(query[i, 0], key[j], value[i, j], key_weight=weight[j], **options | own)
         np.testing.assert_allclose(found[i, j], one, rtol=1e-14)
-    state = pool_state(query, key, value, key_weight=weight, attn_mask=mask, algorithm=algorithm)
+    state = pool_state(query, key, value, key_weight=weight, **options)
     assert state.numerator.shape == (3, 5, 4, 3)
     np.testing.assert_allclose(state.finalize(), found, rtol=1e-14)
 
@@ -84,7 +85,7 @@ def _nothing():
     return nullcontext()
 
 
-@pytest.mark.parametrize("algorithm", list(ALGORITHMS))
+@algorithms(mask="float", columns=1)
 def test_float_masks_are_added_to_the_logits(algorithm, generator):
     query, key, value = generator.normal(size=4), generator.normal(size=7), generator.normal(size=7)
     bias = generator.normal(size=(4, 7)) * 500
@@ -95,8 +96,7 @@ def test_float_masks_are_added_to_the_logits(algorithm, generator):
     np.testing.assert_allclose(pool(query, key, value, attn_mask=bias, algorithm=algorithm), expected, rtol=1e-10)
 
 
-@pytest.mark.parametrize("algorithm", list(ALGORITHMS))
-@pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov"])
+@algorithms(mask="bool", columns=1, kernel=["gaussian", "epanechnikov"])
 def test_masked_keys_nearer_than_all_others_do_not_leak(algorithm, kernel):
     """The masked key alone is near; with a shift relative to it all other weights would vanish."""
     mask = np.array([[False, True, True]])
@@ -109,18 +109,19 @@ def test_masked_keys_nearer_than_all_others_do_not_leak(algorithm, kernel):
     np.testing.assert_allclose(again, found, rtol=1e-15)
 
 
-@pytest.mark.parametrize("kernel", kernel_names())
-@pytest.mark.parametrize("algorithm", list(ALGORITHMS))
+@algorithms(kernel=kernel_names())
 def test_dtypes_and_memory_orders(kernel, algorithm, generator):
-    query, key = generator.normal(size=(6, 2)), generator.normal(size=(20, 2))
+    d = fitting_columns(algorithm)
+    query, key = generator.normal(size=(6, d)), generator.normal(size=(20, d))
     value = generator.integers(0, 5, size=20)
     options = {"kernel": kernel, "bandwidth": 1.5, "empty": "mean", "algorithm": algorithm}
     expected = pool(query, key, value.astype(float), **options)
     readonly = np.asfortranarray(key)
     readonly.setflags(write=False)
     wide = np.zeros((40, 4))
-    wide[::-2, ::2] = key
-    for same in (readonly, wide[::-2, ::2], key.astype(">f8"), key.tolist()):
+    wide = wide[::-2, ::2][:, :d]
+    wide[:] = key
+    for same in (readonly, wide, key.astype(">f8"), key.tolist()):
         np.testing.assert_array_equal(pool(query, same, value, **options), expected)
     for kind in (np.int8, np.uint16, bool, ">i4"):
         found = pool(query, key, value.astype(kind), **options)
@@ -152,17 +153,15 @@ def test_weights_ask_before_they_take_memory():
         pooling_weights(np.zeros(100_000), np.zeros(100_000), max_bytes=10**6)
 
 
-def test_progress_reaches_the_end(generator):
-    for algorithm in ALGORITHMS:
-        seen, d = [], ALGORITHMS[algorithm].columns[0]
-        if ALGORITHMS[algorithm].needs and not find_spec(ALGORITHMS[algorithm].needs[0]):
-            continue
-        pool(
-            generator.normal(size=(2, 3000, d)), generator.normal(size=(2000, d)), generator.normal(size=(2000, 1)),
-            algorithm=algorithm, n_jobs=2, progress=lambda done, total, seen=seen: seen.append((done, total)),
-        )  # fmt: skip
-        assert seen[-1] == (6000, 6000)
-        assert [done for done, _ in seen] == sorted(done for done, _ in seen)
+@algorithms()
+def test_progress_reaches_the_end(algorithm, generator):
+    seen, d = [], fitting_columns(algorithm, 1)
+    pool(
+        generator.normal(size=(2, 3000, d)), generator.normal(size=(2000, d)), generator.normal(size=(2000, 1)),
+        algorithm=algorithm, n_jobs=2, progress=lambda done, total: seen.append((done, total)),
+    )  # fmt: skip
+    assert seen[-1] == (6000, 6000)
+    assert [done for done, _ in seen] == sorted(done for done, _ in seen)
 
 
 def test_the_plan_answers_why():

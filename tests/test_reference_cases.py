@@ -5,10 +5,12 @@ import pytest
 
 from kernpool import NadarayaWatsonRegressor, pool, pooling_weights
 from kernpool.algorithms import ALGORITHMS
+from tests.support.capabilities import algorithms
 
-pytestmark = pytest.mark.parametrize("algorithm", ["auto", *ALGORITHMS])
+ALL = ["auto", *ALGORITHMS]
 
 
+@algorithms(ALL, columns=1, kernel="constant")
 def test_batched_weights(algorithm):
     """Ten equal weights over the values 0..9 and 10..19 (mission M9)."""
     query, key = np.zeros((2, 1, 1)), np.zeros((2, 10, 1))
@@ -17,6 +19,7 @@ def test_batched_weights(algorithm):
     np.testing.assert_allclose(found, [[[4.5]], [[14.5]]], rtol=1e-15)
 
 
+@algorithms(ALL, columns=1)
 def test_batched_products(algorithm, generator):
     """Weights (n, a, b) times values (n, b, c) give (n, a, c) (mission M9)."""
     query, key, value = (
@@ -29,6 +32,7 @@ def test_batched_products(algorithm, generator):
     np.testing.assert_allclose(found, pooling_weights(query, key) @ value, rtol=0, atol=1e-14)
 
 
+@algorithms(ALL, columns=2, mask="bool")
 def test_equal_scores_give_means_over_the_valid_keys(algorithm, generator):
     """Equal keys, so uniform weights over the first 2 and the first 6 values (the additive-score case)."""
     query, key = generator.normal(size=(2, 1, 2)), np.ones((2, 10, 2))
@@ -38,6 +42,7 @@ def test_equal_scores_give_means_over_the_valid_keys(algorithm, generator):
     np.testing.assert_allclose(found, [[[2, 3, 4, 5]], [[10, 11, 12, 13]]], rtol=1e-14)
 
 
+@algorithms(ALL, columns=1)
 def test_weights_of_scikit_fda(algorithm):
     """From R fda.usc, by way of scikit-fda's tests: Gaussian, h = 10."""
     points = np.arange(1.0, 6.0)
@@ -53,17 +58,20 @@ def test_weights_of_scikit_fda(algorithm):
 @pytest.mark.parametrize(
     ("bandwidth", "expected"), [(3.5, [2.42, 2.61, 3.03, 3.24, 3.65]), (2, [1.84, 2.18, 3.09, 3.55, 4.28])]
 )
+@algorithms(ALL, columns=1)
 def test_fit_of_scikit_fda(algorithm, bandwidth, expected):
     points = np.array([1.0, 2.0, 4.0, 5.0, 7.0])
     found = pool(points, points, np.arange(1.0, 6.0), bandwidth=bandwidth, algorithm=algorithm)
     np.testing.assert_allclose(found, expected, atol=5e-3)
 
 
+@algorithms(ALL, columns=1)
 def test_a_far_query_gets_the_nearest_key(algorithm):
     assert pool([1000.0], [0.0, 1.0], [10.0, 20.0], algorithm=algorithm) == [20.0]
     np.testing.assert_array_equal(pooling_weights([1000.0], [0.0, 1.0]), [[0.0, 1.0]])
 
 
+@algorithms(ALL, columns=1)
 def test_far_tails_against_mpmath(algorithm):
     """All raw weights underflow, yet the ratio of two of them is 0.24: the promise is 8 eps (1 + r^2 / 2)."""
     from mpmath import exp, mp, mpf
@@ -76,6 +84,7 @@ def test_far_tails_against_mpmath(algorithm):
     assert abs(found - exact) <= 8 * 2.2e-16 * (1 + query**2 / 2) * 3
 
 
+@algorithms(ALL, columns=1)
 def test_near_fits_against_mpmath(algorithm, generator):
     """Every digit counts: 1e-14 here would still catch one lost digit of the promised 1e-12."""
     from mpmath import exp, mp, mpf
@@ -88,6 +97,7 @@ def test_near_fits_against_mpmath(algorithm, generator):
     assert pool([query], key, value, bandwidth=0.2, algorithm=algorithm)[0] == pytest.approx(exact, rel=0, abs=1e-14)
 
 
+@algorithms(ALL, columns=1, kernel="constant")
 def test_average_pooling_is_the_constant_kernel(algorithm, generator):
     value = generator.normal(size=40)
     found = pool(np.arange(5.0), np.arange(40.0), value, kernel="constant", algorithm=algorithm)

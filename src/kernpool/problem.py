@@ -23,6 +23,7 @@ FLOAT64: np.dtype[Any] = np.dtype(np.float64)
 
 CENTER_ROWS = 1 << 14
 PIECE = 1 << 18  # rows
+LEAST_TOL = float(np.finfo(np.float64).tiny)  # no sum can tell a smaller share, and algorithms take its logarithm
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,8 @@ class Problem:
     logit_bias : ndarray of shape (m, n) or None
         Added to the logits; minus infinity leaves a key out.
     tol : float
-        Share of a query's attention mass that an algorithm may leave out.
+        Share of a query's attention mass that an algorithm may leave out, positive: 0 becomes the smallest number that
+        has all of its digits.
     dtype : numpy.dtype
         float32 if all arrays came as float32 or less, so that float32 arithmetic is precise enough; else float64. The
         arrays themselves are float64 either way, which is exact.
@@ -95,7 +97,7 @@ class Problem:
         """Check arrays without batch dimensions and make a problem of them; parameters as in `pool`."""
         check_composition(composition)
         check_moments(moments)
-        tol = as_tol(tol, query, key, value)
+        tol = max(as_tol(tol, query, key, value), LEAST_TOL)
         if moments:  # what is left out counts in proportion to its squared distance
             tol = min(tol, float(np.finfo(np.float64).eps))
         dtype = _precision(query, key, value, *([] if key_weight is None else [key_weight]))

@@ -1,0 +1,58 @@
+"""The operator of torch: values and gradients against the same numbers without torch."""
+
+from importlib.util import find_spec
+
+import numpy as np
+
+from kernpool import choose
+from tests.fuzz.gradients import WANTED, sizes
+from tests.support.promises import rounding
+
+
+def layers(case, report):
+    if find_spec("torch") is None:
+        return
+    import torch
+
+    from kernpool.torch import KernelSimilarity, attention_pool
+
+    problem = case.problem()
+    centred = problem.without_center()
+    plan = choose(centred, "brute")
+    state = plan.reduce(centred)
+    if problem.moments or problem.similarity.kernel.name in ("boxcar", "constant"):
+        return  # slopes of thin windows are anything; flat kernels have none
+    exact = np.float64 == case.key.dtype
+    tensors = [torch.from_numpy(array.copy()).requires_grad_() for array in (case.query, case.key, case.value)]
+    similarity = KernelSimilarity(
+        case.options["kernel"], case.options["bandwidth"], composition=case.options["composition"], dtype=tensors[0].dtype
+    )
+    h = similarity.bandwidth
+    if h != case.options["bandwidth"]:  # the layer keeps a logarithm, which rounds
+        problem = case.problem(bandwidth=h)
+        centred = problem.without_center()
+        state = choose(centred, "brute").reduce(centred)
+    found = attention_pool(*tensors, similarity=similarity)
+    target = np.where(
+        state.denominator[:, None] > 0, state.finalize("zero") + problem.value_center, 0.0
+    )
+    report.saw("torch", len(target))
+    off = np.abs(found.detach().double().numpy() - target)
+    base = rounding(centred, state, dtype=case.key.dtype)
+    allowed = 4.0 * base + (0 if exact else 2e-6) * np.abs(target) + 4e-16 * np.abs(target) + 1e-300
+    if (bad := np.flatnonzero(np.any(~(off <= allowed), axis=1))).size:
+        report.wrong("torch", bad, f"{bad.size} of {len(off)} queries are off by {np.nanmax(off[bad]):.3g}")
+    cotangent = case.generator().normal(size=target.shape)
+    found.backward(torch.from_numpy(cotangent).to(found.dtype))
+    right = choose(centred, "brute").pullback(centred, state, cotangent, WANTED)
+    scale = sizes(centred, state, right, cotangent)
+    for name, tensor in zip(("query", "key", "value"), tensors, strict=True):
+        mine, expected = tensor.grad.double().numpy(), getattr(right, name)
+        report.saw("torch gradients", len(mine))
+        off = np.abs(mine - expected)
+        allowed = scale[name] * (1.0 if exact else 1e7) + (0.0 if exact else 1e-4 * np.abs(expected).max(axis=0))
+        if (bad := np.flatnonzero(np.any(~(off <= allowed), axis=1))).size:
+            report.wrong(
+                "torch", [], f"gradients by {name}: {bad.size} rows are off by up to {np.nanmax(off[bad]):.3g}; row "
+                f"{bad[0]}: {mine[bad[0]]} for {expected[bad[0]]}"
+            )  # fmt: skip

@@ -1,0 +1,38 @@
+"""Workers: each checks every k-th case of a seed until the time is over."""
+
+import time
+import traceback
+
+from tests.fuzz.cases import draw, recipe
+from tests.fuzz.checks import Report, check
+from tests.fuzz.shrink import shrink
+
+
+def run(seed, regime, first, step, deadline, queue):
+    """Check every step-th case until the time is over; tell what was seen."""
+    index = first
+    while time.monotonic() < deadline:
+        queue.put((index, *attempt(draw(seed, index, regime))))
+        index += step
+    queue.put(None)
+
+
+def attempt(case):
+    """Check a case; return its report, and for a failure its story."""
+    report = Report()
+    try:
+        check(case, report)
+    except Exception:
+        report.wrong("?", [], traceback.format_exc(limit=-4))
+    return report, story(case, report) if report.faults else ""
+
+
+def story(case, report):
+    """Tell what is wrong, and how to see it again, on a part of the problem if that will do."""
+    lines = [f"WRONG: {case}"]
+    lines += [f"  {who}: {what}" for who, _, what in report.faults[:4]]
+    lines.append(f"  {recipe(case)}")
+    small = shrink(case, report)
+    if small is not case:
+        lines.append(f"  on {len(small.query)} x {len(small.key)}: {recipe(small)}")
+    return "\n".join(lines)

@@ -1,0 +1,81 @@
+"""The tolerance may be as small as it likes: nothing is left out then but what no sum could tell."""
+
+import numpy as np
+import pytest
+
+from kernpool import Problem, choose, get_kernel, kernel_names, pool
+from kernpool.estimators import NadarayaWatsonRegressor
+from tests.support.capabilities import algorithms, fitting_columns
+from tests.support.promises import rounding
+
+EPSILON = float(np.finfo(float).eps)
+TOLERANCES = [0.0, 5e-324, 1e-300, EPSILON]
+INFINITE = [name for name in kernel_names() if not get_kernel(name).is_compact]
+EVERYTHING = frozenset({"query", "key", "value", "log_bandwidth"})
+
+
+def make(algorithm, kernel, tol, *, m=200, n=900, moments=0, **options):
+    """Several leaves and tiles, with queries near keys, far from them, and very far."""
+    generator = np.random.default_rng(0)
+    d = fitting_columns(algorithm)
+    key = generator.uniform(size=(n, d))
+    query = generator.uniform(size=(m, d)) + generator.choice([0.0, 0.0, 0.0, 3.0, 200.0], (m, 1))
+    return Problem.from_arrays(
+        query, key, generator.normal(size=(n, 2)), kernel=kernel, bandwidth=0.05, tol=tol, moments=moments, **options
+    )
+
+
+@pytest.mark.parametrize("tol", TOLERANCES)
+@pytest.mark.parametrize("weighted", [False, True])
+@algorithms(kernel=[*INFINITE, "epanechnikov"])
+def test_a_tolerance_of_next_to_nothing(algorithm, kernel, tol, weighted, generator):
+    weight = {"key_weight": 10.0 ** generator.uniform(-300, 0, 900)} if weighted else {}
+    problem = make(algorithm, kernel, tol, **weight)
+    expected = choose(problem, "reference").reduce(problem)
+    state = choose(problem, algorithm).reduce(problem)
+    error = np.abs(state.finalize("zero") - expected.finalize("zero"))
+    assert np.all(error <= rounding(problem, expected) + problem.tol * np.ptp(problem.value, axis=0))
+
+
+@pytest.mark.parametrize("tol", TOLERANCES)
+@algorithms(kernel=["gaussian", "laplace"], moments=[0, 1])
+def test_gradients_and_local_linear_fits(algorithm, kernel, moments, tol, generator):
+    problem = make(algorithm, kernel, tol, moments=moments, exclude_self=True, self_index=np.arange(200))
+    problem = problem.block(np.flatnonzero(np.all(np.abs(problem.query) < 2, axis=1)))
+    reference, plan, cotangent = (
+        choose(problem, "reference"),
+        choose(problem, algorithm),
+        generator.normal(size=(len(problem.query), 2)),
+    )
+    expected, state = reference.reduce(problem), plan.reduce(problem)
+    np.testing.assert_allclose(state.finalize(), expected.finalize(), rtol=1e-9, atol=1e-9)
+    found, target = (
+        plan.pullback(problem, state, cotangent, EVERYTHING),
+        reference.pullback(problem, expected, cotangent, EVERYTHING),
+    )
+    for name in EVERYTHING:
+        right = getattr(target, name)
+        np.testing.assert_allclose(
+            getattr(found, name), right, rtol=1e-8, atol=1e-9 * np.abs(right).max(), err_msg=name
+        )
+
+
+@pytest.mark.parametrize("tol", TOLERANCES)
+@algorithms()
+def test_by_way_of_pool_and_its_friends(algorithm, tol, generator):
+    """The cost model, categorical columns, and models ask for the tolerance too."""
+    d = fitting_columns(algorithm)
+    key, query, value = generator.random((700, d)), generator.random((90, d)), generator.normal(size=700)
+    options = {"bandwidth": 0.05, "algorithm": algorithm}
+    expected = pool(query, key, value, **options | {"algorithm": "reference"})
+    np.testing.assert_allclose(pool(query, key, value, tol=tol, **options), expected, rtol=0, atol=1e-11)
+    np.testing.assert_allclose(pool(query, key, value, tol=tol, bandwidth=0.05), expected, rtol=0, atol=1e-11)
+    model = NadarayaWatsonRegressor(tol=tol, **options).fit(key, value)
+    np.testing.assert_allclose(model.predict(query), expected, rtol=0, atol=1e-11)
+    rows = [np.column_stack([each, np.arange(len(each)) % 2]) for each in (key, query)]
+    mixed = {"bandwidth": 0.05, "smoothing": [0.2], "unordered": [d]}
+    plain, model = (
+        NadarayaWatsonRegressor(algorithm=name, tol=share, **mixed).fit(rows[0], value)
+        for name, share in (("reference", None), (algorithm, tol))
+    )
+    np.testing.assert_allclose(model.predict(rows[1]), plain.predict(rows[1]), rtol=0, atol=1e-11)
