@@ -1,4 +1,4 @@
-r"""Pooling: the three functions that everything above is written with.
+r"""Pooling: the functions that everything above is written with.
 
 For one query `q` and pairs ``(k_j, v_j)`` the pooled value is the weighted mean
 
@@ -9,7 +9,7 @@ or, if asked for, the value at `q` of the plane that fits the values best with t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any, cast
@@ -17,12 +17,11 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kernpool.algorithms.reference import pair_weights
 from kernpool.batch import Batch
 from kernpool.chunk_sources import open_chunks
 from kernpool.chunked import pool_chunks
 from kernpool.chunks import BYTES_PER_CHUNK, Chunks
-from kernpool.empty_windows import fill_empty, limit_problem
+from kernpool.empty_windows import fill_empty
 from kernpool.kernels import Kernel
 from kernpool.local_linear import LocalFit, check_degree, solve, warn_of_rank
 from kernpool.plan import choose
@@ -31,8 +30,6 @@ from kernpool.progress import Progress
 from kernpool.state import Empty, PoolState, check_empty
 
 Array = NDArray[np.float64]
-
-PAIRS_AT_ONCE = 1 << 20  # dense temporaries of 8 MiB each
 
 
 def pool(
@@ -347,112 +344,3 @@ def _fit(batch: Batch, algorithm: str, n_jobs: int | None, progress: Progress | 
 
 def _report(progress: Progress, item: int, items: int, done: int, total: int) -> None:
     progress(item * total + done, items * total)
-
-
-def pooling_weights(
-    query: ArrayLike,
-    key: ArrayLike,
-    *,
-    empty: Empty = "nan",
-    max_bytes: int = 1 << 30,
-    **similarity: Any,
-) -> Array:
-    r"""Compute the pooling weights alpha, one probability distribution over the keys per query.
-
-    .. math:: \alpha_{ij} = w_j K((q_i - k_j)/h) \Big/ \sum_l w_l K((q_i - k_l)/h)
-
-    Parameters
-    ----------
-    query, key : array_like
-        As in `pool`.
-    empty : {"nan", "nearest", "mean", "zero", "raise"}, default="nan"
-        Weights of a query whose window is empty: NaN with one warning, all on the nearest key, in proportion to the
-        key weights, zeros, or an error.
-    max_bytes : int, default=2**30
-        The largest result allowed. This is the one function whose result has n x m entries, so it asks first.
-    **similarity
-        As in `pool_state`.
-
-    Returns
-    -------
-    ndarray of shape (m, n) or (..., m, n)
-        Non-negative, each row sums to one. ``weights @ value`` is what `pool` returns.
-
-    Raises
-    ------
-    ValueError
-        If the weights would need more than `max_bytes`; and as in `pool`.
-
-    Examples
-    --------
-    >>> import kernpool
-    >>> kernpool.pooling_weights([0.0], [-1.0, 0.0, 1.0]).round(3)
-    array([[0.274, 0.452, 0.274]])
-    """
-    check_empty(empty)
-    batch = Batch(query, key, None, moments=0, **similarity)
-    n = batch.n_keys
-    check_size(batch.n_queries * len(batch), n, max_bytes)
-    weights = np.empty((len(batch), batch.n_queries, n))
-    for i, table in enumerate(weights):
-        for rows, part in weight_rows(batch.problem(i)):
-            table[rows] = part
-    flat = weights.reshape(-1, n)
-    is_empty = ~(flat.sum(axis=1) > 0)
-
-    def fill(rows: NDArray[np.intp]) -> Array:
-        item, row = np.divmod(rows, batch.n_queries)
-        return np.concatenate(
-            [
-                _or_nan(_normalised(limit_problem(batch.problem(i).block(row[item == i]), empty)))
-                for i in np.unique(item)
-            ]
-        )
-
-    if is_empty.any():
-        policy = PoolState(np.zeros(len(flat)), np.where(is_empty, 0.0, 1.0), flat)
-        flat = policy.finalize(empty, fill)
-    return np.asarray(flat.reshape(*batch.shape, batch.n_queries, n))
-
-
-def check_size(queries: int, keys: int, max_bytes: int) -> None:
-    """Refuse a table of weights that is larger than the caller allows.
-
-    Parameters
-    ----------
-    queries, keys : int
-        Its shape.
-    max_bytes : int
-        What the caller allows.
-
-    Raises
-    ------
-    ValueError
-        If it needs more.
-    """
-    size = 8 * queries * keys
-    if size > max_bytes:
-        raise ValueError(
-            f"the weights of {queries} queries x {keys} keys need {size / 1e9:.3g} GB, more "
-            f"than max_bytes={max_bytes}; ask for fewer queries, or pass a larger max_bytes"
-        )
-
-
-def weight_rows(problem: Problem) -> Iterator[tuple[slice, Array]]:
-    """Yield the pooling weights of a problem, some rows at a time; zero where a window is empty."""
-    m, n = problem.shape
-    at_once = max(1, PAIRS_AT_ONCE // n)
-    for start in range(0, m, at_once):
-        rows = slice(start, min(start + at_once, m))
-        yield rows, _normalised(problem.block(rows))
-
-
-def _or_nan(weights: Array) -> Array:
-    return np.where(weights.any(axis=1, keepdims=True), weights, np.nan)
-
-
-def _normalised(problem: Problem) -> Array:
-    _, weight = pair_weights(problem)
-    total = weight.sum(axis=1, keepdims=True)
-    np.divide(weight, total, where=total > 0, out=weight)
-    return weight

@@ -17,19 +17,19 @@ from kernpool.bandwidth.categories import NO_CATEGORIES, Categories
 from kernpool.bandwidth.plugin import plugin_bandwidth
 from kernpool.checks import as_bandwidth, as_key_weight, refuse_text
 from kernpool.columns import is_frame
-from kernpool.empty_windows import limit_problem
 from kernpool.estimators.chunked_fit import predict_chunks
 from kernpool.frames import Encoding
 from kernpool.kernels import Kernel, check_convention, convert_bandwidth, get_categorical_kernel, get_kernel
 from kernpool.local_linear import warn_of_rank
 from kernpool.mixed import MixedProblem
-from kernpool.mixed_pool import mixed_fit, mixed_weights, settle_empty
+from kernpool.mixed_pool import mixed_fit, settle_empty
 from kernpool.plan import check_algorithm
-from kernpool.pool import check_size, pool, pooling_weights, weight_rows
+from kernpool.pool import pool
 from kernpool.problem import Problem, as_tol
 from kernpool.progress import current_progress
 from kernpool.similarity import check_composition
 from kernpool.state import check_empty
+from kernpool.weights import weight_rows, weight_tables
 
 Array = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -325,31 +325,16 @@ class KernelSmoother(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships
         Raises
         ------
         ValueError
-            If the weights need more than `max_bytes`.
-        """
-        check_is_fitted(self)
-        if self.encoding_ is not None:
-            return self._mixed_weights(self._pairs(X), max_bytes)
-        return pooling_weights(
-            self._query(X),
-            self.key_,
-            empty=self.empty,  # type: ignore[arg-type]  # checked in fit
-            max_bytes=max_bytes,
-            **self._similarity,
-        )
+            If the weights need more than `max_bytes`; or a window is empty, and `empty` is ``"raise"``.
 
-    def _mixed_weights(self, pairs: MixedProblem, max_bytes: int) -> Array:
-        m, n = pairs.problem.shape
-        check_size(m, n, max_bytes)
-        weights = np.empty((m, n))
-        for rows, part in mixed_weights(pairs):
-            weights[rows] = part
-        (empty,) = np.nonzero(~weights.any(axis=1))
-        if empty.size and self.empty in ("nearest", "mean"):
-            for rows, part in weight_rows(limit_problem(pairs.problem.block(empty), self.empty)):
-                weights[empty[rows]] = part
-        elif self.empty != "zero":
-            weights[empty] = np.nan
+        Warns
+        -----
+        EmptyWindowWarning
+            If a query has no training row within the kernel's support and ``empty="nan"``.
+        """
+        pairs = self._pairs(X)
+        empty: Any = self.empty
+        weights: Array = weight_tables(lambda _: pairs, empty=empty, max_bytes=max_bytes)[0]
         return weights
 
     def effective_sample_size(self, X: ArrayLike) -> Array:
@@ -376,7 +361,7 @@ class KernelSmoother(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships
         times = np.ones(len(self.key_)) if self.key_weight_ is None else self.key_weight_
         kept = times > 0
         size = np.zeros(len(pairs.problem.query))
-        for rows, weights in mixed_weights(pairs) if pairs.tables else weight_rows(pairs.problem):
+        for rows, weights in weight_rows(pairs):
             squares = np.sum(weights[:, kept] ** 2 / times[kept], axis=1)
             size[rows] = np.divide(1.0, squares, where=squares > 0, out=np.zeros_like(squares))
         return size
