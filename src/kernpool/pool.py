@@ -20,10 +20,11 @@ from numpy.typing import ArrayLike, NDArray
 from kernpool.batch import Batch
 from kernpool.chunk_sources import open_chunks
 from kernpool.chunked import pool_chunks
-from kernpool.chunks import BYTES_PER_CHUNK, Chunks
+from kernpool.chunks import Chunks
 from kernpool.empty_windows import fill_empty
 from kernpool.kernels import Kernel
 from kernpool.local_linear import LocalFit, check_degree, solve, warn_of_rank
+from kernpool.memory_maps import is_large_map, pool_map
 from kernpool.plan import choose
 from kernpool.problem import Problem
 from kernpool.progress import Progress
@@ -170,15 +171,17 @@ def pool(
             "chunks bring their own weights, and are pooled without attn_mask, exclude_self and self_index; for "
             "leave-one-out merge pool_state(..., self_index=...) of each chunk"
         )
-    if value is None or (plain and _is_large_map(key) and np.ndim(value) <= 2):
-        of_chunks: dict[str, Any] = {
-            "degree": degree,
-            "algorithm": algorithm,
-            "empty": empty,
-            "n_jobs": n_jobs,
-            "progress": progress,
-        }
-        return pool_chunks(query, open_chunks(key, value, key_weight), **options, **of_chunks)
+    of_chunks = options | {
+        "degree": degree,
+        "algorithm": algorithm,
+        "empty": empty,
+        "n_jobs": n_jobs,
+        "progress": progress,
+    }
+    if value is None:
+        return pool_chunks(query, open_chunks(key), **of_chunks)
+    if plain and is_large_map(key, value, key_weight):
+        return pool_map(query, key, value, key_weight, **of_chunks)
     batch = Batch(
         query,
         key,
@@ -199,10 +202,6 @@ def pool(
 
     pooled = state.finalize(empty, fill).reshape(batch.output_shape)
     return cast(NDArray[np.floating[Any]], pooled.astype(batch.dtype, copy=False))
-
-
-def _is_large_map(key: Any) -> bool:
-    return isinstance(key, np.memmap) and key.ndim <= 2 and key.size * 8 > BYTES_PER_CHUNK
 
 
 def pool_state(
