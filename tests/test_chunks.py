@@ -175,8 +175,8 @@ def test_a_large_memory_map_is_read_in_chunks(generator, tmp_path, monkeypatch):
     np.save(tmp_path / "key.npy", generator.integers(0, 9, 500))
     key, value = np.load(tmp_path / "key.npy", mmap_mode="r"), generator.random(500)
     expected = pool([4.0], np.asarray(key), value)
+    monkeypatch.setattr("kernpool.chunks.BYTES_PER_CHUNK", 1000)
     module = sys.modules["kernpool.pool"]  # the function of that name hides it
-    monkeypatch.setattr(module, "BYTES_PER_CHUNK", 1000)
     monkeypatch.setattr(module, "Batch", lambda *_, **__: pytest.fail("read as a whole"))
     np.testing.assert_allclose(pool([4.0], key, value), expected, rtol=1e-13)
 
