@@ -188,7 +188,8 @@ class IteratedChunks(Chunks):
         for number, pair in enumerate(self._pairs):
             if not isinstance(pair, tuple | list) or len(pair) not in (2, 3):
                 raise TypeError(
-                    f"chunk {number} must be a tuple (key, value) or (key, value, weight), got {type(pair).__name__}"
+                    f"chunk {number} must be a tuple (key, value) or (key, value, weight), got {type(pair).__name__}; "
+                    "keys that are no chunks need value="
                 )
             part = ArrayChunks(*pair, rows=self._rows, source=f"chunk {number}")
             first = part.shape if first is None else first

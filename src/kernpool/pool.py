@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kernpool.batch import Batch
-from kernpool.chunk_sources import open_chunks
+from kernpool.chunk_sources import open_chunks, refuse_keys_alone
 from kernpool.chunked import pool_chunks
 from kernpool.chunks import Chunks
 from kernpool.empty_windows import fill_empty
@@ -70,7 +70,7 @@ def pool(
         and need not fit into memory; an iterable of ``(key, value)`` or ``(key, value, weight)`` will do. So do memory
         maps: large ones are read chunk by chunk.
     value : array_like of shape (n,), (n, c) or (..., n, c)
-        What is pooled; chunks bring their own.
+        What is pooled; needed unless `key` is chunks, which bring their own.
     kernel : str or Kernel, default="gaussian"
         See `kernel_names`. The Gaussian is positive everywhere, so no query is without neighbours.
     bandwidth : float or array_like of shape (d,), default=1.0
@@ -116,7 +116,7 @@ def pool(
     Raises
     ------
     TypeError
-        If an array holds complex numbers, strings or objects, or is a torch tensor.
+        If an array holds complex numbers, strings or objects, or is a torch tensor; or there are keys and no values.
     ValueError
         If an array is empty, holds NaN or infinity or has the wrong shape, a name is unknown, or a number is out of
         its range.
@@ -166,6 +166,8 @@ def pool(
     check_degree(degree)
     options: dict[str, Any] = {"kernel": kernel, "bandwidth": bandwidth, "composition": composition, "tol": tol}
     plain = attn_mask is None and not exclude_self and self_index is None
+    if value is None:
+        refuse_keys_alone(key)
     if value is None and not (plain and key_weight is None):
         raise ValueError(
             "chunks bring their own weights, and are pooled without attn_mask, exclude_self and self_index; for "
