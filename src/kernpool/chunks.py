@@ -68,6 +68,12 @@ class Chunks(ABC):
     def __iter__(self) -> Iterator[Chunk]:
         """Go through the pairs, in order."""
 
+    @property
+    def labels(self) -> tuple[str, ...] | None:
+        """What queries may call the columns of keys: the names, but not the numbers that those of a matrix have."""
+        named = self.names is not None and not all(name.isdecimal() for name in self.names)
+        return self.names if named else None
+
     def reference(self) -> dict[str, Any] | None:
         """Return what finds the pairs again, for a model file; None if they lie in no file."""
         return None

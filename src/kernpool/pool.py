@@ -64,7 +64,7 @@ def pool(
     ----------
     query : array_like of shape (m,), (m, d) or (..., m, d)
         Where to pool. One dimension counts as one column. Leading dimensions are batches and broadcast, as in torch's
-        ``scaled_dot_product_attention``.
+        ``scaled_dot_product_attention``. Columns of two frames of pandas or polars are compared by name.
     key : array_like of shape (n,), (n, d) or (..., n, d), or Chunks
         What queries are compared with. With chunks (see `open_chunks`) pairs come from files, streams or iterators,
         and need not fit into memory; an iterable of ``(key, value)`` or ``(key, value, weight)`` will do. So do memory
