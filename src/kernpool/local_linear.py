@@ -12,13 +12,13 @@ constant fit. With weighted means :math:`\bar v, \bar t` and covariances :math:`
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kernpool.caller_warnings import warn_caller
 from kernpool.moments import Layout
 from kernpool.state import PoolState
 
@@ -177,11 +177,10 @@ def warn_of_rank(rank: NDArray[np.intp], occupied: NDArray[np.bool_], columns: i
     """
     deficient = np.flatnonzero(occupied & (rank < columns))
     if deficient.size:
-        warnings.warn(
+        warn_caller(
             f"around {deficient.size} of {rank.size} queries (the first is query {deficient[0]}) the keys determine no "
             "slope in some direction, and the fit is constant in it; use a larger bandwidth, or a local constant fit",
             RankDeficiencyWarning,
-            stacklevel=4,
         )
 
 

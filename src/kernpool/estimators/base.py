@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +14,7 @@ from kernpool.algorithms.threads import resolve_n_jobs
 from kernpool.bandwidth import CRITERIA, RULES, LeaveOneOut, leave_one_out, rule_of_thumb, search_bandwidth
 from kernpool.bandwidth.categories import NO_CATEGORIES, Categories
 from kernpool.bandwidth.plugin import plugin_bandwidth
+from kernpool.caller_warnings import warn_caller
 from kernpool.checks import as_bandwidth, as_key_weight, refuse_text
 from kernpool.columns import is_frame
 from kernpool.estimators.chunked_fit import predict_chunks
@@ -166,10 +166,8 @@ class KernelSmoother(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships
         X, code, value, times = X[kept].astype(np.float64), code[kept], value[kept].astype(np.float64), times[kept]
         too_few = len(X) == 1 and times[0] <= 1 and self.bandwidth in CRITERIA
         if too_few:
-            warnings.warn(
+            warn_caller(
                 f"bandwidth={self.bandwidth!r} needs more than one row; using the rule of Scott instead",
-                UserWarning,
-                stacklevel=5,
             )
             rule = rule_of_thumb(X, times, kernel=kernel)
             return {
@@ -425,10 +423,8 @@ def frequencies(sample_weight: ArrayLike, n: int) -> Array:
         raise type(error)(str(error).replace("key_weight", "sample_weight")) from None
     mean = weight[weight > 0].mean()
     if not 1 / UNUSUAL_MEAN_WEIGHT <= mean <= UNUSUAL_MEAN_WEIGHT:
-        warnings.warn(
+        warn_caller(
             f"sample_weight has mean {mean:.3g}: weights are read as frequencies, a weight of 3 as three equal rows, "
             "and their sum as the number of rows. For survey or precision weights divide by the mean first",
-            UserWarning,
-            stacklevel=4,
         )
     return weight
