@@ -20,7 +20,7 @@ from kernpool.columns import labels_of, order_of_columns
 from kernpool.empty_windows import limit_problem
 from kernpool.kernels import Kernel
 from kernpool.line_chunks import are_on_a_line, sum_on_a_line
-from kernpool.local_linear import check_degree, solve, warn_of_rank
+from kernpool.local_linear import check_degree, report_rank, solve
 from kernpool.moments import Layout
 from kernpool.plan import choose
 from kernpool.problem import Problem
@@ -99,7 +99,7 @@ class Pooling:
         if not self.degree:
             return state.finalize(empty, fill)
         fit = solve(state, Layout(len(center), self.query.shape[1], 1))
-        warn_of_rank(fit.rank, fit.occupied, fit.tilt.shape[1])
+        report_rank(fit.rank, fit.occupied, fit.tilt.shape[1])
         values = np.where(fit.occupied[:, None], fit.intercept + center, 0.0)
         return PoolState(np.zeros(len(values)), fit.occupied.astype(float), values).finalize(empty, fill)
 

@@ -12,6 +12,9 @@ constant fit. With weighted means :math:`\bar v, \bar t` and covariances :math:`
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
@@ -182,6 +185,37 @@ def warn_of_rank(rank: NDArray[np.intp], occupied: NDArray[np.bool_], columns: i
             "slope in some direction, and the fit is constant in it; use a larger bandwidth, or a local constant fit",
             RankDeficiencyWarning,
         )
+
+
+RankListener = Callable[[NDArray[np.intp], NDArray[np.bool_], int], None]
+
+_listener: ContextVar[RankListener] = ContextVar("kernpool_rank_listener", default=warn_of_rank)
+
+
+def report_rank(rank: NDArray[np.intp], occupied: NDArray[np.bool_], columns: int) -> None:
+    """Tell the ranks of local fits to who listens in this context, else warn; parameters as in `warn_of_rank`."""
+    _listener.get()(rank, occupied, columns)
+
+
+@contextmanager
+def listen_to_rank(listener: RankListener) -> Iterator[None]:
+    """Have `pool` inside the block tell ranks to somebody who knows more of the keys, instead of warning of them.
+
+    Parameters
+    ----------
+    listener : callable
+        Called as ``listener(rank, occupied, columns)``, with the parameters of `warn_of_rank`.
+
+    Yields
+    ------
+    None
+        Nothing; listening ends with the block.
+    """
+    token = _listener.set(listener)
+    try:
+        yield
+    finally:
+        _listener.reset(token)
 
 
 def bounded_inverse(eigenvalues: Any, tolerance: float = RANK_TOLERANCE) -> tuple[Any, Any]:

@@ -23,7 +23,7 @@ from kernpool.chunked import pool_chunks
 from kernpool.chunks import Chunks
 from kernpool.empty_windows import fill_empty
 from kernpool.kernels import Kernel
-from kernpool.local_linear import LocalFit, check_degree, solve, warn_of_rank
+from kernpool.local_linear import LocalFit, check_degree, report_rank, solve
 from kernpool.memory_maps import is_large_map, pool_map
 from kernpool.plan import choose
 from kernpool.problem import Problem
@@ -339,7 +339,7 @@ def _fit(batch: Batch, algorithm: str, n_jobs: int | None, progress: Progress | 
         fits.append(local_fit(batch.problem(i), algorithm, n_jobs, report))
     values = np.concatenate([fit.intercept for fit in fits])
     occupied = np.concatenate([fit.occupied for fit in fits])
-    warn_of_rank(np.concatenate([fit.rank for fit in fits]), occupied, fits[0].tilt.shape[1])
+    report_rank(np.concatenate([fit.rank for fit in fits]), occupied, fits[0].tilt.shape[1])
     return PoolState(np.zeros(len(values)), occupied.astype(float), values)
 
 

@@ -20,7 +20,7 @@ from kernpool.columns import is_frame
 from kernpool.estimators.chunked_fit import predict_chunks
 from kernpool.frames import Encoding
 from kernpool.kernels import Kernel, check_convention, convert_bandwidth, get_categorical_kernel, get_kernel
-from kernpool.local_linear import warn_of_rank
+from kernpool.local_linear import report_rank
 from kernpool.mixed import MixedProblem
 from kernpool.mixed_pool import mixed_fit, settle_empty
 from kernpool.plan import check_algorithm
@@ -128,7 +128,11 @@ class KernelSmoother(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships
         """Forget an earlier fit; called when everything is known, so that a failed refit leaves the old one whole."""
         for stale in FITTED:
             self.__dict__.pop(stale, None)
-        self.__dict__ |= fitted
+        self.__dict__ |= fitted | self._fresh()
+
+    def _fresh(self) -> dict[str, Any]:
+        """Return what every fit begins with, empty, and predictions fill."""
+        return {}
 
     if not TYPE_CHECKING:
 
@@ -288,7 +292,7 @@ class KernelSmoother(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships
             pairs = self._pairs(X, self.value_, self._degree)
             fit = mixed_fit(pairs, self.algorithm, self.n_jobs, progress)
             if self._degree and self.encoding_.numeric:
-                warn_of_rank(fit.rank, fit.occupied, fit.tilt.shape[1])
+                report_rank(fit.rank, fit.occupied, fit.tilt.shape[1])
             pooled = settle_empty(pairs, fit, self.empty, self.n_jobs)
             return pooled.reshape(len(pooled), *self.value_.shape[1:])
         return pool(
