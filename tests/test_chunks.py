@@ -175,8 +175,8 @@ def test_a_large_memory_map_is_read_in_chunks(generator, tmp_path, monkeypatch):
     np.save(tmp_path / "key.npy", generator.integers(0, 9, 500))
     key, value = np.load(tmp_path / "key.npy", mmap_mode="r"), generator.random(500)
     expected = pool([4.0], np.asarray(key), value)
+    monkeypatch.setattr("kernpool.chunks.BYTES_PER_CHUNK", 1000)
     module = sys.modules["kernpool.pool"]  # the function of that name hides it
-    monkeypatch.setattr(module, "BYTES_PER_CHUNK", 1000)
     monkeypatch.setattr(module, "Batch", lambda *_, **__: pytest.fail("read as a whole"))
     np.testing.assert_allclose(pool([4.0], key, value), expected, rtol=1e-13)
 
@@ -252,13 +252,45 @@ class TestBadFiles:
             open_chunks(tmp_path / "none.parquet", target="y")
 
     def test_chunks_that_are_no_pairs(self):
-        for pairs, error in (([1.0], TypeError), ([([1.0], [1.0, 2.0])], TableError), ([(["a"], [1.0])], TableError)):
-            with pytest.raises(error, match="chunk 0"):
+        for pairs in ([([1.0], [1.0, 2.0])], [(["a"], [1.0])]):
+            with pytest.raises(TableError, match="chunk 0"):
+                pool([0.5], pairs)
+        for pairs in (iter([1.0]), [([1.0], [1.0], [1.0], [1.0])]):
+            with pytest.raises(TypeError, match=r"chunk 0 must be a tuple .* value="):
                 pool([0.5], pairs)
         with pytest.raises(ValueError, match="chunks bring their own weights"):
             pool([0.5], [([1.0], [1.0])], exclude_self=True)
         with pytest.raises(TypeError, match="source must be a file"):
-            pool([0.5], np.zeros(3))
+            open_chunks(np.zeros(3))
+
+    @pytest.mark.parametrize(
+        "key",
+        [
+            np.zeros(3),
+            np.zeros((2, 3, 1)),
+            [0.0, 1.0],
+            [[0.0, 1.0], [2.0, 3.0]],
+            [[0.0], [1.0]],
+            [np.zeros(2), np.ones(2)],
+            (0.0, 1.0),
+            range(3),
+            np.float64(1.0),
+            0.5,
+            None,
+        ],
+        ids=str,
+    )
+    def test_keys_without_values_are_told_that_value_is_missing(self, key):
+        for options in ({}, {"key_weight": np.ones(3)}, {"exclude_self": True}):
+            with pytest.raises(TypeError, match=r"value is missing.*chunks.*open_chunks"):
+                pool([0.5], key, **options)
+
+    @pytest.mark.parametrize("library", ["pandas", "polars"])
+    def test_frames_without_values_are_told_so_too(self, library):
+        frames = pytest.importorskip(library)
+        for key in (frames.DataFrame({"a": [0.0, 1.0]}), frames.Series([0.0, 1.0])):
+            with pytest.raises(TypeError, match=r"value is missing.*target="):
+                pool([0.5], key)
 
 
 def test_files_that_have_changed_are_told(generator, tmp_path):

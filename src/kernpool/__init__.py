@@ -13,9 +13,10 @@ from kernpool.chunk_sources import open_chunks
 from kernpool.kernels import Kernel, convert_bandwidth, get_kernel, kernel_names, make_kernel, register_kernel
 from kernpool.local_linear import RankDeficiencyWarning
 from kernpool.plan import Plan, choose
-from kernpool.pool import pool, pool_state, pooling_weights
+from kernpool.pool import pool, pool_state
 from kernpool.problem import Problem
 from kernpool.state import EmptyWindowWarning, PoolState, empty_state, merge
+from kernpool.weights import pooling_weights
 
 if TYPE_CHECKING:
     from kernpool import datasets

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool import checks
+from kernpool.columns import labels_of, order_of_columns
 from kernpool.problem import Problem
 
 _SIMILARITY = ("kernel", "bandwidth", "composition", "exclude_self", "tol")
@@ -52,6 +53,9 @@ class Batch:
             if name not in _SIMILARITY:
                 raise TypeError(f"unexpected argument {name!r}; known are {', '.join(_SIMILARITY)}")
         arrays = {"query": checks.as_real_array("query", query), "key": checks.as_real_array("key", key)}
+        order = order_of_columns(labels_of(query), labels_of(key))
+        if order is not None:
+            arrays["query"] = arrays["query"][:, order]
         rows = arrays["key"].shape[:-1] if arrays["key"].ndim > 1 else arrays["key"].shape
         arrays["value"] = np.zeros((*rows, 1)) if value is None else checks.as_real_array("value", value)
         self.dtype = np.result_type(*arrays.values())

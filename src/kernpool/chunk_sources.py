@@ -186,6 +186,35 @@ def open_chunks(
     return IteratedChunks(source, rows=rows)
 
 
+def refuse_keys_alone(key: Any) -> None:
+    """Refuse keys without values where chunks would do, which bring their own.
+
+    Parameters
+    ----------
+    key : object
+        What `pool` was given, with no value.
+
+    Raises
+    ------
+    TypeError
+        If it is an array, a frame, a number, or a list of numbers or of rows.
+
+    Examples
+    --------
+    >>> refuse_keys_alone([([0.0, 1.0], [5.0, 6.0])])
+    """
+    alone = key is None or isinstance(key, int | float | range) or hasattr(key, "__array__")
+    if isinstance(key, list | tuple) and key:
+        first = key[0]
+        alone = not isinstance(first, list | tuple) or any(isinstance(part, int | float | np.number) for part in first)
+    if alone:
+        raise TypeError(
+            "value is missing: pool(query, key, value) needs a value for each key. Without value, key must be chunks "
+            "of both: an iterable of (key, value) or (key, value, weight), or what open_chunks returns; for a table "
+            f"that holds values in a column, open_chunks(table, target=...). Got {type(key).__name__}"
+        )
+
+
 def reopen(reference: dict[str, Any], *, memory: int | None = None) -> Chunks:
     """Open what a model refers to, and be sure that it has not changed.
 

@@ -16,10 +16,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from kernpool.checks import as_real_array
 from kernpool.chunks import Chunk, Chunks
+from kernpool.columns import labels_of, order_of_columns
 from kernpool.empty_windows import limit_problem
 from kernpool.kernels import Kernel
 from kernpool.line_chunks import are_on_a_line, sum_on_a_line
-from kernpool.local_linear import check_degree, solve, warn_of_rank
+from kernpool.local_linear import check_degree, report_rank, solve
 from kernpool.moments import Layout
 from kernpool.plan import choose
 from kernpool.problem import Problem
@@ -98,7 +99,7 @@ class Pooling:
         if not self.degree:
             return state.finalize(empty, fill)
         fit = solve(state, Layout(len(center), self.query.shape[1], 1))
-        warn_of_rank(fit.rank, fit.occupied, fit.tilt.shape[1])
+        report_rank(fit.rank, fit.occupied, fit.tilt.shape[1])
         values = np.where(fit.occupied[:, None], fit.intercept + center, 0.0)
         return PoolState(np.zeros(len(values)), fit.occupied.astype(float), values).finalize(empty, fill)
 
@@ -160,6 +161,8 @@ def pool_chunks(
     rows = rows[:, None] if rows.ndim == 1 else rows
     if rows.ndim != 2 or not rows.size:
         raise ValueError(f"query must have shape (queries,) or (queries, columns) here, got {np.shape(query)}")
+    order = order_of_columns(labels_of(query), chunks.labels)
+    rows = rows if order is None else np.ascontiguousarray(rows[:, order])
     similarity = {"kernel": kernel, "bandwidth": bandwidth, "composition": composition, "tol": tol}
     pooling = Pooling(rows, degree, algorithm, n_jobs, similarity)
     state, center = reduce_chunks(pooling, chunks, progress)

@@ -68,6 +68,12 @@ class Chunks(ABC):
     def __iter__(self) -> Iterator[Chunk]:
         """Go through the pairs, in order."""
 
+    @property
+    def labels(self) -> tuple[str, ...] | None:
+        """What queries may call the columns of keys: the names, but not the numbers that those of a matrix have."""
+        named = self.names is not None and not all(name.isdecimal() for name in self.names)
+        return self.names if named else None
+
     def reference(self) -> dict[str, Any] | None:
         """Return what finds the pairs again, for a model file; None if they lie in no file."""
         return None
@@ -188,7 +194,8 @@ class IteratedChunks(Chunks):
         for number, pair in enumerate(self._pairs):
             if not isinstance(pair, tuple | list) or len(pair) not in (2, 3):
                 raise TypeError(
-                    f"chunk {number} must be a tuple (key, value) or (key, value, weight), got {type(pair).__name__}"
+                    f"chunk {number} must be a tuple (key, value) or (key, value, weight), got {type(pair).__name__}; "
+                    "keys that are no chunks need value="
                 )
             part = ArrayChunks(*pair, rows=self._rows, source=f"chunk {number}")
             first = part.shape if first is None else first

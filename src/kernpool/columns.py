@@ -15,7 +15,7 @@ can only come from somebody who has.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
@@ -161,6 +161,64 @@ def is_frame(X: Any) -> bool:
     False
     """
     return _is_frame(X, "pandas") or _is_frame(X, "polars")
+
+
+def labels_of(X: Any) -> list[Any] | None:
+    """Return the labels of the columns of a frame of pandas or polars.
+
+    Parameters
+    ----------
+    X : object
+        What the caller passed.
+
+    Returns
+    -------
+    list or None
+        None if it is no such frame.
+
+    Examples
+    --------
+    >>> labels_of([[1.0]]) is None
+    True
+    """
+    return list(X.columns) if is_frame(X) else None
+
+
+def order_of_columns(query: Sequence[Any] | None, key: Sequence[Any] | None) -> list[int] | None:
+    """Say which columns of the queries are compared with the columns of the keys, one after the other.
+
+    Parameters
+    ----------
+    query, key : sequence of labels, or None
+        From `labels_of`; None where columns have none.
+
+    Returns
+    -------
+    list of int or None
+        Places among the columns of the queries; None if they stay in their order. That is so where one side has no
+        labels, or labels that are no names, such as the numbers of columns, are not the same on both sides.
+
+    Raises
+    ------
+    ValueError
+        If both have names, and they differ.
+
+    Examples
+    --------
+    >>> order_of_columns(["width", "height"], ["height", "width"])
+    [1, 0]
+    """
+    if query is None or key is None or list(query) == list(key):
+        return None
+    if len(set(query)) == len(query) == len(key) and set(query) == set(key):
+        return [list(query).index(label) for label in key]
+    if not all(isinstance(label, str) for label in (*query, *key)):
+        return None
+    new, missing = [name for name in query if name not in key], [name for name in key if name not in query]
+    raise ValueError(
+        "columns of query and key are compared by name, so that both need the same names, each once: new are "
+        f"{new}, missing are {missing}; rename or select them, or pass query.to_numpy() to go by position"
+    )
 
 
 def _is_frame(X: Any, library: str) -> bool:

@@ -12,13 +12,16 @@ constant fit. With weighted means :math:`\bar v, \bar t` and covariances :math:`
 
 from __future__ import annotations
 
-import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kernpool.caller_warnings import warn_caller
 from kernpool.moments import Layout
 from kernpool.state import PoolState
 
@@ -177,12 +180,42 @@ def warn_of_rank(rank: NDArray[np.intp], occupied: NDArray[np.bool_], columns: i
     """
     deficient = np.flatnonzero(occupied & (rank < columns))
     if deficient.size:
-        warnings.warn(
+        warn_caller(
             f"around {deficient.size} of {rank.size} queries (the first is query {deficient[0]}) the keys determine no "
             "slope in some direction, and the fit is constant in it; use a larger bandwidth, or a local constant fit",
             RankDeficiencyWarning,
-            stacklevel=4,
         )
+
+
+RankListener = Callable[[NDArray[np.intp], NDArray[np.bool_], int], None]
+
+_listener: ContextVar[RankListener] = ContextVar("kernpool_rank_listener", default=warn_of_rank)
+
+
+def report_rank(rank: NDArray[np.intp], occupied: NDArray[np.bool_], columns: int) -> None:
+    """Tell the ranks of local fits to who listens in this context, else warn; parameters as in `warn_of_rank`."""
+    _listener.get()(rank, occupied, columns)
+
+
+@contextmanager
+def listen_to_rank(listener: RankListener) -> Iterator[None]:
+    """Have `pool` inside the block tell ranks to somebody who knows more of the keys, instead of warning of them.
+
+    Parameters
+    ----------
+    listener : callable
+        Called as ``listener(rank, occupied, columns)``, with the parameters of `warn_of_rank`.
+
+    Yields
+    ------
+    None
+        Nothing; listening ends with the block.
+    """
+    token = _listener.set(listener)
+    try:
+        yield
+    finally:
+        _listener.reset(token)
 
 
 def bounded_inverse(eigenvalues: Any, tolerance: float = RANK_TOLERANCE) -> tuple[Any, Any]:

@@ -308,10 +308,14 @@ class MixedProblem:
     def _is_dense(self, algorithm: str) -> bool:
         return bool(self.tables) and algorithm == "auto" and is_dense(self.problem, len(self.cells))
 
+    def log_factors(self, rows: Rows = slice(None)) -> list[Array]:
+        """Return the logarithms of all factors of some queries, of shape (rows, n) for each categorical column."""
+        code = zip(self.query_code[rows].T, self.key_code.T, strict=True)
+        return [table[query[:, None], key] for table, (query, key) in zip(self.log_tables, code, strict=True)]
+
     @cached_property
     def _log_factors(self) -> list[Array]:
-        code = zip(self.query_code.T, self.key_code.T, strict=True)
-        return [table[query[:, None], key] for table, (query, key) in zip(self.log_tables, code, strict=True)]
+        return self.log_factors()
 
     def _dense_pullback(
         self, state: PoolState, cotangent: Array, numeric: frozenset[str], smoothed: bool, progress: Progress | None

@@ -1,8 +1,7 @@
-"""Pooling with categorical columns: from a `MixedProblem` to fits, values and weights."""
+"""Pooling with categorical columns: from a `MixedProblem` to fits and values."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -11,7 +10,7 @@ from numpy.typing import NDArray
 from kernpool.empty_windows import fill_empty
 from kernpool.local_linear import LocalFit
 from kernpool.mixed import MixedProblem
-from kernpool.pool import PAIRS_AT_ONCE, fit_by
+from kernpool.pool import fit_by
 from kernpool.problem import Problem
 from kernpool.progress import Progress
 from kernpool.state import PoolState
@@ -75,34 +74,3 @@ def settle_empty(mixed: MixedProblem, fit: LocalFit, empty: str, n_jobs: int | N
     """
     state = PoolState(np.zeros(len(fit.rank)), fit.occupied.astype(np.float64), fit.intercept)
     return state.finalize(empty, lambda rows: fill_empty(mixed.problem, rows, empty, n_jobs))  # type: ignore[arg-type]  # checked by finalize
-
-
-def mixed_weights(mixed: MixedProblem) -> Iterator[tuple[slice, Array]]:
-    """Yield the pooling weights of some queries at a time, dense: rows of probabilities, or of zeros.
-
-    Parameters
-    ----------
-    mixed : MixedProblem
-        Whose weights.
-
-    Yields
-    ------
-    rows : slice
-        Which queries.
-    weights : ndarray of shape (rows, n)
-        Their weights of all keys.
-    """
-    m, n = mixed.problem.shape
-    step = max(1, PAIRS_AT_ONCE // n)
-    for start in range(0, m, step):
-        rows = slice(start, min(start + step, m))
-        part = mixed.problem.block(rows)
-        logits = part.similarity.logits(part.query, part.key)
-        for a, table in enumerate(mixed.log_tables):
-            logits += table[mixed.query_code[rows, a, None], mixed.key_code[None, :, a]]
-        times = part.multiplicity()
-        logits = np.where(times > 0, logits, -np.inf)
-        top = logits.max(axis=1, keepdims=True)
-        weights = times * np.exp(logits - np.where(np.isneginf(top), 0.0, top))
-        total = weights.sum(axis=1, keepdims=True)
-        yield rows, np.divide(weights, total, where=total > 0, out=np.zeros_like(weights))

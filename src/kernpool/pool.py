@@ -1,4 +1,4 @@
-r"""Pooling: the three functions that everything above is written with.
+r"""Pooling: the functions that everything above is written with.
 
 For one query `q` and pairs ``(k_j, v_j)`` the pooled value is the weighted mean
 
@@ -9,7 +9,7 @@ or, if asked for, the value at `q` of the plane that fits the values best with t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any, cast
@@ -17,22 +17,20 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kernpool.algorithms.reference import pair_weights
 from kernpool.batch import Batch
-from kernpool.chunk_sources import open_chunks
+from kernpool.chunk_sources import open_chunks, refuse_keys_alone
 from kernpool.chunked import pool_chunks
-from kernpool.chunks import BYTES_PER_CHUNK, Chunks
-from kernpool.empty_windows import fill_empty, limit_problem
+from kernpool.chunks import Chunks
+from kernpool.empty_windows import fill_empty
 from kernpool.kernels import Kernel
-from kernpool.local_linear import LocalFit, check_degree, solve, warn_of_rank
+from kernpool.local_linear import LocalFit, check_degree, report_rank, solve
+from kernpool.memory_maps import is_large_map, pool_map
 from kernpool.plan import choose
 from kernpool.problem import Problem
 from kernpool.progress import Progress
 from kernpool.state import Empty, PoolState, check_empty
 
 Array = NDArray[np.float64]
-
-PAIRS_AT_ONCE = 1 << 20  # dense temporaries of 8 MiB each
 
 
 def pool(
@@ -66,13 +64,13 @@ def pool(
     ----------
     query : array_like of shape (m,), (m, d) or (..., m, d)
         Where to pool. One dimension counts as one column. Leading dimensions are batches and broadcast, as in torch's
-        ``scaled_dot_product_attention``.
+        ``scaled_dot_product_attention``. Columns of two frames of pandas or polars are compared by name.
     key : array_like of shape (n,), (n, d) or (..., n, d), or Chunks
         What queries are compared with. With chunks (see `open_chunks`) pairs come from files, streams or iterators,
         and need not fit into memory; an iterable of ``(key, value)`` or ``(key, value, weight)`` will do. So do memory
         maps: large ones are read chunk by chunk.
     value : array_like of shape (n,), (n, c) or (..., n, c)
-        What is pooled; chunks bring their own.
+        What is pooled; needed unless `key` is chunks, which bring their own.
     kernel : str or Kernel, default="gaussian"
         See `kernel_names`. The Gaussian is positive everywhere, so no query is without neighbours.
     bandwidth : float or array_like of shape (d,), default=1.0
@@ -118,7 +116,7 @@ def pool(
     Raises
     ------
     TypeError
-        If an array holds complex numbers, strings or objects, or is a torch tensor.
+        If an array holds complex numbers, strings or objects, or is a torch tensor; or there are keys and no values.
     ValueError
         If an array is empty, holds NaN or infinity or has the wrong shape, a name is unknown, or a number is out of
         its range.
@@ -168,20 +166,24 @@ def pool(
     check_degree(degree)
     options: dict[str, Any] = {"kernel": kernel, "bandwidth": bandwidth, "composition": composition, "tol": tol}
     plain = attn_mask is None and not exclude_self and self_index is None
+    if value is None:
+        refuse_keys_alone(key)
     if value is None and not (plain and key_weight is None):
         raise ValueError(
             "chunks bring their own weights, and are pooled without attn_mask, exclude_self and self_index; for "
             "leave-one-out merge pool_state(..., self_index=...) of each chunk"
         )
-    if value is None or (plain and _is_large_map(key) and np.ndim(value) <= 2):
-        of_chunks: dict[str, Any] = {
-            "degree": degree,
-            "algorithm": algorithm,
-            "empty": empty,
-            "n_jobs": n_jobs,
-            "progress": progress,
-        }
-        return pool_chunks(query, open_chunks(key, value, key_weight), **options, **of_chunks)
+    of_chunks = options | {
+        "degree": degree,
+        "algorithm": algorithm,
+        "empty": empty,
+        "n_jobs": n_jobs,
+        "progress": progress,
+    }
+    if value is None:
+        return pool_chunks(query, open_chunks(key), **of_chunks)
+    if plain and is_large_map(key, value, key_weight):
+        return pool_map(query, key, value, key_weight, **of_chunks)
     batch = Batch(
         query,
         key,
@@ -202,10 +204,6 @@ def pool(
 
     pooled = state.finalize(empty, fill).reshape(batch.output_shape)
     return cast(NDArray[np.floating[Any]], pooled.astype(batch.dtype, copy=False))
-
-
-def _is_large_map(key: Any) -> bool:
-    return isinstance(key, np.memmap) and key.ndim <= 2 and key.size * 8 > BYTES_PER_CHUNK
 
 
 def pool_state(
@@ -341,118 +339,9 @@ def _fit(batch: Batch, algorithm: str, n_jobs: int | None, progress: Progress | 
         fits.append(local_fit(batch.problem(i), algorithm, n_jobs, report))
     values = np.concatenate([fit.intercept for fit in fits])
     occupied = np.concatenate([fit.occupied for fit in fits])
-    warn_of_rank(np.concatenate([fit.rank for fit in fits]), occupied, fits[0].tilt.shape[1])
+    report_rank(np.concatenate([fit.rank for fit in fits]), occupied, fits[0].tilt.shape[1])
     return PoolState(np.zeros(len(values)), occupied.astype(float), values)
 
 
 def _report(progress: Progress, item: int, items: int, done: int, total: int) -> None:
     progress(item * total + done, items * total)
-
-
-def pooling_weights(
-    query: ArrayLike,
-    key: ArrayLike,
-    *,
-    empty: Empty = "nan",
-    max_bytes: int = 1 << 30,
-    **similarity: Any,
-) -> Array:
-    r"""Compute the pooling weights alpha, one probability distribution over the keys per query.
-
-    .. math:: \alpha_{ij} = w_j K((q_i - k_j)/h) \Big/ \sum_l w_l K((q_i - k_l)/h)
-
-    Parameters
-    ----------
-    query, key : array_like
-        As in `pool`.
-    empty : {"nan", "nearest", "mean", "zero", "raise"}, default="nan"
-        Weights of a query whose window is empty: NaN with one warning, all on the nearest key, in proportion to the
-        key weights, zeros, or an error.
-    max_bytes : int, default=2**30
-        The largest result allowed. This is the one function whose result has n x m entries, so it asks first.
-    **similarity
-        As in `pool_state`.
-
-    Returns
-    -------
-    ndarray of shape (m, n) or (..., m, n)
-        Non-negative, each row sums to one. ``weights @ value`` is what `pool` returns.
-
-    Raises
-    ------
-    ValueError
-        If the weights would need more than `max_bytes`; and as in `pool`.
-
-    Examples
-    --------
-    >>> import kernpool
-    >>> kernpool.pooling_weights([0.0], [-1.0, 0.0, 1.0]).round(3)
-    array([[0.274, 0.452, 0.274]])
-    """
-    check_empty(empty)
-    batch = Batch(query, key, None, moments=0, **similarity)
-    n = batch.n_keys
-    check_size(batch.n_queries * len(batch), n, max_bytes)
-    weights = np.empty((len(batch), batch.n_queries, n))
-    for i, table in enumerate(weights):
-        for rows, part in weight_rows(batch.problem(i)):
-            table[rows] = part
-    flat = weights.reshape(-1, n)
-    is_empty = ~(flat.sum(axis=1) > 0)
-
-    def fill(rows: NDArray[np.intp]) -> Array:
-        item, row = np.divmod(rows, batch.n_queries)
-        return np.concatenate(
-            [
-                _or_nan(_normalised(limit_problem(batch.problem(i).block(row[item == i]), empty)))
-                for i in np.unique(item)
-            ]
-        )
-
-    if is_empty.any():
-        policy = PoolState(np.zeros(len(flat)), np.where(is_empty, 0.0, 1.0), flat)
-        flat = policy.finalize(empty, fill)
-    return np.asarray(flat.reshape(*batch.shape, batch.n_queries, n))
-
-
-def check_size(queries: int, keys: int, max_bytes: int) -> None:
-    """Refuse a table of weights that is larger than the caller allows.
-
-    Parameters
-    ----------
-    queries, keys : int
-        Its shape.
-    max_bytes : int
-        What the caller allows.
-
-    Raises
-    ------
-    ValueError
-        If it needs more.
-    """
-    size = 8 * queries * keys
-    if size > max_bytes:
-        raise ValueError(
-            f"the weights of {queries} queries x {keys} keys need {size / 1e9:.3g} GB, more "
-            f"than max_bytes={max_bytes}; ask for fewer queries, or pass a larger max_bytes"
-        )
-
-
-def weight_rows(problem: Problem) -> Iterator[tuple[slice, Array]]:
-    """Yield the pooling weights of a problem, some rows at a time; zero where a window is empty."""
-    m, n = problem.shape
-    at_once = max(1, PAIRS_AT_ONCE // n)
-    for start in range(0, m, at_once):
-        rows = slice(start, min(start + at_once, m))
-        yield rows, _normalised(problem.block(rows))
-
-
-def _or_nan(weights: Array) -> Array:
-    return np.where(weights.any(axis=1, keepdims=True), weights, np.nan)
-
-
-def _normalised(problem: Problem) -> Array:
-    _, weight = pair_weights(problem)
-    total = weight.sum(axis=1, keepdims=True)
-    np.divide(weight, total, where=total > 0, out=weight)
-    return weight

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kernpool import checks
+from kernpool.columns import labels_of, order_of_columns
 from kernpool.kernels import Kernel, get_kernel
 from kernpool.moments import Layout
 from kernpool.similarity import Composition, KernelSimilarity, check_composition
@@ -100,8 +101,10 @@ class Problem:
         tol = max(as_tol(tol, query, key, value), LEAST_TOL)
         if moments:  # what is left out counts in proportion to its squared distance
             tol = min(tol, float(np.finfo(np.float64).eps))
+        order = order_of_columns(labels_of(query), labels_of(key))
         dtype = _precision(query, key, value, *([] if key_weight is None else [key_weight]))
         query, key, value = _as_matrix("query", query), _as_matrix("key", key), _as_matrix("value", value)
+        query = query if order is None else np.ascontiguousarray(query[:, order])
         if query.shape[1] != key.shape[1]:
             raise ValueError(
                 f"query has {query.shape[1]} column(s) and key has {key.shape[1]}; they are compared column by column. "

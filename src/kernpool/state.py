@@ -9,13 +9,14 @@ merged, in any order. The sums are kept relative to ``exp(shift)``, because far 
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
+
+from kernpool.caller_warnings import warn_caller
 
 Empty = Literal["nan", "nearest", "mean", "zero", "raise"]
 
@@ -94,10 +95,9 @@ class PoolState:
         if empty == "raise":
             raise ValueError(f"{story}; use a larger bandwidth, a kernel of infinite support, or another empty=")
         if empty == "nan":
-            warnings.warn(
+            warn_caller(
                 f"{story} and become NaN; use a larger bandwidth, or empty='nearest', 'mean' or 'zero'",
                 EmptyWindowWarning,
-                stacklevel=3,
             )
         elif empty == "zero":
             pooled[is_empty] = 0.0
@@ -110,11 +110,10 @@ class PoolState:
             left = rows[np.isnan(pooled[is_empty]).any(axis=-1)]
             count = is_empty.size
             if left.size:
-                warnings.warn(
+                warn_caller(
                     f"{left.size} of {count} queries have no key that takes part, the first is query {left[0]}: "
                     "there is no nearest key and no mean, and they become NaN",
                     EmptyWindowWarning,
-                    stacklevel=3,
                 )
         return pooled
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-import warnings
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kernpool.caller_warnings import warn_caller
 from kernpool.kernels import Kernel, get_kernel
 
 Array = NDArray[np.float64]
@@ -52,11 +52,9 @@ def column_spread(X: Array, weight: Array | None = None) -> Array:
     spread = np.where(iqr > 0, np.minimum(deviation, iqr), deviation)
     constant = np.ptp(X[weight > 0], axis=0) == 0  # a sum of squares may miss it by rounding
     if constant.any():
-        warnings.warn(
+        warn_caller(
             f"column(s) {np.flatnonzero(constant).tolist()} do not vary over the training rows; their bandwidth is set "
             "as for a spread of 1, and they tell nothing about y",
-            UserWarning,
-            stacklevel=2,
         )
     return np.where(constant, 1.0, spread)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -15,21 +14,22 @@ from kernpool.algorithms.threads import resolve_n_jobs
 from kernpool.bandwidth import CRITERIA, RULES, LeaveOneOut, leave_one_out, rule_of_thumb, search_bandwidth
 from kernpool.bandwidth.categories import NO_CATEGORIES, Categories
 from kernpool.bandwidth.plugin import plugin_bandwidth
+from kernpool.caller_warnings import warn_caller
 from kernpool.checks import as_bandwidth, as_key_weight, refuse_text
 from kernpool.columns import is_frame
-from kernpool.empty_windows import limit_problem
 from kernpool.estimators.chunked_fit import predict_chunks
 from kernpool.frames import Encoding
 from kernpool.kernels import Kernel, check_convention, convert_bandwidth, get_categorical_kernel, get_kernel
-from kernpool.local_linear import warn_of_rank
+from kernpool.local_linear import report_rank
 from kernpool.mixed import MixedProblem
-from kernpool.mixed_pool import mixed_fit, mixed_weights, settle_empty
+from kernpool.mixed_pool import mixed_fit, settle_empty
 from kernpool.plan import check_algorithm
-from kernpool.pool import check_size, pool, pooling_weights, weight_rows
+from kernpool.pool import pool
 from kernpool.problem import Problem, as_tol
 from kernpool.progress import current_progress
 from kernpool.similarity import check_composition
 from kernpool.state import check_empty
+from kernpool.weights import weight_rows, weight_tables
 
 Array = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -128,7 +128,11 @@ class KernelSmoother(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships
         """Forget an earlier fit; called when everything is known, so that a failed refit leaves the old one whole."""
         for stale in FITTED:
             self.__dict__.pop(stale, None)
-        self.__dict__ |= fitted
+        self.__dict__ |= fitted | self._fresh()
+
+    def _fresh(self) -> dict[str, Any]:
+        """Return what every fit begins with, empty, and predictions fill."""
+        return {}
 
     if not TYPE_CHECKING:
 
@@ -166,10 +170,8 @@ class KernelSmoother(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships
         X, code, value, times = X[kept].astype(np.float64), code[kept], value[kept].astype(np.float64), times[kept]
         too_few = len(X) == 1 and times[0] <= 1 and self.bandwidth in CRITERIA
         if too_few:
-            warnings.warn(
+            warn_caller(
                 f"bandwidth={self.bandwidth!r} needs more than one row; using the rule of Scott instead",
-                UserWarning,
-                stacklevel=5,
             )
             rule = rule_of_thumb(X, times, kernel=kernel)
             return {
@@ -290,7 +292,7 @@ class KernelSmoother(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships
             pairs = self._pairs(X, self.value_, self._degree)
             fit = mixed_fit(pairs, self.algorithm, self.n_jobs, progress)
             if self._degree and self.encoding_.numeric:
-                warn_of_rank(fit.rank, fit.occupied, fit.tilt.shape[1])
+                report_rank(fit.rank, fit.occupied, fit.tilt.shape[1])
             pooled = settle_empty(pairs, fit, self.empty, self.n_jobs)
             return pooled.reshape(len(pooled), *self.value_.shape[1:])
         return pool(
@@ -325,31 +327,16 @@ class KernelSmoother(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships
         Raises
         ------
         ValueError
-            If the weights need more than `max_bytes`.
-        """
-        check_is_fitted(self)
-        if self.encoding_ is not None:
-            return self._mixed_weights(self._pairs(X), max_bytes)
-        return pooling_weights(
-            self._query(X),
-            self.key_,
-            empty=self.empty,  # type: ignore[arg-type]  # checked in fit
-            max_bytes=max_bytes,
-            **self._similarity,
-        )
+            If the weights need more than `max_bytes`; or a window is empty, and `empty` is ``"raise"``.
 
-    def _mixed_weights(self, pairs: MixedProblem, max_bytes: int) -> Array:
-        m, n = pairs.problem.shape
-        check_size(m, n, max_bytes)
-        weights = np.empty((m, n))
-        for rows, part in mixed_weights(pairs):
-            weights[rows] = part
-        (empty,) = np.nonzero(~weights.any(axis=1))
-        if empty.size and self.empty in ("nearest", "mean"):
-            for rows, part in weight_rows(limit_problem(pairs.problem.block(empty), self.empty)):
-                weights[empty[rows]] = part
-        elif self.empty != "zero":
-            weights[empty] = np.nan
+        Warns
+        -----
+        EmptyWindowWarning
+            If a query has no training row within the kernel's support and ``empty="nan"``.
+        """
+        pairs = self._pairs(X)
+        empty: Any = self.empty
+        weights: Array = weight_tables(lambda _: pairs, empty=empty, max_bytes=max_bytes)[0]
         return weights
 
     def effective_sample_size(self, X: ArrayLike) -> Array:
@@ -376,7 +363,7 @@ class KernelSmoother(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships
         times = np.ones(len(self.key_)) if self.key_weight_ is None else self.key_weight_
         kept = times > 0
         size = np.zeros(len(pairs.problem.query))
-        for rows, weights in mixed_weights(pairs) if pairs.tables else weight_rows(pairs.problem):
+        for rows, weights in weight_rows(pairs):
             squares = np.sum(weights[:, kept] ** 2 / times[kept], axis=1)
             size[rows] = np.divide(1.0, squares, where=squares > 0, out=np.zeros_like(squares))
         return size
@@ -440,10 +427,8 @@ def frequencies(sample_weight: ArrayLike, n: int) -> Array:
         raise type(error)(str(error).replace("key_weight", "sample_weight")) from None
     mean = weight[weight > 0].mean()
     if not 1 / UNUSUAL_MEAN_WEIGHT <= mean <= UNUSUAL_MEAN_WEIGHT:
-        warnings.warn(
+        warn_caller(
             f"sample_weight has mean {mean:.3g}: weights are read as frequencies, a weight of 3 as three equal rows, "
             "and their sum as the number of rows. For survey or precision weights divide by the mean first",
-            UserWarning,
-            stacklevel=4,
         )
     return weight

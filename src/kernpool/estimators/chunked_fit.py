@@ -124,9 +124,8 @@ def fit_chunks(model: Any, chunks: Chunks) -> None:
     model._replace_fit(found | {"chunks_": chunks, "reference_": reference, "encoding_": None})
     model.n_features_in_ = columns
     vars(model).pop("feature_names_in_", None)
-    # Columns of a plain matrix are called by their numbers, which nobody would give to predict.
-    if chunks.names is not None and not all(name.isdecimal() for name in chunks.names):
-        model.feature_names_in_ = np.array(chunks.names, dtype=object)
+    if chunks.labels is not None:
+        model.feature_names_in_ = np.array(chunks.labels, dtype=object)
 
 
 def predict_chunks(model: Any, query: Array) -> Array:

@@ -20,8 +20,9 @@ from kernpool.checks import refuse_text
 from kernpool.estimators.learned_files import read_learned, write_learned
 from kernpool.estimators.learned_parameters import FEWEST_ROWS, check_parameters
 from kernpool.kernels import get_kernel
-from kernpool.pool import pool, pooling_weights
+from kernpool.pool import pool
 from kernpool.progress import current_progress
+from kernpool.weights import pooling_weights
 
 Array = NDArray[np.float64]
 

@@ -8,7 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from kernpool.estimators.rank_notes import RankNotes
 from kernpool.estimators.regression import KernelRegressor
+from kernpool.local_linear import listen_to_rank
 from kernpool.mixed_pool import mixed_fit
 from kernpool.progress import current_progress
 
@@ -107,8 +109,9 @@ class LocalLinearRegressor(KernelRegressor):
     Unlike a local constant fit it has no bias of first order at boundaries, or where rows are denser on one side of
     the query [1]_. Its predictions may leave the range of y, and far from all rows they continue the nearest plane.
     Where the rows of a window do not determine a plane, it is constant in the undetermined directions (a ridge in these
-    directions only, see `kernpool.local_linear.bounded_inverse`) and a `RankDeficiencyWarning` says so; a query with a
-    single row in its window gets that row's value.
+    directions only, see `kernpool.local_linear.bounded_inverse`); a query with a single row in its window gets that
+    row's value. A `RankDeficiencyWarning` says so, once per fit: of columns that are constant or linear in others over
+    all rows, by name, and of windows with too few rows.
 
     A pass takes two to four times as long as one of a local constant fit, O(n m d^2).
 
@@ -128,6 +131,22 @@ class LocalLinearRegressor(KernelRegressor):
     """
 
     _degree = 1
+
+    def _fresh(self) -> dict[str, Any]:
+        return {"_rank_notes": RankNotes()}
+
+    def _pool(self, X: ArrayLike) -> NDArray[Any]:
+        with listen_to_rank(self._tell_of_rank):
+            return super()._pool(X)
+
+    def _tell_of_rank(self, rank: NDArray[np.intp], occupied: NDArray[np.bool_], columns: int) -> None:
+        """Warn of slopes that are not determined, once per fit."""
+        fitted = self.__dict__
+        notes = fitted.setdefault("_rank_notes", RankNotes())  # a model from a file has none yet
+        names: Any = self.encoding_.names if self.encoding_ is not None else fitted.get("feature_names_in_")
+        places = range(columns) if self.encoding_ is None else self.encoding_.numeric
+        labels = [str(i) if names is None else repr(str(names[i])) for i in places]
+        notes.tell(rank, occupied, fitted.get("key_"), labels, fitted.get("key_weight_"))
 
     def derivative(self, X: ArrayLike) -> Array:
         r"""Return the slopes of the local planes.

@@ -191,7 +191,7 @@ class KernelRegressor(RegressorMixin, KernelSmoother):  # type: ignore[misc]  # 
         grown = append_rows(self, key, value, weight)
         for stale in ("loo_error_", "loo_empty_windows_"):
             self.__dict__.pop(stale, None)
-        self.__dict__ |= grown
+        self.__dict__ |= grown | self._fresh()
         return self
 
     def predict(self, X: ArrayLike) -> Array:
@@ -212,7 +212,7 @@ class KernelRegressor(RegressorMixin, KernelSmoother):  # type: ignore[misc]  # 
         EmptyWindowWarning
             If a query has no training row within the kernel's support and ``empty="nan"``.
         RankDeficiencyWarning
-            If a local linear fit is not determined by the rows of its window.
+            If a local linear fit is not determined by the rows of its window; once per fit.
         """
         return self._pool(X)
 

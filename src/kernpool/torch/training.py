@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import math
-import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from kernpool.caller_warnings import warn_caller
 from kernpool.progress import Progress
 from kernpool.torch.pooling import attention_pool
 
@@ -169,11 +169,9 @@ def learn(
         with torch.no_grad():
             found = _loss_of(encoder, x, value, validation, training, loss, schedule)
         if not math.isfinite(seen + found):
-            warnings.warn(
+            warn_caller(
                 f"learning ended in epoch {epoch}, where the loss became infinite or NaN; what epoch {best_epoch} "
                 f"found is kept. A learning_rate below {schedule.learning_rate:g} may go further",
-                UserWarning,
-                stacklevel=4,
             )
             break
         training_losses.append(seen / len(training))

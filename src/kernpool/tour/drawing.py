@@ -17,7 +17,8 @@ from kernpool.displays import (
     import_pyplot,
 )
 from kernpool.displays.style import BLACK, BLUE, GREY, RED, tidy
-from kernpool.pool import pool, pooling_weights
+from kernpool.pool import pool
+from kernpool.weights import pooling_weights
 
 Namespace = dict[str, Any]
 Words = Mapping[str, str]
