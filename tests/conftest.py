@@ -5,6 +5,7 @@ import pytest
 from hypothesis import settings
 
 from kernpool import Problem
+from kernpool.algorithms.verification import FAULTS
 
 # The same examples every time, so that a test that passes keeps passing; `pytest --hypothesis-profile explore` draws
 # new ones, and prints how to see again what fails.
@@ -38,6 +39,14 @@ def make_problem(kernel, composition, columns, variant, *, m=90, n=1300, seed=0,
     return Problem.from_arrays(
         query, key, value, kernel=kernel, composition=composition, bandwidth=bandwidth, moments=moments, **extra
     )
+
+
+@pytest.fixture(autouse=True)
+def no_faults():
+    """No answer has had to be corrected at run time: it would be a defect, however well it was mended."""
+    FAULTS.clear()
+    yield
+    assert FAULTS.counts() == {}
 
 
 @pytest.fixture

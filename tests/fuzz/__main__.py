@@ -4,6 +4,7 @@ import argparse
 import multiprocessing
 import sys
 import time
+from queue import Empty
 
 import numpy as np
 
@@ -42,16 +43,22 @@ def main(arguments=None):
     ]
     for worker in workers:
         worker.start()
-    total, wrong = collect(queue, len(workers))
+    total, wrong = collect(queue, workers)
     print(summary(total, wrong), flush=True)
     return wrong
 
 
-def collect(queue, running):
+def collect(queue, workers):
     """Add up reports until all workers are done, or too much is wrong."""
-    total, wrong, cases = Report(), 0, 0
+    total, wrong, cases, running = Report(), 0, 0, len(workers)
     while running and wrong < MOST_FAILURES:
-        if (item := queue.get()) is None:
+        try:
+            item = queue.get(timeout=10.0)
+        except Empty:
+            if any(worker.exitcode for worker in workers):
+                sys.exit("a worker of the fuzzer died")
+            continue
+        if item is None:
             running -= 1
             continue
         _, report, told = item

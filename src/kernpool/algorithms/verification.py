@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import logging
 import threading
-import warnings
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.algorithms import brute
+from kernpool.caller_warnings import warn_caller
 from kernpool.problem import Problem, column_range
 from kernpool.state import PoolState
 
@@ -121,12 +121,11 @@ def compared(problem: Problem, state: PoolState, algorithm: str, n_jobs: int) ->
     if agree.all():
         return state
     FAULTS.add(algorithm, m)
-    warnings.warn(
+    warn_caller(
         f"algorithm {algorithm!r} disagreed with brute force on {SAMPLE_QUERIES - int(agree.sum())} of "
         f"{SAMPLE_QUERIES} queries that were computed both ways, so all {m} were computed by brute force. This is a "
         "defect of kernpool; please report it with the data, and use algorithm='brute' until it is mended",
         RuntimeWarning,
-        stacklevel=2,
     )
     return brute.reduce(problem, n_jobs)
 
