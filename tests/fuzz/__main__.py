@@ -9,7 +9,7 @@ from queue import Empty
 import numpy as np
 
 from tests.fuzz.cases import draw
-from tests.fuzz.checks import Report
+from tests.fuzz.report import Report
 from tests.fuzz.worker import attempt, run
 
 MOST_FAILURES = 5  # that are told before the fuzzer gives up
@@ -17,7 +17,9 @@ MOST_FAILURES = 5  # that are told before the fuzzer gives up
 
 def main(arguments=None):
     """Parse, run, print; return how many cases were wrong."""
-    parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description="Hold every algorithm against brute force.")
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.fuzz", description="Hold every algorithm against brute force."
+    )
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--seed", type=int, help="by default a fresh one, which is printed")
     parser.add_argument("--regime", choices=["all", "narrow"], default="all")

@@ -121,14 +121,22 @@ def draw(seed, index, regime="all"):
     d = int(g.integers(2, 4)) if narrow else int(g.choice([1, 2, 3, g.integers(4, 11)], p=[0.27, 0.27, 0.26, 0.2]))
     n = 20_000 if narrow else int(10 ** g.uniform(0, np.log10(50_000)))
     m = 2000 if narrow else int(10 ** g.uniform(0, 3.8))
-    mask = None if narrow or kind in ("chunks", "model", "torch") else g.choice(["none", "bool", "float"], p=[0.86, 0.09, 0.05])
+    mask = (
+        None
+        if narrow or kind in ("chunks", "model", "torch")
+        else g.choice(["none", "bool", "float"], p=[0.86, 0.09, 0.05])
+    )
     few = mask in ("bool", "float") or kind in ("gradients", "levels", "torch")
     m = int(np.clip(m, 1, max(1, (DENSE_PAIRS if few else PAIR_COLUMNS / d) / n)))
     nature = NATURES[g.integers(0, len(NATURES))]
     key, query = nature(g, n, d), nature(g, m, d)
     spread = _spread(key)
     if narrow:
-        bandwidth = spread * 10 ** g.uniform(np.log10(5e-4), np.log10(0.25)) * (10 ** g.uniform(-1, 1, d) if g.random() < 0.2 else 1.0)
+        bandwidth = (
+            spread
+            * 10 ** g.uniform(np.log10(5e-4), np.log10(0.25))
+            * (10 ** g.uniform(-1, 1, d) if g.random() < 0.2 else 1.0)
+        )
     else:
         bandwidth = spread * 10 ** g.uniform(-4, 1) * (10 ** g.uniform(-1, 1, d) if g.random() < 0.3 else 1.0)
     if nature is lattice and g.random() < 0.5:  # keys exactly at the edge

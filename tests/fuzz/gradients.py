@@ -4,6 +4,7 @@ import numpy as np
 
 from kernpool import choose
 from tests.fuzz import truth
+from tests.fuzz.report import LEAST, able
 from tests.support.promises import rounding
 
 WANTED = frozenset({"query", "key", "value", "log_bandwidth"})
@@ -11,8 +12,6 @@ SAMPLE = 3
 
 
 def gradients(case, report):
-    from tests.fuzz.checks import able
-
     problem = case.problem().without_center()
     if problem.similarity.kernel.log_slope is None:
         return
@@ -53,7 +52,8 @@ def sizes(problem, state, base, cotangent):
     """How far gradients may be off: rounding of the weights, times what a gradient is made of.
 
     The derivative of a pooled value by a place is a mean of ``(v - y) * slope / h`` over the window. Logits have slopes
-    of up to the distance in bandwidths, so weights that are off by a share move it by that share of ``range * reach / h``.
+    of up to the distance in bandwidths, so weights that are off by a share move it by that share of ``range * reach /
+    h``.
     """
     spread = np.ptp(problem.value, axis=0)
     # A local linear fit weighs its keys with signs, by as much as they determine it badly.
@@ -70,10 +70,10 @@ def sizes(problem, state, base, cotangent):
     per_row = 50.0 * (factor * reach * pull)[:, None]
     columns = per_row / problem.similarity.bandwidth
     return {
-        "query": columns + 1e-12 * np.abs(base.query) + 1e-300,
-        "log_bandwidth": per_row * reach[:, None] + 1e-12 * np.abs(base.log_bandwidth) + 1e-300,
-        "key": columns.sum(axis=0) + 1e-10 * np.abs(base.key) + 1e-300,
-        "value": (50.0 * factor * reach * np.abs(cotangent).max(axis=1)).sum() + 1e-10 * np.abs(base.value) + 1e-300,
+        "query": columns + 1e-12 * np.abs(base.query) + LEAST,
+        "log_bandwidth": per_row * reach[:, None] + 1e-12 * np.abs(base.log_bandwidth) + LEAST,
+        "key": columns.sum(axis=0) + 1e-10 * np.abs(base.key) + LEAST,
+        "value": (50.0 * factor * reach * np.abs(cotangent).max(axis=1)).sum() + 1e-10 * np.abs(base.value) + LEAST,
     }
 
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from kernpool import choose
 from tests.fuzz.gradients import WANTED, sizes
+from tests.fuzz.report import LEAST
 from tests.support.promises import rounding
 
 
@@ -25,7 +26,10 @@ def layers(case, report):
     exact = np.float64 == case.key.dtype
     tensors = [torch.from_numpy(array.copy()).requires_grad_() for array in (case.query, case.key, case.value)]
     similarity = KernelSimilarity(
-        case.options["kernel"], case.options["bandwidth"], composition=case.options["composition"], dtype=tensors[0].dtype
+        case.options["kernel"],
+        case.options["bandwidth"],
+        composition=case.options["composition"],
+        dtype=tensors[0].dtype,
     )
     h = similarity.bandwidth
     if h != case.options["bandwidth"]:  # the layer keeps a logarithm, which rounds
@@ -33,13 +37,11 @@ def layers(case, report):
         centred = problem.without_center()
         state = choose(centred, "brute").reduce(centred)
     found = attention_pool(*tensors, similarity=similarity)
-    target = np.where(
-        state.denominator[:, None] > 0, state.finalize("zero") + problem.value_center, 0.0
-    )
+    target = np.where(state.denominator[:, None] > 0, state.finalize("zero") + problem.value_center, 0.0)
     report.saw("torch", len(target))
     off = np.abs(found.detach().double().numpy() - target)
     base = rounding(centred, state, dtype=case.key.dtype)
-    allowed = 4.0 * base + (0 if exact else 2e-6) * np.abs(target) + 4e-16 * np.abs(target) + 1e-300
+    allowed = 4.0 * base + (0 if exact else 2e-6) * np.abs(target) + 4e-16 * np.abs(target) + LEAST
     if (bad := np.flatnonzero(np.any(~(off <= allowed), axis=1))).size:
         report.wrong("torch", bad, f"{bad.size} of {len(off)} queries are off by {np.nanmax(off[bad]):.3g}")
     cotangent = case.generator().normal(size=target.shape)

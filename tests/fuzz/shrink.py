@@ -2,7 +2,8 @@
 
 import time
 
-from tests.fuzz.checks import Report, check
+from tests.fuzz.checks import check
+from tests.fuzz.report import Report
 
 SECONDS = 10.0
 
@@ -19,7 +20,10 @@ def shrink(case, report):
     progress = True
     while progress and time.monotonic() < until:
         progress = False
-        for more_queries, more_keys in [*((queries, half) for half in halves(keys)), *((half, keys) for half in halves(queries))]:
+        for more_queries, more_keys in [
+            *((queries, half) for half in halves(keys)),
+            *((half, keys) for half in halves(queries)),
+        ]:
             smaller = case.cut(more_queries, more_keys)
             if is_wrong(smaller):
                 best, queries, keys, progress = smaller, more_queries, more_keys, True

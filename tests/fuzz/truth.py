@@ -77,7 +77,7 @@ def fitted(problem, rows, factors=None):
         least[i] = np.linalg.eigvalsh(design[i])[0]
         if least[i] > 1e-6:
             slope = np.linalg.solve(design[i], target[i])
-            fits[i] -= ((mean_t[i] / unit[i]).astype(float) @ slope)
+            fits[i] -= (mean_t[i] / unit[i]).astype(float) @ slope
     return fits, least
 
 

@@ -4,7 +4,8 @@ import time
 import traceback
 
 from tests.fuzz.cases import draw, recipe
-from tests.fuzz.checks import Report, check
+from tests.fuzz.checks import check
+from tests.fuzz.report import Report
 from tests.fuzz.shrink import shrink
 
 

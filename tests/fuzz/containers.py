@@ -1,0 +1,100 @@
+"""The other doors: chunks of keys, categorical columns, estimators."""
+
+import warnings
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+
+from kernpool import NadarayaWatsonRegressor, choose, pool
+from kernpool.mixed import MixedProblem
+from kernpool.state import PoolState
+from tests.fuzz import truth
+from tests.fuzz.report import LEAST, able
+from tests.support.promises import rounding
+
+
+def chunks(case, report):
+    """Pool over random chunks of the keys, as one container and as states that merge."""
+    problem, g = case.problem(), case.generator()
+    base = choose(problem, "brute").reduce(problem)
+    edges = np.unique([0, *g.integers(0, len(case.key) + 1, g.integers(0, 5)), len(case.key)])
+    weight = case.options.get("key_weight")
+    cut = [slice(*pair) for pair in pairwise(edges)]
+    parts = [(case.key[s], case.value[s], *([] if weight is None else [weight[s]])) for s in cut]
+    names = {"kernel", "composition", "bandwidth", "tol"}
+    options = {name: case.options[name] for name in names} | {"degree": problem.moments, "empty": "zero"}
+    found = pool(case.query, parts, **options)
+    expected = pool(case.query, case.key, case.value, key_weight=weight, algorithm="brute", **options)
+    report.saw("chunks", len(found))
+    off = np.abs(found - expected)
+    spread = np.ptp(problem.value, axis=0)
+    allowed = (
+        2.0 * rounding(replace(problem, moments=0), _values_of(problem, base))
+        + 1e-15 * np.abs(case.value).max(axis=0)
+        + LEAST
+    )
+    if problem.moments:
+        centred = problem.without_center()
+        rows = np.arange(len(found))[:64]
+        _, least = truth.fitted(centred, rows)
+        off, allowed = off[rows], ((allowed[rows] + 1e-12 * spread) / np.maximum(least, 1e-30)[:, None] ** 2) * 10.0
+        allowed[least < truth.WELL_POSED] = np.inf
+    if (bad := np.flatnonzero(np.any(~(off <= allowed), axis=1))).size:
+        report.wrong("chunks", bad, f"{bad.size} of {len(off)} queries are off by {off[bad].max():.3g}")
+
+
+def _values_of(problem, state):
+    return PoolState(state.shift, state.denominator, state.numerator[:, problem.layout.value])
+
+
+def levels(case, report):
+    """Categorical columns by every algorithm, against dense weights in long double."""
+    problem = case.problem().without_center()
+    factors = np.ones(problem.shape)
+    for a, table in enumerate(case.tables):
+        factors *= table[case.codes[0][:, a][:, None], case.codes[1][:, a]]
+    mixed = MixedProblem(problem, *case.codes, case.tables, tuple(np.zeros_like(table) for table in case.tables))
+    right, log = truth.pooled(problem, np.arange(len(problem.query)), factors)
+    spread, scale = np.ptp(problem.value, axis=0), np.abs(problem.value).max(axis=0)
+    for name in able(problem):
+        state = mixed.reduce(algorithm=name)
+        report.saw(f"levels, {name}", len(right))
+        found = state.finalize("zero")[:, problem.layout.value]
+        occupied = np.isfinite(log) & (log > -30.0 if problem.similarity.kernel.is_compact else True)
+        if (bad := np.flatnonzero(occupied & (state.denominator == 0))).size:
+            report.wrong(f"levels, {name}", bad, "a window is empty that long double has keys in")
+        with np.errstate(all="ignore"):
+            off = np.abs(found - right.astype(float))
+            far = 1e-14 * np.abs(state.log_denominator)
+            near_edge = (
+                1e-14 * problem.total_weight / state.denominator if problem.similarity.kernel.is_compact else 0.0
+            )
+            allowed = (2e-12 + far + near_edge)[:, None] * np.maximum(spread, 1e-3 * scale) + LEAST
+        occupied &= state.denominator > 0
+        if (bad := np.flatnonzero(occupied & np.any(~(off <= allowed), axis=1))).size:
+            report.wrong(f"levels, {name}", bad, f"{bad.size} queries are off by {np.nanmax(off[bad]):.3g}")
+
+
+def model(case, report):
+    """An estimator's predictions, twice, in a process that has its compiler."""
+    problem = case.problem()
+    base = choose(problem, "brute").reduce(problem)
+    names = ("kernel", "composition", "bandwidth")
+    estimator = NadarayaWatsonRegressor(**{name: case.options[name] for name in names}, empty="zero", n_jobs=2)
+    weight = case.options.get("key_weight")
+    if weight is not None and weight[weight > 0].mean() > 1 and case.index % 2:
+        weight = np.ceil(weight)
+        problem = case.problem(key_weight=weight)
+        base = choose(problem, "brute").reduce(problem)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # of weights whose mean is unusual
+        estimator.fit(case.key, case.value, sample_weight=weight)
+    target = base.finalize("zero")
+    allowed = 2.0 * rounding(problem, base) + LEAST
+    for turn in range(2):
+        found = estimator.predict(case.query)
+        report.saw("model", len(found))
+        off = np.abs(found.reshape(target.shape) - target)
+        if (bad := np.flatnonzero(np.any(~(off <= allowed), axis=1))).size:
+            report.wrong("model", bad, f"call {turn + 1}: {bad.size} queries are off by {off[bad].max():.3g}")

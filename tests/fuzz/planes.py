@@ -1,0 +1,63 @@
+"""Sums with moments by every algorithm, against brute force; local linear fits against long double."""
+
+import numpy as np
+
+from kernpool import choose
+from kernpool.local_linear import solve
+from tests.fuzz import truth
+from tests.fuzz.report import LEAST, able
+from tests.fuzz.sums import SAMPLE, compare, rows_of
+from tests.support.promises import rounding
+
+DENSE_PAIRS = 1e6  # that the slow twin is asked for
+
+
+def linear(case, report):
+    """Sums with moments by every algorithm, and the fits where keys determine them."""
+    problem = case.problem().without_center()
+    base = choose(problem, "brute").reduce(problem)
+    compare_moments(problem, base, base, "brute", case, report)
+    for name in able(problem):
+        if name == "brute" or (name == "reference" and problem.shape[0] * problem.shape[1] > DENSE_PAIRS):
+            continue
+        state = choose(problem, name).reduce(problem, n_jobs=1 + case.index % 2)
+        compare(problem, state, base, name, report)
+        compare_moments(problem, state, base, name, case, report)
+
+
+def compare_moments(problem, state, base, who, case, report, factors=None):
+    """Hold sums of offsets against those of brute force, and the fits of a sample against long double."""
+    layout, mean = problem.layout, base.finalize("zero")
+    upper, lower = np.triu_indices(layout.columns)
+    squares = np.zeros((len(mean), layout.columns))
+    squares[:, upper[upper == lower]] = mean[:, layout.second][:, upper == lower]
+    size, largest = np.sqrt(np.maximum(squares, 0.0)), np.abs(problem.value).max(axis=0)
+    scale = np.zeros_like(mean)
+    scale[:, layout.value], scale[:, layout.first] = largest, size
+    scale[:, layout.second] = size[:, upper] * size[:, lower]
+    scale[:, layout.cross] = (size[:, :, None] * largest).reshape(len(mean), -1)
+    if who != "brute":
+        with np.errstate(all="ignore"):
+            off = np.abs(state.finalize("zero") - mean)
+        quick = np.all(off <= 2e-12 * scale + LEAST, axis=1)
+        doubtful = np.flatnonzero(~quick & (base.denominator > 0))
+        if doubtful.size:
+            report.doubts += doubtful.size
+            few = rows_of(base, doubtful)
+            factor = rounding(problem.block(doubtful), few) / np.maximum(np.ptp(problem.value, axis=0), 1e-300)
+            allowed = (4.0 * factor.max(axis=1) + 4e-12)[:, None] * scale[doubtful] + LEAST
+            if (bad := doubtful[np.any(~(off[doubtful] <= allowed), axis=1)]).size:
+                worst = np.nanmax(off[doubtful] / allowed)
+                report.wrong(who, bad, f"moments of {bad.size} queries are off by {worst:.3g} times what is allowed")
+    rows = np.unique(case.generator().integers(0, len(problem.query), SAMPLE))
+    right, least = truth.fitted(problem, rows, factors)
+    few = rows_of(state, rows)
+    fit = solve(few, layout)
+    factor = rounding(problem.block(rows), few).max(axis=1) / max(np.ptp(problem.value), 1e-300)
+    posed = (least > truth.WELL_POSED) & (few.denominator > 0)
+    with np.errstate(all="ignore"):
+        allowed = ((1e-12 + 4.0 * factor) / least**2)[:, None] * largest
+    off = np.abs(fit.intercept - right)
+    report.saw("long double", len(rows))
+    if (bad := rows[posed & np.any(~(off <= allowed), axis=1)]).size:
+        report.wrong(who, bad, f"local linear fits are off by {off[posed].max():.3g} from long double")

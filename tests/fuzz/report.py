@@ -1,0 +1,31 @@
+"""What a run of the fuzzer has seen."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from kernpool.algorithms import ALGORITHMS
+
+LEAST = 1e-300  # subnormal sums have few digits
+
+
+@dataclass
+class Report:
+    """What was compared, and what was wrong."""
+
+    answers: int = 0
+    doubts: int = 0
+    algorithms: dict = field(default_factory=dict)
+    faults: list = field(default_factory=list)
+
+    def wrong(self, who, rows, story):
+        self.faults.append((who, np.atleast_1d(rows), story))
+
+    def saw(self, who, answers):
+        self.answers += answers
+        self.algorithms[who] = self.algorithms.get(who, 0) + answers
+
+
+def able(problem):
+    """Names of the algorithms that can do a problem; `auto` as well."""
+    return [*(name for name, one in ALGORITHMS.items() if one.refusal(problem) is None), "auto"]
