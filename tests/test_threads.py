@@ -82,8 +82,17 @@ def test_number_of_threads():
     assert resolve_n_jobs(np.int64(2)) == 2
     assert resolve_n_jobs(-1) == joblib.cpu_count()
     assert resolve_n_jobs(None) == 1
+    for left_out in (1, 2, 3, 1000):
+        assert resolve_n_jobs(-1 - left_out) == max(1, joblib.cpu_count() - left_out)
     with joblib.parallel_config(backend="threading", n_jobs=2):
         assert resolve_n_jobs(None) == 2
+
+
+@pytest.mark.parametrize("wrong", [0, 1.5, True, np.True_, "2", np.int64(0), [2], np.array([2])], ids=repr)
+def test_what_is_no_number_of_threads_is_told_what_numbers_mean(wrong):
+    expected = "n_jobs must be None, a positive number of threads, or a negative one, where -1 is all processors and -2"
+    with pytest.raises(ValueError, match=expected):
+        resolve_n_jobs(wrong)
 
 
 @pytest.mark.slow

@@ -103,7 +103,7 @@ def pool(
         and mean are NaN with a warning too.
     n_jobs : int, optional
         Threads; the result has the same bits for any number. None is 1 unless in a ``joblib.parallel_config``
-        context, -1 all processors.
+        context, -1 all processors, -2 all but one.
     progress : callable, optional
         Called as ``progress(queries_done, queries_total)`` now and then.
 

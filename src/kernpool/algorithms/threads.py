@@ -5,7 +5,9 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from operator import index
 from queue import Empty, SimpleQueue
+from typing import Any
 
 from kernpool.progress import Progress
 
@@ -19,7 +21,8 @@ def resolve_n_jobs(n_jobs: int | None) -> int:
     Parameters
     ----------
     n_jobs : int or None
-        None is 1 unless a `joblib.parallel_config` says otherwise, -1 every processor this process may use.
+        None is 1 unless a `joblib.parallel_config` says otherwise, -1 every processor this process may use, -2 all but
+        one, and so on, but never less than one.
 
     Returns
     -------
@@ -38,13 +41,25 @@ def resolve_n_jobs(n_jobs: int | None) -> int:
     """
     if n_jobs is None and "joblib" not in sys.modules:
         return 1  # nobody can have configured what nobody has loaded
-    if n_jobs is not None and (isinstance(n_jobs, bool) or not hasattr(n_jobs, "__index__") or n_jobs == 0):
-        raise ValueError(f"n_jobs must be None, a positive number of threads, or -1 for all, got {n_jobs!r}")
-    if n_jobs is not None and n_jobs > 0:
-        return int(n_jobs)
+    count = None if n_jobs is None else _as_count(n_jobs)
+    if count is not None and count > 0:
+        return count
     from joblib import effective_n_jobs
 
-    return int(effective_n_jobs(n_jobs))
+    return int(effective_n_jobs(count))
+
+
+def _as_count(n_jobs: Any) -> int:
+    try:
+        count = 0 if isinstance(n_jobs, bool) else index(n_jobs)
+    except TypeError:
+        count = 0
+    if count == 0:
+        raise ValueError(
+            "n_jobs must be None, a positive number of threads, or a negative one, where -1 is all processors and -2 "
+            f"all but one; got {n_jobs!r}"
+        )
+    return count
 
 
 def cut(length: int, size: int) -> list[slice]:

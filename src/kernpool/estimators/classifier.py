@@ -42,7 +42,7 @@ class NadarayaWatsonClassifier(ClassifierMixin, KernelSmoother):  # type: ignore
         Probabilities where no training row lies within the kernel's support. ``"mean"`` gives the class priors; with
         ``"nan"`` and ``"zero"`` such rows have probabilities of that kind and no predicted class.
     n_jobs : int or None, default=None
-        Threads; None is 1 unless in a ``joblib.parallel_config`` context, -1 all processors.
+        Threads; None is 1 unless in a ``joblib.parallel_config`` context, -1 all processors, -2 all but one.
 
     Attributes
     ----------

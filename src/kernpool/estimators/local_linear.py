@@ -67,7 +67,7 @@ class LocalLinearRegressor(KernelRegressor):
     empty : {"nan", "nearest", "mean", "zero", "raise"}, default="nan"
         Prediction where no training row lies within the kernel's support; see `kernpool.pool`.
     n_jobs : int or None, default=None
-        Threads; None is 1 unless in a ``joblib.parallel_config`` context, -1 all processors.
+        Threads; None is 1 unless in a ``joblib.parallel_config`` context, -1 all processors, -2 all but one.
 
     Attributes
     ----------
