@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernpool.integers import refuse_inexact
+
 # Squares of more than this would overflow, and infinity minus infinity is NaN.
 LARGEST = 1e150
 
@@ -31,7 +33,7 @@ def as_real_array(name: str, array: Any) -> NDArray[np.floating[Any]]:
     TypeError
         If it is a torch tensor, or holds complex numbers, strings or objects.
     ValueError
-        If it is ragged, holds NaN or infinity, or numbers beyond 1e150 in magnitude.
+        If it is ragged, holds NaN or infinity, integers that float64 would round, or numbers beyond 1e150 in magnitude.
     """
     refuse_foreign(name, array)
     try:
@@ -44,6 +46,7 @@ def as_real_array(name: str, array: Any) -> NDArray[np.floating[Any]]:
         read = _objects_as_floats(name, read)
     if read.dtype.kind not in "fiub":
         raise TypeError(f"{name} must hold real numbers, got dtype {read.dtype}; encode or drop such columns first")
+    refuse_inexact(name, array, read)
     if read.dtype.kind != "f" or read.dtype.itemsize > 8:
         read = read.astype(np.float64)
     read = read.astype(read.dtype.newbyteorder("="), copy=False)
@@ -93,8 +96,8 @@ def refuse_foreign(name: str, array: Any) -> None:
         )
 
 
-def refuse_text(name: str, array: Any) -> None:
-    """Refuse columns of text, which scikit-learn reads as numbers if it can.
+def refuse_misread(name: str, array: Any) -> None:
+    """Refuse what scikit-learn would read silently and wrongly: text as numbers, and integers that float64 rounds.
 
     Parameters
     ----------
@@ -106,7 +109,7 @@ def refuse_text(name: str, array: Any) -> None:
     Raises
     ------
     ValueError
-        If an entry is a string.
+        If an entry is a string, or such an integer.
     """
     read = np.asarray(array)
     text: Any = read.ravel() if read.dtype.kind in "US" else []
@@ -116,6 +119,8 @@ def refuse_text(name: str, array: Any) -> None:
         raise ValueError(
             f"{name} must hold numbers, got text such as {text[0]!r}; convert, encode or drop such columns"
         )
+    if read.dtype.kind in "iufO":
+        refuse_inexact(name, array, read)
 
 
 def _objects_as_floats(name: str, read: NDArray[Any]) -> NDArray[Any]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from kernpool.chunks import ArrayChunks, Chunk, Chunks, IteratedChunks, check_finite, rows_per_chunk
+from kernpool.chunks import ArrayChunks, Chunk, Chunks, IteratedChunks, check_exact, check_finite, rows_per_chunk
 from kernpool.parquet_chunks import ColumnNames, ParquetChunks, StreamChunks
 from kernpool.tables import TableError
 
@@ -96,9 +96,15 @@ class NpyRows(Chunks):
         names, start = self._names.all, self._start
         block = np.load(self.path, mmap_mode="r", allow_pickle=False)[start : start + (self.rows or 0)]
         numbers = np.empty((len(names), len(block)))
+
+        def place(row: int, i: int) -> str:
+            return f"row {start + row}, column {names[i]!r}"
+
         for i, name in enumerate(names):
-            numbers[i] = block[name] if block.dtype.names else block[:, int(name)]
-        check_finite(numbers, str(self.path), lambda i, row: f"row {start + row}, column {names[i]!r}")
+            column = block[name] if block.dtype.names else block[:, int(name)]
+            check_exact(column, str(self.path), lambda row, _: place(row, i))  # noqa: B023  # of this turn
+            numbers[i] = column
+        check_finite(numbers.T, str(self.path), place)
         yield self._names.chunk(numbers)
 
     def parts(self) -> list[Chunks]:

@@ -21,7 +21,7 @@ from kernpool.model_files import load_model, read_header, save_model
 from kernpool.parquet_chunks import ParquetChunks
 from kernpool.progress import current_progress, report_progress
 from kernpool.row_writers import row_writer
-from kernpool.tables import TableError, read_table, table_format
+from kernpool.tables import Advice, TableError, read_table, table_format
 from kernpool.terminal import UsageError, progress_bar, say
 
 Array = NDArray[np.float64]
@@ -32,6 +32,10 @@ UNITS = {"": 1, "B": 1} | {
     for power, letter in enumerate("KMGT", start=1)
     for name, base in ((f"{letter}IB", 1024), (f"{letter}B", 1000))
 }
+QUERIES = Advice(
+    "correct or drop such rows: the model predicts from this column",
+    "convert it first: the model predicts from numbers in this column",
+)
 LEAST_MEMORY = 1 << 20
 
 
@@ -131,7 +135,7 @@ def _predicted(blocks: Iterator[Array], rows: int, predict: Predict) -> Iterator
 def open_queries(name: str, format: str | None, memory: int | None, features: list[str]) -> tuple[int, Iterator[Array]]:
     """Return how many queries there are, and blocks of them; one block if memory is no matter."""
     if memory is None:
-        query = read_table(name, format).numbers(features)
+        query = read_table(name, format).numbers(features, QUERIES)
         return len(query), iter([query])
     chunks = open_table(name, format, memory, target=[], features=features)
     if not chunks.rows:

@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.tables import TableError
+from kernpool.integers import find_inexact, would_round
+from kernpool.tables import COUNTED, TableError
 
 Array = NDArray[np.float64]
 
@@ -122,6 +123,9 @@ class ArrayChunks(Chunks):
                 raise TableError(f"{source}: {name} must have shape (rows,) or (rows, columns), got {part.shape}")
             if part.dtype.kind not in "fiub":
                 raise TableError(f"{source}: {name} holds {part.dtype}, not real numbers")
+            found = find_inexact(parts[name], part) if part.dtype.kind == "f" else None  # of lists and frames
+            if found is not None:
+                raise TableError(f"{source}: {name} holds {would_round(found[1], f'at index {found[0]}')}")
         lengths = {name: len(part) for name, part in self._parts.items()}
         if len(set(lengths.values())) > 1:
             raise TableError(f"{source}: key, value and weight must have as many rows each, got {lengths}")
@@ -136,8 +140,10 @@ class ArrayChunks(Chunks):
         for start in range(0, self.rows or 0, self._step):
             parts = {}
             for name, array in self._parts.items():
-                numbers = np.asarray(array[start : start + self._step], dtype=np.float64)
-                check_finite(numbers, self._source, partial(self._place, name, self._first + start))
+                given, place = array[start : start + self._step], partial(self._place, name, self._first + start)
+                check_exact(given, self._source, place)
+                numbers = np.asarray(given, dtype=np.float64)
+                check_finite(numbers, self._source, place)
                 parts[name] = numbers if name == "weight" else numbers.reshape(len(numbers), -1)
             yield Chunk(**parts)
 
@@ -227,6 +233,22 @@ def rows_per_chunk(columns: int, memory: int | None = None) -> int:
     return max(FEWEST_ROWS, size // (8 * columns))
 
 
+def check_exact(numbers: NDArray[Any], source: str, place: Callable[[int, int], str]) -> None:
+    """Refuse integers that float64 would round, and say where they are.
+
+    Parameters
+    ----------
+    numbers : ndarray of shape (rows,) or (rows, columns)
+        What was read, before it becomes float64.
+    source, place
+        As in `check_finite`.
+    """
+    found = find_inexact(numbers, numbers)
+    if found is not None:
+        row, column = (*found[0], 0)[:2]
+        raise TableError(f"{source}: {place(row, column)} holds {would_round(found[1])} ({COUNTED})")
+
+
 def check_finite(numbers: Array, source: str, place: Callable[[int, int], str]) -> None:
     """Refuse what is no finite number, and say where it is.
 
@@ -248,6 +270,6 @@ def check_finite(numbers: Array, source: str, place: Callable[[int, int], str]) 
     if len(bad):
         row, column = bad[0].tolist()
         raise TableError(
-            f"{source}: {place(row, column)} is {table[row, column]}; keys, values and weights must be finite numbers, "
-            "so leave such rows out, or fill them in, first"
+            f"{source}: {place(row, column)} is {table[row, column]} ({COUNTED}); keys, values and weights must be "
+            "finite numbers, so leave such rows out, or fill them in, first"
         )

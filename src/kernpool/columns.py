@@ -247,8 +247,10 @@ def _pandas_column(series: Any, label: str) -> Column:
         levels = tuple(_plain(level) for level in dtype.categories.tolist())
         return Column(label, "ordered" if dtype.ordered else "unordered", levels, series.to_numpy, series.tolist)
     if dtype.kind in "fiub":
-        as_floats = partial(series.to_numpy, dtype=np.float64, na_value=np.nan)  # nullable types have no NaN of theirs
-        return Column(label, "numeric", None, as_floats, series.tolist)
+        # Nullable types have no NaN of theirs; integers stay what they are, to be looked at before they become floats.
+        as_floats = partial(series.to_numpy, dtype=np.float64, na_value=np.nan)
+        read = series.to_numpy if dtype.kind in "iu" and not series.hasnans else as_floats
+        return Column(label, "numeric", None, read, series.tolist)
     has_text = dtype.kind == "O" and any(isinstance(cell, str) for cell in series.tolist())
     return Column(label, "unordered" if has_text else "numeric", None, series.to_numpy, series.tolist)
 
@@ -260,7 +262,8 @@ def _polars_column(series: Any, label: str) -> Column:
     if dtype in ("String", "Categorical"):
         return Column(label, "unordered", None, series.to_numpy, series.to_list)
     if dtype == "Boolean" or series.dtype.is_numeric():
-        return Column(label, "numeric", None, lambda: series.cast(float).to_numpy(), series.to_list)
+        exact = series.dtype.is_integer() and not series.null_count()
+        return Column(label, "numeric", None, (series if exact else series.cast(float)).to_numpy, series.to_list)
     return Column(label, "numeric", None, series.to_numpy, series.to_list)
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from kernpool.algorithms.threads import resolve_n_jobs
 from kernpool.bandwidth import LeaveOneOut
 from kernpool.checks import as_bandwidth
-from kernpool.chunked_commands import fit_in_chunks, parse_features, parse_memory, predict_in_chunks
+from kernpool.chunked_commands import QUERIES, fit_in_chunks, parse_features, parse_memory, predict_in_chunks
 from kernpool.displays import KernelCurveDisplay, import_pyplot
 from kernpool.estimators import LocalLinearRegressor, NadarayaWatsonRegressor
 from kernpool.estimators.base import NAMED_BANDWIDTHS
@@ -26,10 +26,19 @@ from kernpool.kernels import get_kernel
 from kernpool.model_files import load_model, read_header, save_model
 from kernpool.plan import choose
 from kernpool.problem import Problem
-from kernpool.tables import Table, TableError, read_table, table_format, write_table
+from kernpool.tables import Advice, Table, TableError, read_table, table_format, write_table
 from kernpool.terminal import UsageError, bar, progress_bar, say
 from kernpool.tour import LANGUAGES, LARGEST_SEED, make_tour
 
+FEATURES = Advice(
+    "correct or drop such rows, or leave the column out with --features",
+    "encode it as numbers first, leave it out with --features, or fit a frame in Python, which may have text and "
+    "categories",
+)
+TARGET = Advice(
+    "correct or drop such rows",
+    "name a column of numbers with --target; labels are for NadarayaWatsonClassifier, in Python",
+)
 PICTURES = ("png", "svg", "pdf", "jpg", "jpeg", "webp")
 
 
@@ -43,7 +52,7 @@ def run_fit(options: argparse.Namespace) -> None:
         return
     table = read_table(options.data, options.format)
     features = choose_features(table, options.target, options.features)
-    X, y = table.numbers(features), table.numbers([options.target])[:, 0]
+    X, y = table.numbers(features, FEATURES), table.numbers([options.target], TARGET)[:, 0]
     with progress_bar("fitting", options.quiet):
         model.fit(X, y)
     if not options.quiet:
@@ -172,7 +181,7 @@ def run_predict(options: argparse.Namespace) -> None:
     model = load_model(options.model)
     header = read_header(Path(options.model))
     target = header["target"] or "prediction"
-    X = read_table(options.data, options.format).numbers(header["features"])
+    X = read_table(options.data, options.format).numbers(header["features"], QUERIES)
     if "chunks_" in vars(model):
         model.__dict__.pop("feature_names_in_", None)  # columns are chosen by their names here, and come without them
     model.set_params(n_jobs=options.jobs)

@@ -332,7 +332,7 @@ def _same(pooling: Pooling) -> Pooling:
 
 
 def _pooling(query: Any, options: dict[str, Any]) -> Pooling:
-    rows = np.asarray(as_real_array("query", np.asarray(query)), dtype=np.float64)
+    rows = np.asarray(as_real_array("query", query), dtype=np.float64)
     return Pooling(rows[:, None] if rows.ndim == 1 else rows, **options)
 
 

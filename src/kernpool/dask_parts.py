@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from kernpool.chunk_sources import open_chunks
-from kernpool.chunks import ArrayChunks, Chunks
+from kernpool.chunks import ArrayChunks, Chunks, check_exact
+from kernpool.integers import refuse_inexact
 from kernpool.parquet_chunks import ColumnNames
 from kernpool.tables import TableError
 
@@ -115,6 +116,7 @@ def is_frame(collection: Any) -> bool:
 
 def as_dask_array(collection: Any) -> Any:
     """Return a Dask array or frame as an array whose blocks are blocks of rows."""
+    collection = _exact(collection) if is_frame(collection) else collection
     array = collection.to_dask_array() if hasattr(collection, "to_dask_array") else collection
     if not isinstance(array, da.Array) or array.ndim not in (1, 2):
         raise ValueError(
@@ -122,6 +124,20 @@ def as_dask_array(collection: Any) -> Any:
             f"{type(collection).__name__} of shape {getattr(array, 'shape', 'unknown')}"
         )
     return array.rechunk({1: -1}) if array.ndim == 2 and array.numblocks[1] > 1 else array
+
+
+def _exact(frame: Any) -> Any:
+    """Return a dataframe whose integers are looked at before they become floats, as they do beside others."""
+    return frame.map_partitions(_checked, meta=frame._meta, enforce_metadata=False)
+
+
+def _checked(frame: Any) -> Any:
+    """Return a partition of a dataframe, if float64 holds its integers."""
+    for name, column in frame.items() if frame.ndim == 2 else [(frame.name, frame)]:  # Dask's series have columns too
+        numbers = column.to_numpy()
+        if numbers.dtype.kind in "iu":
+            check_exact(numbers, "the Dask dataframe", lambda row, _: f"column {name!r}, at {column.index[row]!r},")  # noqa: B023
+    return frame
 
 
 def row_counts(array: Any) -> tuple[int | None, ...]:
@@ -143,7 +159,7 @@ def _of_frame(frame: Any, target: Any, features: Sequence[str] | None, weight: A
         if frame.dtypes[name].kind not in "fiub":
             raise TableError(f"the Dask dataframe: column {name!r} holds {frame.dtypes[name]}, not real numbers")
     # One table, not three arrays: what makes a partition runs once.
-    table = as_dask_array(frame[names.all].astype("float64"))
+    table = as_dask_array(_exact(frame[names.all]).astype("float64"))
     blocks = tuple((number, block, names) for number, block in enumerate(delayed_blocks(table)))
     return Partitions(blocks, row_counts(table), len(names.target), names.flat, tuple(names.features))
 
@@ -164,6 +180,7 @@ def _along(name: str, other: Any, key: Any) -> Any:
     known = None not in row_counts(key)
     if not is_dask_collection(other):
         numbers = np.asarray(other)
+        refuse_inexact(name, other, numbers)
         if not known or len(numbers) != key.shape[0]:
             rows = key.shape[0] if known else "unknown many"
             raise ValueError(

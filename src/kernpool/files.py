@@ -42,7 +42,7 @@ def read_model_header(folder: Path, format: str, *versions: int) -> dict[str, An
         )
     try:
         header = json.loads(path.read_text(encoding="utf-8"))
-    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # no JSON, no text, a number of too many digits, or nested too deep
         raise ModelFileError(f"{path} is truncated or edited: {error}; fit the model again") from None
     if not isinstance(header, dict):
         raise ModelFileError(f"{path} is no {format}")
@@ -50,9 +50,10 @@ def read_model_header(folder: Path, format: str, *versions: int) -> dict[str, An
     if found != format:
         other = "; LearnedPoolingRegressor.load reads it, or LearnedPoolingClassifier.load" if found == LEARNED else ""
         raise ModelFileError(f"{path} is no {format}{other}")
-    if header.get("version") not in versions:
+    version = header.get("version")
+    if type(version) is not int or version not in versions:
         raise ModelFileError(
-            f"{path} is of version {header.get('version')}, this kernpool reads version "
+            f"{path} is of version {version!r:.40}, this kernpool reads version "
             f"{' or '.join(map(str, versions))}; "
             "read it with the kernpool that wrote it, or fit the model again"
         )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -201,18 +201,34 @@ class Encoding:
         Encoding
             Equal to the one that was written.
 
+        Raises
+        ------
+        KeyError, TypeError, ValueError
+            If it is not of the form that `to_json` gives.
+
         Examples
         --------
         >>> encoding = Encoding.fit([["b"], ["a"]], unordered=[0])
         >>> Encoding.from_json(encoding.to_json()) == encoding
         True
         """
-        return cls(
-            None if plain["names"] is None else tuple(plain["names"]),
-            tuple(plain["kinds"]),
-            tuple(tuple(levels) for levels in plain["levels"]),
-            tuple(None if places is None else tuple(places) for places in plain["places"]),
-        )
+        parts = [plain["names"] or [], plain["kinds"], plain["levels"], *plain["levels"], plain["places"]]
+        if set(plain) != {"names", "kinds", "levels", "places"} or not all(isinstance(part, list) for part in parts):
+            raise TypeError("the encoding does not have its lists")
+        names = None if plain["names"] is None else tuple(plain["names"])
+        kinds, levels = tuple(plain["kinds"]), tuple(tuple(some) for some in plain["levels"])
+        places = tuple(None if some is None else tuple(some) for some in plain["places"])
+        categorical = [kind for kind in kinds if kind != "numeric"]
+        if not kinds or not set(kinds) <= set(get_args(Kind)):
+            raise ValueError("the encoding does not say what the columns are")
+        if names is not None and (len(names) != len(kinds) or not all(isinstance(name, str) for name in names)):
+            raise ValueError("the encoding does not name every column")
+        for kind, some, where in zip(categorical, levels, places, strict=True):
+            if not some or not all(isinstance(level, Level) and level == level for level in some):
+                raise ValueError("the encoding has levels that are neither text nor numbers")
+            if (where is None) != (kind == "unordered") or (where is not None and not _are_places(where, len(some))):
+                raise ValueError("the encoding does not say where the levels of ordered columns lie")
+        return cls(names, kinds, levels, places)
 
     def _check_names(self, table: Columns) -> None:
         if len(table.columns) != len(self.kinds):
@@ -226,6 +242,12 @@ class Encoding:
             f"the columns of X must be those that were fitted, in the same order: {difference}; "
             f"take X[{list(self.names)}]"
         )
+
+
+def _are_places(places: tuple[Any, ...], levels: int) -> bool:
+    steps = np.diff(np.array(places, dtype=np.float64))
+    finite = all(type(place) is float for place in places) and bool(np.all(np.isfinite(places)))
+    return len(places) == levels and finite and bool(np.all(steps > 0) or np.all(steps < 0))
 
 
 def _positions(argument: str, columns: Collection[str | int], table: Columns) -> list[int]:

@@ -25,6 +25,7 @@ from kernpool.files import (
 )
 from kernpool.frames import Encoding
 from kernpool.kernels import get_kernel, registered_name
+from kernpool.model_checks import ARRAYS, RESULTS, WRONG, check_entries, check_fit, check_parameters, edited
 from kernpool.model_references import check_saved, open_reference
 
 Model = NadarayaWatsonRegressor | LocalLinearRegressor | NadarayaWatsonClassifier
@@ -35,11 +36,6 @@ ESTIMATORS: dict[str, type[Model]] = {
     "LocalLinearRegressor": LocalLinearRegressor,
     "NadarayaWatsonClassifier": NadarayaWatsonClassifier,
 }
-_ARRAYS = (
-    "key_", "value_", "key_weight_", "key_code_", "bandwidth_", "smoothing_", "relevance_", "classes_",
-    "feature_names_in_",
-)  # fmt: skip
-_RESULTS = ("loo_error_", "loo_empty_windows_", "bandwidth_note_")
 
 
 def save_model(
@@ -75,6 +71,8 @@ def save_model(
         If the model is not fitted.
     TypeError
         If it was fitted to chunks that lie in no file.
+    ValueError
+        If a parameter, changed after the fit, is out of its range.
 
     Examples
     --------
@@ -93,6 +91,7 @@ def save_model(
         raise TypeError(f"model must be one of {', '.join(ESTIMATORS)}, got {type(model).__name__}")
     folder = Path(folder)
     check_model_folder(folder, force)
+    check_parameters(model)
     reference = check_saved(vars(model)["reference_"]) if "chunks_" in vars(model) else None
     if reference is not None:
         features = reference["features"] if features is None else features
@@ -110,12 +109,12 @@ def save_model(
             "encoding": None if model.encoding_ is None else model.encoding_.to_json(),
             "features": _feature_names(model, features),
             "target": target,
-            "results": {name: getattr(model, name) for name in _RESULTS if hasattr(model, name)},
+            "results": {name: getattr(model, name) for name in RESULTS if hasattr(model, name)},
             "arrays": {},
         }
         if reference is not None:
             header["chunks"] = reference
-        for name in _ARRAYS:
+        for name in ARRAYS:
             array = getattr(model, name, None)
             if array is not None and array.size:
                 header["arrays"][name] = write_array(temporary / f"{name}.npy", array)
@@ -140,36 +139,44 @@ def load_model(folder: str | Path, *, memory: int | None = None) -> Model:
     Raises
     ------
     ModelFileError
-        If the folder is no model, or a file is missing, truncated, edited or of another version.
+        If the folder is no model, or a file is missing, truncated, edited or of another version; or its kernel is not
+        registered.
     TableError
         If the data files that it refers to are missing, or are not the ones that it was fitted to.
-    ValueError
-        If its kernel is not registered.
     """
     folder = Path(folder)
-    header = read_header(folder)
+    header, source = read_header(folder), folder / "model.json"
     on_chunks = header["version"] == VERSION_ON_CHUNKS
-    fitted: dict[str, Any] = {"smoothing_": np.zeros(0)}
+    for name in ARRAYS:
+        if name not in header["arrays"] and (folder / f"{name}.npy").exists():
+            raise edited(source, f"it does not list {name}.npy, which is there")
+    fitted: dict[str, Any] = {"smoothing_": np.zeros(0)} | ({} if on_chunks else {"key_weight_": None})
+    fitted |= {name: read_array(folder / f"{name}.npy", record) for name, record in header["arrays"].items()}
     if on_chunks:
-        fitted["reference_"] = header.get("chunks")
-        fitted["chunks_"] = open_reference(fitted["reference_"], folder / "model.json", memory)
-    else:
-        fitted["key_weight_"] = None
-    for name, record in header["arrays"].items():
-        fitted[name] = read_array(folder / f"{name}.npy", record)
-    get_kernel(header["parameters"]["kernel"])
-    encoding = header["encoding"]
-    fitted["encoding_"] = encoding = None if encoding is None else Encoding.from_json(encoding)
-    model = ESTIMATORS[header["estimator"]](**header["parameters"])
-    model.__dict__ |= fitted | header["results"]
-    if "feature_names_in_" in fitted:
-        model.feature_names_in_ = fitted["feature_names_in_"].astype(object)
-    d = len(header["chunks"]["features"]) if on_chunks else model.key_.shape[1]
-    if encoding is None and not on_chunks:
-        model.key_code_ = np.zeros((len(model.key_), 0), dtype=np.int64)
-    model.n_features_in_ = d if encoding is None else len(encoding.kinds)
-    if model.bandwidth_.shape != (d,) or not (on_chunks or len(model.key_) == len(model.value_)):
-        raise ModelFileError(f"{folder}: arrays of the model do not fit together")
+        fitted["reference_"] = header["chunks"]
+        fitted["chunks_"] = open_reference(header["chunks"], source, memory)
+    try:
+        get_kernel(header["parameters"]["kernel"])
+    except (TypeError, ValueError) as error:
+        raise ModelFileError(f"{source}: {error}; a kernel of one's own has to be registered before loading") from None
+    try:
+        encoding = fitted["encoding_"] = None if header["encoding"] is None else Encoding.from_json(header["encoding"])
+        model = ESTIMATORS[header["estimator"]](**header["parameters"])
+        model.__dict__ |= fitted | header["results"]
+        check_parameters(model)
+    except WRONG as error:
+        raise edited(source, str(error)) from None
+    try:
+        if "feature_names_in_" in fitted:
+            model.feature_names_in_ = fitted["feature_names_in_"].astype(object)
+        if encoding is None and not on_chunks:
+            model.key_code_ = np.zeros((len(model.key_), 0), dtype=np.int64)
+        check_fit(model, header["features"])
+    except WRONG as error:
+        raise ModelFileError(
+            f"{folder}: parts of the model do not fit together: {error}; fit the model again"
+        ) from None
+    model.n_features_in_ = len(header["features"])
     return model
 
 
@@ -184,21 +191,10 @@ def _feature_names(model: Model, features: Sequence[str] | None) -> list[str]:
 def read_header(folder: Path) -> dict[str, Any]:
     """Read and check ``model.json``; parameters as in `load_model`."""
     header = read_model_header(folder, FORMAT, VERSION, VERSION_ON_CHUNKS)
-    path = folder / "model.json"
-    if header.get("estimator") not in ESTIMATORS:
+    path, name = folder / "model.json", header.get("estimator")
+    if not isinstance(name, str) or name not in ESTIMATORS:
         raise ModelFileError(f"{path} is of no estimator of this kernpool; fit the model again")
-    # The checksum tells damage, and an edit by hand; whoever makes a new one too gets no further than this.
-    needed = {"bandwidth_"} | (set() if header["version"] == VERSION_ON_CHUNKS else {"key_", "value_"})
-    parts: dict[str, Any] = {name: header.get(name) for name in ("parameters", "arrays", "results")}
-    whole = all(isinstance(part, dict) for part in parts.values()) and {"encoding", "features", "target"} <= set(header)
-    if (
-        not whole
-        or not {"kernel"} <= set(parts["parameters"]) <= set(ESTIMATORS[header["estimator"]]().get_params())
-        or not needed <= set(parts["arrays"]) <= set(_ARRAYS)
-        or not set(parts["results"]) <= set(_RESULTS)
-        or not all({"dtype", "shape", "sha256"} <= set(record) for record in parts["arrays"].values())
-    ):
-        raise ModelFileError(f"{path} was edited: it does not have the entries of a model; fit the model again")
+    check_entries(header, path, set(ESTIMATORS[name]().get_params()), header["version"] == VERSION_ON_CHUNKS)
     return header
 
 

@@ -73,8 +73,9 @@ def _problem(reference: Any) -> str | None:
     if not isinstance(reference, dict):
         return "there is no description"
     if reference.get("kind") not in ("npy", "parquet"):
-        return f"kind {reference.get('kind')!r} is not known"
-    if not isinstance(reference.get("path"), str) or not Path(reference["path"]).is_absolute():
+        return f"kind {reference.get('kind')!r:.40} is not known"
+    path = reference.get("path")
+    if not isinstance(path, str) or "\0" in path or not Path(path).is_absolute():
         return "the path is not absolute"
     target, weight = reference.get("target"), reference.get("weight")
     if not (isinstance(target, str) or (target and _are_texts(target))):
@@ -84,9 +85,17 @@ def _problem(reference: Any) -> str | None:
     if not reference.get("features") or not _are_texts(reference["features"]):
         return "the features are no columns"
     files = reference.get("files")
-    if not files or not isinstance(files, dict):
+    if not files or not isinstance(files, dict) or not all(map(_is_fingerprint, files.values())):
         return "there are no fingerprints"
+    columns = [*reference["features"], *([target] if isinstance(target, str) else target)]
+    if len(set(columns)) < len(columns) or weight in columns:
+        return "a column has two parts"
     return None
+
+
+def _is_fingerprint(record: Any) -> bool:
+    wanted = {"bytes": int, "sha256 of pieces": str}
+    return isinstance(record, dict) and {name: type(entry) for name, entry in record.items()} == wanted
 
 
 def _are_texts(names: Any) -> bool:

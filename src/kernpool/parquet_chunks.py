@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.chunks import Chunk, Chunks, check_finite, rows_per_chunk
+from kernpool.chunks import Chunk, Chunks, check_exact, check_finite, rows_per_chunk
 from kernpool.files import fingerprint
 from kernpool.tables import TableError
 
@@ -37,6 +37,8 @@ class ColumnNames:
         # What pandas adds for the labels of rows is no column of keys, unless somebody names it.
         columns = [name for name in present if name not in taken and not INDEX.fullmatch(name)]
         self.features = columns if features is None else list(features)
+        # Who has named the columns has no use for being told to leave one out.
+        self.advice = "name the others as features" if features is None else "convert it to numbers first"
         if len(set(present)) < len(present):
             raise TableError(f"{source}: two columns have the same name; columns are {', '.join(map(repr, present))}")
         for name in self.all:
@@ -81,6 +83,8 @@ class _Collected:
         """Copy a batch in, and yield each table that gets full."""
         start, rows = 0, self.table.shape[1]
         columns = [batch.column(i).to_numpy(zero_copy_only=False) for i in range(batch.num_columns)]
+        for column, name in zip(columns, self.names.all, strict=True):
+            check_exact(column, source, lambda row, _: place(row, name))  # noqa: B023  # of this turn
         while start < batch.num_rows:
             stop = min(batch.num_rows, start + rows - self.filled)
             for i, name in enumerate(self.names.all):
@@ -133,7 +137,7 @@ class ParquetChunks(Chunks):
         schemas = [_open(file).schema_arrow for file in self.files]
         self._names = ColumnNames(str(self.files[0]), schemas[0].names, features, target, weight)
         for file, schema in zip(self.files, schemas, strict=True):
-            _check_schema(file, schema, self.files[0], schemas[0], self._names.all)
+            _check_schema(file, schema, self.files[0], schemas[0], self._names)
         self.flat, self.names = self._names.flat, tuple(self._names.features)
         self.outputs = len(self._names.target)
         self.rows = sum(_open(file).metadata.num_rows for file in self.files)
@@ -239,7 +243,7 @@ class StreamChunks(Chunks):
         self._source, self.again = source, not isinstance(source, RecordBatchReader)
         reader = self._reader = RecordBatchReader.from_stream(source)
         self._names = ColumnNames("the stream", reader.schema.names, features, target, weight)
-        _check_schema("the stream", reader.schema, "the stream", reader.schema, self._names.all)
+        _check_schema("the stream", reader.schema, "the stream", reader.schema, self._names)
         self.flat, self.names = self._names.flat, tuple(self._names.features)
         self.outputs = len(self._names.target)
         self.rows = len(source) if hasattr(source, "__len__") else None
@@ -310,15 +314,16 @@ def _open(file: Path) -> Any:
         raise TableError(f"{file} is truncated or no Parquet file: {error}") from None
 
 
-def _check_schema(file: Any, schema: Any, first: Any, expected: Any, names: list[str]) -> None:
+def _check_schema(file: Any, schema: Any, first: Any, expected: Any, names: ColumnNames) -> None:
     from pyarrow import types
 
-    for name in names:
+    for name in names.all:
         if name not in schema.names:
             raise TableError(f"{file}: no column {name!r}, which {first} has; columns are {', '.join(schema.names)}")
         kind = schema.field(name).type
+        advice = names.advice if name in names.features else "convert it to numbers first"
         if not (types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)):
-            raise TableError(f"{file}: column {name!r} holds {kind}, not real numbers; leave it out of features")
+            raise TableError(f"{file}: column {name!r} holds {kind}, not real numbers; {advice}")
         if kind != expected.field(name).type:
             raise TableError(
                 f"{file}: column {name!r} holds {kind}, and {expected.field(name).type} in {first}; "

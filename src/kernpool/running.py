@@ -18,12 +18,16 @@ from kernpool.kernels import Kernel, get_kernel, registered_name
 from kernpool.local_linear import check_degree
 from kernpool.moments import Layout
 from kernpool.plan import check_algorithm
+from kernpool.problem import as_tol
 from kernpool.similarity import check_composition
 from kernpool.state import Empty, PoolState, check_empty, merge
 
 Array = NDArray[np.float64]
 
 FORMAT, VERSION = "kernpool running pool", 1
+_ENTRIES = {
+    "format", "version", "kernel", "composition", "tol", "degree", "algorithm", "empty", "rows", "flat", "arrays",
+}  # fmt: skip
 _ARRAYS = ("query", "bandwidth", "center", "shift", "denominator", "numerator")
 
 
@@ -265,25 +269,30 @@ class RunningPool:
             return cls._from_header(folder, header)
         except ModelFileError:
             raise
-        except (KeyError, TypeError, AttributeError, ValueError) as error:
+        except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
             raise ModelFileError(f"{folder / 'model.json'} was edited: {error}; make the pool again") from None
 
     @classmethod
     def _from_header(cls, folder: Path, header: dict[str, Any]) -> Self:
-        names = set(header["arrays"])
+        names, rows, flat = set(header["arrays"]), header["rows"], header["flat"]
+        if not set(header) >= _ENTRIES:
+            raise ModelFileError(f"{folder / 'model.json'} does not have the entries of a pool; make the pool again")
         if names not in ({*_ARRAYS[:2]}, {*_ARRAYS}):
             raise ModelFileError(f"{folder / 'model.json'} does not list the arrays of a pool, but {sorted(names)}")
         arrays = {name: read_array(folder / f"{name}.npy", record) for name, record in header["arrays"].items()}
         options = {name: header[name] for name in ("kernel", "composition", "degree", "tol", "algorithm", "empty")}
         pool = cls(arrays["query"], bandwidth=arrays["bandwidth"], **options)
-        pool.rows, pool._flat = header["rows"], header["flat"]
-        fits = isinstance(pool._flat, bool) and isinstance(pool.rows, int) and pool.rows >= 0
+        pool.rows, pool._flat = rows, flat
+        as_tol(header["tol"])
+        fits = type(rows) is int and 0 <= rows < 2**63 and (rows > 0) == ("center" in names)
+        fits = fits and type(flat) is bool and type(header["degree"]) is int
+        fits = fits and all(array.dtype == np.float64 for array in arrays.values())
         if "center" in names:
             pool.center, pool.state = arrays["center"], PoolState(*(arrays[name] for name in _ARRAYS[3:]))
             m, width = len(pool.query), Layout(pool.center.size, pool.query.shape[1], header["degree"]).width
             shapes = {"center": (pool.center.size,), "shift": (m,), "denominator": (m,), "numerator": (m, width)}
             fits = fits and all(arrays[name].shape == shape for name, shape in shapes.items())
-            fits = fits and all(array.dtype == np.float64 for array in arrays.values())
+            fits = fits and (pool.center.size == 1 or not flat)
             sums = (pool.center, pool.state.denominator, pool.state.numerator)
             fits = fits and all(np.isfinite(array).all() for array in sums) and bool(np.all(pool.state.shift < np.inf))
             fits = fits and bool(np.all(pool.state.denominator >= 0.0))

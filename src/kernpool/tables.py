@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import math
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -14,15 +13,34 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernpool.cells import as_floats, cell_at, is_text, rounded_integer, unreadable, words
 from kernpool.files import whole_file
+from kernpool.integers import would_round
 
 Array = NDArray[np.float64]
 
+COUNTED = "rows are counted from 0"
 FORMATS = ("csv", "tsv", "parquet", "npy")
 
 
 class TableError(ValueError):
     """A table cannot be read, or does not hold what is asked of it."""
+
+
+@dataclass(frozen=True)
+class Advice:
+    """What to do about a column that is not as it should be.
+
+    Parameters
+    ----------
+    cell : str
+        About cells that are no numbers.
+    column : str
+        About a column that holds something else.
+    """
+
+    cell: str = "correct or drop such rows"
+    column: str = "convert it to numbers first"
 
 
 @dataclass(frozen=True)
@@ -35,76 +53,70 @@ class Table:
         File name, for messages.
     columns : dict of str to sequence
         Cells: strings from text files, arrays from the others.
-    rows : sequence of int
-        Row number in the source of every row, for messages: lines of a text file, else counted from 0.
+    rows : int
+        How many rows there are.
+    lines : sequence of int, optional
+        Line of every row in a text file, for messages.
     """
 
     source: str
     columns: dict[str, Any]
-    rows: Sequence[int]
+    rows: int
+    lines: Sequence[int] | None = None
 
     @property
     def names(self) -> list[str]:
         """Names of the columns."""
         return list(self.columns)
 
-    def numbers(self, names: Iterable[str]) -> Array:
+    def numbers(self, names: Iterable[str], advice: Advice | None = None) -> Array:
         """Return columns as finite numbers, of shape (rows, len(names)).
+
+        Parameters
+        ----------
+        names : iterable of str
+            Which columns.
+        advice : Advice, optional
+            What messages advise.
 
         Raises
         ------
         TableError
-            If a column is missing, or a cell is empty, no number, NaN or infinite; it names file, row and column.
+            If a column is missing, or a cell is empty, no number, NaN, infinite, or an integer that float64 would
+            round; it names file, row and column.
         """
         names = list(names)
         unknown = [name for name in names if name not in self.columns]
         if unknown:
             raise TableError(f"{self.source}: no column {unknown[0]!r}; columns are {', '.join(map(repr, self.names))}")
-        return np.column_stack([self._column(name) for name in names])
+        return np.column_stack([self._column(name, advice or Advice()) for name in names])
 
-    def _column(self, name: str) -> Array:
+    def _column(self, name: str, advice: Advice) -> Array:
         cells = self.columns[name]
-        if isinstance(cells, np.ndarray) and (cells.dtype.kind not in "fiubO" or cells.ndim != 1):
-            raise TableError(
-                f"{self.source}: column {name!r} holds {cells.dtype}{list(cells.shape[1:]) or ''}, not real numbers; "
-                "convert it first, or leave it out with --features"
-            )
-        read = _floats(cells)
+        what = unreadable(cells)
+        if what is not None:
+            raise TableError(f"{self.source}: column {name!r} holds {what}, not real numbers; {advice.column}")
+        read = as_floats(cells)
         bad = np.flatnonzero(~np.isfinite(read))
-        if bad.size:
-            cell = cells[bad[0]]
-            blank = cell is None or str(cell).strip() == ""
-            what = "is empty" if blank else f"holds {str(cell)!r}, not a finite number"
-            more = f" (and {bad.size - 1} more cells of this column)" if bad.size > 1 else ""
+        if is_text(cells, bad):
             raise TableError(
-                f"{self.source}: row {self.rows[bad[0]]}, column {name!r} {what}{more}; correct or drop such rows, "
-                "or leave the column out with --features"
+                f"{self.source}: column {name!r} {words(cell_at(cells, 0))} and other text in all of its {self.rows} "
+                f"rows, not real numbers; {advice.column}"
             )
+        if bad.size:
+            more = f", like {bad.size - 1} more cells of this column" if bad.size > 1 else ""
+            what = words(cell_at(cells, bad[0]))
+            what += "" if what == "is empty" else ", not a finite number"
+            raise TableError(f"{self._place(bad[0], name)} {what}{more} ({COUNTED}); {advice.cell}")
+        rounded = rounded_integer(cells, read)
+        if rounded is not None:
+            row, integer = rounded
+            raise TableError(f"{self._place(row, name)} holds {would_round(integer)} ({COUNTED})")
         return read
 
-
-def _floats(cells: Any) -> Array:
-    """Read cells as floats; what is no number becomes NaN."""
-    if isinstance(cells, np.ndarray) and cells.dtype.kind != "O":
-        return cells.astype(np.float64)
-    text = "".join(cells) if cells and isinstance(cells[0], str) else "_"
-    if text.isascii() and "_" not in text:  # Python would read 1_0 as 10, and digits of other scripts
-        try:
-            return np.array(cells, dtype=np.float64)
-        except ValueError:
-            pass
-    return np.array([_float(cell) for cell in cells])
-
-
-def _float(cell: Any) -> float:
-    if isinstance(cell, str) and ("_" in cell or not cell.isascii()):
-        return math.nan
-    if not isinstance(cell, str | int | float | np.number | np.bool_):
-        return math.nan
-    try:
-        return float(cell)
-    except (ValueError, OverflowError):
-        return math.nan
+    def _place(self, row: int, name: str) -> str:
+        line = "" if self.lines is None else f" (line {self.lines[row]})"
+        return f"{self.source}: row {row}{line}, column {name!r}"
 
 
 def table_format(name: str, override: str | None = None) -> str:
@@ -167,16 +179,16 @@ def _read_text(file: IO[str], source: str, format: str) -> Table:
             if not row:  # a blank line
                 continue
             if len(row) != len(names):
-                raise TableError(f"{source}: row {reader.line_num} has {len(row)} cells, the header has {len(names)}")
+                raise TableError(f"{source}: line {reader.line_num} has {len(row)} cells, the header has {len(names)}")
             rows.append(row)
             lines.append(reader.line_num)
     except (csv.Error, UnicodeDecodeError) as error:
         raise TableError(
-            f"{source}: after row {reader.line_num}: {error}; expected UTF-8 text in {format} form"
+            f"{source}: after line {reader.line_num}: {error}; expected UTF-8 text in {format} form"
         ) from None
     if not rows:
         raise TableError(f"{source} has a header and no rows")
-    return Table(source, dict(zip(names, zip(*rows, strict=True), strict=True)), lines)
+    return Table(source, dict(zip(names, zip(*rows, strict=True), strict=True)), len(lines), lines)
 
 
 def _read_npy(data: Any, source: str) -> Table:
@@ -189,24 +201,23 @@ def _read_npy(data: Any, source: str) -> Table:
     if not isinstance(array, np.ndarray):
         raise TableError(f"{source} is an archive of arrays (.npz), not one array; save the table with np.save")
     if array.dtype.names:
-        return Table(source, {name: array.ravel()[name] for name in array.dtype.names}, range(array.size))
+        return Table(source, {name: array.ravel()[name] for name in array.dtype.names}, array.size)
     if array.ndim != 2:
         raise TableError(f"{source}: expected a matrix (rows, columns) or a structured array, got shape {array.shape}")
-    return Table(source, {str(i): column for i, column in enumerate(array.T)}, range(len(array)))
+    return Table(source, {str(i): column for i, column in enumerate(array.T)}, len(array))
 
 
 def _read_parquet(data: Any, source: str) -> Table:
     parquet = import_parquet()
-    from pyarrow import ArrowInvalid
+    from pyarrow import ArrowException
 
     try:
         table = parquet.read_table(data)
-    except ArrowInvalid as error:
+    except ArrowException as error:
         raise TableError(f"{source} is truncated or no Parquet file: {error}") from None
     if len(set(table.column_names)) < len(table.column_names):
         raise TableError(f"{source}: two columns have the same name; columns are {', '.join(table.column_names)}")
-    columns = {name: table.column(name).to_numpy() for name in table.column_names}
-    return Table(source, columns, range(table.num_rows))
+    return Table(source, dict(zip(table.column_names, table.itercolumns(), strict=True)), table.num_rows)
 
 
 def import_parquet() -> Any:

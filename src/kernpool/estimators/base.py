@@ -14,8 +14,12 @@ from kernpool.algorithms.threads import resolve_n_jobs
 from kernpool.bandwidth import CRITERIA, RULES, LeaveOneOut, leave_one_out, rule_of_thumb, search_bandwidth
 from kernpool.bandwidth.categories import NO_CATEGORIES, Categories
 from kernpool.bandwidth.plugin import plugin_bandwidth
+<<<<<<< HEAD
 from kernpool.caller_warnings import warn_caller
 from kernpool.checks import as_bandwidth, as_key_weight, refuse_text
+=======
+from kernpool.checks import as_bandwidth, as_key_weight, refuse_misread
+>>>>>>> work-h2
 from kernpool.columns import is_frame
 from kernpool.estimators.chunked_fit import predict_chunks
 from kernpool.frames import Encoding
@@ -257,7 +261,7 @@ class KernelSmoother(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships
         """Read queries without categorical columns."""
         check_is_fitted(self)
         query: Array = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
-        refuse_text("X", X)
+        refuse_misread("X", X)
         return query
 
     def _mixed_query(self, X: ArrayLike) -> tuple[Array, Codes]:

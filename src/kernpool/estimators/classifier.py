@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import validate_data
 
-from kernpool.checks import refuse_text
+from kernpool.checks import refuse_misread
 from kernpool.chunks import Chunks
 from kernpool.estimators.base import KernelSmoother
 from kernpool.estimators.labels import one_hot
@@ -164,7 +164,7 @@ class NadarayaWatsonClassifier(ClassifierMixin, KernelSmoother):  # type: ignore
         encoding, code = self._encoding_for(X), None
         if encoding is None:
             checked = validate_data(self, X, y, dtype=[np.float64, np.float32])
-            refuse_text("X", X)
+            refuse_misread("X", X)
             X, y = cast(tuple[Array, NDArray[Any]], checked)
         else:
             X, code, y = self._read_table(X, y, encoding)

@@ -15,7 +15,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from kernpool.bandwidth import rate_factor
-from kernpool.checks import as_bandwidth
+from kernpool.checks import as_bandwidth, refuse_misread
 from kernpool.chunk_sources import open_chunks
 from kernpool.chunks import Chunk, Chunks
 from kernpool.dask import RETRIES, compute, find_client, options, pool_partitions
@@ -206,7 +206,9 @@ class DaskNadarayaWatsonRegressor(RegressorMixin, BaseEstimator):  # type: ignor
         """
         check_is_fitted(self)
         if not is_dask_collection(X):
+            given = X
             X = validate_data(self, X, dtype=np.float64, reset=False)
+            refuse_misread("X", given)
         else:
             X = as_dask_array(X[list(self.partitions_.names)] if is_frame(X) and self.partitions_.names else X)
             if X.ndim != 2 or X.shape[1] != self.n_features_in_:

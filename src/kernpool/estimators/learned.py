@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from kernpool.algorithms.threads import resolve_n_jobs
 from kernpool.bandwidth import rule_of_thumb, search_bandwidth
 from kernpool.bandwidth.search import BandwidthSearch
-from kernpool.checks import refuse_text
+from kernpool.checks import refuse_misread
 from kernpool.estimators.learned_files import read_learned, write_learned
 from kernpool.estimators.learned_parameters import FEWEST_ROWS, check_parameters
 from kernpool.kernels import get_kernel
@@ -129,7 +129,7 @@ class LearnedPooling(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships
     def _query(self, X: ArrayLike) -> Array:
         check_is_fitted(self)
         query: Array = validate_data(self, X, dtype=np.float64, reset=False)
-        refuse_text("X", X)
+        refuse_misread("X", X)
         return query
 
     def encode(self, X: ArrayLike) -> Array:

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import validate_data
 
-from kernpool.checks import refuse_text
+from kernpool.checks import refuse_misread
 from kernpool.estimators.labels import one_hot
 from kernpool.estimators.learned import LearnedPooling
 
@@ -100,7 +100,7 @@ class LearnedPoolingClassifier(ClassifierMixin, LearnedPooling):  # type: ignore
             If torch is not installed.
         """
         checked = validate_data(self, X, y, dtype=np.float64)
-        refuse_text("X", X)
+        refuse_misread("X", X)
         X, y = cast(tuple[Array, NDArray[Any]], checked)
         classes, labels, value = one_hot(y, np.float64)
         self._fit_pairs(X, value, labels)

@@ -7,12 +7,15 @@ run code.
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils import check_random_state
 
+from kernpool.algorithms.threads import resolve_n_jobs
 from kernpool.estimators.learned_parameters import check_parameters
 from kernpool.files import (
     LEARNED,
@@ -27,6 +30,11 @@ from kernpool.files import (
 Shapes = dict[str, tuple[int, ...]]
 
 VERSION = 1
+ENTRIES = {
+    "format", "version", "estimator", "parameters", "features", "classes", "key_shape", "value_shape", "epochs",
+    "best_epoch", "sha256",
+}  # fmt: skip
+ESTIMATORS = ("LearnedPoolingRegressor", "LearnedPoolingClassifier")
 TENSORS = "tensors.safetensors"
 REMEDY = "copy the whole folder again or fit the model again"
 
@@ -62,26 +70,37 @@ def write_learned(model: Any, folder: Path, force: bool) -> None:
 
 def read_learned(kind: type[Any], folder: Path) -> Any:
     """Read a fitted estimator; see `LearnedPooling.load`."""
-    header = read_model_header(folder, LEARNED, VERSION)
+    header, source = read_model_header(folder, LEARNED, VERSION), folder / "model.json"
     if header.get("estimator") != kind.__name__:
-        raise ModelFileError(f"{folder} holds a {header.get('estimator')}; use {header.get('estimator')}.load")
+        found = str(header.get("estimator"))
+        use = f"use {found}.load" if found in ESTIMATORS else REMEDY
+        raise ModelFileError(f"{folder} holds a {found:.40}; {use}")
     try:
         parameters = header["parameters"] | {"hidden_sizes": tuple(header["parameters"]["hidden_sizes"])}
-        (n, d), value_shape = header["key_shape"], tuple(header["value_shape"])
+        n, d = key_shape = _shape(header["key_shape"])
+        value_shape = _shape(header["value_shape"])
         model = kind(**parameters)
-        check_parameters(parameters, d)
+        check_parameters(model.get_params(), d)
+        resolve_n_jobs(model.n_jobs)
+        check_random_state(model.random_state)
         classes = _classes_from_json(header["classes"])
-        losses = (header["epochs"] + 1,)
-        history = {"training_loss": losses, "validation_loss": losses}
-        expected = {"key": (n, d), "value": value_shape, **history}
+        names, best, epochs = header["features"], header["best_epoch"], header["epochs"]
+        digest, entries = header["sha256"], set(header)
+        history = {"training_loss": _shape([epochs + 1]), "validation_loss": _shape([epochs + 1])}
+        expected = {"key": key_shape, "value": value_shape, **history}
         fits = (
-            n == value_shape[0],
+            entries == ENTRIES,
+            set(parameters) == set(model.get_params()),
+            model.device is None or isinstance(model.device, str),
+            isinstance(model.warm_start_bandwidth, bool),
+            n == value_shape[0] and len(value_shape) <= 2,
+            (classes is not None) == hasattr(model, "predict_proba"),
             classes is None or value_shape == (n, len(classes)),
-            header["features"] is None or len(header["features"]) == d,
-            0 <= header["best_epoch"] <= header["epochs"],
+            names is None or (isinstance(names, list) and [type(name) for name in names] == [str] * d),
+            type(best) is int and 0 <= best <= epochs,
         )
-    except (KeyError, TypeError, ValueError, IndexError) as error:
-        raise ModelFileError(f"{folder / 'model.json'} was edited: {error}; {REMEDY}") from None
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
+        raise ModelFileError(f"{source} was edited: {error}; {REMEDY}") from None
     if not all(fits):
         raise ModelFileError(f"{folder}: keys, values, classes, names and epochs do not fit together; {REMEDY}")
     from kernpool.torch.encoders import map_shapes
@@ -89,16 +108,16 @@ def read_learned(kind: type[Any], folder: Path) -> Any:
 
     how = (model.similarity, d, model.output_size, model.hidden_sizes)
     shapes = {f"map.{name}": shape for name, shape in map_shapes(*how).items()}
-    arrays = _read_tensors(folder / TENSORS, header["sha256"], expected | shapes)
+    arrays = _read_tensors(folder / TENSORS, digest, expected | shapes)
     state = {name.removeprefix("map."): arrays[name] for name in shapes}
     model.similarity_ = load_similarity(state, *how)
     model.key_, model.value_ = arrays["key"], arrays["value"]
     model.history_ = {name: arrays[name] for name in history}
-    model.best_epoch_, model.n_features_in_ = header["best_epoch"], d
+    model.best_epoch_, model.n_features_in_ = best, d
     if classes is not None:
         model.classes_ = classes
-    if header["features"] is not None:
-        model.feature_names_in_ = np.array(header["features"], dtype=object)
+    if names is not None:
+        model.feature_names_in_ = np.array(names, dtype=object)
     return model
 
 
@@ -161,7 +180,18 @@ def _classes_to_json(classes: NDArray[Any] | None) -> dict[str, Any] | None:
 def _classes_from_json(record: dict[str, Any] | None) -> NDArray[Any] | None:
     if record is None:
         return None
-    dtype = np.dtype(record["dtype"])
-    if dtype.kind not in "biufUO":
-        raise ValueError(f"labels of type {dtype}")
-    return np.array(record["labels"], dtype=dtype)
+    dtype, labels = np.dtype(str(record["dtype"])), record["labels"]
+    classes = np.array(labels, dtype=dtype)
+    # A label that another type would change, or that has become another label, is none that was saved.
+    if dtype.kind not in "biufUO" or json.dumps(_classes_to_json(classes)) != json.dumps(record):
+        raise ValueError(f"these are no labels of type {dtype}")
+    if classes.ndim != 1 or len(set(labels)) < len(labels):
+        raise ValueError("labels are no list, or one occurs twice")
+    return classes
+
+
+def _shape(lengths: Any) -> tuple[int, ...]:
+    shape = tuple(lengths)
+    if not shape or not all(type(length) is int and 0 < length < 2**63 for length in shape):
+        raise ValueError("a shape is no list of positive whole numbers")
+    return shape

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import validate_data
 
-from kernpool.checks import refuse_text
+from kernpool.checks import refuse_misread
 from kernpool.estimators.learned import LearnedPooling
 
 Array = NDArray[np.float64]
@@ -151,7 +151,7 @@ class LearnedPoolingRegressor(RegressorMixin, LearnedPooling):  # type: ignore[m
         given = {"X": X, "y": y}
         checked = validate_data(self, X, y, dtype=np.float64, multi_output=True, y_numeric=True)
         for name, array in given.items():
-            refuse_text(name, array)
+            refuse_misread(name, array)
         X, y = cast(tuple[Array, Array], checked)
         self._fit_pairs(X, y.astype(np.float64), np.zeros(len(X), dtype=np.intp))
         return self

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import validate_data
 
-from kernpool.checks import refuse_text
+from kernpool.checks import refuse_misread
 from kernpool.chunks import Chunks
 from kernpool.estimators.base import KernelSmoother, frequencies
 from kernpool.estimators.chunked_fit import as_chunks, fit_chunks
@@ -115,7 +115,7 @@ class KernelRegressor(RegressorMixin, KernelSmoother):  # type: ignore[misc]  # 
             return self
         encoding = self._encoding_for(X)
         if encoding is not None:
-            refuse_text("y", y)
+            refuse_misread("y", y)
             numeric, code, output = self._read_table(X, y, encoding, multi_output=True, y_numeric=True)
             output = output if output.dtype.kind == "f" else output.astype(np.float64)
             self._fit_pairs(numeric, output, sample_weight, encoding, code)
@@ -123,7 +123,7 @@ class KernelRegressor(RegressorMixin, KernelSmoother):  # type: ignore[misc]  # 
         given = {"X": X, "y": y}
         checked = validate_data(self, X, y, dtype=[np.float64, np.float32], multi_output=True, y_numeric=True)
         for name, array in given.items():
-            refuse_text(name, array)
+            refuse_misread(name, array)
         X, y = cast(tuple[Array, NDArray[Any]], checked)
         self._fit_pairs(X, y if y.dtype.kind == "f" else y.astype(np.float64), sample_weight)
         return self
@@ -180,7 +180,7 @@ class KernelRegressor(RegressorMixin, KernelSmoother):  # type: ignore[misc]  # 
             self, X, y, dtype=[np.float64, np.float32], multi_output=True, y_numeric=True, reset=False
         )
         for name, array in {"X": X, "y": y}.items():
-            refuse_text(name, array)
+            refuse_misread(name, array)
         key, value = cast(tuple[Array, NDArray[Any]], checked)
         value = value if value.dtype.kind == "f" else value.astype(np.float64)
         if value.shape[1:] != self.value_.shape[1:]:
