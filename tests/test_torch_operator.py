@@ -247,3 +247,35 @@ def test_errors_in_lower_precision_are_at_most_twice_those_of_the_dense_layer(co
             row += torch.stack(errors) ** 2
     ratio = (squares[0] / squares[1]).sqrt()
     assert (ratio <= 2.0).all(), dict(zip(("pooled", "query", "key", "value", "width"), ratio.tolist(), strict=True))
+
+
+@pytest.mark.parametrize("columns", [1, 20])
+@pytest.mark.parametrize("far", [1e5, 1e8, 1e12])
+def test_gradients_of_far_queries(far, columns):
+    """Two keys compete, one of which is nearer by so little that its logit is larger by one."""
+    query, key = torch.zeros(1, columns, dtype=torch.float64), torch.zeros(3, columns, dtype=torch.float64)
+    query[0, 0], key[1, 0], key[2, 0] = far, 1.0 / far, -1.0
+    value = torch.tensor([[1.0], [3.0], [50.0]], dtype=torch.float64)
+    inverse = torch.ones(columns, dtype=torch.float64)
+    tensors = [tensor.requires_grad_() for tensor in (query, key, value, inverse)]
+    pool_by_engine(*tensors, None, None, kernel="gaussian").sum().backward()
+    share = 1.0 / (1.0 + np.exp(-1.0))
+    moved = 2.0 * share * (1.0 - share)  # by a unit of the difference of logits, u^2 / 2 less that of the other
+    np.testing.assert_allclose(value.grad[:, 0], [1.0 - share, share, 0.0], rtol=1e-8)
+    assert query.grad[0, 0].item() == pytest.approx(moved / far, rel=1e-8)
+    np.testing.assert_allclose(key.grad[:, 0], [-moved * far, moved * far, 0.0], rtol=1e-8)
+    assert inverse.grad[0].item() == pytest.approx(2.0 * moved, rel=1e-8)
+    for tensor in (query, key, inverse):
+        assert not tensor.grad[..., 1:].any()
+
+
+@pytest.mark.parametrize("algorithm", ["dense", "fused"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_a_far_query_with_one_nearest_key_pulls_on_nothing_but_its_value(dtype, algorithm):
+    query, key = torch.tensor([[2e9]], dtype=dtype), torch.tensor([[0.0], [-1e4], [-3e4]], dtype=dtype)
+    value, similarity = torch.tensor([[0.3], [7.0], [2.0]], dtype=dtype), GaussianSimilarity(0.7, dtype=dtype)
+    tensors = [tensor.requires_grad_() for tensor in (query, key, value)]
+    attention_pool(*tensors, similarity=similarity, algorithm=algorithm).sum().backward()
+    assert value.grad.tolist() == [[1.0], [0.0], [0.0]]
+    for tensor in (query, key, similarity.log_bandwidth):
+        assert not tensor.grad.any()

@@ -18,7 +18,7 @@ which is made of the sums of the cell. They are taken before they are scaled, so
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial
 from itertools import pairwise
 from typing import NamedTuple
@@ -26,6 +26,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from kernpool.algorithms.far_gradients import find_far
+from kernpool.algorithms.threads import cut
 from kernpool.local_linear import LocalFit, solve
 from kernpool.mixed_dense import is_dense, smoothing_gradient, with_factors
 from kernpool.moments import Layout
@@ -41,6 +43,7 @@ Rows = slice | NDArray[np.intp]
 WANTED = frozenset({"log_bandwidth", "smoothing", "query"})
 # Where a cell that counts nothing is nearer by far than all that count, slopes are cut off here: 1e217, not infinite.
 LARGEST_EXPONENT = 500.0
+FAR_PAIRS = 1 << 18  # of far queries, with a table of their factors
 
 
 class MixedGradients(NamedTuple):
@@ -280,12 +283,19 @@ class MixedProblem:
         smoothed = "smoothing" in wanted and k > 0
         if self._is_dense(algorithm):
             return self._dense_pullback(state, cotangent, numeric, smoothed, progress)
-        passes = bool(numeric) + smoothed
+        far = find_far(state) if numeric else np.empty(0, dtype=np.intp)
+        if far.size:  # cells tell each other by logits how much they weigh, which is too rough out there
+            for piece in cut(far.size, max(1, FAR_PAIRS // self.problem.shape[1])):
+                some = far[piece]
+                part = self._block(some)._dense_pullback(state.rows(some), cotangent[some], numeric, False, None)
+                for name in numeric:
+                    sums[name][some] = getattr(part, name)
+        near, passes = state.without(far), bool(numeric) + smoothed
         for visit in self._visits(0, progress, 0, passes) if numeric else ():
             rows = visit.rows
             # In the unit of the cell: what the state sums is the factor times the weights of the cell.
-            shift = state.shift[rows] - visit.factors.sum(axis=1)
-            scaled = PoolState(shift, state.denominator[rows], state.numerator[rows])
+            shift = near.shift[rows] - visit.factors.sum(axis=1)
+            scaled = PoolState(shift, near.denominator[rows], near.numerator[rows])
             found = choose(visit.part, algorithm).pullback(
                 visit.part, scaled, cotangent[rows], numeric, n_jobs=n_jobs, progress=visit.report
             )
@@ -304,6 +314,9 @@ class MixedProblem:
                     change = slope[self.query_code[rows, a], visit.levels[a]]
                     sums["smoothing"][rows, a] += change * np.exp(exponent) * moved
         return MixedGradients(**sums)
+
+    def _block(self, rows: Rows) -> MixedProblem:
+        return replace(self, problem=self.problem.block(rows), query_code=self.query_code[rows])
 
     def _is_dense(self, algorithm: str) -> bool:
         return bool(self.tables) and algorithm == "auto" and is_dense(self.problem, len(self.cells))

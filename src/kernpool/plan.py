@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.algorithms import ALGORITHMS, Algorithm, Gradients
-from kernpool.algorithms.base import WANTED
+from kernpool.algorithms import ALGORITHMS, Algorithm, Gradients, far_gradients
+from kernpool.algorithms.base import PER_QUERY, WANTED
 from kernpool.algorithms.reference import REFERENCE
 from kernpool.algorithms.threads import resolve_n_jobs
 from kernpool.algorithms.verification import corrected
@@ -97,7 +97,13 @@ class Plan:
         Raises
         ------
         ValueError
-            If something unknown is wanted, or the kernel has no slope.
+            If something unknown is wanted, the kernel has no slope, or keys compete for a query so far away that their
+            shares cannot be told apart: never where one key counts, nor for a single column.
+
+        Notes
+        -----
+        Gradients are those of the exact sum, at any distance. Where a query is so far from all keys that one of them
+        has all the weight, they are exactly zero, but for that by its value.
         """
         wanted = frozenset([wanted] if isinstance(wanted, str) else wanted)
         if not wanted or wanted - WANTED:
@@ -107,7 +113,15 @@ class Plan:
         cotangent = np.ascontiguousarray(cotangent, dtype=np.float64)
         check_pullback(problem, state, cotangent)
         reduced = problem.reduced(state)
-        return self._chosen.pullback(problem, reduced, cotangent, wanted, resolve_n_jobs(n_jobs), progress)
+        jobs, far = resolve_n_jobs(n_jobs), far_gradients.find_far(reduced)
+        if not far.size:
+            return self._chosen.pullback(problem, reduced, cotangent, wanted, jobs, progress)
+        # Algorithms take weights from logits, which round by more than one far out there.
+        of_far = far_gradients.pullback(problem.block(far), reduced.rows(far), cotangent[far], wanted, jobs)
+        found = self._chosen.pullback(problem, reduced.without(far), cotangent, wanted, jobs, progress)
+        for name in wanted:
+            getattr(found, name)[far if name in PER_QUERY else slice(None)] += getattr(of_far, name)
+        return found
 
 
 def check_pullback(problem: Problem, state: PoolState, cotangent: NDArray[np.float64]) -> None:

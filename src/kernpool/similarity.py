@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.kernels import Kernel
+from kernpool.kernels.registry import Profile
 
 Array = NDArray[np.float64]
 Composition = Literal["radial", "product"]
@@ -94,17 +95,22 @@ class KernelSimilarity:
             product *= self.kernel.profile(np.abs(u))
         return product
 
-    def logit_slopes(self, query: Array, key: Array) -> Iterator[tuple[Array, Array]]:
-        """Yield ``(u_a, d log K / d u_a)`` of shape (m, n) for each column; meaningful only where ``K > 0``."""
+    def slope_of_log(self) -> Profile:
+        """Return ``d log K / d |u|`` of the kernel, or refuse one that has none."""
         if self.kernel.log_slope is None:
             raise ValueError(
                 f"kernel {self.kernel.name!r} has no log_slope, so it has no gradients; give make_kernel one"
             )
+        return self.kernel.log_slope
+
+    def logit_slopes(self, query: Array, key: Array) -> Iterator[tuple[Array, Array]]:
+        """Yield ``(u_a, d log K / d u_a)`` of shape (m, n) for each column; meaningful only where ``K > 0``."""
+        log_slope = self.slope_of_log()
         if self.composition == "radial":
             distance = self.distance(query, key)
             with np.errstate(all="ignore"):
                 # at distance zero the direction is undefined and the slope of a symmetric function is zero
-                ratio = np.where(distance > 0, self.kernel.log_slope(distance) / distance, 0.0)
+                ratio = np.where(distance > 0, log_slope(distance) / distance, 0.0)
             for u in self._columns(query, key):
                 with np.errstate(invalid="ignore"):
                     slope = ratio * u
@@ -112,4 +118,4 @@ class KernelSimilarity:
         else:
             for u in self._columns(query, key):
                 with np.errstate(all="ignore"):
-                    yield u, self.kernel.log_slope(np.abs(u)) * np.sign(u)
+                    yield u, log_slope(np.abs(u)) * np.sign(u)

@@ -55,6 +55,16 @@ class PoolState:
         with np.errstate(divide="ignore"):
             return self.shift + np.log(self.denominator)
 
+    def rows(self, which: NDArray[np.intp]) -> PoolState:
+        """Return the state of some of the queries."""
+        return PoolState(self.shift[which], self.denominator[which], self.numerator[which])
+
+    def without(self, which: NDArray[np.intp]) -> PoolState:
+        """Return a state in which the windows of some queries are empty."""
+        left = PoolState(self.shift.copy(), self.denominator.copy(), self.numerator.copy())
+        left.shift[which], left.denominator[which], left.numerator[which] = -np.inf, 0.0, 0.0
+        return left
+
     def finalize(
         self, empty: Empty = "nan", fill: Callable[[NDArray[np.intp]], NDArray[np.float64]] | None = None
     ) -> NDArray[np.float64]:

@@ -14,12 +14,8 @@ from kernpool.algorithms.threads import resolve_n_jobs
 from kernpool.bandwidth import CRITERIA, RULES, LeaveOneOut, leave_one_out, rule_of_thumb, search_bandwidth
 from kernpool.bandwidth.categories import NO_CATEGORIES, Categories
 from kernpool.bandwidth.plugin import plugin_bandwidth
-<<<<<<< HEAD
 from kernpool.caller_warnings import warn_caller
-from kernpool.checks import as_bandwidth, as_key_weight, refuse_text
-=======
 from kernpool.checks import as_bandwidth, as_key_weight, refuse_misread
->>>>>>> work-h2
 from kernpool.columns import is_frame
 from kernpool.estimators.chunked_fit import predict_chunks
 from kernpool.frames import Encoding

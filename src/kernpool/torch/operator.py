@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from kernpool.algorithms.base import FEWEST_FOR_PRODUCTS, Gradients
+from kernpool.algorithms.far_gradients import find_far
 from kernpool.algorithms.sweep_gradients import applies
 from kernpool.checks import LARGEST
 from kernpool.local_linear import solve
@@ -128,8 +129,13 @@ def pull_back(
             break
         centred = problem.without_center()
         state = PoolState(*(table[b, own] for table in states))
-        from_places = "log_bandwidth" in names and (
-            (by_products and {"query", "key"} <= names) or (query.shape[-1] == 1 and applies(centred, state, by_places))
+        from_places = (
+            "log_bandwidth" in names
+            and (
+                (by_products and {"query", "key"} <= names)
+                or (query.shape[-1] == 1 and applies(centred, state, by_places))
+            )
+            and not find_far(state).size  # for which sums of places times gradients would cancel
         )
         summed = by_places if from_places else names
         found = choose(centred).pullback(centred, state, slopes[b, own], summed, n_jobs=torch.get_num_threads())
