@@ -3,7 +3,8 @@
 #   make demo   install, fit two real tables, draw them, write the tour
 #   make test   install, run the tests
 #
-# Others: make lint (style, types, floors), make bench (measurements), make clean.
+# Others: make fuzz SECONDS=60 SEED=1 (every algorithm on random problems; without SEED a fresh one, which is printed),
+# make lint (style, types, floors), make bench (measurements), make clean.
 
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
@@ -14,7 +15,7 @@ PIP = $(RUN)/python -m pip install --quiet --disable-pip-version-check --constra
 # Neighbouring tests stay in one process, as far as the ends allow, so that few loops are compiled twice.
 IN_PARALLEL = --numprocesses auto --maxprocesses 4 --dist worksteal
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test fuzz lint bench clean
 
 demo: $(VENV)/.installed
 	$(RUN)/python examples/demo.py
@@ -22,6 +23,9 @@ demo: $(VENV)/.installed
 test: $(VENV)/.installed
 	$(RUN)/python -m pytest $(IN_PARALLEL) -m "not slow"
 	SCIPY_ARRAY_API=1 $(RUN)/python -m pytest -q -k array_api tests/test_estimator_checks.py
+
+fuzz: $(VENV)/.installed
+	$(RUN)/python -m tests.fuzz --seconds $(or $(SECONDS),60) $(if $(SEED),--seed $(SEED))
 
 lint: $(VENV)/.installed-lint
 	$(RUN)/ruff check .

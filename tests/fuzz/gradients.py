@@ -5,7 +5,7 @@ import numpy as np
 from kernpool import choose
 from tests.fuzz import truth
 from tests.fuzz.report import LEAST, able
-from tests.support.promises import rounding
+from tests.support.promises import share as weights_off
 
 WANTED = frozenset({"query", "key", "value", "log_bandwidth"})
 SAMPLE = 3
@@ -56,15 +56,14 @@ def sizes(problem, state, base, cotangent):
     h``.
     """
     spread = np.ptp(problem.value, axis=0)
-    # A local linear fit weighs its keys with signs, by as much as they determine it badly.
-    factor = rounding(problem, state).max(axis=1) / max(spread.max(), 1e-300)
+    factor = weights_off(problem, state)
     occupied = state.denominator > 0
     log = np.where(occupied, state.log_denominator, 0.0)
     distance = np.sqrt(np.maximum(2.0 * np.log(problem.total_weight + 1.0) - 2.0 * log, 0.0))
     density = problem.total_weight * np.exp(-log) if problem.similarity.kernel.is_compact else 1.0
     reach = np.where(occupied, 10.0 + distance + density, 0.0)
     pull = np.abs(cotangent) @ spread
-    if problem.moments:
+    if problem.moments:  # a local linear fit weighs keys with signs, by as much as they determine it badly
         factor = factor / np.maximum(truth.conditioning(state, problem.layout), 1e-30) ** 2
         reach = reach**2
     per_row = 50.0 * (factor * reach * pull)[:, None]

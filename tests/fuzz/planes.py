@@ -7,7 +7,7 @@ from kernpool.local_linear import solve
 from tests.fuzz import truth
 from tests.fuzz.report import LEAST, able
 from tests.fuzz.sums import SAMPLE, compare, rows_of
-from tests.support.promises import rounding
+from tests.support.promises import share
 
 DENSE_PAIRS = 1e6  # that the slow twin is asked for
 
@@ -44,8 +44,7 @@ def compare_moments(problem, state, base, who, case, report, factors=None):
         if doubtful.size:
             report.doubts += doubtful.size
             few = rows_of(base, doubtful)
-            factor = rounding(problem.block(doubtful), few) / np.maximum(np.ptp(problem.value, axis=0), 1e-300)
-            allowed = (4.0 * factor.max(axis=1) + 4e-12)[:, None] * scale[doubtful] + LEAST
+            allowed = 4.0 * share(problem.block(doubtful), few)[:, None] * scale[doubtful] + LEAST
             if (bad := doubtful[np.any(~(off[doubtful] <= allowed), axis=1)]).size:
                 worst = np.nanmax(off[doubtful] / allowed)
                 report.wrong(who, bad, f"moments of {bad.size} queries are off by {worst:.3g} times what is allowed")
@@ -53,10 +52,9 @@ def compare_moments(problem, state, base, who, case, report, factors=None):
     right, least = truth.fitted(problem, rows, factors)
     few = rows_of(state, rows)
     fit = solve(few, layout)
-    factor = rounding(problem.block(rows), few).max(axis=1) / max(np.ptp(problem.value), 1e-300)
     posed = (least > truth.WELL_POSED) & (few.denominator > 0)
     with np.errstate(all="ignore"):
-        allowed = ((1e-12 + 4.0 * factor) / least**2)[:, None] * largest
+        allowed = (4.0 * share(problem.block(rows), few) / least**2)[:, None] * largest
     off = np.abs(fit.intercept - right)
     report.saw("long double", len(rows))
     if (bad := rows[posed & np.any(~(off <= allowed), axis=1)]).size:

@@ -37,10 +37,26 @@ def rounding(problem, state, dtype=None):
     ndarray of shape (m, c)
         For each query and each value column.
     """
-    if dtype is None:
-        dtype = np.float64 if problem.moments else problem.dtype
-    base, epsilon, nearby = TERMS[np.dtype(dtype)]
+    _, epsilon, _ = _terms(problem, dtype)
     spread = np.ptp(problem.value, axis=0)
+    size = np.abs(state.finalize("zero")[:, : problem.layout.values])
+    return share(problem, state, dtype)[:, None] * spread + 4 * epsilon * size
+
+
+def share(problem, state, dtype=None):
+    """How far pooling weights may be off by rounding alone, at most all of them: `rounding` by ``range(v)``.
+
+    Parameters
+    ----------
+    problem, state, dtype
+        As in `rounding`.
+
+    Returns
+    -------
+    ndarray of shape (m,)
+        For each query; 1 at most.
+    """
+    base, epsilon, nearby = _terms(problem, dtype)
     distance, log_unit, weight = surroundings(problem)
     with np.errstate(invalid="ignore"):
         log_share = np.log(np.maximum(weight, 1e-300)) + log_unit - state.log_denominator + np.log(problem.weight_unit)
@@ -48,8 +64,13 @@ def rounding(problem, state, dtype=None):
     factor = base * np.exp(np.clip(np.where(occupied, log_share, 0.0) - np.log(1000.0), 0.0, 600.0))
     if not problem.similarity.kernel.is_compact:
         factor = factor + np.where(occupied & (distance > nearby), 8 * epsilon * (1 + distance**2 / 2), 0.0)
-    size = np.abs(state.finalize("zero")[:, : problem.layout.values])
-    return np.minimum(factor, 1.0)[:, None] * spread + 4 * epsilon * size
+    return np.minimum(factor, 1.0)
+
+
+def _terms(problem, dtype):
+    if dtype is None:
+        dtype = np.float64 if problem.moments else problem.dtype
+    return TERMS[np.dtype(dtype)]
 
 
 def surroundings(problem):
