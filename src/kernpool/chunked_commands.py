@@ -97,14 +97,28 @@ def fit_in_chunks(model: KernelRegressor, options: argparse.Namespace, memory: i
             say(f"model      {options.model}, which refers to {options.data}")
 
 
+def load_for_tables(options: argparse.Namespace, memory: int | None = None) -> tuple[Any, dict[str, Any]]:
+    """Return a model that predicts from columns of numbers, as the options want it to, and its header."""
+    model: Any = load_model(options.model, memory=memory)
+    header = read_header(Path(options.model))
+    if model.encoding_ is not None:
+        pairs = zip(model.encoding_.categorical, model.encoding_.levels, strict=True)
+        text = [repr(header["features"][i]) for i, levels in pairs if any(isinstance(level, str) for level in levels)]
+        if text:
+            raise TableError(
+                f"{options.model} has categorical columns of text, {', '.join(text)}, and tables are read as numbers "
+                "here; load it in Python with load_model, and predict a frame"
+            )
+    model.set_params(n_jobs=options.jobs, **({} if options.empty is None else {"empty": options.empty}))
+    vars(model).pop("feature_names_in_", None)  # columns are chosen by their names here, and come without them
+    return model, header
+
+
 def predict_in_chunks(options: argparse.Namespace, memory: int | None) -> None:
     """Predict some rows at a time, here or on a cluster."""
     if options.cluster is not None and not re.fullmatch(r"\w+://\S+", options.cluster):
         raise UsageError(f"--cluster must be the address of a Dask scheduler, tcp://host:port, got {options.cluster!r}")
-    model: Any = load_model(options.model, memory=memory)
-    header = read_header(Path(options.model))
-    model.set_params(n_jobs=options.jobs)
-    vars(model).pop("feature_names_in_", None)  # columns are chosen by their names here, and come without them
+    model, header = load_for_tables(options, memory)
     rows, blocks = open_queries(options.data, options.format, memory, header["features"])
     with predictor(model, options.cluster) as predict, progress_bar("predicting", options.quiet):
         predicted = _predicted(blocks, rows, predict)

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 import warnings
 from collections.abc import Sequence
 
-from kernpool.terminal import UsageError, say
+from kernpool.terminal import UsageError, say, stream_name
 
 EXAMPLES = """\
 examples:
@@ -25,6 +26,12 @@ examples:
 
 exit codes: 0 success, 1 failure (bad data, missing files), 2 wrong usage, 130 interrupted
 """
+
+
+ADVICE = {
+    "fit": "use a larger --bandwidth, or a kernel of infinite support",
+    "predict": "say --empty nearest or --empty mean, or fit again with a larger --bandwidth",
+}
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -42,6 +49,7 @@ def build_parser() -> argparse.ArgumentParser:
     fit.add_argument(
         "data",
         metavar="DATA",
+        type=stream_name,
         help="CSV, TSV, Parquet or .npy file; - for standard input; a folder of Parquet files with --memory",
     )
     fit.add_argument("--target", required=True, metavar="Y", help="the column to be predicted")
@@ -62,8 +70,17 @@ def build_parser() -> argparse.ArgumentParser:
 
     predict = commands.add_parser("predict", help="predict the rows of a table", description="Predict with a model.")
     predict.add_argument("model", metavar="MODEL", help="folder written by kernpool fit --model")
-    predict.add_argument("data", metavar="DATA", help="table with the model's features; - for standard input")
-    predict.add_argument("--out", default="-", metavar="FILE", help="where to write (default: standard output)")
+    predict.add_argument(
+        "data", metavar="DATA", type=stream_name, help="table with the model's features; - for standard input"
+    )
+    predict.add_argument(
+        "--out", default="-", metavar="FILE", type=stream_name, help="where to write (default: standard output)"
+    )
+    predict.add_argument(
+        "--empty",
+        choices=["nan", "nearest", "mean", "zero", "raise"],
+        help="what a row gets that has no training row within the kernel's support (default: as the model was made)",
+    )
     predict.add_argument(
         "--cluster", metavar="ADDRESS", help="pool on the Dask cluster of this scheduler: tcp://host:port"
     )
@@ -114,7 +131,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from kernpool import commands
 
         with warnings.catch_warnings():
-            warnings.showwarning = lambda message, *_, **__: say(f"kernpool {options.command}: warning: {message}")
+            warnings.showwarning = lambda message, *_, **__: say(
+                f"kernpool {options.command}: warning: {in_options(options.command, str(message))}"
+            )
             getattr(commands, options.run)(options)
     except KeyboardInterrupt:
         say("interrupted; nothing was written")
@@ -126,9 +145,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
         say(f"kernpool {options.command}: {error}")
         return 2
     except (ValueError, TypeError, OSError, ImportError, MemoryError) as error:
-        say(f"kernpool {options.command}: error: {describe(error)}")
+        say(f"kernpool {options.command}: error: {in_options(options.command, describe(error))}")
         return 1
     return 0
+
+
+def in_options(command: str, text: str) -> str:
+    """Return a message of the library in one line, with the options of a command for what functions call ``empty=``.
+
+    Examples
+    --------
+    >>> in_options("fit", "2 queries have no key; use a larger bandwidth, or empty='nearest'")
+    '2 queries have no key; use a larger --bandwidth, or a kernel of infinite support'
+    """
+    text = re.sub(r"; [^;]*\bempty=[^;]*", f"; {ADVICE.get(command, '')}", text, count=1)
+    if command == "predict":
+        text = re.sub(r"\bempty='(\w+)'", r"--empty \1", text)
+    return " ".join(text.split("\n"))
 
 
 def describe(error: BaseException) -> str:

@@ -16,7 +16,14 @@ import numpy as np
 from kernpool.algorithms.threads import resolve_n_jobs
 from kernpool.bandwidth import LeaveOneOut
 from kernpool.checks import as_bandwidth
-from kernpool.chunked_commands import QUERIES, fit_in_chunks, parse_features, parse_memory, predict_in_chunks
+from kernpool.chunked_commands import (
+    QUERIES,
+    fit_in_chunks,
+    load_for_tables,
+    parse_features,
+    parse_memory,
+    predict_in_chunks,
+)
 from kernpool.displays import KernelCurveDisplay, import_pyplot
 from kernpool.estimators import LocalLinearRegressor, NadarayaWatsonRegressor
 from kernpool.estimators.base import NAMED_BANDWIDTHS
@@ -27,7 +34,7 @@ from kernpool.model_files import load_model, read_header, save_model
 from kernpool.plan import choose
 from kernpool.problem import Problem
 from kernpool.tables import Advice, Table, TableError, read_table, table_format, write_table
-from kernpool.terminal import UsageError, bar, progress_bar, say
+from kernpool.terminal import UsageError, bar, is_terminal, need_output, progress_bar, say
 from kernpool.tour import LANGUAGES, LARGEST_SEED, make_tour
 
 FEATURES = Advice(
@@ -172,19 +179,17 @@ def run_predict(options: argparse.Namespace) -> None:
         resolve_n_jobs(options.jobs)
     except ValueError as error:
         raise UsageError(str(error)) from None
-    if options.out != "-":
+    if options.out == "-":
+        need_output("name a file with --out")
+    else:
         table_format(options.out)
         refuse_existing(Path(options.out), options.force)
     if memory is not None or options.cluster is not None:
         predict_in_chunks(options, memory)
         return
-    model = load_model(options.model)
-    header = read_header(Path(options.model))
+    model, header = load_for_tables(options)
     target = header["target"] or "prediction"
     X = read_table(options.data, options.format).numbers(header["features"], QUERIES)
-    if "chunks_" in vars(model):
-        model.__dict__.pop("feature_names_in_", None)  # columns are chosen by their names here, and come without them
-    model.set_params(n_jobs=options.jobs)
     with progress_bar("predicting", options.quiet):
         predicted = model.predict(X)
     columns = {target: predicted} if predicted.ndim == 1 else {f"{target}_{i}": c for i, c in enumerate(predicted.T)}
@@ -193,6 +198,7 @@ def run_predict(options: argparse.Namespace) -> None:
 
 def run_info(options: argparse.Namespace) -> None:
     """Describe a model on standard output, as JSON."""
+    need_output("open it")
     header = read_header(Path(options.model))
     model = load_model(options.model)
     chunks = vars(model).get("chunks_")
@@ -218,7 +224,7 @@ def run_tour(options: argparse.Namespace) -> None:
     if not 0 <= options.seed < LARGEST_SEED:
         raise UsageError(f"--seed must be in [0, {LARGEST_SEED}), got {options.seed}")
     os.environ.setdefault("MPLBACKEND", "Agg")
-    listener = None if options.quiet or not sys.stderr.isatty() else bar("drawing")
+    listener = None if options.quiet or not is_terminal() else bar("drawing")
     page = make_tour(options.out, language=options.lang, seed=options.seed, force=options.force, progress=listener)
     if listener is not None:
         sys.stderr.write("\r\033[K")

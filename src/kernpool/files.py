@@ -6,12 +6,12 @@ import errno
 import hashlib
 import json
 import os
-import shutil
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
+
+from kernpool.temporaries import held, sweep, temporary_beside
 
 PIECE, PIECES = 1 << 16, 64  # of a file, for its fingerprint: all of it up to four MiB
 LEARNED = "kernpool learned model"
@@ -115,18 +115,13 @@ def whole_file(path: Path, *, force: bool = False) -> Iterator[Path]:
     """
     path = path.resolve()  # through a symbolic link to the file that it names
     refuse_existing(path, force)
-    handle, name = tempfile.mkstemp(prefix=f".{path.stem}.", suffix=path.suffix, dir=path.parent)
-    os.close(handle)
-    temporary = Path(name)
-    try:
+    with temporary_beside(path, suffix=path.suffix) as temporary:
         with _names_the_output(path):
             yield temporary
-        temporary.chmod(0o666 & ~_umask())  # mkstemp makes private files; an output is an ordinary one
+        temporary.chmod(0o666 & ~_umask())  # the temporary one is private; an output is an ordinary file
         refuse_existing(path, force)
         temporary.replace(path)
-    finally:
-        with suppress(FileNotFoundError):
-            temporary.unlink()
+    sweep(path, path.suffix)
 
 
 @contextmanager
@@ -134,25 +129,23 @@ def whole_folder(path: Path, *, force: bool = False) -> Iterator[Path]:
     """Yield a temporary folder beside `path`; when the block ends well it becomes `path`, otherwise it is gone."""
     path = path.resolve()  # "." has no name of its own
     refuse_existing(path, force, folder=True)
-    temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
-    try:
+    with temporary_beside(path, folder=True) as temporary:
         with _names_the_output(path):
             yield temporary
         temporary.chmod(0o777 & ~_umask())
         refuse_existing(path, force, folder=True)
         if path.exists():
-            retired = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
-            try:
+            with temporary_beside(path, folder=True) as retired, held(path):
                 path.replace(retired)  # onto an empty folder: one atomic step
-            except OSError:
-                retired.rmdir()
-                raise
-            temporary.replace(path)
-            shutil.rmtree(retired)
+                try:
+                    temporary.replace(path)
+                except BaseException:
+                    with suppress(OSError):
+                        retired.replace(path)
+                    raise
         else:
             temporary.replace(path)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+    sweep(path)
 
 
 @contextmanager

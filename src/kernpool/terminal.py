@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+STREAMS = ("/dev/stdin", "/dev/stdout", "/dev/fd/0", "/dev/fd/1", "/proc/self/fd/0", "/proc/self/fd/1")
+
 
 class UsageError(Exception):
     """The command line asks for something that cannot be meant."""
@@ -14,13 +16,47 @@ class UsageError(Exception):
 
 def say(text: str) -> None:
     """Print for people, not for the next program in the pipe."""
-    print(text, file=sys.stderr, flush=True)
+    if sys.stderr is not None:  # closed; print would take standard output instead
+        print(text, file=sys.stderr, flush=True)
+
+
+def is_terminal() -> bool:
+    """Whether somebody sees what is said."""
+    return sys.stderr is not None and sys.stderr.isatty()
+
+
+def stream_name(name: str) -> str:
+    """Return ``-`` for the other names of standard input and output, and all other names as they are.
+
+    Examples
+    --------
+    >>> stream_name("/dev/stdout"), stream_name("table.csv")
+    ('-', 'table.csv')
+    """
+    return "-" if name in STREAMS else name
+
+
+def need_output(remedy: str) -> None:
+    """Refuse a standard output that is closed, before the long work.
+
+    Parameters
+    ----------
+    remedy : str
+        What to do instead.
+
+    Raises
+    ------
+    OSError
+        If it is.
+    """
+    if sys.stdout is None:
+        raise OSError(f"standard output is closed, so there is nowhere to write to; {remedy}")
 
 
 @contextmanager
 def progress_bar(what: str, quiet: bool) -> Iterator[None]:
     """Show a bar on a terminal once work has taken half a second."""
-    if quiet or not sys.stderr.isatty():
+    if quiet or not is_terminal():
         yield
         return
     from kernpool.progress import report_progress

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kernpool.displays.style import BLACK, GREY, RED, evenly, new_axes, tidy
+from kernpool.state import EmptyWindowWarning
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -151,7 +153,9 @@ class KernelCurveDisplay:
         if names:  # the estimator saw names in fit and compares them in predict
             make_frame: Any = type(X)
             query = make_frame(dict(zip(names, query.T, strict=True)))
-        prediction = np.asarray(estimator.predict(query))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", EmptyWindowWarning)  # of points that nobody asked for; the curve has gaps
+            prediction = np.asarray(estimator.predict(query))
         if prediction.ndim != 1:
             raise ValueError(f"one output can be drawn at a time, the estimator predicts {prediction.shape[1]}")
         kept = evenly(len(inputs), subsample)

@@ -1,0 +1,141 @@
+"""Temporary files and folders beside an output, locked while their process lives.
+
+A process that is killed leaves its own behind. The lock goes with the process, so that the next one that writes the
+same output can tell what is left over from what somebody is writing, and removes it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+try:
+    import fcntl
+except ImportError:  # not a POSIX system: nothing is locked, and nothing is swept
+    fcntl = None  # type: ignore[assignment]
+
+MARK = "kernpool-"
+FLAGS = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+
+
+@contextmanager
+def temporary_beside(path: Path, *, folder: bool = False, suffix: str = "") -> Iterator[Path]:
+    """Yield a new empty file or folder beside `path`; what is left of it at the end is removed.
+
+    Parameters
+    ----------
+    path : Path
+        The output.
+    folder : bool, default=False
+        Whether it is a folder.
+    suffix : str
+        End of its name.
+
+    Yields
+    ------
+    Path
+        Hidden, private, and locked.
+    """
+    prefix = f".{path.name}.{MARK}"
+    while True:
+        if folder:
+            temporary = Path(tempfile.mkdtemp(prefix=prefix, suffix=suffix, dir=path.parent))
+        else:
+            handle, name = tempfile.mkstemp(prefix=prefix, suffix=suffix, dir=path.parent)
+            os.close(handle)
+            temporary = Path(name)
+        try:
+            lock = locked(temporary)
+        except BlockingIOError:  # somebody sweeps, and has taken it for one that is left over
+            continue
+        if temporary.exists():
+            break
+        if lock is not None:
+            os.close(lock)
+    try:
+        yield temporary
+    finally:
+        _remove(temporary)
+        if lock is not None:
+            os.close(lock)
+
+
+@contextmanager
+def held(path: Path) -> Iterator[None]:
+    """Lock a file or a folder, if that can be done, whatever it is called by the end."""
+    lock = None
+    with suppress(BlockingIOError):
+        lock = locked(path)
+    try:
+        yield
+    finally:
+        if lock is not None:
+            os.close(lock)
+
+
+def locked(path: Path) -> int | None:
+    """Lock a file or a folder.
+
+    Parameters
+    ----------
+    path : Path
+        No symbolic link.
+
+    Returns
+    -------
+    int or None
+        A descriptor, whose closing, or whose process's end, ends the lock; None if it cannot be locked.
+
+    Raises
+    ------
+    BlockingIOError
+        If somebody else has locked it.
+    """
+    if fcntl is None:
+        return None
+    try:
+        lock = os.open(path, FLAGS)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(lock)
+        raise
+    except OSError:  # a file system without locks
+        os.close(lock)
+        return None
+    return lock
+
+
+def sweep(path: Path, suffix: str = "") -> None:
+    """Remove what processes that are gone have left of `path`.
+
+    Parameters
+    ----------
+    path : Path
+        An output.
+    suffix : str
+        As in `temporary_beside`.
+    """
+    pattern = re.compile(re.escape(f".{path.name}.{MARK}") + "[a-z0-9_]{8}" + re.escape(suffix))
+    with suppress(OSError):  # of a folder that one may write to and not read
+        for left in [left for left in path.parent.iterdir() if pattern.fullmatch(left.name)]:
+            with suppress(BlockingIOError):
+                lock = locked(left)
+                if lock is not None:
+                    _remove(left)
+                    os.close(lock)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        with suppress(OSError):
+            path.unlink()
