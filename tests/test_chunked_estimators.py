@@ -9,7 +9,7 @@ from sklearn.base import clone
 
 from kernpool import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor, open_chunks
 from kernpool.bandwidth.rate import rate_factor
-from kernpool.estimators.chunked_fit import draw_sample
+from kernpool.estimators.search_sample import draw, seed_of
 from kernpool.tables import TableError
 
 needs_pyarrow = pytest.mark.skipif(not find_spec("pyarrow"), reason="Parquet needs the extra 'arrow'")
@@ -111,7 +111,7 @@ def test_many_rows_give_that_of_a_sample_at_the_rate_of_all(name, generator):
     fits = [clone(make).fit(open_chunks(x, y, rows=size)) for size in (3000, 701, 64)]
     for model in fits[1:]:
         np.testing.assert_array_equal(model.bandwidth_, fits[0].bandwidth_)
-    sample = draw_sample(open_chunks(x, y, rows=500), 300, 3)
+    sample = draw(open_chunks(x, y, rows=500), 300, seed_of(3))
     alone = NadarayaWatsonRegressor(bandwidth=name, random_state=3).fit(sample.key, sample.value[:, 0])
     np.testing.assert_allclose(fits[0].bandwidth_, alone.bandwidth_ * 0.1**0.2, rtol=1e-12)
     assert getattr(fits[0], "loo_error_", None) == getattr(alone, "loo_error_", None)
@@ -133,7 +133,7 @@ def test_samples_are_uniform_and_leave_rows_of_no_weight_out():
     x, hits = np.arange(40.0), np.zeros(40)
     weight = np.where(x < 10, 0.0, 2.0)
     for seed in range(400):
-        sample = draw_sample(open_chunks(x, x, weight, rows=7), 6, seed)
+        sample = draw(open_chunks(x, x, weight, rows=7), 6, seed_of(seed))
         assert sample.rows == 30
         assert np.all(np.diff(sample.key[:, 0]) > 0)
         hits[sample.key[:, 0].astype(int)] += 1
@@ -146,7 +146,7 @@ def test_samples_are_uniform_and_leave_rows_of_no_weight_out():
 def test_progress_counts_rows_of_the_sample_and_of_predict():
     seen = []
     x = np.arange(50.0)
-    draw_sample(open_chunks(x, x, rows=20), 5, progress=lambda done, total: seen.append((done, total)))
+    draw(open_chunks(x, x, rows=20), 5, 0, progress=lambda *report: seen.append(report), total=50)
     assert seen == [(20, 50), (40, 50), (50, 50)]
 
 

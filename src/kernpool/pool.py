@@ -142,6 +142,18 @@ def pool(
     offsets ``k - q``; its rounding error is that of the sums times the squared ratio of the distance of the keys from
     the query to their spread (see `kernpool.local_linear`).
 
+    Where the layers and `kernpool.pool` differ on purpose:
+
+    ===================== ============================ ==============================
+    what                  `kernpool.pool`              `kernpool.torch`
+    ===================== ============================ ==============================
+    infinite or NaN rows  ValueError                   NaN, without asking the device
+    empty window          NaN and a warning (`empty=`) zero, with a gradient of zero
+    no queries            ValueError                   no rows
+    no keys               ValueError                   zeros
+    no columns            ValueError                   the mean: all keys are alike
+    ===================== ============================ ==============================
+
     References
     ----------
     .. [1] E. A. Nadaraya, "On estimating regression", Theory of Probability and its Applications 9 (1964), 141-142.

@@ -1,46 +1,26 @@
 """Estimators on chunks: the model keeps where its rows are, not the rows, and finds its bandwidth on some of them.
 
-A number as bandwidth needs no pass over the rows at all; a name needs one, which draws a sample. The sample depends on
-the rows, their order and `random_state`, not on how the rows are cut into chunks.
+A number as bandwidth needs no pass over the rows at all; a name needs one, which draws a sample (`search_sample.py`).
+The sample depends on the rows, their order and `random_state`, not on how the rows are cut into chunks.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import check_random_state
 
 from kernpool.bandwidth.categories import NO_CATEGORIES
-from kernpool.bandwidth.rate import rate_factor
 from kernpool.chunk_sources import open_chunks
 from kernpool.chunked import pool_chunks
 from kernpool.chunks import Chunks
-from kernpool.progress import Progress, current_progress
+from kernpool.estimators.search_sample import DEFAULT_SEARCH_ROWS, bandwidth_of_sample, draw, seed_of
+from kernpool.progress import current_progress
 from kernpool.tables import TableError
 
 Array = NDArray[np.float64]
-
-DEFAULT_SEARCH_ROWS = 10_000
-
-
-class Sample(NamedTuple):
-    """Rows drawn from chunks.
-
-    Parameters
-    ----------
-    key, value, weight : ndarray
-        The rows, in their order.
-    rows : int
-        How many rows of positive weight there are in all.
-    """
-
-    key: Array
-    value: Array
-    weight: Array
-    rows: int
 
 
 def as_chunks(X: Any, y: Any, sample_weight: Any) -> Chunks | None:
@@ -107,13 +87,10 @@ def fit_chunks(model: Any, chunks: Chunks) -> None:
             raise TypeError(f"{name} must be None for rows in chunks: they have numeric columns only")
     reference = chunks.reference()  # before the pass: a file that changes meanwhile is not the one that is read
     if isinstance(model.bandwidth, str):
-        size = model.max_search_rows or DEFAULT_SEARCH_ROWS
-        sample = draw_sample(chunks, size, model.random_state, current_progress())
-        value = sample.value[:, 0] if chunks.flat else sample.value
-        weight = None if np.all(sample.weight == 1.0) else sample.weight
-        found = model._find_bandwidth(kernel, sample.key, _no_codes(sample.key), NO_CATEGORIES, value, weight)
-        found |= _for_all_rows(found, sample, model.bandwidth, model.random_state)
-        columns = sample.key.shape[1]
+        size, seed = model.max_search_rows or DEFAULT_SEARCH_ROWS, seed_of(model.random_state)
+        sample = draw(chunks, size, seed, progress=current_progress(), total=chunks.rows)
+        found = bandwidth_of_sample(model, kernel, sample, bool(chunks.flat))
+        columns = len(found["bandwidth_"])
     else:
         first = next(iter(chunks), None)
         if first is None:
@@ -147,91 +124,6 @@ def predict_chunks(model: Any, query: Array) -> Array:
         n_jobs=model.n_jobs,
         progress=current_progress(),
     )
-
-
-def draw_sample(chunks: Chunks, size: int, random_state: Any = 0, progress: Progress | None = None) -> Sample:
-    """Draw rows in one pass, each set of so many rows as probable as any other.
-
-    Parameters
-    ----------
-    chunks : Chunks
-        What to draw from; rows of weight zero are none.
-    size : int
-        How many; all if there are no more.
-    random_state : int, RandomState or None, default=0
-        Seed.
-    progress : callable, optional
-        Called as ``progress(rows_done, rows_total)``, if the total is known.
-
-    Returns
-    -------
-    Sample
-        The same for any cutting of the rows into chunks.
-
-    Raises
-    ------
-    ValueError
-        If there are no rows.
-
-    Notes
-    -----
-    Every row gets a uniform number, and the rows of the smallest numbers stay: O(n) time, O(size) memory beside the
-    chunk, and nothing has to be known beforehand.
-
-    Examples
-    --------
-    >>> from kernpool import open_chunks
-    >>> sample = draw_sample(open_chunks([([0.0, 1.0], [5.0, 6.0]), ([2.0], [7.0])]), 2)
-    >>> len(sample.key), sample.rows
-    (2, 3)
-    """
-    generator = np.random.default_rng(check_random_state(random_state).randint(np.iinfo(np.int32).max))
-    lot, rows, seen = np.empty(0), 0, 0
-    kept: list[Array] | None = None  # keys, values, weights
-    for chunk in chunks:
-        lots = generator.random(len(chunk.key))
-        weight = np.ones(len(lots)) if chunk.weight is None else chunk.weight
-        if (weight < 0).any():
-            raise TableError(f"weights must not be negative, got {weight.min()}; they are read as frequencies")
-        rows += int(np.count_nonzero(weight > 0))
-        limit = lot.max() if len(lot) == size else 1.0
-        taken = np.flatnonzero((lots < limit) & (weight > 0))
-        taken = taken[_smallest(lots[taken], size)]
-        part = [column[taken] for column in (chunk.key, chunk.value, weight)]
-        if kept is not None:
-            part = [np.concatenate(both) for both in zip(kept, part, strict=True)]
-        lot = np.concatenate([lot, lots[taken]])
-        stay = _smallest(lot, size)
-        lot, kept = lot[stay], [column[stay] for column in part]
-        seen += len(chunk.key)
-        if progress is not None and chunks.rows is not None:
-            progress(seen, chunks.rows)
-    if kept is None or not rows:
-        raise ValueError("there are no rows of positive weight: the source is empty")
-    key, value, weight = kept
-    return Sample(key, value, weight, rows)
-
-
-def _smallest(lots: Array, size: int) -> NDArray[np.intp]:
-    """Return where the smallest numbers are, in the order of their places."""
-    return np.arange(len(lots)) if len(lots) <= size else np.sort(np.argpartition(lots, size)[:size])
-
-
-def _for_all_rows(found: dict[str, Any], sample: Sample, name: str, random_state: Any) -> dict[str, Any]:
-    """Return the bandwidth of all rows from that of the sample, and what to say of it."""
-    few, many, bandwidth = len(sample.key), sample.rows, found["bandwidth_"]
-    if few == many:
-        return {"bandwidth_note_": f"{name!r} on all {many} rows"}
-    relevance = found.get("relevance_")
-    matters = np.ones(len(bandwidth), dtype=bool) if relevance is None else relevance > 0
-    d = int(np.count_nonzero(matters))
-    factor = rate_factor(few, many, d)
-    seed = f"random_state={random_state}" if isinstance(random_state, int | np.integer) else "drawn at random"
-    note = (
-        f"{name!r} on a sample of {few} of {many} rows ({seed}), then times {factor:.6g}: "
-        f"with d = {d} the best bandwidth shrinks as rows^(-1/(4 + d))"
-    )
-    return {"bandwidth_": np.where(matters, bandwidth * factor, bandwidth), "bandwidth_note_": note}
 
 
 def _no_codes(key: Array) -> NDArray[np.int64]:

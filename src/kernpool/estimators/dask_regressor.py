@@ -14,7 +14,6 @@ from sklearn.metrics import r2_score
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from kernpool.bandwidth import rate_factor
 from kernpool.checks import as_bandwidth, refuse_misread
 from kernpool.chunk_sources import open_chunks
 from kernpool.chunks import Chunk, Chunks
@@ -23,6 +22,7 @@ from kernpool.dask_leave_one_out import LeaveOneOutError, draw_rows, joined, lea
 from kernpool.dask_parts import Partitions, as_dask_array, as_partitions, is_frame, read_block
 from kernpool.estimators.base import NAMED_BANDWIDTHS
 from kernpool.estimators.regressor import NadarayaWatsonRegressor
+from kernpool.estimators.search_sample import DEFAULT_SEARCH_ROWS, Sample, bandwidth_of_sample, draw, join, seed_of
 from kernpool.kernels import Kernel, check_convention, convert_bandwidth, get_kernel
 from kernpool.state import check_empty
 
@@ -33,10 +33,8 @@ from dask.delayed import delayed
 
 Array = NDArray[np.float64]
 
-SAMPLE_ROWS = 10_000
-ROWS_FOR_LEAVE_ONE_OUT = 100_000  # five passes over their pairs: minutes on one processor at worst
+ROWS_FOR_LEAVE_ONE_OUT = 100_000  # a pass over their pairs: a minute on one processor at worst
 PARTITIONS_FOR_LEAVE_ONE_OUT = 32  # whose square is the number of tasks of a pass, at some milliseconds each
-FACTORS = 1.25 ** np.array([0.0, -1.0, 1.0, -2.0, 2.0])
 
 
 class DaskNadarayaWatsonRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
@@ -66,7 +64,7 @@ class DaskNadarayaWatsonRegressor(RegressorMixin, BaseEstimator):  # type: ignor
         How it was found.
     loo_error_ : float
         Leave-one-out mean squared error over all rows at `bandwidth_`; only with ``bandwidth="loo"``, and where there
-        are few enough rows.
+        are no more rows than are drawn, or at most 100 000 in at most 32 partitions.
     n_rows_ : int
         Number of training rows.
     n_features_in_ : int
@@ -86,10 +84,9 @@ class DaskNadarayaWatsonRegressor(RegressorMixin, BaseEstimator):  # type: ignor
     Fitting keeps references: Dask collections and names of files, no rows. They have to be there when predictions are
     made; persist collections that are costly to make.
 
-    Which rows are drawn depends on `random_state` and on their number, not on partitions or workers. With
-    ``bandwidth="loo"``, more rows than are drawn, at most 100 000 of them and at most 32 partitions, the leave-one-out
-    error over *all* rows, computed on the cluster, then decides between the bandwidth and its multiples by 0.64, 0.8,
-    1.25 and 1.56.
+    The bandwidth is that of `NadarayaWatsonRegressor` fitted to the same rows in chunks, to the last bit: which rows
+    are drawn depends on `random_state`, their order and which of them have a weight of zero, not on partitions or
+    workers.
 
     Examples
     --------
@@ -337,41 +334,39 @@ class DaskNadarayaWatsonRegressor(RegressorMixin, BaseEstimator):  # type: ignor
             given = as_bandwidth(self.bandwidth, columns)
             given = convert_bandwidth(given, get_kernel(self.kernel), source=self.bandwidth_convention)
             return {"bandwidth_": given, "bandwidth_note_": "as given"}
-        n, most = sum(filter(None, partitions.rows)), self.max_search_rows or SAMPLE_ROWS
-        rows = self._draw(partitions, self._places(partitions, most))
         parameters = {name: value for name, value in self.get_params(deep=False).items() if name != "client"}
-        search = NadarayaWatsonRegressor(**parameters | {"max_search_rows": None})
-        search.fit(rows.key, rows.value, None if np.all(rows.weight == 1.0) else rows.weight)
-        if n <= most:
-            found = {"bandwidth_": search.bandwidth_, "bandwidth_note_": f"{self.bandwidth!r} on all {n} rows"}
-            results = ("loo_error_", "loo_empty_windows_")
-            return found | {name: getattr(search, name) for name in results if hasattr(search, name)}
-        matters = getattr(search, "relevance_", np.ones(columns)) > 0.0
-        d = int(np.count_nonzero(matters))
-        bandwidth = np.where(matters, rate_factor(most, n, d), 1.0) * search.bandwidth_
-        note = f"{self.bandwidth!r} on {most} of {n} rows, drawn by random_state, and the rate n^(-1/{4 + d})"
-        many = n > ROWS_FOR_LEAVE_ONE_OUT or len(partitions.blocks) > PARTITIONS_FOR_LEAVE_ONE_OUT
-        if self.bandwidth != "loo" or many:
-            return {"bandwidth_": bandwidth, "bandwidth_note_": note}
-        # Several outputs count in units of their standard deviations, as in the search.
-        scale = rows.value.std(axis=0) if partitions.outputs > 1 else np.ones(1)
-        places, scale = self._places(partitions, n), np.where(scale > 0, scale, 1.0)
-        candidates = [bandwidth * np.where(matters, factor, 1.0) for factor in FACTORS]
-        errors = [self._loo(partitions, places, candidate, scale) for candidate in candidates]
-        best = int(np.argmin([found.error for found in errors]))
-        error = errors[best] if np.all(scale == 1.0) else self._loo(partitions, places, candidates[best])
-        return {
-            "bandwidth_": candidates[best],
-            "bandwidth_note_": f"{note}; times {FACTORS[best]:.3g}, the best of {len(FACTORS)} by leaving out each row",
-            "loo_error_": error.error,
-            "loo_empty_windows_": error.empty_windows,
-        }
+        model = NadarayaWatsonRegressor(**parameters)
+        sample = self._sample(partitions, self.max_search_rows or DEFAULT_SEARCH_ROWS)
+        search = bandwidth_of_sample(model, get_kernel(self.kernel), sample, partitions.flat)
+        found = {name: search[name] for name in ("bandwidth_", "bandwidth_note_")}
+        if self.bandwidth != "loo":
+            return found
+        n, whole = sum(filter(None, partitions.rows)), sample is not None and len(sample.key) == sample.rows
+        if whole:
+            found |= {name: search[name] for name in ("loo_error_", "loo_empty_windows_")}
+        elif n <= ROWS_FOR_LEAVE_ONE_OUT and len(partitions.blocks) <= PARTITIONS_FOR_LEAVE_ONE_OUT:
+            error = self._loo(partitions, self._places(partitions, n), found["bandwidth_"])
+            found |= {"loo_error_": error.error, "loo_empty_windows_": error.empty_windows}
+        return found
 
-    def _loo(
-        self, partitions: Partitions, places: list[NDArray[np.intp]], bandwidth: Array, scale: Any = 1.0
-    ) -> LeaveOneOutError:
+    def _sample(self, partitions: Partitions, size: int) -> Sample | None:
+        """Draw rows: some more than are needed in all, and where weights of zero make them too few, once more."""
+        sizes, seed = [rows or 0 for rows in partitions.rows], seed_of(self.random_state)
+        starts, limit = np.cumsum([0, *sizes]).tolist(), min(1.0, 4.0 * (size + 16) / sum(sizes))
+        while True:
+            tasks = [
+                delayed(_draw_from)(block, size, seed, first, limit)
+                for block, rows, first in zip(partitions.blocks, sizes, starts[:-1], strict=True)
+                if rows
+            ]
+            sample = join(compute(tasks, self.client_, RETRIES), size)
+            if limit == 1.0 or sample is None or len(sample.key) == min(size, sample.rows):
+                return sample
+            limit = 1.0
+
+    def _loo(self, partitions: Partitions, places: list[NDArray[np.intp]], bandwidth: Array) -> LeaveOneOutError:
         chosen = self._options(bandwidth)
-        return leave_one_out_error(partitions, places, chosen, scale=scale, client=self.client_, retries=RETRIES)
+        return leave_one_out_error(partitions, places, chosen, client=self.client_, retries=RETRIES)
 
     def _places(self, partitions: Partitions, most: int) -> list[NDArray[np.intp]]:
         """Return for each partition which of its rows are drawn; all, if there are no more."""
@@ -393,6 +388,11 @@ class DaskNadarayaWatsonRegressor(RegressorMixin, BaseEstimator):  # type: ignor
         if rows is None:
             raise ValueError("there are no rows: all partitions are empty")
         return rows
+
+
+def _draw_from(block: Any, size: int, seed: int, first: int, limit: float) -> Sample | None:
+    """Draw rows of a block, in a task."""
+    return draw(read_block(block), size, seed, first=first, limit=limit)
 
 
 def _describe(block: Any) -> tuple[int, int]:

@@ -172,5 +172,5 @@ def _by_dot_product(
     if isinstance(similarity, BilinearSimilarity):
         key = similarity.key_map(key)
     else:
-        scale = 1.0 / math.sqrt(query.shape[-1])
+        scale = 1.0 / math.sqrt(max(query.shape[-1], 1))
     return pool_by_dot_product(query, key, value, mask, is_causal, scale)

@@ -136,6 +136,22 @@ def check_dropout(probability: float) -> None:
         raise ValueError(f"dropout must be a probability between 0 and 1, got {probability}")
 
 
+def without_infinity(rows: Tensor) -> Tensor:
+    """Return queries or keys with NaN for infinity, which would count as far away, or as unlike, without a word.
+
+    Parameters
+    ----------
+    rows : Tensor of shape (..., rows, columns)
+        On any device; nothing waits for it.
+
+    Returns
+    -------
+    Tensor
+        What takes part spreads from here, and padding is left out later.
+    """
+    return rows.masked_fill(torch.isinf(rows), torch.nan)
+
+
 def at_least_single(tensor: Tensor) -> Tensor:
     """Return half precision as single, since its squares overflow at 256 bandwidths; anything else as it is.
 

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from kernpool.torch.dense import Similarity, pool_densely
 from kernpool.torch.dispatch import check_algorithm, pool_without_weights
-from kernpool.torch.inputs import check_dropout, check_inputs
+from kernpool.torch.inputs import check_dropout, check_inputs, without_infinity
 from kernpool.torch.participants import Participants
 
 
@@ -121,7 +121,20 @@ def attention_pool(
     less.
 
     Inputs are never changed. Keys and values that take part for no query may hold NaN, and so may queries that no key
-    takes part for. A NaN that does take part spreads at least to the queries that see it, at most to the sequence.
+    takes part for. A NaN that does take part, or an infinite query or key, makes NaN at least of the queries that see
+    it, at most of the sequence, whichever way pools.
+
+    Where the layers and `kernpool.pool` differ on purpose:
+
+    ===================== ============================ ==============================
+    what                  `kernpool.pool`              `kernpool.torch`
+    ===================== ============================ ==============================
+    infinite or NaN rows  ValueError                   NaN, without asking the device
+    empty window          NaN and a warning (`empty=`) zero, with a gradient of zero
+    no queries            ValueError                   no rows
+    no keys               ValueError                   zeros
+    no columns            ValueError                   the mean: all keys are alike
+    ===================== ============================ ==============================
 
     Examples
     --------
@@ -134,6 +147,7 @@ def attention_pool(
     shape = check_inputs(query, key, value, attn_mask)
     check_dropout(dropout_p)
     check_algorithm(algorithm, degree, similarity, dropout_p, return_weights)
+    query, key = without_infinity(query), without_infinity(key)
     participants = Participants.check(shape, query.device, attn_mask, valid_lens, is_causal, exclude_self)
     if return_weights or dropout_p:
         pooled, weights = pool_densely(query, key, value, participants, similarity, dropout_p)
@@ -168,6 +182,18 @@ class AttentionPooling(nn.Module):
 
     Notes
     -----
+    Where the layers and `kernpool.pool` differ on purpose:
+
+    ===================== ============================ ==============================
+    what                  `kernpool.pool`              `kernpool.torch`
+    ===================== ============================ ==============================
+    infinite or NaN rows  ValueError                   NaN, without asking the device
+    empty window          NaN and a warning (`empty=`) zero, with a gradient of zero
+    no queries            ValueError                   no rows
+    no keys               ValueError                   zeros
+    no columns            ValueError                   the mean: all keys are alike
+    ===================== ============================ ==============================
+
     Training a Gaussian width with ``exclude_self=True`` on the mean squared error *is* bandwidth selection by
     leave-one-out: the minimum is at ``1 / w = bandwidth_`` of ``NadarayaWatsonRegressor(bandwidth="loo")``.
 

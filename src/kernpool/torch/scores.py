@@ -27,7 +27,7 @@ class DotProductSimilarity(nn.Module):
     def forward(self, query: Tensor, key: Tensor) -> Tensor:
         """Return logits of shape (..., L, S) for queries (..., L, E) and keys (..., S, E)."""
         self.check_sizes(query, key)
-        return query @ key.transpose(-2, -1) / math.sqrt(query.shape[-1])
+        return query @ key.transpose(-2, -1) / math.sqrt(max(query.shape[-1], 1))
 
 
 class AdditiveSimilarity(nn.Module):

@@ -80,11 +80,11 @@ class KernelSimilarity(nn.Module):
 
     **Extreme widths.** A width that training drives to zero leaves each query its nearest key, or, if the support is
     compact, nothing but keys at distance zero; one that it drives to infinity leaves the mean of all keys. Either way
-    gradients go to zero: finite, but training stands still. Logits of size 1e8 in float32, 1e16 in float64, round by more
-    than one, and then say nothing of keys at nearly the same distance: the dense layer pools what they say, while the
-    engine (``algorithm="fused"``) takes its gradients from differences of distances, at any distance. ``log_bandwidth`` between -40 and 40 does no harm to data
-    of size one in float32. Squared distances overflow at 1.8e19 bandwidths in float32 and 1.3e154 in float64; a query
-    whose keys are all that far counts as having none.
+    gradients go to zero: finite, but training stands still. Logits of size 1e8 in float32, 1e16 in float64, round by
+    more than one, and then say nothing of keys at nearly the same distance: the dense layer pools what they say, while
+    the engine (``algorithm="fused"``) takes gradients from differences of distances. ``log_bandwidth`` between -40 and
+    40 does no harm to data of size one in float32. Squared distances overflow at 1.8e19 bandwidths in float32 and
+    1.3e154 in float64; a query whose keys are all that far counts as having none.
 
     **Rounding, cost.** Distances are formed from differences. The expansion ``|q|^2 + |k|^2 - 2 q.k`` is a matrix
     product and faster, and loses digits in proportion to the square of the distance from the origin. Memory is

@@ -53,6 +53,8 @@ def pool_by_engine(
     rows, keys = query.shape[-2], key.shape[-2]
     if not (rows and keys and value.shape[-1] and all(batch)):
         return _nothing(query, key, value, inverse_bandwidth)
+    if not query.shape[-1]:  # one column in which all are alike
+        query, key = pad(query, (0, 1)), pad(key, (0, 1))
     tensors = [_as_sequences(tensor, batch) for tensor in (query, key, value)]
     which = None
     if mask is not None:  # as small as it came, and which of its tables is that of a sequence
@@ -119,7 +121,9 @@ def pool_by_dot_product(
     pooled = scaled_dot_product_attention(
         wide_query, wide_key, wide_value, attn_mask=mask, is_causal=is_causal, scale=scale
     )
-    return pooled.reshape(*batch, rows, more)[..., :columns]
+    # On the way through torch's loops a NaN among the keys is lost.
+    wrong = ~(torch.isfinite(query).all(-1, keepdim=True) & torch.isfinite(key).all(-1).all(-1)[..., None, None])
+    return pooled.reshape(*batch, rows, more)[..., :columns].masked_fill(wrong, torch.nan)
 
 
 def pool_in_blocks(pool_rows: Callable[[slice], Tensor], rows: int, keys: int, batch: int) -> Tensor:

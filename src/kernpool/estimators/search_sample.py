@@ -1,0 +1,183 @@
+"""The bandwidth of rows that nobody holds in memory: rows are drawn, a search runs on them, and a rate does the rest.
+
+Chunks and clusters share this file, so that the same rows in the same order have the same bandwidth. Every row has a
+number that depends on `random_state` and on its place alone, and the rows of positive weight with the smallest numbers
+are the sample: whoever reads some of the rows knows their numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_random_state
+
+from kernpool.bandwidth.categories import NO_CATEGORIES
+from kernpool.bandwidth.rate import rate_factor
+from kernpool.chunks import Chunk
+from kernpool.kernels import Kernel
+from kernpool.progress import Progress
+from kernpool.tables import TableError
+
+Array = NDArray[np.float64]
+
+DEFAULT_SEARCH_ROWS = 10_000
+
+
+class Sample(NamedTuple):
+    """Rows drawn from some of all rows.
+
+    Parameters
+    ----------
+    key, value, weight : ndarray
+        The rows, in their order.
+    rows : int
+        How many rows of positive weight there are in all.
+    lot : ndarray
+        The numbers of the rows, by which samples join.
+    """
+
+    key: Array
+    value: Array
+    weight: Array
+    rows: int
+    lot: Array
+
+
+def seed_of(random_state: Any) -> int:
+    """Return the seed of the numbers of rows."""
+    return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
+
+
+def draw(
+    chunks: Iterable[Chunk],
+    size: int,
+    seed: int,
+    *,
+    first: int = 0,
+    limit: float = 1.0,
+    progress: Progress | None = None,
+    total: int | None = None,
+) -> Sample | None:
+    """Draw rows in one pass.
+
+    Parameters
+    ----------
+    chunks : iterable of Chunk
+        Rows that follow each other; those of weight zero are none.
+    size : int
+        How many; all if there are no more.
+    seed : int
+        From `seed_of`.
+    first : int, default=0
+        The place of the first of these rows among all.
+    limit : float, default=1.0
+        Draw only rows whose numbers, which are uniform between 0 and 1, are less.
+    progress : callable, optional
+        Called as ``progress(rows_done, total)``, if the total is known.
+    total : int, optional
+        Number of these rows.
+
+    Returns
+    -------
+    Sample or None
+        The same for any cutting of the rows into chunks; None if there are no chunks.
+
+    Raises
+    ------
+    TableError
+        If a weight is negative.
+
+    Notes
+    -----
+    O(n) time, O(size) memory beside the chunk, and nothing has to be known beforehand.
+
+    Examples
+    --------
+    >>> chunks = [Chunk(np.eye(2), np.eye(2)), Chunk(np.eye(2), np.eye(2))]
+    >>> whole, second = draw(chunks, 3, 0), draw(chunks[1:], 3, 0, first=2)
+    >>> whole.rows, bool(set(whole.lot) > set(second.lot) - {second.lot.max()})
+    (4, True)
+    """
+    bits = np.random.PCG64(seed)
+    bits.advance(first)
+    generator, sample, seen = np.random.Generator(bits), None, 0
+    for chunk in chunks:
+        lots = generator.random(len(chunk.key))
+        weight = np.ones(len(lots)) if chunk.weight is None else chunk.weight
+        if (weight < 0).any():
+            raise TableError(f"weights must not be negative, got {weight.min()}; they are read as frequencies")
+        full = sample is not None and len(sample.lot) == size
+        taken = np.flatnonzero((lots < (sample.lot.max() if full and sample is not None else limit)) & (weight > 0))
+        taken = taken[_smallest(lots[taken], size)]
+        part = Sample(
+            chunk.key[taken], chunk.value[taken], weight[taken], int(np.count_nonzero(weight > 0)), lots[taken]
+        )
+        sample = join([sample, part], size)
+        seen += len(lots)
+        if progress is not None and total is not None:
+            progress(seen, total)
+    return sample
+
+
+def join(samples: Sequence[Sample | None], size: int) -> Sample | None:
+    """Return one sample of the rows of several, which are in order; None if there are none."""
+    some = [sample for sample in samples if sample is not None]
+    if not some:
+        return None
+    lot = np.concatenate([sample.lot for sample in some])
+    stay = _smallest(lot, size)
+    key, value, weight = (np.concatenate([sample[i] for sample in some])[stay] for i in range(3))
+    return Sample(key, value, weight, sum(sample.rows for sample in some), lot[stay])
+
+
+def bandwidth_of_sample(model: Any, kernel: Kernel, sample: Sample | None, flat: bool) -> dict[str, Any]:
+    """Find the bandwidth of all rows from that of a sample.
+
+    Parameters
+    ----------
+    model : KernelRegressor
+        With valid parameters.
+    kernel : Kernel
+        Its kernel.
+    sample : Sample or None
+        From `draw`.
+    flat : bool
+        Whether the outputs are one column without an axis of its own.
+
+    Returns
+    -------
+    dict
+        Results of the fit, `bandwidth_` and `bandwidth_note_` among them.
+
+    Raises
+    ------
+    ValueError
+        If there are no rows.
+    """
+    if sample is None or not sample.rows:
+        raise ValueError("there are no rows of positive weight: the source is empty")
+    value = sample.value[:, 0] if flat else sample.value
+    weight = None if np.all(sample.weight == 1.0) else sample.weight
+    codes = np.zeros((len(sample.key), 0), dtype=np.int64)
+    found: dict[str, Any] = model._find_bandwidth(kernel, sample.key, codes, NO_CATEGORIES, value, weight)
+    few, many, name, bandwidth = len(sample.key), sample.rows, model.bandwidth, found["bandwidth_"]
+    if few == many:
+        return found | {"bandwidth_note_": f"{name!r} on all {many} rows"}
+    relevance = found.get("relevance_")
+    matters = np.ones(len(bandwidth), dtype=bool) if relevance is None else relevance > 0
+    d = int(np.count_nonzero(matters))
+    factor, state = rate_factor(few, many, d), model.random_state
+    seed = f"random_state={state}" if isinstance(state, int | np.integer) else "drawn at random"
+    note = (
+        f"{name!r} on a sample of {few} of {many} rows ({seed}), then times {factor:.6g}: "
+        f"with d = {d} the best bandwidth shrinks as rows^(-1/(4 + d))"
+    )
+    return found | {"bandwidth_": np.where(matters, bandwidth * factor, bandwidth), "bandwidth_note_": note}
+
+
+def _smallest(lots: Array, size: int) -> NDArray[np.intp]:
+    """Return where the smallest numbers are, in the order of their places."""
+    return np.arange(len(lots)) if len(lots) <= size else np.sort(np.argpartition(lots, size)[:size])

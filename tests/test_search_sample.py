@@ -1,0 +1,79 @@
+"""The bandwidth of rows that do not fit into memory: the same from chunks and from a cluster, to the last bit."""
+
+import numpy as np
+import pytest
+
+dask = pytest.importorskip("dask", reason="clusters need the extra 'dask'")
+da = pytest.importorskip("dask.array", reason="clusters need the extra 'dask'")
+
+from kernpool import DaskNadarayaWatsonRegressor, NadarayaWatsonRegressor, open_chunks
+
+RNG = np.random.default_rng(1)
+X = RNG.normal(size=(3000, 2))
+Y = np.sin(2.0 * X[:, 0]) + 0.1 * RNG.normal(size=3000)
+WEIGHT = RNG.integers(0, 3, 3000).astype(float)
+WEIGHT[:700] = 0.0
+
+
+@pytest.fixture(autouse=True)
+def without_threads():
+    with dask.config.set(scheduler="synchronous"):
+        yield
+
+
+@pytest.fixture
+def path(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    table = pyarrow.table({"a": X[:, 0], "b": X[:, 1], "y": Y, "w": WEIGHT})
+    parquet.write_table(table, tmp_path / "rows.parquet", row_group_size=450)
+    return tmp_path / "rows.parquet"
+
+
+def bandwidth_of(model):
+    return model.bandwidth_.tolist(), model.bandwidth_note_
+
+
+@pytest.mark.parametrize("weight", [None, "w"])
+@pytest.mark.parametrize("options", [{}, {"bandwidth": "scott"}, {"random_state": 7, "common_factor": True}], ids=str)
+def test_files_give_the_same_bandwidth_here_and_on_a_cluster(options, weight, path):
+    options = {"max_search_rows": 200, **options}
+    here = NadarayaWatsonRegressor(**options).fit(path, "y", weight)
+    there = DaskNadarayaWatsonRegressor(**options).fit(path, "y", weight)
+    assert bandwidth_of(there) == bandwidth_of(here)
+    rows = 3000 if weight is None else np.count_nonzero(WEIGHT)
+    assert f"on a sample of 200 of {rows} rows" in here.bandwidth_note_
+
+
+@pytest.mark.parametrize("rows", [3000, 1100, 37])
+def test_the_bandwidth_does_not_depend_on_partitions(rows):
+    expected = NadarayaWatsonRegressor(max_search_rows=150).fit(open_chunks([(X, Y, WEIGHT)]))
+    arrays = (da.from_array(array, chunks=(rows, *array.shape[1:])) for array in (X, Y, WEIGHT))
+    assert bandwidth_of(DaskNadarayaWatsonRegressor(max_search_rows=150).fit(*arrays)) == bandwidth_of(expected)
+
+
+def test_few_rows_of_positive_weight_are_all_drawn():
+    """Fewer than are asked for, although there are more rows."""
+    weight = np.zeros(3000)
+    weight[::20] = 2.0
+    here = NadarayaWatsonRegressor(max_search_rows=400).fit(open_chunks([(X, Y, weight)]))
+    arrays = (da.from_array(array, chunks=(800, *array.shape[1:])) for array in (X, Y, weight))
+    there = DaskNadarayaWatsonRegressor(max_search_rows=400).fit(*arrays)
+    assert bandwidth_of(there) == bandwidth_of(here)
+    assert here.bandwidth_note_ == "'loo' on all 150 rows"
+    assert there.loo_error_ == here.loo_error_
+    alone = NadarayaWatsonRegressor().fit(X[::20], Y[::20], weight[::20])
+    np.testing.assert_array_equal(there.bandwidth_, alone.bandwidth_)
+
+
+def test_several_outputs():
+    value = np.column_stack([Y, 100.0 * X[:, 1]])
+    here = NadarayaWatsonRegressor(max_search_rows=200).fit(open_chunks(X, value, rows=700))
+    arrays = (da.from_array(array, chunks=(900, 2)) for array in (X, value))
+    assert bandwidth_of(DaskNadarayaWatsonRegressor(max_search_rows=200).fit(*arrays)) == bandwidth_of(here)
+
+
+def test_no_rows_of_positive_weight():
+    arrays = [da.from_array(array, chunks=(900, *array.shape[1:])) for array in (X, Y, np.zeros(3000))]
+    with pytest.raises(ValueError, match="there are no rows of positive weight"):
+        DaskNadarayaWatsonRegressor(max_search_rows=200).fit(*arrays)
