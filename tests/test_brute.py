@@ -1,5 +1,7 @@
 """Brute force in float64 and float32, few columns and many: no digit is lost, whatever loop runs."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 
@@ -9,6 +11,8 @@ from kernpool.algorithms.blas import one_thread
 from kernpool.algorithms.compiled import CompiledBlocks, FusedPairs, Products
 from kernpool.algorithms.exponential import exp2, exp2_minus_32, exp2_minus_64
 from tests.support.promises import rounding
+
+SITUATIONS = ("plain", "wide", "offset", "far", "weights", "leave-one-out", "uneven")
 
 
 def errors_and_bounds(arrays, dtype, **options):
@@ -24,10 +28,18 @@ def errors_and_bounds(arrays, dtype, **options):
     return error, rounding(problem, exact)
 
 
-@pytest.mark.parametrize("situation", ["plain", "wide", "offset", "far", "weights", "leave-one-out", "uneven"])
-@pytest.mark.parametrize("columns", [1, 3, 4, 10, 64])
-@pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov", "laplace"])
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def fused_cases():
+    """Every flag with every other for the Gaussian; for two more kernels in pairs, and all of them among slow tests."""
+    pairs = {("plain", 1), ("plain", 64), ("wide", 3), ("offset", 4), ("far", 3), ("weights", 4),
+             ("leave-one-out", 10), ("uneven", 1)}  # fmt: skip
+    for dtype, kernel, columns, situation in product(
+        (np.float64, np.float32), ("gaussian", "epanechnikov", "laplace"), (1, 3, 4, 10, 64), SITUATIONS
+    ):
+        at_once = kernel == "gaussian" or (situation, columns) in pairs
+        yield pytest.param(dtype, kernel, columns, situation, marks=() if at_once else pytest.mark.slow)
+
+
+@pytest.mark.parametrize(("dtype", "kernel", "columns", "situation"), list(fused_cases()))
 def test_the_promise_is_kept(dtype, kernel, columns, situation, generator):
     query, key = generator.normal(size=(203, columns)), generator.normal(size=(1300, columns))
     value = generator.normal(size=1300)

@@ -348,12 +348,14 @@ TINY = {"max_epochs": 2, "random_state": 0}
 TINY_FROM_A_RULE = TINY | {"warm_start_bandwidth": False}
 
 
-@parametrize_with_checks([LearnedPoolingRegressor(**TINY_FROM_A_RULE), LearnedPoolingClassifier(**TINY_FROM_A_RULE)])
+@parametrize_with_checks([LearnedPoolingRegressor(**TINY_FROM_A_RULE)])
 def test_scikit_learn_check(estimator, check):
     check(estimator)
 
 
 @pytest.mark.slow
-@parametrize_with_checks([LearnedPoolingRegressor(**TINY), LearnedPoolingClassifier(**TINY)])
-def test_scikit_learn_check_after_a_search(estimator, check):
+@parametrize_with_checks(
+    [LearnedPoolingClassifier(**TINY_FROM_A_RULE), LearnedPoolingRegressor(**TINY), LearnedPoolingClassifier(**TINY)]
+)
+def test_scikit_learn_check_of_variants(estimator, check):
     check(estimator)
