@@ -60,8 +60,8 @@ def compare(problem, state, base, who, report, factors=None):
         report.wrong(
             who,
             doubtful[bad],
-            f"{bad.size} of {len(off)} doubtful queries are off by up to {np.nanmax(off[bad]):.3g}, the logarithms "
-            f"of their denominators by {np.nanmax(logs[bad]):.3g}; query {first[0]}: {mine[0]}, brute force {brutes[0]}, "
+            f"{bad.size} queries are off by up to {np.nanmax(off[bad]):.3g}, the logarithms of "
+            f"their denominators by {np.nanmax(logs[bad]):.3g}; query {first[0]}: {mine[0]}, brute force {brutes[0]}, "
             f"long double {right[0].astype(float)}, above the centre {problem.value_center}",
         )
 
