@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kernpool import Problem, choose, kernel_names, pool, pooling_weights
@@ -65,7 +65,6 @@ def problems(draw):
     )
 
 
-@settings(max_examples=80)
 @pytest.mark.slow  # compiles every loop of every algorithm
 @given(problem=problems())
 def test_every_algorithm_is_right_or_refuses(problem):
