@@ -17,6 +17,7 @@ from kernpool.costs import Costs
 from kernpool.problem import Problem
 from kernpool.progress import Progress
 from kernpool.state import PoolState
+from kernpool.tiny_values import brought_back, enlarged, multiplied
 
 
 @dataclass(frozen=True)
@@ -53,11 +54,12 @@ class Plan:
         PoolState
             The sums over all keys, of values with their centre.
         """
-        state = self._chosen.reduce(problem, resolve_n_jobs(n_jobs), progress)
+        larger, exponents = enlarged(problem)
+        state = self._chosen.reduce(larger, resolve_n_jobs(n_jobs), progress)
         if self._chosen is not REFERENCE:  # which it would be compared with
-            state, faults = corrected(problem, state, self.algorithm)
+            state, faults = corrected(larger, state, self.algorithm)
             self._faults.append(faults)
-        return problem.restored(state)
+        return problem.restored(brought_back(problem, state, exponents))
 
     @property
     def faults(self) -> int:
@@ -112,7 +114,25 @@ class Plan:
             raise ValueError(f"algorithm {self.algorithm!r} has no gradients; use algorithm='brute'")
         cotangent = np.ascontiguousarray(cotangent, dtype=np.float64)
         check_pullback(problem, state, cotangent)
+        larger, exponents = enlarged(problem)
         reduced = problem.reduced(state)
+        if exponents is not None:
+            reduced, cotangent = multiplied(problem, reduced, exponents), np.ldexp(cotangent, -exponents)
+        found = self._pull_back(larger, reduced, cotangent, wanted, n_jobs, progress)
+        if exponents is None or found.value is None:
+            return found
+        return found._replace(value=np.ldexp(found.value, exponents))
+
+    def _pull_back(
+        self,
+        problem: Problem,
+        reduced: PoolState,
+        cotangent: NDArray[np.float64],
+        wanted: frozenset[str],
+        n_jobs: int | None,
+        progress: Progress | None,
+    ) -> Gradients:
+        """Differentiate by the algorithm, and apart from it where queries are far from all keys."""
         jobs, far = resolve_n_jobs(n_jobs), far_gradients.find_far(reduced)
         if not far.size:
             return self._chosen.pullback(problem, reduced, cotangent, wanted, jobs, progress)
