@@ -125,7 +125,7 @@ def check_every_entry(folder, load, predict, may_be, others=()):
         except ModelFileError:
             refused += 1
         except others:
-            wrong += [] if path[0] == "chunks" else [(path, value)]
+            wrong += [(path, value)] * (path[0] != "chunks")
         else:
             free.add(path)
             predicted = predict(model)

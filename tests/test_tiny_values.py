@@ -1,4 +1,4 @@
-"""Values whose products with weights would underflow: pooled in larger units, so that scaling values scales the answer."""
+"""Values whose products with weights would underflow: scaling values scales the answer."""
 
 import numpy as np
 import pytest

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from kernpool.chunks import Chunk, Chunks, check_exact, check_finite, rows_per_chunk
 from kernpool.files import fingerprint
-from kernpool.tables import TableError
+from kernpool.tables import TableError, import_parquet
 
 INDEX = re.compile(r"__index_level_\d+__")
 BATCH_ROWS = 1 << 17
@@ -299,12 +299,9 @@ def parquet_files(path: Path) -> list[Path]:
 
 
 def _open(file: Path) -> Any:
-    try:
-        from pyarrow import ArrowException, parquet
-    except ImportError as error:
-        raise ImportError(
-            "Parquet files need pyarrow, which is not installed; install it with: pip install 'kernpool[arrow]'"
-        ) from error
+    parquet = import_parquet()
+    from pyarrow import ArrowException
+
     try:
         # Row groups are read when their turn comes: with buffers made beforehand memory grows with the file.
         return parquet.ParquetFile(file, pre_buffer=False, page_checksum_verification=True)

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.algorithms import ALGORITHMS, Algorithm, Gradients, far_gradients
-from kernpool.algorithms.base import PER_QUERY, WANTED
-from kernpool.algorithms.reference import REFERENCE
+from kernpool.algorithms.base import PER_QUERY, WANTED, Pullback
+from kernpool.algorithms.reference import REFERENCE, may_underflow
 from kernpool.algorithms.threads import resolve_n_jobs
 from kernpool.algorithms.verification import corrected
 from kernpool.costs import Costs
 from kernpool.problem import Problem
 from kernpool.progress import Progress
 from kernpool.state import PoolState
-from kernpool.tiny_values import brought_back, enlarged, multiplied
+from kernpool.tiny_values import brought_back, enlarged, multiplied, without_shift
 
 
 @dataclass(frozen=True)
@@ -118,6 +119,8 @@ class Plan:
         reduced = problem.reduced(state)
         if exponents is not None:
             reduced, cotangent = multiplied(problem, reduced, exponents), np.ldexp(cotangent, -exponents)
+        if problem.similarity.kernel.is_compact and problem.logit_bias is None and not may_underflow(problem):
+            reduced = without_shift(reduced)  # as algorithms sum them
         found = self._pull_back(larger, reduced, cotangent, wanted, n_jobs, progress)
         if exponents is None or found.value is None:
             return found
@@ -133,12 +136,13 @@ class Plan:
         progress: Progress | None,
     ) -> Gradients:
         """Differentiate by the algorithm, and apart from it where queries are far from all keys."""
+        pullback = cast(Pullback, self._chosen.pullback)
         jobs, far = resolve_n_jobs(n_jobs), far_gradients.find_far(reduced)
         if not far.size:
-            return self._chosen.pullback(problem, reduced, cotangent, wanted, jobs, progress)
+            return pullback(problem, reduced, cotangent, wanted, jobs, progress)
         # Algorithms take weights from logits, which round by more than one far out there.
         of_far = far_gradients.pullback(problem.block(far), reduced.rows(far), cotangent[far], wanted, jobs)
-        found = self._chosen.pullback(problem, reduced.without(far), cotangent, wanted, jobs, progress)
+        found = pullback(problem, reduced.without(far), cotangent, wanted, jobs, progress)
         for name in wanted:
             getattr(found, name)[far if name in PER_QUERY else slice(None)] += getattr(of_far, name)
         return found

@@ -1,7 +1,7 @@
 """Values so small that their products with weights would underflow: pooled in larger units, and brought back.
 
-Denominators go down to 1e-280 before an algorithm counts in another unit. Times a value of 1e-30 that is nothing, and the
-pooled value would be zero without a word. Powers of two are exact, so nothing else changes.
+Denominators go down to 1e-280 before an algorithm counts in another unit. Times a value of 1e-30 that is nothing, and
+the pooled value would be zero without a word. Powers of two are exact, so nothing else changes.
 """
 
 from __future__ import annotations
@@ -127,3 +127,28 @@ def near_one(state: PoolState, below: float = FAINT) -> PoolState:
     denominator[rows] = np.ldexp(denominator[rows], -exponent)
     numerator[rows] = np.ldexp(numerator[rows], -exponent[:, None])
     return PoolState(shift, denominator, numerator)
+
+
+def without_shift(state: PoolState) -> PoolState:
+    """Return the same sums in the unit 1, which is what compact kernels are summed in.
+
+    Parameters
+    ----------
+    state : PoolState
+        Any whose sums are in range.
+
+    Returns
+    -------
+    PoolState
+        The same object if it has no shift.
+
+    Examples
+    --------
+    >>> state = without_shift(PoolState(np.log([4.0]), np.array([0.5]), np.array([[0.25]])))
+    >>> state.shift, state.denominator, state.numerator
+    (array([0.]), array([2.]), array([[1.]]))
+    """
+    if not np.any(state.shift[state.denominator > 0.0]):
+        return state
+    unit = np.exp(np.where(state.denominator > 0.0, state.shift, 0.0))
+    return PoolState(np.zeros_like(unit), unit * state.denominator, unit[:, None] * state.numerator)

@@ -41,7 +41,7 @@ def layers(case, report):
     report.saw("torch", len(target))
     off = np.abs(found.detach().double().numpy() - target)
     base = rounding(centred, state, dtype=case.key.dtype)
-    allowed = 4.0 * base + (0 if exact else 2e-6) * np.abs(target) + 4e-16 * np.abs(target) + LEAST
+    allowed = 4.0 * base + (0 if exact else 2e-6) * np.abs(target) + 2e-14 * np.abs(target) + LEAST
     if (bad := np.flatnonzero(np.any(~(off <= allowed), axis=1))).size:
         report.wrong("torch", bad, f"{bad.size} of {len(off)} queries are off by {np.nanmax(off[bad]):.3g}")
     cotangent = case.generator().normal(size=target.shape)
