@@ -215,8 +215,11 @@ def choose(problem: Problem, algorithm: str = "auto") -> Plan:
 
     Notes
     -----
-    All algorithms are within the same promise of accuracy, but not equal to the last bit. Which one is the fastest may
-    depend on whether the process has loaded the compiler already; name an algorithm where bits have to be the same.
+    All algorithms are within the same promise of accuracy, but not equal to the last bit. Between some ten thousand and
+    a million pairs ``"auto"`` depends on whether the process has loaded the compiler (Numba) already: a young process
+    sums densely in NumPy, which is done before compiled loops have loaded (one second), and the reason says so; later
+    calls take the loops, up to twenty times as fast. Where the last bits have to be the same whatever the process did
+    before, name an algorithm, or ``import numba`` before the first call: then the plan depends on the problem alone.
 
     Examples
     --------
@@ -241,6 +244,8 @@ def choose(problem: Problem, algorithm: str = "auto") -> Plan:
     why = f"about {_brief(seconds[best])} for {m} queries x {n} keys"
     if others and seconds[others[0]] < float("inf"):
         why += f", {others[0]} about {_brief(seconds[others[0]])}"
+    if best == "reference" and costs.waits_for_compiler:
+        why += "; compiled loops are not loaded yet"
     return Plan(best, f"{ALGORITHMS[best].summary}: {why}", ALGORITHMS[best])
 
 

@@ -96,7 +96,7 @@ def pool(
         ``tol * (max(value) - min(value))`` of the exact one. The default is the machine epsilon of the inputs,
         so that nothing is lost beyond rounding; with ``degree=1`` it is at most that of float64.
     algorithm : str, default="auto"
-        How the sum is organised; all give the same numbers up to rounding. See `choose`.
+        How the sum is organised; all give the same numbers up to rounding. See `choose`, and Notes for the last bits.
     empty : {"nan", "nearest", "mean", "zero", "raise"}, default="nan"
         What a query without any key of positive weight gets: NaN with one warning, the value of the nearest key, the
         weighted mean of the keys that take part, zero, or an error. Where a mask lets no key take part at all, nearest
@@ -141,6 +141,11 @@ def pool(
     every Gaussian weight underflows, the weighted mean is the nearest key's value. The plane is found from sums of
     offsets ``k - q``; its rounding error is that of the sums times the squared ratio of the distance of the keys from
     the query to their spread (see `kernpool.local_linear`).
+
+    The result has the same bits for any number of threads, and for every call of the same problem by a named algorithm.
+    For some ten thousand to a million pairs ``"auto"`` takes dense NumPy before the process has loaded the compiler
+    (Numba) and compiled loops after that, whose last bits differ: name an algorithm, such as ``"brute"``, or ``import
+    numba`` before the first call.
 
     Where the layers and `kernpool.pool` differ on purpose:
 
