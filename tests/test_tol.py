@@ -37,6 +37,23 @@ def test_a_tolerance_of_next_to_nothing(algorithm, kernel, tol, weighted, genera
     assert np.all(error <= rounding(problem, expected) + problem.tol * np.ptp(problem.value, axis=0))
 
 
+@pytest.mark.parametrize("tol", [*TOLERANCES, 1e-305, 1e-299, 1e-6])
+@algorithms(names=["kd_tree", "nufft"], kernel=["gaussian", "laplace"], columns=[2])
+def test_no_leaf_is_counted_twice(algorithm, kernel, columns, tol, generator):
+    """Where many far leaves weigh as much as near ones, some queries of a block are summed again and the others not.
+
+    Those used to be charged for leaves that they skip, out of a budget that was smaller than the charge: denominators
+    doubled, and states of chunks merged to something else.
+    """
+    key = np.concatenate([2 * generator.random((1000, 2)), 1.5 * generator.random((20_000, 2)) + [5.0, 0.0]])
+    query = np.concatenate([2 * generator.random((200, 2)), 8 * generator.random((200, 2))])
+    value = np.where(key[:, 0] < 2, 1.0, 0.0) + key[:, 1]
+    problem = Problem.from_arrays(query, key, value, kernel=kernel, bandwidth=1.0, tol=tol)
+    expected, found = (choose(problem, name).reduce(problem) for name in ("brute", algorithm))
+    np.testing.assert_allclose(found.log_denominator, expected.log_denominator, rtol=0, atol=2e-12 + tol)
+    np.testing.assert_allclose(found.finalize(), expected.finalize(), rtol=0, atol=1e-11 + 3 * tol)
+
+
 @pytest.mark.parametrize("tol", TOLERANCES)
 @algorithms(kernel=["gaussian", "laplace"], moments=[0, 1])
 def test_gradients_and_local_linear_fits(algorithm, kernel, moments, tol, generator):

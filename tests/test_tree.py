@@ -17,6 +17,7 @@ from kernpool.algorithms.tree_walk import Walk
 from tests.support.promises import rounding
 from tests.test_battery import EVERYTHING
 
+KERNELS = kernel_names()  # before other tests register kernels of their own
 INFINITE = [name for name in kernel_names() if not get_kernel(name).is_compact]
 
 
@@ -131,7 +132,7 @@ def test_bandwidths_beyond_all_reason(h, generator):
 
 
 def test_one_key_and_keys_of_weight_zero(generator):
-    for kernel in kernel_names():
+    for kernel in KERNELS:
         assert pool([[0.1, 0.0]], [[0.0, 0.0]], [7.0], kernel=kernel, algorithm="kd_tree") == [7.0]
     key, weight = generator.normal(size=(900, 2)), np.zeros(900)
     weight[450:] = 2.0

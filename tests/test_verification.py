@@ -112,6 +112,37 @@ def test_the_tree_is_compared_with_brute_force_and_gives_way(generator, monkeypa
     assert faults.counts() == {"kd_tree": 6000}
 
 
+@pytest.mark.parametrize("kernel", ["epanechnikov", "biweight", "triweight"])
+def test_neighbours_next_to_the_edge_are_no_false_alarm(kernel, faults):
+    """On a lattice of the bandwidth all weights are rounding, and leaving oneself out leaves nothing else."""
+    x = np.arange(70.0)
+    key = np.stack(np.meshgrid(x, x), axis=-1).reshape(-1, 2) * 0.1
+    value = np.random.default_rng(1).normal(size=len(key))
+    for wider in (0.0, 3e-12, 1e-11, 1e-8):
+        options = {"kernel": kernel, "bandwidth": 0.1 * (1.0 + wider), "exclude_self": True, "empty": "zero"}
+        pool(key, key, value, algorithm="kd_tree", **options)
+    assert faults.counts() == {}
+
+
+def test_a_single_key_that_is_left_out_is_no_alarm_either(monkeypatch, faults):
+    monkeypatch.setattr(verification.brute, "reduce_densely", lambda _: 1 / 0)
+    weight = np.array([0.0, 1.0, 0.0])
+    for options in ({}, {"key_weight": weight, "self_index": np.array([0, 1, 2])}):
+        key = np.arange(3.0)[: 3 if options else 1]
+        found = pool(key, key, key, exclude_self=True, algorithm="brute", empty="zero", **options)
+        assert found[1 if options else 0] == 0.0
+    assert faults.counts() == {}
+
+
+def test_many_impossible_answers_are_computed_again_by_compiled_tiles(monkeypatch, faults):
+    monkeypatch.setattr(verification, "MOST_DENSELY", 0)
+    problem = make_problem("laplace", "product", 3, "weighted leave-one-out")
+    right = choose(problem, "brute").reduce(problem)
+    found, count = corrected(problem, damaged(problem.reduced(right), [3, 40, 77], "denominator"), "brute")
+    assert count == 3
+    np.testing.assert_allclose(problem.restored(found).finalize(), right.finalize(), rtol=1e-12)
+
+
 def test_which_queries_are_compared_does_not_depend_on_threads(generator, monkeypatch):
     looked_at = []
     monkeypatch.setattr(verification.brute, "reduce_staged", lambda part: looked_at.append(part.query) or 1 / 0)

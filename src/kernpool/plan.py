@@ -36,7 +36,7 @@ class Plan:
     algorithm: str
     reason: str
     _chosen: Algorithm = field(repr=False, compare=False)
-    _faults: list[int] = field(default_factory=list, init=False, repr=False, compare=False)
+    _faults: list[int] = field(default_factory=lambda: [0], init=False, repr=False, compare=False)
 
     def reduce(self, problem: Problem, *, n_jobs: int | None = None, progress: Progress | None = None) -> PoolState:
         """Run the algorithm.
@@ -59,13 +59,13 @@ class Plan:
         state = self._chosen.reduce(larger, resolve_n_jobs(n_jobs), progress)
         if self._chosen is not REFERENCE:  # which it would be compared with
             state, faults = corrected(larger, state, self.algorithm)
-            self._faults.append(faults)
+            self._faults[0] += faults
         return problem.restored(brought_back(problem, state, exponents))
 
     @property
     def faults(self) -> int:
         """How many answers of `reduce` were impossible and had to be computed again: zero, or there is a defect."""
-        return sum(self._faults)
+        return self._faults[0]
 
     def pullback(
         self,

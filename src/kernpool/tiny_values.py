@@ -37,9 +37,10 @@ def enlarged(problem: Problem) -> tuple[Problem, Exponents | None]:
 
     Examples
     --------
-    >>> problem = Problem.from_arrays([0.0], [0.0, 1.0], [2.0**-100, 2.0**-99])
-    >>> enlarged(problem)[1]
-    array([100])
+    >>> problem = Problem.from_arrays([0.0], [0.0, 1.0], [-(2.0**-101), 2.0**-101])
+    >>> larger, exponents = enlarged(problem)
+    >>> larger.value.ravel(), exponents.tolist()
+    (array([-0.5,  0.5]), [100])
     """
     largest = np.abs(problem.value).max(axis=0)
     tiny = (largest > 0.0) & (largest < SMALL)

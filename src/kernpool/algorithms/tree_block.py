@@ -117,7 +117,7 @@ class Block:
         if (again := self.far > tree_pairs.FAR_SHARE * self.denominator).any():
             # many far leaves weigh as much as near ones: all once more in float64
             self.denominator[again], self.numerator[again], self.far[again], self.spent[again] = 0.0, 0.0, 0.0, 0.0
-            self.least[~again] = np.inf  # which nothing is a share of
+            self.least[~again] = np.inf  # they are done
             yield from self.follow(nearest, 0, self.tiles, budget)
             yield from self.follow(self.visits, 0, early, budget)
             yield from self.follow(self.visits, others, len(self.visits), budget)

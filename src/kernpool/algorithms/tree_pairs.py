@@ -48,7 +48,8 @@ def list_pairs(
     lowest : ndarray of shape (leaves, 2)
         See `tree_copies.Copies`.
     least, spent : ndarray of shape (m,)
-        Lower bounds of the logarithms of denominators; what queries have spent, which grows.
+        Lower bounds of the logarithms of denominators, infinite for queries that are to be left alone; what queries
+        have spent, which grows.
     pairs, sizes : ndarray of shape (3, room, 2) and (3,)
         Written.
     """
@@ -68,6 +69,8 @@ def list_pairs(
                 gap = max(max(query[a, i] - high, low - query[a, i]), 0.0)
                 squared[i] = add_component(squared[i], gap * scale[a], norm)
         for i in range(start, stop):
+            if infinite and least[i] == np.inf:  # no key takes part, or the sums are done: not even a share is spent
+                continue
             kind, total = NEAR, squared[i]
             if infinite:
                 exponent = ceiling(total * total if norm == TAXICAB else total, code)

@@ -29,6 +29,7 @@ LOG = logging.getLogger("kernpool")
 # Rounding that nobody calls a fault, as a share of the range of the values: a thousand times what is promised where
 # many keys take part, because sums of series may lose digits where few do.
 SLACK = {np.dtype(np.float64): 1e-9, np.dtype(np.float32): 1e-3}
+MOST_DENSELY = 1 << 24  # pairs that the slow twin is asked for, a second; beyond, the staged tiles
 FEWEST_COMPILED = 1 << 14  # queries from which on a compiled loop is faster than NumPy
 SAMPLE_VALUES = 4096
 # Queries from which on a call is worth a look by brute force, and how many are looked at: n keys each, which is less
@@ -83,8 +84,9 @@ def corrected(problem: Problem, state: PoolState, algorithm: str) -> tuple[PoolS
     rows = _impossible(problem, state)
     if not rows.size:
         return state, 0
-    exact = brute.reduce_densely(problem.block(rows))
-    wrong = ~_agree(problem, PoolState(*(part[rows] for part in _parts(state))), exact)
+    again = brute.reduce_densely if len(rows) * len(problem.key) <= MOST_DENSELY else brute.reduce_staged
+    exact = again(problem.block(rows))
+    wrong = ~_agree(problem, state.rows(rows), exact)
     for part, right in zip(_parts(state), _parts(exact), strict=True):
         part[rows] = right
     faults = int(wrong.sum())
@@ -115,9 +117,7 @@ def compared(problem: Problem, state: PoolState, algorithm: str, n_jobs: int) ->
     if m < FEWEST_QUERIES:
         return state
     rows = (np.arange(SAMPLE_QUERIES) * m + m // 2) // SAMPLE_QUERIES
-    agree = _agree(
-        problem, PoolState(*(part[rows] for part in _parts(state))), brute.reduce_staged(problem.block(rows))
-    )
+    agree = _agree(problem, state.rows(rows), brute.reduce_staged(problem.block(rows)))
     if agree.all():
         return state
     FAULTS.add(algorithm, m)
@@ -141,9 +141,11 @@ def _agree(problem: Problem, found: PoolState, exact: PoolState) -> NDArray[np.b
         mine, right = (state.numerator[:, :c] / state.denominator[:, None] for state in (found, exact))
         off = np.abs(mine - right)
         # Logits far from all keys round by their size; so does the log of a denominator, a little more coarsely.
-        rounding = 1e-14 * np.abs(exact.log_denominator)[:, None]
-        allowed = (_slack(problem) + rounding) * spread + 1e-300
-        logs_agree = np.abs(found.log_denominator - exact.log_denominator) <= 1e-3 * (1 + np.abs(exact.log_denominator))
+        share = _slack(problem) + 1e-14 * np.abs(exact.log_denominator)
+        if problem.similarity.kernel.is_compact:  # next to the edge weights are rounding, as the promise says
+            share += 1e-3 * SLACK[np.dtype(np.float64)] * problem.total_weight / exact.denominator
+        allowed = share[:, None] * spread + 1e-300
+        logs_agree = np.abs(found.log_denominator - exact.log_denominator) <= 1e-6 + 4.0 * share
     empty = exact.denominator == 0
     same: NDArray[np.bool_] = np.where(empty, found.denominator == 0, np.all(off <= allowed, axis=1) & logs_agree)
     return same
@@ -185,8 +187,15 @@ def _outside(problem: Problem, state: PoolState, value: Array, suspects: Rows | 
     with np.errstate(all="ignore"):
         mean = sums / weight[:, None]
         possible = (weight > 0.0) & (weight < np.inf) & np.all((low <= mean) & (mean <= high), axis=1)
-    masked = problem.attn_mask is not None or problem.logit_bias is not None
-    if problem.similarity.kernel.is_compact or masked:
+    if _may_be_empty(problem):
         possible |= (weight == 0.0) & np.all(sums == 0.0, axis=1)
     place = np.flatnonzero(~possible)
     return place if suspects is None else suspects[place]
+
+
+def _may_be_empty(problem: Problem) -> bool:
+    """Whether no key need take part for a query."""
+    if problem.similarity.kernel.is_compact or problem.attn_mask is not None or problem.logit_bias is not None:
+        return True
+    weight = problem.key_weight
+    return problem.self_index is not None and (len(problem.key) if weight is None else np.count_nonzero(weight)) == 1
