@@ -9,8 +9,11 @@ import pytest
 from kernpool.algorithms import tree_copies
 from kernpool.algorithms.tiles import GAUSSIAN
 from kernpool.algorithms.verification import FAULTS
-from tests.fuzz.cases import KINDS, draw, recipe
+from tests.fuzz import __main__ as fuzz
+from tests.fuzz.cases import draw, recipe
 from tests.fuzz.checks import check
+from tests.fuzz.reached import PARTS
+from tests.fuzz.regimes import KINDS
 from tests.fuzz.report import Report
 from tests.fuzz.shrink import shrink
 from tests.fuzz.worker import attempt
@@ -25,13 +28,21 @@ def test_every_answer_of_a_random_problem_is_right(index):
     assert report.answers > 0
 
 
-@pytest.mark.slow
+@pytest.mark.slow  # draws 200 problems
 def test_kinds_of_problems_are_all_drawn():
     cases = [draw(SEED, index) for index in range(200)]
     assert {case.kind for case in cases} == set(KINDS)
     assert len({case.nature for case in cases}) == 9
     assert {case.key.dtype for case in cases} == {np.dtype(np.float32), np.dtype(np.float64)}
     assert {case.key.shape[1] for case in cases} == set(range(1, 11))
+
+
+@pytest.mark.slow  # starts a worker, and waits for it
+def test_a_worker_that_does_not_end_is_told_with_its_case(monkeypatch, capsys):
+    """Patience is over before anything is done, so that what is told is the case that is being worked on."""
+    monkeypatch.setattr(fuzz, "PATIENCE", -100.0)
+    with pytest.raises(SystemExit, match="a worker does not end, at one of"):
+        fuzz.main(["--seed", "1", "--seconds", "60", "--processes", "1"])
 
 
 def test_a_case_is_determined_by_its_seed_and_number():
@@ -67,12 +78,13 @@ def test_the_fault_that_it_was_made_for_is_found_and_shrunk(monkeypatch):
     FAULTS.clear()  # which this test has caused
 
 
-@pytest.mark.slow
+@pytest.mark.slow  # processes that compile
 def test_from_a_command_line():
     command = [sys.executable, "-m", "tests.fuzz", "--seed", "1", "--seconds", "8", "--processes", "1"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert "fuzzing for 8 s, seed 1" in done.stdout
     assert " 0 cases wrong" in done.stdout
+    assert all(name in done.stdout for name in PARTS)
     again = subprocess.run([*command[:3], "--seed", "1", "--case", "3"], capture_output=True, text=True, check=True)
     assert again.stdout.startswith("right: ")
     fresh = [subprocess.run([*command[:3], "--seconds", "0"], capture_output=True, text=True).stdout for _ in range(2)]

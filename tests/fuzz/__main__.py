@@ -4,15 +4,19 @@ import argparse
 import multiprocessing
 import sys
 import time
+from collections import Counter
 from queue import Empty
 
 import numpy as np
 
-from tests.fuzz.cases import draw
+from tests.fuzz.cases import draw, recipe
+from tests.fuzz.regimes import BY_NAME
 from tests.fuzz.report import Report
 from tests.fuzz.worker import attempt, run
 
 MOST_FAILURES = 5  # that are told before the fuzzer gives up
+PATIENCE = 180.0  # seconds beyond its time that a worker may take for the case it is at
+LONG = 240.0  # seconds in which all parts of the engine have to be reached
 
 
 def main(arguments=None):
@@ -22,7 +26,7 @@ def main(arguments=None):
     )
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--seed", type=int, help="by default a fresh one, which is printed")
-    parser.add_argument("--regime", choices=["all", "narrow"], default="all")
+    parser.add_argument("--regime", choices=["all", *BY_NAME], default="all")
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--case", type=int, help="run this one alone")
     parser.add_argument("--queries", help="of that case, as 0:10")
@@ -39,48 +43,59 @@ def main(arguments=None):
     print(f"fuzzing for {options.seconds:g} s, seed {seed}, {options.regime}", flush=True)
     context = multiprocessing.get_context("spawn")
     queue, deadline = context.Queue(), time.monotonic() + options.seconds
+    places = [context.Value("q", -1) for _ in range(options.processes)]
     workers = [
-        context.Process(target=run, args=(seed, options.regime, k, options.processes, deadline, queue), daemon=True)
-        for k in range(options.processes)
+        context.Process(target=run, args=(seed, options.regime, k, len(places), deadline, queue, at), daemon=True)
+        for k, at in enumerate(places)
     ]
     for worker in workers:
         worker.start()
-    total, wrong = collect(queue, workers)
+
+    def where():
+        """Cases that workers were at, for those that died or do not end."""
+        return "\n".join(f"  {recipe(draw(seed, at.value, options.regime))}" for at in places if at.value >= 0)
+
+    total, wrong = collect(queue, workers, deadline + PATIENCE, where)
     print(summary(total, wrong), flush=True)
+    missed = [name for name, times in total.reached.items() if not times]
+    if missed and options.regime == "all" and options.seconds >= LONG:
+        print(f"never reached: {', '.join(missed)}", flush=True)
+        return wrong + 1
     return wrong
 
 
-def collect(queue, workers):
+def collect(queue, workers, latest, where):
     """Add up reports until all workers are done, or too much is wrong."""
-    total, wrong, cases, running = Report(), 0, 0, len(workers)
+    total, wrong, running = Report(), 0, len(workers)
     while running and wrong < MOST_FAILURES:
         try:
             item = queue.get(timeout=10.0)
         except Empty:
-            if any(worker.exitcode for worker in workers):
-                sys.exit("a worker of the fuzzer died")
-            continue
-        if item is None:
+            dead = any(worker.exitcode for worker in workers)
+            if not dead and time.monotonic() < latest:
+                continue
+            for worker in workers:
+                worker.kill()
+            sys.exit(f"a worker {'died' if dead else 'does not end'}, at one of\n{where()}")
+        if isinstance(item, Counter):
             running -= 1
+            total.reached.update(item)
             continue
         _, report, told = item
-        cases += 1
-        total.doubts += report.doubts
-        for name, count in report.algorithms.items():
-            total.saw(name, count)
+        total.add(report)
         if told:
             wrong += 1
             print(told, flush=True)
-    total.cases = cases
     return total, wrong
 
 
 def summary(total, wrong):
-    """Say what was compared."""
-    parts = ", ".join(f"{name} {count}" for name, count in sorted(total.algorithms.items()))
+    """Say what was compared, and what of the engine was reached."""
+    answers = ", ".join(f"{name} {count}" for name, count in sorted(total.algorithms.items()))
+    parts = ", ".join(f"{name} {count}" for name, count in total.reached.items())
     return (
         f"{total.cases} cases, {total.answers} answers compared, {total.doubts} of them looked at twice, {wrong} cases "
-        f"wrong\nby {parts}"
+        f"wrong\nby {answers}\nreached: {parts}"
     )
 
 

@@ -5,53 +5,12 @@ from typing import Any
 
 import numpy as np
 
-from kernpool import Problem, get_kernel, kernel_names
+from kernpool import Problem
 from kernpool.kernels import categorical_kernel_names, get_categorical_kernel
+from tests.fuzz.natures import NATURES, far_from_zero, lattice
+from tests.fuzz.regimes import kernel_of, plan_of
 
-PAIR_COLUMNS = 3e7  # the most pairs of a query and a key, times columns, of a problem
-DENSE_PAIRS = 1e6  # of those with a table of pairs
-KINDS = {"pool": 0.5, "linear": 0.13, "gradients": 0.12, "chunks": 0.06, "levels": 0.07, "torch": 0.06, "model": 0.06}
-
-
-def uniform(g, n, d):
-    return g.random((n, d))
-
-
-def normal(g, n, d):
-    return g.normal(size=(n, d))
-
-
-def lattice(g, n, d):
-    return g.integers(0, max(2, round((4 * n) ** (1 / d))), (n, d)) * g.choice([0.1, 0.25, 1.0])
-
-
-def clusters(g, n, d):
-    width = 10.0 ** g.uniform(-8, 0, 6)
-    which = g.integers(0, 6, n)
-    return g.random((6, d))[which] + width[which, None] * g.normal(size=(n, d))
-
-
-def heavy_tails(g, n, d):
-    return g.standard_cauchy((n, d))
-
-
-def near_a_line(g, n, d):
-    return g.random((n, 1)) * g.normal(size=d) + 10.0 ** g.uniform(-9, -1) * g.normal(size=(n, d))
-
-
-def far_from_zero(g, n, d):
-    return 1e6 + g.random((n, d))
-
-
-def uneven_columns(g, n, d):
-    return g.normal(size=(n, d)) * 10.0 ** g.uniform(-3, 3, d)
-
-
-def ties(g, n, d):
-    return g.random((max(1, n // 20), d))[g.integers(0, max(1, n // 20), n)]
-
-
-NATURES = (uniform, normal, lattice, clusters, heavy_tails, near_a_line, far_from_zero, uneven_columns, ties)
+TOLERANCES = (0.0, 1e-300, 1e-12, 1e-6, 1e-2)
 
 
 @dataclass(frozen=True)
@@ -116,62 +75,43 @@ def recipe(case):
 def draw(seed, index, regime="all"):
     """Make case number `index` of a seed."""
     g = np.random.default_rng([seed, index])
-    narrow = regime == "narrow"
-    kind = "pool" if narrow else str(g.choice(list(KINDS), p=list(KINDS.values())))
-    d = int(g.integers(2, 4)) if narrow else int(g.choice([1, 2, 3, g.integers(4, 11)], p=[0.27, 0.27, 0.26, 0.2]))
-    n = 20_000 if narrow else int(10 ** g.uniform(0, np.log10(50_000)))
-    m = 2000 if narrow else int(10 ** g.uniform(0, 3.8))
-    mask = (
-        None
-        if narrow or kind in ("chunks", "model", "torch")
-        else g.choice(["none", "bool", "float"], p=[0.86, 0.09, 0.05])
-    )
-    few = mask in ("bool", "float") or kind in ("gradients", "levels", "torch")
-    m = int(np.clip(m, 1, max(1, (DENSE_PAIRS if few else PAIR_COLUMNS / d) / n)))
-    nature = NATURES[g.integers(0, len(NATURES))]
+    plan = plan_of(g, regime)
+    kind, m, n, d = plan.kind, plan.queries, plan.keys, plan.columns
+    nature = NATURES[g.integers(0, len(NATURES))] if plan.natures is None else g.choice(plan.natures)
     key, query = nature(g, n, d), nature(g, m, d)
-    spread = _spread(key)
-    if narrow:
-        bandwidth = (
-            spread
-            * 10 ** g.uniform(np.log10(5e-4), np.log10(0.25))
-            * (10 ** g.uniform(-1, 1, d) if g.random() < 0.2 else 1.0)
-        )
-    else:
-        bandwidth = spread * 10 ** g.uniform(-4, 1) * (10 ** g.uniform(-1, 1, d) if g.random() < 0.3 else 1.0)
-    if nature is lattice and g.random() < 0.5:  # keys exactly at the edge
-        bandwidth = np.maximum(np.rint(bandwidth * 20), 1.0) / 20
-    at = g.random(m)
-    own = g.integers(0, n, m)
-    query = np.where((at < 0.3)[:, None], key[own], query)
-    if g.random() < 0.4:  # some near keys, some far from all
-        away = bandwidth * g.normal(size=(m, d)) * 10 ** g.uniform(-3, 4, (m, 1))
+    low, high = np.log10(plan.bandwidths)
+    bandwidth = _spread(key) * 10 ** g.uniform(low, high) * (10 ** g.uniform(-1, 1, d) if g.random() < 0.25 else 1.0)
+    if nature is lattice and g.random() < 0.5:  # keys exactly at the edge, or next to it
+        bandwidth = np.maximum(np.rint(bandwidth * 20), 1.0) / 20 * (1.0 + g.choice([0.0, 0.0, 1e-13, 1e-11, 1e-8]))
+    own = np.arange(n) if plan.own == "all" else g.integers(0, n, m)
+    query = np.where((g.random(m) < 0.3)[:, None], key[own], query)
+    if plan.own == "all":
+        query = key
+    elif g.random() < 0.4:  # some near keys, some far from all
+        away = bandwidth * g.normal(size=(m, d)) * 10 ** g.uniform(-3, g.choice([4.0, 4.0, 9.0]), (m, 1))
         query = np.where((g.random(m) < 0.3)[:, None], query + away, query)
-    names = kernel_names() if not narrow else [name for name in kernel_names() if name != "constant"]
-    weights = {"gaussian": 4.0, "laplace": 2.0, "epanechnikov": 2.0}
-    p = np.array([weights.get(name, 1.0) for name in names])
     options = {
-        "kernel": str(g.choice(names, p=p / p.sum())),
+        "kernel": kernel_of(g, plan),
         "composition": "radial" if kind == "torch" else str(g.choice(["radial", "product"], p=[0.7, 0.3])),
         "bandwidth": bandwidth if kind != "torch" else float(np.median(bandwidth)),
-        "tol": 1e-6 if g.random() < 0.05 and kind == "pool" else None,
-        "moments": int(kind == "linear" or (kind in ("gradients", "chunks", "levels", "torch") and g.random() < 0.3)),
+        "tol": float(g.choice(TOLERANCES)) if g.random() < 0.15 and kind in ("pool", "chunks", "door") else None,
+        "moments": int(kind == "linear" or (kind in ("chunks", "levels", *plan.may_be_linear) and g.random() < 0.3)),
     }
-    c = int(g.integers(1, 4))
-    value = g.normal((0.0, 1e4, -3.0)[:c], (1.0, 1.0, 1e-3)[:c], size=(n, c))
+    c = int(g.integers(1, 4)) if g.random() < 0.95 else 9
+    value = g.normal((0.0, 1e4, -3.0) * 3, (1.0, 1.0, 1e-3) * 3, size=(n, 9))[:, :c]
     if g.random() < 0.2:
         value = value * np.exp(3 * g.normal(size=(n, 1)))
     if kind != "torch" and g.random() < 0.35:
         options["key_weight"] = _weights(g, n)
-    if kind not in ("chunks", "model", "torch") and g.random() < 0.25:
+    if plan.own == "all":
+        options |= {"exclude_self": True, "self_index": own}
+    elif plan.own == "some" and g.random() < 0.25:
         options |= {"exclude_self": True, "self_index": np.where(g.random(m) < 0.1, -1, own)}
-    if mask == "bool":
+    if plan.mask == "bool":
         options["attn_mask"] = g.random((m, n)) < g.choice([0.01, 0.5, 0.99])
-    if mask == "float":
+    if plan.mask == "float":
         options["attn_mask"] = np.where(g.random((m, n)) < 0.3, -np.inf, g.normal(size=(m, n)))
-    if kind == "torch":
-        options |= {"key_weight": None, "exclude_self": False}
-    if kind in ("pool", "linear", "torch") and nature is not far_from_zero and g.random() < 0.15:
+    if nature is not far_from_zero and g.random() < plan.single:
         query, key, value = (np.clip(array, -1e30, 1e30).astype(np.float32) for array in (query, key, value))
         if options.get("key_weight") is not None:
             options["key_weight"] = options["key_weight"].astype(np.float32)
@@ -205,7 +145,3 @@ def _with_levels(g, case):
         codes.append((g.integers(0, count, len(case.query)), g.integers(0, count, len(case.key))))
     both = tuple(np.stack(columns, axis=1) for columns in zip(*codes, strict=True))
     return replace(case, codes=both, tables=tuple(tables))
-
-
-def is_compact(case):
-    return get_kernel(case.options["kernel"]).is_compact

@@ -4,7 +4,9 @@ import warnings
 
 from kernpool import EmptyWindowWarning, RankDeficiencyWarning
 from kernpool.algorithms.verification import FAULTS
-from tests.fuzz.containers import chunks, levels, model
+from tests.fuzz.containers import chunks, levels
+from tests.fuzz.doors import door
+from tests.fuzz.estimators import model
 from tests.fuzz.gradients import gradients
 from tests.fuzz.layers import layers
 from tests.fuzz.planes import linear
@@ -18,6 +20,7 @@ CHECKS = {
     "levels": levels,
     "torch": layers,
     "model": model,
+    "door": door,
 }
 
 

@@ -1,12 +1,11 @@
-"""The other doors: chunks of keys, categorical columns, estimators."""
+"""Keys in chunks, and keys with levels."""
 
-import warnings
 from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 
-from kernpool import NadarayaWatsonRegressor, choose, pool
+from kernpool import choose, pool
 from kernpool.mixed import MixedProblem
 from kernpool.state import PoolState
 from tests.fuzz import truth
@@ -24,24 +23,31 @@ def chunks(case, report):
     parts = [(case.key[s], case.value[s], *([] if weight is None else [weight[s]])) for s in cut]
     names = {"kernel", "composition", "bandwidth", "tol"}
     options = {name: case.options[name] for name in names} | {"degree": problem.moments, "empty": "zero"}
-    found = pool(case.query, parts, **options)
     expected = pool(case.query, case.key, case.value, key_weight=weight, algorithm="brute", **options)
-    report.saw("chunks", len(found))
-    off = np.abs(found - expected)
+    allowed = _allowed_of_chunks(case, problem, base)
+    for name in able(problem):
+        found = pool(case.query, parts, algorithm=name, **options)
+        report.saw(f"chunks, {name}", len(found))
+        off = np.abs(found - expected)
+        if (bad := np.flatnonzero(np.any(~(off <= allowed), axis=1))).size:
+            report.wrong(f"chunks, {name}", bad, f"{bad.size} of {len(off)} queries are off by {off[bad].max():.3g}")
+
+
+def _allowed_of_chunks(case, problem, base):
+    """How far merged states may be off: as the whole, and for planes as far as keys determine them."""
     spread = np.ptp(problem.value, axis=0)
     allowed = (
         2.0 * rounding(replace(problem, moments=0), _values_of(problem, base))
         + 1e-15 * np.abs(case.value).max(axis=0)
         + LEAST
     )
+    allowed += problem.tol * spread
     if problem.moments:
         centred = problem.without_center()
-        rows = np.arange(len(found))[:64]
-        _, least = truth.fitted(centred, rows)
-        off, allowed = off[rows], ((allowed[rows] + 1e-12 * spread) / np.maximum(least, 1e-30)[:, None] ** 2) * 10.0
+        least = truth.conditioning(choose(centred, "brute").reduce(centred), problem.layout)
+        allowed = 10.0 * (allowed + 1e-12 * spread) / np.maximum(least, 1e-30)[:, None] ** 2
         allowed[least < truth.WELL_POSED] = np.inf
-    if (bad := np.flatnonzero(np.any(~(off <= allowed), axis=1))).size:
-        report.wrong("chunks", bad, f"{bad.size} of {len(off)} queries are off by {off[bad].max():.3g}")
+    return allowed
 
 
 def _values_of(problem, state):
@@ -74,27 +80,3 @@ def levels(case, report):
         occupied &= state.denominator > 0
         if (bad := np.flatnonzero(occupied & np.any(~(off <= allowed), axis=1))).size:
             report.wrong(f"levels, {name}", bad, f"{bad.size} queries are off by {np.nanmax(off[bad]):.3g}")
-
-
-def model(case, report):
-    """An estimator's predictions, twice, in a process that has its compiler."""
-    problem = case.problem()
-    base = choose(problem, "brute").reduce(problem)
-    names = ("kernel", "composition", "bandwidth")
-    estimator = NadarayaWatsonRegressor(**{name: case.options[name] for name in names}, empty="zero", n_jobs=2)
-    weight = case.options.get("key_weight")
-    if weight is not None and weight[weight > 0].mean() > 1 and case.index % 2:
-        weight = np.ceil(weight)
-        problem = case.problem(key_weight=weight)
-        base = choose(problem, "brute").reduce(problem)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # of weights whose mean is unusual
-        estimator.fit(case.key, case.value, sample_weight=weight)
-    target = base.finalize("zero")
-    allowed = 2.0 * rounding(problem, base) + LEAST
-    for turn in range(2):
-        found = estimator.predict(case.query)
-        report.saw("model", len(found))
-        off = np.abs(found.reshape(target.shape) - target)
-        if (bad := np.flatnonzero(np.any(~(off <= allowed), axis=1))).size:
-            report.wrong("model", bad, f"call {turn + 1}: {bad.size} queries are off by {off[bad].max():.3g}")

@@ -28,7 +28,8 @@ def gradients(case, report):
         other = choose(problem, name)
         if name == "brute" or other._chosen.pullback is None:
             continue
-        if other.algorithm == "sweep" and problem.moments == 0 and case.index % 2:
+        narrow = problem.dtype == np.float32
+        if other.algorithm == "sweep" and (narrow or case.index % 2):  # series give all but this one
             found = other.pullback(problem, other.reduce(problem), cotangent, WANTED - {"log_bandwidth"})
         else:
             found = other.pullback(problem, state, cotangent, WANTED)

@@ -1,5 +1,6 @@
 """What a run of the fuzzer has seen."""
 
+from collections import Counter
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -13,9 +14,11 @@ LEAST = 1e-300  # subnormal sums have few digits
 class Report:
     """What was compared, and what was wrong."""
 
+    cases: int = 0
     answers: int = 0
     doubts: int = 0
-    algorithms: dict = field(default_factory=dict)
+    algorithms: Counter = field(default_factory=Counter)
+    reached: Counter = field(default_factory=Counter)
     faults: list = field(default_factory=list)
 
     def wrong(self, who, rows, story):
@@ -23,7 +26,14 @@ class Report:
 
     def saw(self, who, answers):
         self.answers += answers
-        self.algorithms[who] = self.algorithms.get(who, 0) + answers
+        self.algorithms[who] += answers
+
+    def add(self, other):
+        """Count what another report has seen."""
+        self.cases += 1
+        self.answers += other.answers
+        self.doubts += other.doubts
+        self.algorithms.update(other.algorithms)
 
 
 def able(problem):

@@ -9,24 +9,18 @@ SECONDS = 10.0
 
 
 def shrink(case, report):
-    """Take halves of the keys and of the queries away as long as something stays wrong."""
-    rows = [row for _, rows, _ in report.faults for row in rows]
+    """Take halves of the keys and of the queries away as long as the same one is wrong."""
+    who, rows = report.faults[0][0], [row for _, rows, _ in report.faults for row in rows]
     queries, keys = slice(0, len(case.query)), slice(0, len(case.key))
     best, until = case, time.monotonic() + SECONDS
-    if rows:
-        alone = slice(int(rows[0]), int(rows[0]) + 1)
-        if is_wrong(case.cut(alone, keys)):
-            best, queries = case.cut(alone, keys), alone
-    progress = True
-    while progress and time.monotonic() < until:
-        progress = False
-        for more_queries, more_keys in [
-            *((queries, half) for half in halves(keys)),
-            *((half, keys) for half in halves(queries)),
-        ]:
-            smaller = case.cut(more_queries, more_keys)
-            if is_wrong(smaller):
-                best, queries, keys, progress = smaller, more_queries, more_keys, True
+    if rows and is_wrong(alone := case.cut(slice(int(rows[0]), int(rows[0]) + 1), keys), who):
+        best, queries = alone, slice(int(rows[0]), int(rows[0]) + 1)
+    found = True
+    while found and time.monotonic() < until:
+        found = False
+        for fewer in [*((queries, half) for half in halves(keys)), *((half, keys) for half in halves(queries))]:
+            if found := is_wrong(smaller := case.cut(*fewer), who):
+                best, (queries, keys) = smaller, fewer
                 break
             if time.monotonic() > until:
                 break
@@ -43,13 +37,13 @@ def halves(part):
     return some + ([slice(part.start + quarter, part.stop), slice(part.start, part.stop - quarter)] if quarter else [])
 
 
-def is_wrong(case):
-    """Whether a part of a case is wrong as well."""
+def is_wrong(case, who):
+    """Whether the same one is wrong on a part of a case, in the same way."""
     if case is None:
         return False
     report = Report()
     try:
         check(case, report)
-    except Exception:
-        return True
-    return bool(report.faults)
+    except Exception as error:
+        return type(error).__name__ == who
+    return any(name == who for name, _, _ in report.faults)

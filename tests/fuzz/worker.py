@@ -5,17 +5,19 @@ import traceback
 
 from tests.fuzz.cases import draw, recipe
 from tests.fuzz.checks import check
+from tests.fuzz.reached import count_parts
 from tests.fuzz.report import Report
 from tests.fuzz.shrink import shrink
 
 
-def run(seed, regime, first, step, deadline, queue):
-    """Check every step-th case until the time is over; tell what was seen."""
-    index = first
+def run(seed, regime, first, step, deadline, queue, at):
+    """Check every step-th case until the time is over; tell what was seen, and before each case which one it is."""
+    reached, index = count_parts(), first
     while time.monotonic() < deadline:
+        at.value = index
         queue.put((index, *attempt(draw(seed, index, regime))))
         index += step
-    queue.put(None)
+    queue.put(reached)
 
 
 def attempt(case):
@@ -23,8 +25,8 @@ def attempt(case):
     report = Report()
     try:
         check(case, report)
-    except Exception:
-        report.wrong("?", [], traceback.format_exc(limit=-4))
+    except Exception as error:
+        report.wrong(type(error).__name__, [], traceback.format_exc(limit=-4))
     return report, story(case, report) if report.faults else ""
 
 
