@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.empty_windows import fill_empty
+from kernpool.fits import fit_by
 from kernpool.local_linear import LocalFit
 from kernpool.mixed import MixedProblem
-from kernpool.pool import fit_by
 from kernpool.problem import Problem
 from kernpool.progress import Progress
 from kernpool.state import PoolState
@@ -50,7 +50,13 @@ def mixed_fit(
     def reduce(centred: Problem) -> PoolState:
         return replace(mixed, problem=centred).reduce(algorithm, n_jobs=n_jobs, progress=progress)
 
-    return fit_by(reduce, mixed.problem)
+    def factors(rows: NDArray[np.intp], keys: NDArray[np.intp]) -> Array:
+        total = np.zeros(keys.shape)
+        for a, table in enumerate(mixed.log_tables):
+            total += table[mixed.query_code[rows, a, None], mixed.key_code[keys, a]]
+        return total
+
+    return fit_by(reduce, mixed.problem, factors if mixed.tables else None)
 
 
 def settle_empty(mixed: MixedProblem, fit: LocalFit, empty: str, n_jobs: int | None = None) -> Array:

@@ -9,8 +9,6 @@ or, if asked for, the value at `q` of the plane that fits the values best with t
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from typing import Any, cast
 
@@ -22,11 +20,11 @@ from kernpool.chunk_sources import open_chunks, refuse_keys_alone
 from kernpool.chunked import pool_chunks
 from kernpool.chunks import Chunks
 from kernpool.empty_windows import fill_empty
+from kernpool.fits import local_fit
 from kernpool.kernels import Kernel
-from kernpool.local_linear import LocalFit, check_degree, report_rank, solve
+from kernpool.local_linear import check_degree, report_rank
 from kernpool.memory_maps import is_large_map, pool_map
 from kernpool.plan import choose
-from kernpool.problem import Problem
 from kernpool.progress import Progress
 from kernpool.state import Empty, PoolState, check_empty
 
@@ -275,60 +273,6 @@ def _reduce(batch: Batch, algorithm: str, n_jobs: int | None, progress: Progress
         np.concatenate([state.denominator for state in states]),
         np.concatenate([state.numerator for state in states]),
     )
-
-
-def local_fit(
-    problem: Problem, algorithm: str = "auto", n_jobs: int | None = None, progress: Progress | None = None
-) -> LocalFit:
-    """Fit a plane around each query of a problem with ``moments=1``.
-
-    Parameters
-    ----------
-    problem : Problem
-        What to fit.
-    algorithm, n_jobs, progress
-        As in `pool`.
-
-    Returns
-    -------
-    LocalFit
-        Values, slopes per bandwidth, and ranks; zeros for empty windows.
-
-    Examples
-    --------
-    >>> import kernpool
-    >>> problem = kernpool.Problem.from_arrays([1.0], [0.0, 2.0, 3.0], [5.0, 9.0, 11.0], bandwidth=2.0, moments=1)
-    >>> local_fit(problem).slope / problem.similarity.bandwidth[:, None]
-    array([[[2.]]])
-    """
-    plan = choose(problem, algorithm)
-    return fit_by(lambda centred: plan.reduce(centred, n_jobs=n_jobs, progress=progress), problem)
-
-
-def fit_by(reduce: Callable[[Problem], PoolState], problem: Problem) -> LocalFit:
-    """Fit around each query by some way to sum.
-
-    Parameters
-    ----------
-    reduce : callable
-        Sums a problem.
-    problem : Problem
-        What to fit.
-
-    Returns
-    -------
-    LocalFit
-        Values, slopes per bandwidth, and ranks; zeros for empty windows.
-
-    Examples
-    --------
-    >>> import kernpool
-    >>> problem = kernpool.Problem.from_arrays([1.0], [0.0, 2.0], [5.0, 9.0])
-    >>> fit_by(choose(problem).reduce, problem).intercept
-    array([[7.]])
-    """
-    fit = solve(reduce(problem.without_center()), problem.layout)
-    return replace(fit, intercept=np.where(fit.occupied[:, None], fit.intercept + problem.value_center, 0.0))
 
 
 def _fit(batch: Batch, algorithm: str, n_jobs: int | None, progress: Progress | None) -> PoolState:

@@ -209,7 +209,7 @@ def _fit(problem: Problem, pairs: FarPairs, state: PoolState, g: Array) -> Resid
 
 
 def _parts(fit: LocalFit) -> tuple[NDArray[Any], ...]:
-    return fit.intercept, fit.slope, fit.base, fit.tilt, fit.rank, fit.occupied
+    return fit.intercept, fit.slope, fit.base, fit.tilt, fit.rank, fit.occupied, fit.lost
 
 
 def _either(which: NDArray[np.bool_], a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
@@ -228,7 +228,9 @@ def _solve(pairs: FarPairs, value: Array, offset: Array, problem: Problem) -> Lo
     constant = (fit.rank == 0) if d else np.zeros(len(ones), dtype=bool)
     if not constant.any():
         return fit
-    flat = LocalFit(numerator[:, :c], np.zeros_like(fit.slope), ones, np.zeros_like(fit.tilt), fit.rank, fit.occupied)
+    flat = replace(
+        fit, intercept=numerator[:, :c], slope=np.zeros_like(fit.slope), base=ones, tilt=np.zeros_like(fit.tilt)
+    )
     return LocalFit(*(_either(constant, a, b) for a, b in zip(_parts(flat), _parts(fit), strict=True)))
 
 
