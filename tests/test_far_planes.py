@@ -1,4 +1,4 @@
-"""Local linear fits far from the keys, or where weights differ by any factor: the plane of the nearest keys, exactly."""
+"""Local linear fits far from the keys, where weights differ by any factor: the plane of the nearest keys, exactly."""
 
 import warnings
 
@@ -249,6 +249,22 @@ def test_the_estimator_is_the_function(generator):
     assert left_out[81] == pytest.approx(truth(9.0, key[others], value[others], 0.3)[0], rel=1e-9)
 
 
+@pytest.mark.parametrize("columns", [1, 2])
+def test_attention_weights_are_the_shares_of_the_fit(columns, generator):
+    """Of keys that the plane rests on, whatever they weigh."""
+    key = generator.random((50, columns))
+    value = np.sin(6 * key).sum(axis=1)
+    query = np.vstack([key[:5], 1.0 + generator.random((5, columns)), np.full((1, columns), 40.0)])
+    model = LocalLinearRegressor(bandwidth=H).fit(key, value)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        shares, found = model.attention_weights(query), model.predict(query)
+    size = np.abs(shares).max(axis=1)
+    assert size[-1] > 10
+    np.testing.assert_allclose(shares.sum(axis=1), 1.0, atol=1e-12 * size.max())
+    assert np.all(np.abs(shares @ value - found) <= 1e-11 * size)
+
+
 def counted(monkeypatch):
     calls = []
 
@@ -277,10 +293,10 @@ def test_ordinary_queries_are_left_alone(columns, generator, monkeypatch):
 
 
 def test_collinear_columns_are_left_as_they_were(generator, monkeypatch):
-    """Both where the query is on the line of the keys and where it is not; no key is looked at but for the rank of all."""
+    """Where the query is on the line of the keys, and where it is not; keys are asked for their rank alone."""
     x = generator.random(300)
     key = np.column_stack([x, 3 * x, np.full(300, 7.0)])
-    query = np.vstack([key[:20], key[:20] + [0.0, 0.5, 1.0]])
+    query = np.vstack([key[:20], key[:20] + np.array([0.0, 0.5, 1.0])])
     problem = Problem.from_arrays(query, key, x, bandwidth=0.4, moments=1)
     plain = solve(choose(problem).reduce(problem.without_center()), problem.layout)
     assert plain.lost[20:].any()

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.far_planes import fit_planes
+from kernpool.far_planes import fit_planes, plane_shares
 from kernpool.far_weights import Factors, is_by_column, log_weights
 from kernpool.local_linear import LocalFit
 from kernpool.problem import Problem, column_range
@@ -81,6 +81,61 @@ def fit_lost(problem: Problem, fit: LocalFit, factors: Factors | None = None) ->
     return replace(fit, **parts)
 
 
+def lost_shares(problem: Problem, rows: Index, factors: Factors | None = None) -> Array:
+    """Return the shares of all keys in fits that `fit_lost` has made.
+
+    Parameters
+    ----------
+    problem : Problem
+        What was fitted.
+    rows : ndarray of int, shape (B,)
+        Which queries.
+    factors : callable or None
+        As in `fit_lost`.
+
+    Returns
+    -------
+    ndarray of shape (B, n)
+        The fit is their product with the values.
+
+    Examples
+    --------
+    >>> problem = Problem.from_arrays([2.0], [0.0, 0.5, 1.0], [0.0, 0.0, 0.0], bandwidth=0.05, moments=1)
+    >>> lost_shares(problem, np.array([0])).round(9)
+    array([[-0., -2.,  3.]])
+    """
+    shares = np.zeros((len(rows), len(problem.key)))
+    keys = _Keys(problem, factors)
+    at_once = max(1, NUMBERS // keys.numbers(len(keys.kept)))
+    for start in range(0, len(rows), at_once):
+        some = slice(start, start + at_once)
+        near = _near(problem, rows[some], np.repeat(keys.kept[None], len(rows[some]), axis=0), factors)
+        shares[some, keys.kept] = plane_shares(near.log_weight, near.offset, near.floor, near.reach, near.at)
+    return shares
+
+
+class _Near(NamedTuple):
+    """Some keys of each query, as `fit_planes` wants them: offsets from the heaviest one, and that of the query."""
+
+    log_weight: Array
+    level: Array
+    heaviest: Index
+    offset: Array
+    at: Array
+    floor: Array
+    reach: Array
+
+
+def _near(problem: Problem, rows: Index, keys: Index, factors: Factors | None) -> _Near:
+    log_weight, best, level = log_weights(problem, rows, keys, factors)
+    heaviest, h = keys[np.arange(len(rows)), best], problem.similarity.bandwidth
+    key, anchor = problem.key[keys], problem.key[heaviest][:, None]
+    offset, at = (key - anchor) / h, (problem.query[rows] - anchor[:, 0]) / h
+    squares = np.einsum("bk,bkd->bd", np.exp(log_weight), (offset - at[:, None]) ** 2)
+    reach = np.where(squares > 0, np.sqrt(squares), 1.0)
+    return _Near(log_weight, level, heaviest, offset, at, JITTER * (np.abs(key) + np.abs(anchor)) / h, reach)
+
+
 class _Keys:
     """The keys of a problem, and how to fit with some of them."""
 
@@ -120,20 +175,13 @@ class _Keys:
 
     def fit(self, rows: Index, count: int, parts: dict[str, NDArray[Any]]) -> NDArray[np.bool_]:
         """Fit some queries with so many keys, write what is sure into `parts`, and say where that was."""
-        problem, each = self.problem, np.arange(len(rows))
         keys, others = self._nearest(rows, count)
-        log_weight, best, level = log_weights(problem, rows, keys, self.factors)
-        query, h, heaviest = problem.query[rows], problem.similarity.bandwidth, keys[each, best]
-        key, anchor = problem.key[keys], problem.key[heaviest][:, None]
-        offset, away = (key - anchor) / h, (query - anchor[:, 0]) / h
-        value = problem.value[keys] - problem.value[heaviest][:, None]
-        squares = np.einsum("bk,bkd->bd", np.exp(log_weight), (offset - away[:, None]) ** 2)
-        reach = np.where(squares > 0, np.sqrt(squares), 1.0)
-        floor = JITTER * (np.abs(key) + np.abs(anchor)) / h
+        near = _near(self.problem, rows, keys, self.factors)
+        value, heaviest = self.problem.value[keys], self.problem.value[near.heaviest]
         with np.errstate(all="ignore"):
-            planes = fit_planes(log_weight, offset, value, floor, reach)
-            intercept = problem.value[heaviest] + planes.level + np.einsum("bd,bdc->bc", away, planes.slope)
-            left_out = others - level + np.maximum(0.0, 2.0 * self.log_width - planes.faintest)
+            planes = fit_planes(near.log_weight, near.offset, value - heaviest[:, None], near.floor, near.reach)
+            intercept = heaviest + planes.level + np.einsum("bd,bdc->bc", near.at, planes.slope)
+            left_out = others - near.level + np.maximum(0.0, 2.0 * self.log_width - planes.faintest)
         sure = np.isneginf(others) | ((planes.rank >= self.rank) & (left_out < NOTHING))
         # Where a slope is beyond all numbers the fit stays what it was.
         some = sure & np.isfinite(intercept).all(axis=1) & np.isfinite(planes.slope).all(axis=(1, 2))

@@ -93,7 +93,61 @@ def fit_planes(log_weight: Array, offset: Array, value: Array, floor: Array, rea
     >>> planes.level, planes.slope, planes.rank
     (array([[2.]]), array([[[3.]]]), array([1]))
     """
-    count, keys, d = offset.shape
+    steps, faintest = _span(log_weight, offset, floor)
+    share, weighted, design = _equations(steps, log_weight)
+    level = _solve(design, np.einsum("bkp,bkc->bpc", weighted, value))
+    residual = value - share @ level  # once more for what has been lost to large values of light keys
+    level += _solve(design, np.einsum("bkp,bkc->bpc", weighted, residual))
+    rank = np.stack([step.found for step in steps[1:]], axis=1).sum(axis=1) if steps[1:] else np.zeros(len(offset))
+    return Planes(level[:, 0], _slopes(steps, level, reach), rank.astype(np.intp), faintest)
+
+
+def plane_shares(log_weight: Array, offset: Array, floor: Array, reach: Array, at: Array) -> Array:
+    """Return the derivatives of the value of a plane at some offset by the values that it is fitted to.
+
+    Parameters
+    ----------
+    log_weight, offset, floor, reach : ndarray
+        As in `fit_planes`.
+    at : ndarray of shape (B, d)
+        Where.
+
+    Returns
+    -------
+    ndarray of shape (B, K)
+        Shares, which sum to one.
+
+    Examples
+    --------
+    >>> offset = np.array([[[0.0], [2.0]]])
+    >>> plane_shares(np.array([[0.0, -1e5]]), offset, 0.0 * offset, np.ones((1, 1)), np.array([[6.0]]))
+    array([[-2.,  3.]])
+    """
+    steps, _ = _span(log_weight, offset, floor)
+    _, weighted, design = _equations(steps, log_weight)
+    unit = np.repeat(np.eye(len(steps))[None], len(offset), axis=0)
+    of_levels = unit[:, 0] + np.einsum("bd,bdp->bp", at, _slopes(steps, unit, reach))
+    of_values = _solve(design, weighted.transpose(0, 2, 1))
+    of_values += _solve(design, weighted.transpose(0, 2, 1) - design @ of_values)
+    return np.asarray(np.einsum("bp,bpk->bk", of_levels, of_values))
+
+
+class _Step(NamedTuple):
+    """A key that spans: where one was found, and which; its column, d for that of ones; what is left of its row.
+
+    `x` is what is left of the column, so that a row is the sum over the steps of x times `row`.
+    """
+
+    found: NDArray[np.bool_]
+    place: NDArray[np.intp]
+    column: NDArray[np.intp]
+    row: Array
+    x: Array
+
+
+def _span(log_weight: Array, offset: Array, floor: Array) -> tuple[list[_Step], Array]:
+    """Choose the keys that span; return also the logarithm of the least weighted square of a pivot."""
+    count, _, d = offset.shape
     each = np.arange(count)
     dependent = np.abs(offset) <= floor
     noise = np.where(dependent, 0.0, floor + NOISE * np.abs(offset))
@@ -111,23 +165,7 @@ def fit_planes(log_weight: Array, offset: Array, value: Array, floor: Array, rea
             break
         faintest = np.where(found, np.minimum(faintest, 2.0 * largest), faintest)
         steps.append(_eliminate(table, noise, left, place, column, found))
-    level = _levels(steps, log_weight, value)
-    slope = _slopes(steps, level, reach)
-    rank = np.sum([step.found for step in steps[1:]], axis=0, dtype=np.intp) + np.zeros(count, dtype=np.intp)
-    return Planes(level[:, 0], slope, rank, faintest)
-
-
-class _Step(NamedTuple):
-    """A key that spans: where one was found, and which; its column, d for that of ones; what is left of its row.
-
-    `x` is what is left of the column, so that a row is the sum over the steps of x times `row`.
-    """
-
-    found: NDArray[np.bool_]
-    place: NDArray[np.intp]
-    column: NDArray[np.intp]
-    row: Array
-    x: Array
+    return steps, faintest
 
 
 def _eliminate(
@@ -151,10 +189,10 @@ def _eliminate(
     return _Step(found, place, column, row, x)
 
 
-def _levels(steps: list[_Step], log_weight: Array, value: Array) -> Array:
-    """Return the values of the plane at the keys that span it, of shape (B, steps, c)."""
-    each, size = np.arange(len(value)), len(steps)
-    share = np.empty((*log_weight.shape, size))  # of the keys that span in all keys, the lambda
+def _equations(steps: list[_Step], log_weight: Array) -> tuple[Array, Array, Array]:
+    """Return the lambda of all keys; those times weights, beside that of the key that spans; and the sums of both."""
+    each, size = np.arange(len(log_weight)), len(steps)
+    share = np.empty((*log_weight.shape, size))
     weighted = np.empty_like(share)
     for k in reversed(range(size)):
         step = steps[k]
@@ -169,9 +207,7 @@ def _levels(steps: list[_Step], log_weight: Array, value: Array) -> Array:
         weighted[:, :, k] = np.sign(share[:, :, k]) * np.exp(exponent)
     design = np.einsum("bkp,bkq->bpq", weighted, share)
     design[:, np.arange(size), np.arange(size)] += ~np.stack([step.found for step in steps], axis=1)
-    level = _solve(design, np.einsum("bkp,bkc->bpc", weighted, value))
-    residual = value - share @ level  # once more for what has been lost to large values of light keys
-    return level + _solve(design, np.einsum("bkp,bkc->bpc", weighted, residual))
+    return share, weighted, design
 
 
 def _solve(design: Array, right: Array) -> Array:

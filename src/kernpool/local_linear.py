@@ -8,6 +8,11 @@ The intercept :math:`\beta_0` is the fit at the query. It follows a boundary or 
 constant fit. With weighted means :math:`\bar v, \bar t` and covariances :math:`C, s` of `t` with itself and with `v`,
 
 .. math:: \beta = C^{-1} s, \qquad \beta_0 = \bar v - \bar t \cdot \beta
+
+This is as far as a state goes. Far from all keys, where their spread is less than about 1e-4 of their distance, half of
+the digits of C are lost, and `solve` makes the fit constant in that direction. With chunks, Dask, torch and searches for
+bandwidths, whose gradients are those of this fit, it stays so. With keys in memory `kernpool.fits` fits such queries to
+the keys themselves, by way of `kernpool.far_keys`.
 """
 
 from __future__ import annotations

@@ -79,8 +79,9 @@ def pool(
         Fit a constant or a plane around each query. A constant is the weighted mean, which stays between the values
         and needs a single key; it is the default because that is what pooling means. A plane has no bias at
         boundaries or where keys are denser on one side [3]_ [4]_, returns an affine function of the keys as it is, may
-        leave the range of the values, and takes two to three times as long. Where the keys of a window do not
-        determine a slope in some direction, the fit is constant in it, with one warning.
+        leave the range of the values, and takes two to three times as long. Far from all keys it is the plane of the
+        nearest ones. Where the keys of a window do not determine a slope in some direction, the fit is constant in it,
+        with one warning.
     key_weight : array_like of shape (n,) or (..., n), optional
         Non-negative frequencies: a weight of 3 counts like three equal pairs.
     attn_mask : array_like of shape (..., m, n), optional
@@ -138,7 +139,12 @@ def pool(
     O(n + m): the n x m weights exist only in tiles. Values are centred before they are summed. Far from all keys, where
     every Gaussian weight underflows, the weighted mean is the nearest key's value. The plane is found from sums of
     offsets ``k - q``; its rounding error is that of the sums times the squared ratio of the distance of the keys from
-    the query to their spread (see `kernpool.local_linear`).
+    the query to their spread. Where that ratio is beyond a thousand, or the weights leave no spread at all, the plane
+    is fitted to the keys themselves (`kernpool.far_planes`): right to rounding at any distance, and the one through the
+    nearest keys in the limit. Keys of which one depends on others to 12 digits, or that agree to rounding, count as
+    dependent. Chunks and large memory maps leave nothing but sums, so there the promise of ``degree=1`` ends where keys
+    are within 1e-4 of their distance from the query: the fit turns constant in such a direction, with the warning (see
+    `kernpool.local_linear`).
 
     References
     ----------
