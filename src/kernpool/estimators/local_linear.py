@@ -83,8 +83,8 @@ class LocalLinearRegressor(KernelRegressor):
     bandwidth_search_ : BandwidthSearch
         What was minimised, from how many starts, with what result, and all that was tried; only after a search.
     loo_error_ : float
-        Leave-one-out mean squared error at `bandwidth_`, summed over outputs; only with ``bandwidth="loo"``. It is what
-        was minimised: rows far from all others count as constant continuations there, and `leave_one_out` as planes.
+        Leave-one-out mean squared error at `bandwidth_`, summed over outputs; only with ``bandwidth="loo"``. As
+        minimised: for rows far from all others the search has constants where `leave_one_out` has planes, see Notes.
     loo_empty_windows_ : int
         Training rows that had no other row in their window there; only with ``bandwidth="loo"``.
     key_, value_, key_weight_ : ndarray
@@ -108,10 +108,12 @@ class LocalLinearRegressor(KernelRegressor):
     Notes
     -----
     Unlike a local constant fit it has no bias of first order at boundaries, or where rows are denser on one side of
-    the query [1]_. Its predictions may leave the range of y, and far from all rows they are the plane of the
-    nearest ones, right to rounding at any distance; it may lead anywhere, so see `effective_sample_size`. A model of
-    chunks sums rows without keeping them, and a search follows derivatives: there a fit turns constant in directions in
-    which the rows are within 1e-4 of their distance from the query. Where the rows of a window do not determine a plane, it is constant in the undetermined directions (a ridge in these
+    the query [1]_. Its predictions may leave the range of y. Far from all rows they are the plane of the nearest ones,
+    right to rounding at any distance; where that leads is another question, see `effective_sample_size`. A model of
+    chunks sums rows and does not keep them, and a search follows derivatives of such sums: there the fit turns constant
+    in directions in which the rows are within 1e-4 of their distance from the query.
+
+    Where the rows of a window do not determine a plane, it is constant in the undetermined directions (a ridge in these
     directions only, see `kernpool.local_linear.bounded_inverse`); a query with a single row in its window gets that
     row's value. A `RankDeficiencyWarning` says so, once per fit: of columns that are constant or linear in others over
     all rows, by name, and of windows with too few rows.
