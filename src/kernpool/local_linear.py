@@ -8,6 +8,11 @@ The intercept :math:`\beta_0` is the fit at the query. It follows a boundary or 
 constant fit. With weighted means :math:`\bar v, \bar t` and covariances :math:`C, s` of `t` with itself and with `v`,
 
 .. math:: \beta = C^{-1} s, \qquad \beta_0 = \bar v - \bar t \cdot \beta
+
+This is as far as a state goes. Far from all keys, where their spread is less than about 1e-4 of their distance, half
+of the digits of C are lost, and `solve` makes the fit constant in that direction. With chunks, Dask, torch and searches
+for bandwidths, whose gradients are those of this fit, it stays so. With keys in memory `kernpool.fits` fits such
+queries to the keys themselves, by way of `kernpool.far_keys`.
 """
 
 from __future__ import annotations
@@ -28,6 +33,8 @@ from kernpool.state import PoolState
 Array = NDArray[np.float64]
 
 RANK_TOLERANCE = float(np.finfo(np.float64).eps ** 0.5)
+UNSURE = 1e-6  # an eigenvalue below has lost more than six digits
+FAR = 100.0  # squared distance over squared spread: in a direction of less, a slope hardly moves the fit
 ROWS = 1 << 13  # at once, about 50 ms: eigenvalues of many small matrices are one call that nothing interrupts
 
 
@@ -54,6 +61,11 @@ class LocalFit:
         In how many directions the keys of the window determine a slope; d unless the window is degenerate.
     occupied : ndarray of bool, shape (m,)
         Whether there is a key of positive weight at all.
+    lost : ndarray of int8, shape (m,)
+        What sums of offsets cannot tell because keys are close together beside their distance: nothing (0), whether
+        they determine a slope in some direction (1), or digits of one that they do determine (2). `fit_by` finds it out
+        from the keys themselves (`kernpool.far_planes`); then `base` and `tilt` are NaN, since a share is no product
+        of two numbers any more.
     """
 
     intercept: Array
@@ -62,6 +74,7 @@ class LocalFit:
     tilt: Array
     rank: NDArray[np.intp]
     occupied: NDArray[np.bool_]
+    lost: NDArray[np.int8]
 
 
 def solve(state: PoolState, layout: Layout) -> LocalFit:
@@ -83,7 +96,8 @@ def solve(state: PoolState, layout: Layout) -> LocalFit:
     -----
     A covariance is a difference, ``mean(t t') - mean(t) mean(t)'``. With offsets from the query it loses as many digits
     as the spread of the keys is small beside their distance, squared; where half of the digits would be lost,
-    `bounded_inverse` takes the keys for equal in that direction.
+    `bounded_inverse` takes the keys for equal in that direction. A state does not know better. Where the keys are at
+    hand `lost` says which queries to fit from them.
 
     Examples
     --------
@@ -94,12 +108,12 @@ def solve(state: PoolState, layout: Layout) -> LocalFit:
     (array([[1.]]), array([[[2.]]]), array([1]))
     """
     m, c, d = len(state.denominator), layout.values, layout.columns
-    occupied, rank = state.denominator > 0, np.zeros(m, dtype=np.intp)
+    occupied, rank, lost = state.denominator > 0, np.zeros(m, dtype=np.intp), np.zeros(m, dtype=np.int8)
     share = np.divide(1.0, state.denominator, where=occupied, out=np.zeros(m))
     if not layout.moments:
         intercept = state.numerator * share[:, None]
-        return LocalFit(intercept, np.empty((m, 0, c)), np.ones(m), np.empty((m, 0)), rank, occupied)
-    fit = LocalFit(np.empty((m, c)), np.empty((m, d, c)), np.empty(m), np.empty((m, d)), rank, occupied)
+        return LocalFit(intercept, np.empty((m, 0, c)), np.ones(m), np.empty((m, 0)), rank, occupied, lost)
+    fit = LocalFit(np.empty((m, c)), np.empty((m, d, c)), np.empty(m), np.empty((m, d)), rank, occupied, lost)
     for start in range(0, m, ROWS):
         rows = slice(start, start + ROWS)
         _solve_rows(state.numerator[rows] * share[rows, None], layout, fit, rows)
@@ -119,6 +133,7 @@ def _solve_rows(mean: Array, layout: Layout, fit: LocalFit, rows: slice) -> None
     covariance = second / unit[:, :, None] / unit[:, None, :] - offset[:, :, None] * offset[:, None, :]
     with_value = mean[:, layout.cross].reshape(m, d, c) / unit[:, :, None] - offset[:, :, None] * value[:, None, :]
     inverse, fit.rank[rows] = _inverse(covariance)
+    fit.lost[rows] = _lost(covariance, inverse, offset, fit.rank[rows])
     slope, tilt = inverse @ with_value, -(inverse @ offset[:, :, None])[:, :, 0]
     fit.intercept[rows] = value - np.sum(offset[:, :, None] * slope, axis=1)
     fit.slope[rows] = slope / unit[:, :, None]
@@ -147,6 +162,20 @@ def _inverse(design: Array) -> tuple[Array, NDArray[np.intp]]:
         bounded, rank[~sure] = bounded_inverse(eigenvalues)
         inverse[~sure] = (directions * bounded[:, None, :]) @ directions.transpose(0, 2, 1)
     return inverse, rank
+
+
+def _lost(covariance: Array, inverse: Array, offset: Array, rank: NDArray[np.intp]) -> NDArray[np.int8]:
+    """Tell where spread is small beside distance; an eigenvalue that is small by itself is collinearity."""
+    lost = np.zeros(len(covariance), dtype=np.int8)
+    sure = (rank == offset.shape[1]) & (np.einsum("mde,mde->m", inverse, inverse) < (0.5 / UNSURE) ** 2)
+    (few,) = np.nonzero(~sure)
+    if few.size:
+        eigenvalues, directions = np.linalg.eigh(covariance[few])
+        squared = np.einsum("mda,md->ma", directions, offset[few]) ** 2
+        far = squared > FAR * np.maximum(eigenvalues, RANK_TOLERANCE)
+        missing = far & (eigenvalues <= RANK_TOLERANCE)
+        lost[few] = np.where((far & ~missing & (eigenvalues < UNSURE)).any(axis=1), 2, missing.any(axis=1))
+    return lost
 
 
 def check_degree(degree: int) -> None:

@@ -9,8 +9,6 @@ or, if asked for, the value at `q` of the plane that fits the values best with t
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from typing import Any, cast
 
@@ -22,11 +20,11 @@ from kernpool.chunk_sources import open_chunks, refuse_keys_alone
 from kernpool.chunked import pool_chunks
 from kernpool.chunks import Chunks
 from kernpool.empty_windows import fill_empty
+from kernpool.fits import local_fit
 from kernpool.kernels import Kernel
-from kernpool.local_linear import LocalFit, check_degree, report_rank, solve
+from kernpool.local_linear import check_degree, report_rank
 from kernpool.memory_maps import is_large_map, pool_map
 from kernpool.plan import choose
-from kernpool.problem import Problem
 from kernpool.progress import Progress
 from kernpool.state import Empty, PoolState, check_empty
 
@@ -81,8 +79,9 @@ def pool(
         Fit a constant or a plane around each query. A constant is the weighted mean, which stays between the values
         and needs a single key; it is the default because that is what pooling means. A plane has no bias at
         boundaries or where keys are denser on one side [3]_ [4]_, returns an affine function of the keys as it is, may
-        leave the range of the values, and takes two to three times as long. Where the keys of a window do not
-        determine a slope in some direction, the fit is constant in it, with one warning.
+        leave the range of the values, and takes two to three times as long. Far from all keys it is the plane of the
+        nearest ones. Where the keys of a window do not determine a slope in some direction, the fit is constant in it,
+        with one warning.
     key_weight : array_like of shape (n,) or (..., n), optional
         Non-negative frequencies: a weight of 3 counts like three equal pairs.
     attn_mask : array_like of shape (..., m, n), optional
@@ -140,7 +139,12 @@ def pool(
     O(n + m): the n x m weights exist only in tiles. Values are centred before they are summed. Far from all keys, where
     every Gaussian weight underflows, the weighted mean is the nearest key's value. The plane is found from sums of
     offsets ``k - q``; its rounding error is that of the sums times the squared ratio of the distance of the keys from
-    the query to their spread (see `kernpool.local_linear`).
+    the query to their spread. Where that ratio is beyond a thousand, or the weights leave no spread at all, the plane
+    is fitted to the keys themselves (`kernpool.far_planes`): right to rounding at any distance, and the one through the
+    nearest keys in the limit. Keys of which one depends on others to 12 digits, or that agree to rounding, count as
+    dependent. Chunks and large memory maps leave nothing but sums, so there the promise of ``degree=1`` ends where keys
+    are within 1e-4 of their distance from the query: the fit turns constant in such a direction, with the warning (see
+    `kernpool.local_linear`).
 
     The result has the same bits for any number of threads, and for every call of the same problem by a named algorithm.
     For some ten thousand to a million pairs ``"auto"`` takes dense NumPy before the process has loaded the compiler
@@ -292,60 +296,6 @@ def _reduce(batch: Batch, algorithm: str, n_jobs: int | None, progress: Progress
         np.concatenate([state.denominator for state in states]),
         np.concatenate([state.numerator for state in states]),
     )
-
-
-def local_fit(
-    problem: Problem, algorithm: str = "auto", n_jobs: int | None = None, progress: Progress | None = None
-) -> LocalFit:
-    """Fit a plane around each query of a problem with ``moments=1``.
-
-    Parameters
-    ----------
-    problem : Problem
-        What to fit.
-    algorithm, n_jobs, progress
-        As in `pool`.
-
-    Returns
-    -------
-    LocalFit
-        Values, slopes per bandwidth, and ranks; zeros for empty windows.
-
-    Examples
-    --------
-    >>> import kernpool
-    >>> problem = kernpool.Problem.from_arrays([1.0], [0.0, 2.0, 3.0], [5.0, 9.0, 11.0], bandwidth=2.0, moments=1)
-    >>> local_fit(problem).slope / problem.similarity.bandwidth[:, None]
-    array([[[2.]]])
-    """
-    plan = choose(problem, algorithm)
-    return fit_by(lambda centred: plan.reduce(centred, n_jobs=n_jobs, progress=progress), problem)
-
-
-def fit_by(reduce: Callable[[Problem], PoolState], problem: Problem) -> LocalFit:
-    """Fit around each query by some way to sum.
-
-    Parameters
-    ----------
-    reduce : callable
-        Sums a problem.
-    problem : Problem
-        What to fit.
-
-    Returns
-    -------
-    LocalFit
-        Values, slopes per bandwidth, and ranks; zeros for empty windows.
-
-    Examples
-    --------
-    >>> import kernpool
-    >>> problem = kernpool.Problem.from_arrays([1.0], [0.0, 2.0], [5.0, 9.0])
-    >>> fit_by(choose(problem).reduce, problem).intercept
-    array([[7.]])
-    """
-    fit = solve(reduce(problem.without_center()), problem.layout)
-    return replace(fit, intercept=np.where(fit.occupied[:, None], fit.intercept + problem.value_center, 0.0))
 
 
 def _fit(batch: Batch, algorithm: str, n_jobs: int | None, progress: Progress | None) -> PoolState:

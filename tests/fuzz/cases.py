@@ -88,7 +88,8 @@ def draw(seed, index, regime="all"):
     if plan.own == "all":
         query = key
     elif g.random() < 0.4:  # some near keys, some far from all
-        away = bandwidth * g.normal(size=(m, d)) * 10 ** g.uniform(-3, g.choice([4.0, 4.0, 9.0]), (m, 1))
+        farthest = 9.0 if g.random() < (0.7 if kind == "gradients" else 0.2) else 4.0
+        away = bandwidth * g.normal(size=(m, d)) * 10 ** g.uniform(-3, farthest, (m, 1))
         query = np.where((g.random(m) < 0.3)[:, None], query + away, query)
     options = {
         "kernel": kernel_of(g, plan),

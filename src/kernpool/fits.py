@@ -1,0 +1,72 @@
+"""Local fits of a problem: sums, the solver, and where these have lost a plane, the keys themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from kernpool.far_keys import fit_lost
+from kernpool.far_weights import Factors
+from kernpool.local_linear import LocalFit, solve
+from kernpool.plan import choose
+from kernpool.problem import Problem
+from kernpool.progress import Progress
+from kernpool.state import PoolState
+
+
+def local_fit(
+    problem: Problem, algorithm: str = "auto", n_jobs: int | None = None, progress: Progress | None = None
+) -> LocalFit:
+    """Fit a plane around each query of a problem with ``moments=1``.
+
+    Parameters
+    ----------
+    problem : Problem
+        What to fit.
+    algorithm, n_jobs, progress
+        As in `pool`.
+
+    Returns
+    -------
+    LocalFit
+        Values, slopes per bandwidth, and ranks; zeros for empty windows.
+
+    Examples
+    --------
+    >>> import kernpool
+    >>> problem = kernpool.Problem.from_arrays([1.0], [0.0, 2.0, 3.0], [5.0, 9.0, 11.0], bandwidth=2.0, moments=1)
+    >>> local_fit(problem).slope / problem.similarity.bandwidth[:, None]
+    array([[[2.]]])
+    """
+    plan = choose(problem, algorithm)
+    return fit_by(lambda centred: plan.reduce(centred, n_jobs=n_jobs, progress=progress), problem)
+
+
+def fit_by(reduce: Callable[[Problem], PoolState], problem: Problem, factors: Factors | None = None) -> LocalFit:
+    """Fit around each query by some way to sum.
+
+    Parameters
+    ----------
+    reduce : callable
+        Sums a problem.
+    problem : Problem
+        What to fit.
+    factors : callable or None
+        Logarithms of what is on the weights besides: see `fit_lost`.
+
+    Returns
+    -------
+    LocalFit
+        Values, slopes per bandwidth, and ranks; zeros for empty windows.
+
+    Examples
+    --------
+    >>> import kernpool
+    >>> problem = kernpool.Problem.from_arrays([1.0], [0.0, 2.0], [5.0, 9.0])
+    >>> fit_by(choose(problem).reduce, problem).intercept
+    array([[7.]])
+    """
+    fit = fit_lost(problem, solve(reduce(problem.without_center()), problem.layout), factors)
+    return replace(fit, intercept=np.where(fit.occupied[:, None], fit.intercept + problem.value_center, 0.0))
