@@ -91,6 +91,47 @@ def test_gradients_agree_with_the_slow_twin(algorithm, kernel, composition, colu
         np.testing.assert_allclose(getattr(found, name), target, rtol=1e-9, atol=1e-9 * np.abs(target).max())
 
 
+@pytest.mark.parametrize("kernel", ["gaussian", "laplace", "logistic"])
+def test_keys_below_epsilon_determine_the_slope_of_a_query_on_a_key(kernel, generator):
+    """In every direction by the nearest ones in it: what the tree leaves out of the weights decides about slopes.
+
+    A lattice with steps of another width in each direction, whose nearest neighbours weigh e^-18, e^-72 and e^-162.
+    """
+    step = np.array([1.0, 2.0, 3.0])
+    key = np.stack(np.meshgrid(*[np.arange(12.0)] * 3), axis=-1).reshape(-1, 3) * step
+    value = np.column_stack([key @ [1.0, 2.0, 3.0], generator.normal(size=len(key))])
+    query = key[500:540]
+    h = 1 / 6 if kernel == "gaussian" else 1 / 30
+    problem = Problem.from_arrays(query, key, value, kernel=kernel, bandwidth=h, moments=1).without_center()
+    expected = solve(choose(problem, "reference").reduce(problem), problem.layout)
+    np.testing.assert_array_equal(expected.rank, 3)
+    cotangent = generator.normal(size=(len(query), 2))
+    plan = choose(problem, "reference")
+    right = plan.pullback(problem, plan.reduce(problem), cotangent, EVERYTHING)
+    for name in ("brute", "kd_tree"):
+        plan = choose(problem, name)
+        state = plan.reduce(problem)
+        found = solve(state, problem.layout)
+        np.testing.assert_array_equal(found.rank, 3)
+        np.testing.assert_allclose(found.slope, expected.slope, rtol=1e-8, atol=1e-9)
+        mine = plan.pullback(problem, state, cotangent, EVERYTHING)
+        for wanted in EVERYTHING:
+            target = getattr(right, wanted)
+            np.testing.assert_allclose(getattr(mine, wanted), target, rtol=1e-6, atol=1e-9 * np.abs(target).max())
+
+
+def test_keys_beside_a_faint_one_determine_a_slope():
+    """The nearest key at 34 bandwidths in one column, the next at 38 in the other: e^-144 of its weight is in range."""
+    key, value = np.array([[0.0, 3.4], [3.8, 0.0], [0.0, 3.5]]), np.array([1.0, 5.0, 2.0])
+    for query in ([[0.0, 0.0]], [[0.1, 0.0]]):
+        problem = Problem.from_arrays(query, key, value, bandwidth=0.1, moments=1).without_center()
+        plans = [choose(problem, name) for name in ("reference", "brute", "kd_tree")]
+        fits = [solve(plan.reduce(problem), problem.layout) for plan in plans]
+        for fit in fits[1:]:
+            np.testing.assert_array_equal(fit.rank, fits[0].rank)
+            np.testing.assert_allclose(fit.slope, fits[0].slope, rtol=1e-9, atol=1e-12)
+
+
 @pytest.mark.parametrize("kernel", [name for name in SMOOTH if name != "boxcar"])
 @pytest.mark.parametrize("composition", ["radial", "product"])
 def test_gradients_are_derivatives(kernel, composition):

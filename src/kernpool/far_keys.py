@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.far_planes import fit_planes, plane_shares
-from kernpool.far_weights import Factors, is_by_column, log_weights
+from kernpool.far_planes import fit_planes
+from kernpool.far_weights import is_by_column, log_weights
 from kernpool.local_linear import LocalFit
 from kernpool.problem import Problem, column_range
 
@@ -29,7 +29,7 @@ NUMBERS = 1 << 20  # at once
 JITTER = 4.0 * EPSILON  # of a key, beside its size
 
 
-def fit_lost(problem: Problem, fit: LocalFit, factors: Factors | None = None) -> LocalFit:
+def fit_lost(problem: Problem, fit: LocalFit) -> LocalFit:
     """Fit the queries from the keys that have lost their planes to rounding.
 
     Parameters
@@ -38,8 +38,6 @@ def fit_lost(problem: Problem, fit: LocalFit, factors: Factors | None = None) ->
         What was fitted.
     fit : LocalFit
         From `solve`, of values less their centre.
-    factors : callable or None
-        Rows of queries, of shape (B,), and of keys, of shape (B, K), to logarithms of what else is on their weights.
 
     Returns
     -------
@@ -48,7 +46,7 @@ def fit_lost(problem: Problem, fit: LocalFit, factors: Factors | None = None) ->
 
     Notes
     -----
-    O(n d) time for each such query at most; of many keys without masks and factors, O(log n) mostly, by a tree.
+    O(n d) time for each such query at most; of many keys without masks, O(log n) mostly, by a tree.
 
     Examples
     --------
@@ -63,7 +61,7 @@ def fit_lost(problem: Problem, fit: LocalFit, factors: Factors | None = None) ->
     """
     if not fit.lost.any():
         return fit
-    keys = _Keys(problem, factors)
+    keys = _Keys(problem)
     rows = np.flatnonzero(fit.lost)
     if keys.rank < problem.key.shape[1]:  # what all keys together leave open no window determines
         rows = rows[(fit.lost[rows] == 2) | (fit.rank[rows] < keys.rank)]
@@ -81,39 +79,6 @@ def fit_lost(problem: Problem, fit: LocalFit, factors: Factors | None = None) ->
     return replace(fit, **parts)
 
 
-def lost_shares(problem: Problem, rows: Index, factors: Factors | None = None) -> Array:
-    """Return the shares of all keys in fits that `fit_lost` has made.
-
-    Parameters
-    ----------
-    problem : Problem
-        What was fitted.
-    rows : ndarray of int, shape (B,)
-        Which queries.
-    factors : callable or None
-        As in `fit_lost`.
-
-    Returns
-    -------
-    ndarray of shape (B, n)
-        The fit is their product with the values.
-
-    Examples
-    --------
-    >>> problem = Problem.from_arrays([2.0], [0.0, 0.5, 1.0], [0.0, 0.0, 0.0], bandwidth=0.05, moments=1)
-    >>> lost_shares(problem, np.array([0])).round(9)
-    array([[-0., -2.,  3.]])
-    """
-    shares = np.zeros((len(rows), len(problem.key)))
-    keys = _Keys(problem, factors)
-    at_once = max(1, NUMBERS // keys.numbers(len(keys.kept)))
-    for start in range(0, len(rows), at_once):
-        some = slice(start, start + at_once)
-        near = _near(problem, rows[some], np.repeat(keys.kept[None], len(rows[some]), axis=0), factors)
-        shares[some, keys.kept] = plane_shares(near.log_weight, near.offset, near.floor, near.reach, near.at)
-    return shares
-
-
 class _Near(NamedTuple):
     """Some keys of each query, as `fit_planes` wants them: offsets from the heaviest one, and that of the query."""
 
@@ -126,8 +91,8 @@ class _Near(NamedTuple):
     reach: Array
 
 
-def _near(problem: Problem, rows: Index, keys: Index, factors: Factors | None) -> _Near:
-    log_weight, best, level = log_weights(problem, rows, keys, factors)
+def _near(problem: Problem, rows: Index, keys: Index) -> _Near:
+    log_weight, best, level = log_weights(problem, rows, keys)
     heaviest, h = keys[np.arange(len(rows)), best], problem.similarity.bandwidth
     key, anchor = problem.key[keys], problem.key[heaviest][:, None]
     offset, at = (key - anchor) / h, (problem.query[rows] - anchor[:, 0]) / h
@@ -139,15 +104,15 @@ def _near(problem: Problem, rows: Index, keys: Index, factors: Factors | None) -
 class _Keys:
     """The keys of a problem, and how to fit with some of them."""
 
-    def __init__(self, problem: Problem, factors: Factors | None) -> None:
-        self.problem, self.factors = problem, factors
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
         weight = problem.key_weight
         self.kept: Index = np.arange(len(problem.key)) if weight is None else np.flatnonzero(weight > 0)
         low, high = column_range(problem.key[self.kept])
         self.middle = 0.5 * low + 0.5 * high
         with np.errstate(divide="ignore"):
             self.log_width = float(np.log(np.linalg.norm((high - low) / problem.similarity.bandwidth)))
-        plain = problem.attn_mask is None and problem.logit_bias is None and factors is None
+        plain = problem.attn_mask is None and problem.logit_bias is None
         self.by_tree = plain and len(self.kept) > SCANNED
 
     def numbers(self, count: int) -> int:
@@ -176,7 +141,7 @@ class _Keys:
     def fit(self, rows: Index, count: int, parts: dict[str, NDArray[Any]]) -> NDArray[np.bool_]:
         """Fit some queries with so many keys, write what is sure into `parts`, and say where that was."""
         keys, others = self._nearest(rows, count)
-        near = _near(self.problem, rows, keys, self.factors)
+        near = _near(self.problem, rows, keys)
         value, heaviest = self.problem.value[keys], self.problem.value[near.heaviest]
         with np.errstate(all="ignore"):
             planes = fit_planes(near.log_weight, near.offset, value - heaviest[:, None], near.floor, near.reach)
@@ -204,8 +169,6 @@ class _Keys:
         slack = 16.0 * EPSILON * (part.key.shape[1] + 4) * np.abs(np.where(np.isneginf(logit), 0.0, logit)).max(axis=1)
         if part.logit_bias is not None:
             logit = logit + part.logit_bias
-        if self.factors is not None:
-            logit = logit + self.factors(rows, np.repeat(self.kept[None], len(rows), axis=0))
         times = part.multiplicity()
         logit = np.where(times > 0, logit, -np.inf)
         order = np.argpartition(logit, n - count - 1, axis=1)

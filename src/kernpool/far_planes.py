@@ -102,36 +102,6 @@ def fit_planes(log_weight: Array, offset: Array, value: Array, floor: Array, rea
     return Planes(level[:, 0], _slopes(steps, level, reach), rank.astype(np.intp), faintest)
 
 
-def plane_shares(log_weight: Array, offset: Array, floor: Array, reach: Array, at: Array) -> Array:
-    """Return the derivatives of the value of a plane at some offset by the values that it is fitted to.
-
-    Parameters
-    ----------
-    log_weight, offset, floor, reach : ndarray
-        As in `fit_planes`.
-    at : ndarray of shape (B, d)
-        Where.
-
-    Returns
-    -------
-    ndarray of shape (B, K)
-        Shares, which sum to one.
-
-    Examples
-    --------
-    >>> offset = np.array([[[0.0], [2.0]]])
-    >>> plane_shares(np.array([[0.0, -1e5]]), offset, 0.0 * offset, np.ones((1, 1)), np.array([[6.0]]))
-    array([[-2.,  3.]])
-    """
-    steps, _ = _span(log_weight, offset, floor)
-    _, weighted, design = _equations(steps, log_weight)
-    unit = np.repeat(np.eye(len(steps))[None], len(offset), axis=0)
-    of_levels = unit[:, 0] + np.einsum("bd,bdp->bp", at, _slopes(steps, unit, reach))
-    of_values = _solve(design, weighted.transpose(0, 2, 1))
-    of_values += _solve(design, weighted.transpose(0, 2, 1) - design @ of_values)
-    return np.asarray(np.einsum("bp,bpk->bk", of_levels, of_values))
-
-
 class _Step(NamedTuple):
     """A key that spans: where one was found, and which; its column, d for that of ones; what is left of its row.
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -13,7 +11,6 @@ from kernpool.similarity import KernelSimilarity
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
-Factors = Callable[[Index, Index], Array]
 
 STEEP = -(2.0**10)  # logits below are compared by way of distances
 ROUNDS = 3  # of finding the nearest key among those that rounded logits cannot tell apart
@@ -25,7 +22,7 @@ def is_by_column(similarity: KernelSimilarity) -> bool:
     return similarity.composition == "product" and similarity.kernel is not GAUSSIAN
 
 
-def log_weights(problem: Problem, rows: Index, keys: Index, factors: Factors | None) -> tuple[Array, Index, Array]:
+def log_weights(problem: Problem, rows: Index, keys: Index) -> tuple[Array, Index, Array]:
     """Return the logarithms of weights beside the largest one, where that is, and its own.
 
     Parameters
@@ -36,8 +33,6 @@ def log_weights(problem: Problem, rows: Index, keys: Index, factors: Factors | N
         Queries.
     keys : ndarray of int, shape (B, K)
         Keys of each, -1 for none.
-    factors : callable or None
-        Rows of queries, of shape (B,), and of keys, of shape (B, K), to logarithms of what else is on their weights.
 
     Returns
     -------
@@ -51,7 +46,7 @@ def log_weights(problem: Problem, rows: Index, keys: Index, factors: Factors | N
     Examples
     --------
     >>> problem = Problem.from_arrays([1e9], [0.0, 1e-9], [0.0, 0.0])
-    >>> log_weights(problem, np.array([0]), np.array([[0, 1]]), None)[0]
+    >>> log_weights(problem, np.array([0]), np.array([[0, 1]]))[0]
     array([[-1.,  0.]])
     """
     part, each = problem.block(rows), np.arange(len(rows))
@@ -64,8 +59,6 @@ def log_weights(problem: Problem, rows: Index, keys: Index, factors: Factors | N
         extra = np.log(np.where(keys >= 0, times, 0.0))
     if part.logit_bias is not None:
         extra = extra + part.logit_bias[each[:, None], keys]
-    if factors is not None:
-        extra = extra + factors(rows, keys)
     key, similarity = part.key[keys], part.similarity
     u = (part.query[:, None] - key) / similarity.bandwidth
     by_column = is_by_column(similarity)

@@ -8,7 +8,6 @@ from dataclasses import replace
 import numpy as np
 
 from kernpool.far_keys import fit_lost
-from kernpool.far_weights import Factors
 from kernpool.local_linear import LocalFit, solve
 from kernpool.plan import choose
 from kernpool.problem import Problem
@@ -19,7 +18,7 @@ from kernpool.state import PoolState
 def local_fit(
     problem: Problem, algorithm: str = "auto", n_jobs: int | None = None, progress: Progress | None = None
 ) -> LocalFit:
-    """Fit a plane around each query of a problem with ``moments=1``.
+    """Fit a plane around each query of a problem with ``moments=1``, by the keys themselves where sums have lost it.
 
     Parameters
     ----------
@@ -40,12 +39,13 @@ def local_fit(
     >>> local_fit(problem).slope / problem.similarity.bandwidth[:, None]
     array([[[2.]]])
     """
-    plan = choose(problem, algorithm)
-    return fit_by(lambda centred: plan.reduce(centred, n_jobs=n_jobs, progress=progress), problem)
+    plan, centred = choose(problem, algorithm), problem.without_center()
+    fit = solve(plan.reduce(centred, n_jobs=n_jobs, progress=progress), problem.layout)
+    return _with_center(problem, fit_lost(problem, fit))
 
 
-def fit_by(reduce: Callable[[Problem], PoolState], problem: Problem, factors: Factors | None = None) -> LocalFit:
-    """Fit around each query by some way to sum.
+def fit_by(reduce: Callable[[Problem], PoolState], problem: Problem) -> LocalFit:
+    """Fit around each query by some way to sum; constant where sums have lost a plane, see `local_linear.solve`.
 
     Parameters
     ----------
@@ -53,8 +53,6 @@ def fit_by(reduce: Callable[[Problem], PoolState], problem: Problem, factors: Fa
         Sums a problem.
     problem : Problem
         What to fit.
-    factors : callable or None
-        Logarithms of what is on the weights besides: see `fit_lost`.
 
     Returns
     -------
@@ -68,5 +66,8 @@ def fit_by(reduce: Callable[[Problem], PoolState], problem: Problem, factors: Fa
     >>> fit_by(choose(problem).reduce, problem).intercept
     array([[7.]])
     """
-    fit = fit_lost(problem, solve(reduce(problem.without_center()), problem.layout), factors)
+    return _with_center(problem, solve(reduce(problem.without_center()), problem.layout))
+
+
+def _with_center(problem: Problem, fit: LocalFit) -> LocalFit:
     return replace(fit, intercept=np.where(fit.occupied[:, None], fit.intercept + problem.value_center, 0.0))

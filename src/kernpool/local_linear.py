@@ -10,9 +10,9 @@ constant fit. With weighted means :math:`\bar v, \bar t` and covariances :math:`
 .. math:: \beta = C^{-1} s, \qquad \beta_0 = \bar v - \bar t \cdot \beta
 
 This is as far as a state goes. Far from all keys, where their spread is less than about 1e-4 of their distance, half
-of the digits of C are lost, and `solve` makes the fit constant in that direction. With chunks, Dask, torch and searches
-for bandwidths, whose gradients are those of this fit, it stays so. With keys in memory `kernpool.fits` fits such
-queries to the keys themselves, by way of `kernpool.far_keys`.
+of the digits of C are lost, and `solve` makes the fit constant in that direction. With estimators and their searches,
+chunks, Dask and torch, whose gradients are those of this fit, it stays so. `pool` fits such queries to the keys
+themselves (`kernpool.fits`, by way of `kernpool.far_keys`).
 """
 
 from __future__ import annotations

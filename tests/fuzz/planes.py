@@ -10,6 +10,7 @@ from tests.fuzz.sums import SAMPLE, compare, rows_of
 from tests.support.promises import share
 
 DENSE_PAIRS = 1e6  # that the slow twin is asked for
+FAINTEST = 1e-95  # root of the share of a key that may determine a slope, times some offset
 
 
 def linear(case, report):
@@ -33,6 +34,7 @@ def compare_moments(problem, state, base, who, case, report, factors=None):
     squares[:, upper[upper == lower]] = mean[:, layout.second][:, upper == lower]
     size, largest = np.sqrt(np.maximum(squares, 0.0)), np.abs(problem.value).max(axis=0)
     scale = np.zeros_like(mean)
+    size = np.maximum(size, FAINTEST * size.max(axis=1, keepdims=True))
     scale[:, layout.value], scale[:, layout.first] = largest, size
     scale[:, layout.second] = size[:, upper] * size[:, lower]
     scale[:, layout.cross] = (size[:, :, None] * largest).reshape(len(mean), -1)

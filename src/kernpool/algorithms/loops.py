@@ -15,6 +15,8 @@ from kernpool.algorithms.tiles import GAUSSIAN, LN_2, slopes, tile_distances, ti
 TILE = 512
 # A raw sum of weights below this may have lost digits to underflow, and the query is done again with a shift.
 FAINT = 1e-280
+# With moments sooner: a slope may be determined by keys of any share, and those down to 1e-200 are to be in range.
+FAINT_WITH_MOMENTS = 1e-100
 
 
 @bare_part
@@ -92,7 +94,7 @@ def reduce_block(
                     total[c] += tile_sum
                 if moments is not None:
                     add_moments(total, weight, s, query[i], key, value, first, bandwidth)
-            if turn == 0 and (not infinite or weights > FAINT):
+            if turn == 0 and (not infinite or weights > (FAINT if moments is None else FAINT_WITH_MOMENTS)):
                 break
             if turn == 1:
                 if nearest == -np.inf:  # no key takes part: the sums of this turn are zero

@@ -31,6 +31,7 @@ from kernpool.state import PoolState
 Array = NDArray[np.float64]
 
 ROWS = 128  # of a block of queries, or of keys
+TINIEST = 5e-324  # beyond where a weight is this, sums without a shift are zero anyway
 SLOPE = 1 / 256  # terms have a factor u**2 beside the weight: where weights are an epsilon it is below this reciprocal
 
 
@@ -48,7 +49,7 @@ def pullback(
     key, key_order = kd_order(problem.key, profile.scale, ROWS, n_jobs)
     blocks = CompiledBlocks(put_in_order(problem, query, query_order, key, key_order))
     part_of = PoolState(state.shift[query_order], state.denominator[query_order], state.numerator[query_order])
-    cotangent, reach = cotangent[query_order], find_reach(problem, profile, part_of)
+    cotangent, reach = cotangent[query_order], find_reach(problem, profile, weakest(problem, part_of))
     queries, keys = boxes_of(query, ROWS), boxes_of(key, ROWS)
     orders = {"query": query_order, "log_bandwidth": query_order, "key": key_order, "value": key_order}
     columns = {name: (problem.value if name == "value" else problem.key).shape[1] for name in wanted}
@@ -102,6 +103,24 @@ def put_in_order(
         key_weight=None if problem.key_weight is None else problem.key_weight[key_order],
         self_index=own,
     )
+
+
+def weakest(problem: Problem, state: PoolState) -> PoolState:
+    """Return a state whose denominators are the least of the sums that must keep their digits, for `find_reach`.
+
+    With moments that may be the mean square of an offset: where the nearest keys are at the very place of the query, a
+    slope is determined by the next ones, however small their share.
+    """
+    if not problem.moments:
+        return state
+    least = np.minimum(state.denominator, mean_squares(problem, state).min(axis=1))
+    return PoolState(state.shift, np.where(state.denominator > 0.0, np.maximum(least, TINIEST), 0.0), state.numerator)
+
+
+def mean_squares(problem: Problem, state: PoolState) -> Array:
+    """Return the sums of squared offsets, column by column."""
+    diagonal = np.equal(*np.triu_indices(problem.key.shape[1]))
+    return np.asarray(state.numerator[:, problem.layout.second][:, diagonal])
 
 
 def find_reach(problem: Problem, profile: Profile, state: PoolState) -> Array:

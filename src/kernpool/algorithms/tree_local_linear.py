@@ -9,19 +9,48 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
+
 from kernpool.algorithms.compiled import CompiledBlocks
 from kernpool.algorithms.kd_boxes import boxes_of, distance
 from kernpool.algorithms.kd_tree import kd_order
 from kernpool.algorithms.threads import cut, run_blocks
-from kernpool.algorithms.tree_gradients import ROWS, find_reach, pieces_of, put_in_order
+from kernpool.algorithms.tree_gradients import (
+    ROWS,
+    find_reach,
+    mean_squares,
+    pieces_of,
+    put_in_order,
+    weakest,
+)
 from kernpool.algorithms.tree_profile import profile_of
 from kernpool.problem import Problem
 from kernpool.progress import Progress
 from kernpool.state import PoolState, empty_state, merge
 
+THIN = 1e-3  # mean square of an offset, in bandwidths, whose digits may depend on what is below epsilon of the weights
+
 
 def reduce(problem: Problem, weights: PoolState, n_jobs: int, progress: Progress | None) -> PoolState:
-    """Sum with moments, given the state without; keys out of reach of all queries of a block are left out."""
+    """Sum with moments, given the state without; keys out of reach of all queries of a block are left out.
+
+    Squares of offsets may be so small beside the weights that what was left out decides about them: such queries are
+    summed once more, as far as that takes.
+    """
+    state = _within_reach(problem, weights, n_jobs, progress)
+    if problem.similarity.kernel.is_compact:
+        return state
+    thin = (mean_squares(problem, state) < THIN * state.denominator[:, None]).any(axis=1)
+    rows = np.flatnonzero(thin & (state.denominator > 0.0))
+    if rows.size:
+        part = problem.block(rows)
+        again = _within_reach(part, weakest(part, state.rows(rows)), n_jobs, None)
+        state.shift[rows], state.denominator[rows] = again.shift, again.denominator
+        state.numerator[rows] = again.numerator
+    return state
+
+
+def _within_reach(problem: Problem, weights: PoolState, n_jobs: int, progress: Progress | None) -> PoolState:
     profile = profile_of(problem)
     query, query_order = kd_order(problem.query, profile.scale, ROWS, n_jobs)
     key, key_order = kd_order(problem.key, profile.scale, ROWS, n_jobs)

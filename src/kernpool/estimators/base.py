@@ -288,13 +288,13 @@ class KernelSmoother(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships
         if "chunks_" in self.__dict__:
             return predict_chunks(self, self._query(X))
         progress = current_progress()
-        if self.encoding_ is not None:
+        if self.encoding_ is not None or self._degree:  # planes as the search has them, see `LocalLinearRegressor`
             pairs = self._pairs(X, self.value_, self._degree)
             fit = mixed_fit(pairs, self.algorithm, self.n_jobs, progress)
-            if self._degree and self.encoding_.numeric:
+            if self._degree and (self.encoding_ is None or self.encoding_.numeric):
                 report_rank(fit.rank, fit.occupied, fit.tilt.shape[1])
             pooled = settle_empty(pairs, fit, self.empty, self.n_jobs)
-            return pooled.reshape(len(pooled), *self.value_.shape[1:])
+            return pooled.reshape(len(pooled), *self.value_.shape[1:]).astype(pairs.problem.dtype, copy=False)
         return pool(
             self._query(X),
             self.key_,
@@ -302,7 +302,6 @@ class KernelSmoother(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships
             algorithm=self.algorithm,
             tol=self.tol,
             empty=self.empty,  # type: ignore[arg-type]  # checked in fit
-            degree=self._degree,
             n_jobs=self.n_jobs,
             progress=progress,
             **self._similarity,

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from kernpool.estimators.rank_notes import RankNotes
 from kernpool.estimators.regression import KernelRegressor
 from kernpool.local_linear import listen_to_rank
-from kernpool.mixed_pool import mixed_fit, value_shares
+from kernpool.mixed_pool import mixed_fit
 from kernpool.progress import current_progress
 
 Array = NDArray[np.float64]
@@ -83,8 +83,7 @@ class LocalLinearRegressor(KernelRegressor):
     bandwidth_search_ : BandwidthSearch
         What was minimised, from how many starts, with what result, and all that was tried; only after a search.
     loo_error_ : float
-        Leave-one-out mean squared error at `bandwidth_`, summed over outputs; only with ``bandwidth="loo"``. As
-        minimised: for rows far from all others the search has constants where `leave_one_out` has planes, see Notes.
+        Leave-one-out mean squared error at `bandwidth_`, summed over outputs; only with ``bandwidth="loo"``.
     loo_empty_windows_ : int
         Training rows that had no other row in their window there; only with ``bandwidth="loo"``.
     key_, value_, key_weight_ : ndarray
@@ -108,10 +107,10 @@ class LocalLinearRegressor(KernelRegressor):
     Notes
     -----
     Unlike a local constant fit it has no bias of first order at boundaries, or where rows are denser on one side of
-    the query [1]_. Its predictions may leave the range of y. Far from all rows they are the plane of the nearest ones,
-    right to rounding at any distance; where that leads is another question, see `effective_sample_size`. A model of
-    chunks sums rows and does not keep them, and a search follows derivatives of such sums: there the fit turns constant
-    in directions in which the rows are within 1e-4 of their distance from the query.
+    the query [1]_. Its predictions may leave the range of y.
+    Far from all rows, where they are within about 1e-4 of their distance from the query, it turns constant in that
+    direction, with a warning, as the search for its bandwidth has it: planes through the nearest two or three rows lead
+    anywhere. (``pool(degree=1)`` does continue them, right to rounding.)
 
     Where the rows of a window do not determine a plane, it is constant in the undetermined directions (a ridge in these
     directions only, see `kernpool.local_linear.bounded_inverse`); a query with a single row in its window gets that
@@ -210,6 +209,10 @@ class LocalLinearRegressor(KernelRegressor):
         ValueError
             If the shares need more than `max_bytes`.
         """
-        alpha: Any = super().attention_weights(X, max_bytes=max_bytes)
+        share: Any = super().attention_weights(X, max_bytes=max_bytes)
         pairs = self._pairs(X, moments=1)
-        return value_shares(pairs, mixed_fit(pairs, self.algorithm, self.n_jobs), alpha)
+        problem, fit = pairs.problem, mixed_fit(pairs, self.algorithm, self.n_jobs)
+        tilted = np.repeat(fit.base[:, None], share.shape[1], axis=1)
+        for a in range(problem.key.shape[1]):
+            tilted += fit.tilt[:, a, None] * problem.similarity.offset(problem.query, problem.key, a)
+        return np.asarray(np.where(fit.occupied[:, None], share * tilted, share))
