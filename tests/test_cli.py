@@ -321,13 +321,14 @@ def test_names_with_commas_and_blanks(tmp_path):
     assert b"columns    a,b, c" in done.stderr
 
 
+@pytest.mark.filterwarnings("default")  # as in a process of its own
 def test_warnings_are_for_people(tmp_path):
     (tmp_path / "t.csv").write_text("a,y\n0,1\n1,2\n")
     done = kernpool(
         "fit", "t.csv", "--target", "y", "--kernel", "boxcar", "--bandwidth", "2", "--model", "m", cwd=tmp_path
     )
     assert done.returncode == 0, done.stderr
-    done = process("predict", "m", "-", stdin=b"a\n50\n", cwd=tmp_path)
+    done = kernpool("predict", "m", "-", stdin=b"a\n50\n", cwd=tmp_path)
     assert done.stderr.startswith(b"kernpool predict: warning: 1 of 1 queries have no key")
     assert b".py" not in done.stderr
 
