@@ -1,6 +1,12 @@
-"""Doctests of a module whose extra is not installed cannot even be collected."""
+"""What has to be said before anything is imported or collected."""
 
+import os
 from importlib.util import find_spec
 
+# Threads of OpenMP that wait in a loop take the processor from the other process that runs tests: torch's took half of
+# all its time. As many threads as before wait, asleep.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+
+# Doctests of a module whose extra is not installed cannot even be collected.
 collect_ignore_glob = [] if find_spec("torch") else ["src/kernpool/torch/*", "src/kernpool/estimators/learned_[rc]*"]
 collect_ignore_glob += [] if find_spec("dask") else ["src/kernpool/dask*", "src/kernpool/estimators/dask_*"]

@@ -41,6 +41,32 @@ def make_problem(kernel, composition, columns, variant, *, m=90, n=1300, seed=0,
     )
 
 
+SWEEP = ("test_sweep", "test_cells", "test_tol", "test_far_gradients")  # files whose loops are mostly of the sweep
+
+
+@pytest.hookimpl(trylast=True)  # once it is known which items will run
+def pytest_collection_modifyitems(config, items):
+    """Have two processes compile different loops: the first half of the items begins with those of the sweep.
+
+    Otherwise both compile what both meet, because Numba's cache on disk knows nothing of work in progress. What is of
+    no algorithm comes at the end of either half: by then the loops are in the cache. It is also what the process that
+    has nothing left takes over from the other, which is always the end.
+    """
+    if not hasattr(config, "workerinput"):
+        return
+    sweep, others, rest = [], [], []
+    for item in items:
+        algorithm = getattr(item, "callspec", None) and item.callspec.params.get("algorithm")
+        if algorithm == "sweep" or (algorithm is None and item.path.stem.startswith(SWEEP)):
+            sweep.append(item)
+        elif algorithm is not None or item.path.stem in ("test_brute", "test_tree", "test_tree_narrow"):
+            others.append(item)
+        else:
+            rest.append(item)
+    cut = max(0, len(items) // 2 - len(sweep))
+    items[:] = [*sweep, *rest[:cut], *others, *rest[cut:]]
+
+
 @pytest.fixture(autouse=True)
 def no_faults():
     """No answer has had to be corrected at run time: it would be a defect, however well it was mended."""

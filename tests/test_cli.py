@@ -16,31 +16,11 @@ import pytest
 from kernpool import NadarayaWatsonRegressor
 from kernpool.cli import main
 from kernpool.terminal import bar
+from tests.support.commands import kernpool, process
 
 DATA = Path(__file__).resolve().parent.parent / "examples" / "data"
 needs_matplotlib = pytest.mark.skipif(not find_spec("matplotlib"), reason="pictures need the extra 'plot'")
 needs_pyarrow = pytest.mark.skipif(not find_spec("pyarrow"), reason="Parquet needs the extra 'arrow'")
-
-
-def process(*arguments, stdin=b"", cwd=None):
-    """One command as a user runs it."""
-    command = [sys.executable, "-m", "kernpool", *map(str, arguments)]
-    return subprocess.run(command, input=stdin, capture_output=True, cwd=cwd, check=False)
-
-
-def kernpool(*arguments, stdin=b"", cwd="."):
-    """One command with streams of its own, but in this process: a new one takes two seconds to load scikit-learn."""
-    streams = {"stdin": stdin, "stdout": b"", "stderr": b""}
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(cwd)
-        for name, content in streams.items():
-            patch.setattr(sys, name, io.TextIOWrapper(io.BytesIO(content), encoding="utf-8", write_through=True))
-        try:
-            code = main([str(argument) for argument in arguments])
-        except SystemExit as stop:  # argparse ends like this
-            code = stop.code
-        out, error = sys.stdout.buffer.getvalue(), sys.stderr.buffer.getvalue()
-    return subprocess.CompletedProcess(arguments, code, out, error)
 
 
 @pytest.fixture(scope="module")
@@ -321,13 +301,14 @@ def test_names_with_commas_and_blanks(tmp_path):
     assert b"columns    a,b, c" in done.stderr
 
 
+@pytest.mark.filterwarnings("default")  # as in a process of its own
 def test_warnings_are_for_people(tmp_path):
     (tmp_path / "t.csv").write_text("a,y\n0,1\n1,2\n")
     done = kernpool(
         "fit", "t.csv", "--target", "y", "--kernel", "boxcar", "--bandwidth", "2", "--model", "m", cwd=tmp_path
     )
     assert done.returncode == 0, done.stderr
-    done = process("predict", "m", "-", stdin=b"a\n50\n", cwd=tmp_path)
+    done = kernpool("predict", "m", "-", stdin=b"a\n50\n", cwd=tmp_path)
     assert done.stderr.startswith(b"kernpool predict: warning: 1 of 1 queries have no key")
     assert b".py" not in done.stderr
 

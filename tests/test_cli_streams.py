@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 from importlib.util import find_spec
@@ -12,6 +13,7 @@ import pytest
 
 from kernpool import NadarayaWatsonClassifier, NadarayaWatsonRegressor, load_model, save_model
 from kernpool.cli import build_parser, main
+from tests.support.commands import kernpool
 
 needs_sh = pytest.mark.skipif(os.name != "posix", reason="closes streams with a shell")
 
@@ -32,21 +34,31 @@ def shell(command):
     return subprocess.run(["sh", "-c", line], capture_output=True, check=False)
 
 
+COMMANDS = """
+import sys
+from kernpool.cli import main
+for number, command in enumerate(sys.argv[1:]):
+    code = main(command.split())
+    print(f"[{number}: {code}]", file=sys.stderr, flush=True)
+sys.exit(code)
+"""
+
+
 @needs_sh
-@pytest.mark.parametrize("command", ["predict model t.csv", "predict model t.npy --memory 1MiB", "info model"])
-def test_a_closed_standard_output(command):
-    done = shell(f"kernpool {command} >&-")
-    error = done.stderr.decode()
+def test_a_closed_standard_output():
+    """Several commands in one process, as each would take more than a second to load what it needs."""
+    to_a_file = "predict model t.csv --out out.csv"
+    refused = ["info model", "predict model t.npy --memory 1MiB", "predict model t.csv"]
+    quoted = " ".join(shlex.quote(argument) for argument in (COMMANDS, to_a_file, *refused))
+    done = subprocess.run(["sh", "-c", f"{sys.executable} -c {quoted} >&-"], capture_output=True, check=False)
     assert done.returncode == 1
-    assert "standard output is closed" in error
-    assert error.count("\n") == 1
-
-
-@needs_sh
-def test_a_closed_standard_output_does_not_matter_to_files():
-    done = shell("kernpool predict model t.csv --out out.csv >&-")
-    assert (done.returncode, done.stderr) == (0, b"")
+    first, *lines = done.stderr.decode().splitlines()
+    assert first == "[0: 0]"  # nothing goes to standard output, so it does not matter
     assert Path("out.csv").read_text() == "y\n1.0\n2.0\n3.0\n"
+    assert len(lines) == 2 * len(refused)
+    for number, (error, code) in enumerate(zip(lines[::2], lines[1::2], strict=True), start=1):
+        assert "standard output is closed" in error
+        assert code == f"[{number}: 1]"
 
 
 @needs_sh
@@ -63,13 +75,19 @@ def test_a_full_standard_output():
     assert done.stderr == b"kernpool predict: error: standard output: No space left on device\n"
 
 
+EXPECTED = b"y\n1.0\n2.0\n3.0\n"
+
+
 @needs_sh
-def test_streams_by_their_names():
-    expected = shell("kernpool predict model - < t.csv").stdout
-    assert expected == b"y\n1.0\n2.0\n3.0\n"
-    for command in ("t.csv --out /dev/stdout", "t.csv --out /dev/fd/1", "/dev/stdin --out - < t.csv"):
-        done = shell(f"kernpool predict model {command} | cat")
-        assert (done.stdout, done.stderr) == (expected, b"")
+def test_streams_of_a_process():
+    done = shell("kernpool predict model /dev/stdin --out - < t.csv | cat")
+    assert (done.stdout, done.stderr) == (EXPECTED, b"")
+
+
+@pytest.mark.parametrize("arguments", ["-", "t.csv --out /dev/stdout", "t.csv --out /dev/fd/1", "/dev/stdin --out -"])
+def test_streams_by_their_names(arguments):
+    done = kernpool("predict", "model", *arguments.split(), stdin=Path("t.csv").read_bytes())
+    assert (done.stdout, done.stderr) == (EXPECTED, b"")
 
 
 def test_cells_are_shown_in_part(capsys):

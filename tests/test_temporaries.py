@@ -14,10 +14,25 @@ from kernpool.files import whole_file, whole_folder
 pytestmark = pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="this system has no SIGKILL and no flock")
 
 SAVE = """
+import sys
+from kernpool import NadarayaWatsonRegressor, model_files, save_model
+model = NadarayaWatsonRegressor(bandwidth=3.0).fit([[0.0], [1.0]], [0.0, 1.0])
+{half_way}
+save_model(model, "k.mod", force=True)
+"""
+# Copies of one process that has loaded everything, which takes more than a second: one copy per line of input.
+COPIES = """
 import os, shutil, signal, sys
 from kernpool import NadarayaWatsonRegressor, model_files, save_model
-{half_way}
-save_model(NadarayaWatsonRegressor(bandwidth=3.0).fit([[0.0], [1.0]], [0.0, 1.0]), "k.mod", force=True)
+model = NadarayaWatsonRegressor(bandwidth=3.0).fit([[0.0], [1.0]], [0.0, 1.0])
+for line in sys.stdin:
+    folder, half_way = line.rstrip().split(chr(9))
+    if not (copy := os.fork()):
+        os.chdir(folder)
+        exec(half_way)
+        save_model(model, "k.mod", force=True)
+        os._exit(0)
+    print(os.waitstatus_to_exitcode(os.waitpid(copy, 0)[1]), flush=True)
 """
 KILLED_BEFORE_THE_HEADER = "model_files.write_model_header = lambda *_: os.kill(os.getpid(), signal.SIGKILL)"
 KILLED_WHEN_REMOVING_THE_OLD = "shutil.rmtree = lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL)"
@@ -52,12 +67,28 @@ def save(bandwidth=1.0):
     save_model(NadarayaWatsonRegressor(bandwidth=bandwidth).fit([[0.0], [1.0]], [0.0, 1.0]), "k.mod", force=True)
 
 
-def killed(half_way):
-    done = subprocess.run([sys.executable, "-c", SAVE.format(half_way=half_way)], check=False)
-    assert done.returncode == -signal.SIGKILL
+@pytest.fixture(scope="module")
+def copies():
+    with subprocess.Popen(
+        [sys.executable, "-c", COPIES], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        yield process
+        process.communicate()
 
 
-def test_a_killed_save_is_swept_by_the_next(tmp_path):
+@pytest.fixture
+def killed(tmp_path, copies):
+    """Kill a process that saves, half way."""
+
+    def run(half_way):
+        copies.stdin.write(f"{tmp_path}\t{half_way}\n")
+        copies.stdin.flush()
+        assert int(copies.stdout.readline()) == -signal.SIGKILL
+
+    return run
+
+
+def test_a_killed_save_is_swept_by_the_next(tmp_path, killed):
     killed(KILLED_BEFORE_THE_HEADER)
     assert len(names(tmp_path)) == 1
     assert names(tmp_path)[0].startswith(".k.mod.")
@@ -86,7 +117,7 @@ def test_a_living_save_is_left_alone(tmp_path):
     assert load_model("k.mod").bandwidth_ == [3.0]
 
 
-def test_what_others_have_made_is_left_alone(tmp_path):
+def test_what_others_have_made_is_left_alone(tmp_path, killed):
     killed(KILLED_BEFORE_THE_HEADER)
     (stale,) = tmp_path.iterdir()
     mine = [".k.mod.settings", ".k.mod.kernpool", ".k.mod.kernpool-notes", ".other.kernpool-abcd1234", stale.name + "x"]
@@ -116,7 +147,7 @@ def test_files_too(tmp_path):
     assert (tmp_path / "out.csv").read_text() == "outer"
 
 
-def test_a_file_system_without_locks(tmp_path, monkeypatch):
+def test_a_file_system_without_locks(tmp_path, killed, monkeypatch):
     """Nothing is swept then, and all else works."""
     killed(KILLED_BEFORE_THE_HEADER)
     import fcntl

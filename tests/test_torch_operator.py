@@ -58,14 +58,12 @@ def test_the_numbers_of_pool(kernel, which, generator):
         np.testing.assert_allclose(found.numpy(), expected, rtol=0, atol=2e-5)
 
 
-@pytest.mark.parametrize("degree", [0, 1])
-@pytest.mark.parametrize("which", ["none", "lengths", "both"])
+# Of planes without a mask only: few keys determine no slope, and ranks jump.
+@pytest.mark.parametrize(("which", "degree"), [("none", 0), ("lengths", 0), ("both", 0), ("none", 1)])
 @pytest.mark.parametrize("kernel", SMOOTH)
 def test_gradients(kernel, which, degree, generator):
     query, key, value = make(generator, 2, rows=4, keys=6)
     counts, mask = make_masks(generator, 4, 6, 2)[which]
-    if degree:
-        counts = mask = None  # few keys determine no slope, and ranks jump
     inverse = torch.tensor([0.3, 0.5], dtype=torch.float64)
     inputs = [tensor.requires_grad_() for tensor in (query, key, value, inverse)]
     assert torch.autograd.gradcheck(
