@@ -35,6 +35,8 @@ def compare_moments(problem, state, base, who, case, report, factors=None):
     size, largest = np.sqrt(np.maximum(squares, 0.0)), np.abs(problem.value).max(axis=0)
     scale = np.zeros_like(mean)
     size = np.maximum(size, FAINTEST * size.max(axis=1, keepdims=True))
+    if problem.similarity.kernel.name == "constant":  # about the mean of all keys, which rounds as keys do
+        size = np.maximum(size, 1e-3 * np.abs(problem.key).max(axis=0) / problem.similarity.bandwidth)
     scale[:, layout.value], scale[:, layout.first] = largest, size
     scale[:, layout.second] = size[:, upper] * size[:, lower]
     scale[:, layout.cross] = (size[:, :, None] * largest).reshape(len(mean), -1)
