@@ -29,15 +29,17 @@ def errors_and_bounds(arrays, dtype, **options):
 
 
 def fused_cases():
-    """For the Gaussian every two of the flags together, for two more kernels some; all of them among slow tests."""
-    pairs = {("plain", 1), ("plain", 64), ("wide", 3), ("offset", 4), ("far", 3), ("weights", 4),
-             ("leave-one-out", 10), ("uneven", 1)}  # fmt: skip
+    """Every two of width, columns and situation for the Gaussian, fewer for the other kernels; all among slow tests."""
+    pairs = [("plain", 1), ("plain", 64), ("wide", 3), ("offset", 4), ("far", 3), ("weights", 4),
+             ("leave-one-out", 10), ("uneven", 1)]  # fmt: skip
     widths, dimensions = (np.float64, np.float32), (1, 3, 4, 10, 64)
     for dtype, kernel, columns, situation in product(
         widths, ("gaussian", "epanechnikov", "laplace"), dimensions, SITUATIONS
     ):
-        turn = (dimensions.index(columns) + SITUATIONS.index(situation)) % 2
-        at_once = widths[turn] is dtype if kernel == "gaussian" else (situation, columns) in pairs
+        turn = dimensions.index(columns) + SITUATIONS.index(situation)
+        if kernel != "gaussian":
+            turn = pairs.index((situation, columns)) + (kernel == "laplace") if (situation, columns) in pairs else None
+        at_once = turn is not None and widths[turn % 2] is dtype
         # one or two loops are compiled for most of them, a second each
         yield pytest.param(dtype, kernel, columns, situation, marks=() if at_once else pytest.mark.slow)
 

@@ -159,7 +159,8 @@ def test_classifiers(tmp_path, generator):
     check_every_entry(tmp_path / "model", load_model, lambda model: model.predict_proba(X), may_be)
 
 
-@pytest.mark.parametrize("library", ["pandas", "polars"])
+# The headers differ in nothing but the names of columns and levels, and have 2000 edits each.
+@pytest.mark.parametrize("library", ["pandas", pytest.param("polars", marks=pytest.mark.slow)])
 def test_categorical_columns(library, tmp_path, generator):
     frames = pytest.importorskip(library)
     number, rank = generator.normal(size=40), generator.integers(1, 4, 40)
