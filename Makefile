@@ -12,7 +12,8 @@ VENV ?= .venv
 RUN = $(VENV)/bin
 PIP = $(RUN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-# Neighbouring tests stay in one process, as far as the ends allow, so that few loops are compiled twice.
+# Neighbouring tests stay in one process, as far as the ends allow, so that few loops are compiled twice; their order is
+# that of tests/conftest.py.
 IN_PARALLEL = --numprocesses auto --maxprocesses 4 --dist worksteal
 
 .PHONY: demo test fuzz lint bench clean
@@ -22,7 +23,7 @@ demo: $(VENV)/.installed
 
 test: $(VENV)/.installed
 	$(RUN)/python -m pytest $(IN_PARALLEL) -m "not slow"
-	SCIPY_ARRAY_API=1 $(RUN)/python -m pytest -q -k array_api tests/test_estimator_checks.py
+	SCIPY_ARRAY_API=1 $(RUN)/python -m pytest -q -m "not slow" -k array_api tests/test_estimator_checks.py
 
 fuzz: $(VENV)/.installed
 	$(RUN)/python -m tests.fuzz --seconds $(or $(SECONDS),60) $(if $(SEED),--seed $(SEED))

@@ -9,7 +9,7 @@ from kernpool.algorithms.verification import FAULTS
 
 # The same examples every time, so that a test that passes keeps passing; `pytest --hypothesis-profile explore` draws
 # new ones, and prints how to see again what fails (`-m hypothesis` selects all tests that draw).
-settings.register_profile("kernpool", deadline=None, derandomize=True)
+settings.register_profile("kernpool", deadline=None, derandomize=True, max_examples=50)
 settings.register_profile("explore", deadline=None, print_blob=True, max_examples=400)
 settings.load_profile("kernpool")
 

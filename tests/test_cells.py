@@ -43,7 +43,11 @@ def test_what_is_left_out_is_at_most_the_tolerance(kernel, situation, generator,
 
 
 @pytest.mark.parametrize("kernel", FAR_SUMS)
-@pytest.mark.parametrize("h", [1e-3, 0.002, 0.04, 0.4, 3.0])
+@pytest.mark.parametrize(
+    "h",
+    # two more between these: the slow twin takes a quarter of a second for each kernel
+    [1e-3, pytest.param(0.002, marks=pytest.mark.slow), 0.04, pytest.param(0.4, marks=pytest.mark.slow), 3.0],
+)
 def test_a_curve_to_draw(kernel, h, generator):
     """As called, without changed limits; ten digits beyond the promise, and nothing is left."""
     key, value = generator.random(100_000), generator.normal(size=(100_000, 2))
