@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from queue import Empty
 
 import numpy as np
 import pytest
@@ -37,12 +38,29 @@ def test_kinds_of_problems_are_all_drawn():
     assert {case.key.shape[1] for case in cases} == set(range(1, 11))
 
 
-@pytest.mark.slow  # starts a worker, and waits for it
-def test_a_worker_that_does_not_end_is_told_with_its_case(monkeypatch, capsys):
-    """Patience is over before anything is done, so that what is told is the case that is being worked on."""
-    monkeypatch.setattr(fuzz, "PATIENCE", -100.0)
-    with pytest.raises(SystemExit, match="a worker does not end, at one of"):
-        fuzz.main(["--seed", "1", "--seconds", "60", "--processes", "1"])
+class Worker:
+    """Stands for a process."""
+
+    def __init__(self, exitcode):
+        self.exitcode, self.killed = exitcode, False
+
+    def kill(self):
+        self.killed = True
+
+
+class Silent:
+    """A queue that nothing comes from."""
+
+    def get(self, timeout):
+        raise Empty
+
+
+@pytest.mark.parametrize(("exitcode", "story"), [(None, "does not end"), (-11, "died")])
+def test_workers_that_hang_or_die_are_told_with_their_cases(exitcode, story):
+    workers = [Worker(exitcode), Worker(None)]
+    with pytest.raises(SystemExit, match=f"a worker {story}, at one of\n  python -m tests.fuzz --case 7"):
+        fuzz.collect(Silent(), workers, -np.inf, lambda: "  python -m tests.fuzz --case 7")
+    assert all(worker.killed for worker in workers)
 
 
 def test_a_case_is_determined_by_its_seed_and_number():
