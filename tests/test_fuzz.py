@@ -51,7 +51,7 @@ class Worker:
 class Silent:
     """A queue that nothing comes from."""
 
-    def get(self, timeout):
+    def get(self, **_):
         raise Empty
 
 
