@@ -16,7 +16,7 @@ from tests.fuzz.worker import attempt, run
 
 MOST_FAILURES = 5  # that are told before the fuzzer gives up
 PATIENCE = 180.0  # seconds beyond its time that a worker may take for the case it is at
-MANY = 400  # cases in which all parts of the engine have to be reached
+MANY = 2000  # cases in which all parts of the engine have to be reached
 
 
 def main(arguments=None):
