@@ -123,6 +123,8 @@ def near_one(state: PoolState, below: float = FAINT) -> PoolState:
     >>> state.denominator, state.numerator
     (array([0.5]), array([[0.25]]))
     """
+    if state.denominator.size and state.denominator.min() >= below:
+        return state
     rows = np.flatnonzero((state.denominator > 0.0) & (state.denominator < below))
     if not rows.size:
         return state
