@@ -63,9 +63,9 @@ class LocalFit:
         Whether there is a key of positive weight at all.
     lost : ndarray of int8, shape (m,)
         What sums of offsets cannot tell because keys are close together beside their distance: nothing (0), whether
-        they determine a slope in some direction (1), or digits of one that they do determine (2). `fit_by` finds it out
-        from the keys themselves (`kernpool.far_planes`); then `base` and `tilt` are NaN, since a share is no product
-        of two numbers any more.
+        they determine a slope in some direction (1), or digits of one that they do determine (2). `fits.local_fit`
+        finds it out from the keys themselves (`kernpool.far_planes`); then `base` and `tilt` are NaN, since a share is
+        no product of two numbers any more.
     """
 
     intercept: Array

@@ -26,7 +26,7 @@ def linear(case, report):
         compare_moments(problem, state, base, name, case, report)
 
 
-def compare_moments(problem, state, base, who, case, report, factors=None):
+def compare_moments(problem, state, base, who, case, report):
     """Hold sums of offsets against those of brute force, and the fits of a sample against long double."""
     layout, mean = problem.layout, base.finalize("zero")
     upper, lower = np.triu_indices(layout.columns)
@@ -53,7 +53,7 @@ def compare_moments(problem, state, base, who, case, report, factors=None):
                 worst = np.nanmax(off[doubtful] / allowed)
                 report.wrong(who, bad, f"moments of {bad.size} queries are off by {worst:.3g} times what is allowed")
     rows = np.unique(case.generator().integers(0, len(problem.query), SAMPLE))
-    right, least = truth.fitted(problem, rows, factors)
+    right, least = truth.fitted(problem, rows)
     few = rows_of(state, rows)
     fit = solve(few, layout)
     posed = (least > truth.WELL_POSED) & (few.denominator > 0)

@@ -32,7 +32,7 @@ def pooled(case, report):
         compare(problem, state, base, name, report)
 
 
-def compare(problem, state, base, who, report, factors=None):
+def compare(problem, state, base, who, report):
     """Hold a state against that of brute force, query by query."""
     report.saw(who, len(base.denominator))
     if (rows := np.flatnonzero((state.denominator == 0) != (base.denominator == 0))).size:
@@ -55,7 +55,7 @@ def compare(problem, state, base, who, report, factors=None):
     bad = np.flatnonzero(np.any(~(off <= allowed), axis=1) | ~(logs <= 4.0 * share))
     if bad.size:
         first = doubtful[bad[:1]]
-        right, _ = truth.pooled(problem, first, factors)
+        right, _ = truth.pooled(problem, first)
         mine, brutes = (one.finalize("zero")[first][:, layout.value] - problem.value_center for one in (state, base))
         report.wrong(
             who,
@@ -66,11 +66,11 @@ def compare(problem, state, base, who, report, factors=None):
         )
 
 
-def hold_against_truth(case, problem, base, report, factors=None):
+def hold_against_truth(case, problem, base, report):
     """Hold brute force against long double on a sample of queries."""
     m = len(problem.query)
     rows = np.unique(case.generator().integers(0, m, SAMPLE))
-    right, log = truth.pooled(problem, rows, factors)
+    right, log = truth.pooled(problem, rows)
     found = base.finalize("zero")[rows][:, problem.layout.value] - problem.value_center
     few = rows_of(base, rows)
     allowed = 2.0 * rounding(problem.block(rows), few) + 1e-15 * np.abs(problem.value_center) + LEAST

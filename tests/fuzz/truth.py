@@ -53,13 +53,13 @@ def pooled(problem, rows, factors=None):
         return mean, shift + np.log(total)
 
 
-def fitted(problem, rows, factors=None):
+def fitted(problem, rows):
     """Return the local linear fits of some queries, centred, and how well the keys determine them.
 
     The second number is the smallest eigenvalue of the covariance of offsets, each column in units of its root mean
     square: `kernpool.local_linear` says why it matters.
     """
-    weight, _ = weights(problem, rows, factors)
+    weight, _ = weights(problem, rows)
     with np.errstate(all="ignore"):
         share = weight / weight.sum(axis=1, keepdims=True)
     t = np.stack(offsets(problem.block(rows)), axis=2)
