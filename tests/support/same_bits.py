@@ -1,7 +1,7 @@
 """Fifty problems whose answers have to keep every bit when code is moved, and the program that takes their digests.
 
-``python -m tests.support.same_bits`` prints one line of JSON: name to digest and to some of the numbers. The compiler, NumPy
-and BLAS are held to AVX2 by `ENVIRONMENT`, so that digests do not depend on the processor.
+``python -m tests.support.same_bits`` prints one line of JSON: name to digest and to some of the numbers. The compiler,
+NumPy and BLAS are held to AVX2 by `ENVIRONMENT`, so that digests do not depend on the processor.
 """
 
 import hashlib
