@@ -23,7 +23,7 @@ demo: $(VENV)/.installed
 
 test: $(VENV)/.installed
 	$(RUN)/python -m pytest $(IN_PARALLEL) -m "not slow"
-	SCIPY_ARRAY_API=1 $(RUN)/python -m pytest -q -m "not slow" -k array_api tests/test_estimator_checks.py
+	SCIPY_ARRAY_API=1 $(RUN)/python -m pytest -q -m "not slow" -k array_api tests/estimators/test_checks.py
 
 fuzz: $(VENV)/.installed
 	$(RUN)/python -m tests.fuzz --seconds $(or $(SECONDS),60) $(if $(SEED),--seed $(SEED))

@@ -14,7 +14,7 @@ from measure import alternate, finish, report
 from peers import keops
 
 from kernpool import pool
-from kernpool.algorithms.compiling import loop, ordered_loop
+from kernpool.execution.compiling import loop, ordered_loop
 
 N, ROUNDS, THREADS = 10_000, 5, 2
 BARS = {1: 3.0, 3: 3.0, 10: 2.5, 64: 1.5}

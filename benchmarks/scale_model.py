@@ -18,8 +18,8 @@ from measure import finish, report
 from scale import BANDWIDTH, make
 
 from kernpool import merge, open_chunks
-from kernpool.chunked import Pooling
-from kernpool.chunks import Chunk
+from kernpool.data.chunks.base import Chunk
+from kernpool.pooling.chunked import Pooling
 
 FAN_IN, BYTES, NETWORK = 8, 8, 1e9  # bytes per second: ten gigabit Ethernet, nearly
 PARTS_PER_WORKER, WORKERS, KEYS, QUERIES = 4, 100, 1_000_000_000, 10_000
@@ -85,7 +85,7 @@ def measure_costs(path: Path, client) -> Costs:
 def benchmark(quick: bool) -> None:
     from distributed import Client, LocalCluster
 
-    from kernpool.dask import pool
+    from kernpool.dask.pool import pool
 
     folder, lines, missed = Path(tempfile.mkdtemp(prefix="kernpool-scale-")), [], []
     sizes = (1 << 21, 1 << 22) if quick else (1 << 22, 1 << 24)

@@ -13,9 +13,9 @@ from one_column import BANDWIDTHS, BARS, CURVE, MILLION
 from tree import BARS as TREES
 from tree import N, data, radius
 
-import kernpool.plan
 from kernpool import pool
-from kernpool.algorithms import tree
+from kernpool.algorithms.tree import tree
+from kernpool.pooling import plan
 
 THREADS, ROUNDS, BAR = 2, 7, 0.02
 
@@ -50,7 +50,7 @@ def share(clock: Clock, run) -> tuple[float, float]:
 
 def benchmark() -> None:
     clock = Clock()
-    kernpool.plan.corrected, tree.compared = clock.around(kernpool.plan.corrected), clock.around(tree.compared)
+    plan.corrected, tree.compared = clock.around(plan.corrected), clock.around(tree.compared)
     rows, missed = [], []
 
     def measure(what, *arrays, **options):

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from readme_picture import draw_readme_picture
 
-from kernpool.cli import main
+from kernpool.cli.main import main
 
 ROOT = Path(__file__).resolve().parent.parent
 DATA, OUT = ROOT / "examples" / "data", ROOT / "demo"

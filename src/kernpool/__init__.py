@@ -9,14 +9,10 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from kernpool.chunk_sources import open_chunks
+from kernpool.core import EmptyWindowWarning, PoolState, Problem, RankDeficiencyWarning, empty_state, merge
+from kernpool.data import open_chunks
 from kernpool.kernels import Kernel, convert_bandwidth, get_kernel, kernel_names, make_kernel, register_kernel
-from kernpool.local_linear import RankDeficiencyWarning
-from kernpool.plan import Plan, choose
-from kernpool.pool import pool, pool_state
-from kernpool.problem import Problem
-from kernpool.state import EmptyWindowWarning, PoolState, empty_state, merge
-from kernpool.weights import pooling_weights
+from kernpool.pooling import Plan, RunningPool, choose, pool, pool_state, pooling_weights
 
 if TYPE_CHECKING:
     from kernpool import datasets
@@ -35,8 +31,7 @@ if TYPE_CHECKING:
         NadarayaWatsonRegressor,
     )
     from kernpool.estimators.dask_regressor import DaskNadarayaWatsonRegressor
-    from kernpool.model_files import load_model, save_model
-    from kernpool.running import RunningPool
+    from kernpool.estimators.saving import load_model, save_model
 
 __version__ = "0.1.0"
 
@@ -76,7 +71,6 @@ __all__ = [
     "save_model",
 ]
 
-# The submodule `kernpool.pool` and the function `kernpool.pool` share a name; the function wins, being imported last.
 _LAZY = {
     "AttentionDisplay": "kernpool.displays",
     "BandwidthPathDisplay": "kernpool.displays",
@@ -89,10 +83,9 @@ _LAZY = {
     "LocalLinearRegressor": "kernpool.estimators",
     "NadarayaWatsonClassifier": "kernpool.estimators",
     "NadarayaWatsonRegressor": "kernpool.estimators",
-    "RunningPool": "kernpool.running",
     "datasets": "kernpool.datasets",
-    "load_model": "kernpool.model_files",
-    "save_model": "kernpool.model_files",
+    "load_model": "kernpool.estimators.saving",
+    "save_model": "kernpool.estimators.saving",
 }
 
 

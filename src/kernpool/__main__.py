@@ -2,7 +2,7 @@
 
 import sys
 
-from kernpool.cli import main
+from kernpool.cli.main import main
 
 if __name__ == "__main__":
     sys.exit(main())

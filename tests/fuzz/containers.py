@@ -6,8 +6,8 @@ from itertools import pairwise
 import numpy as np
 
 from kernpool import choose, pool
-from kernpool.mixed import MixedProblem
-from kernpool.state import PoolState
+from kernpool.core.state import PoolState
+from kernpool.pooling.mixed import MixedProblem
 from tests.fuzz import truth
 from tests.fuzz.report import LEAST, able
 from tests.support.promises import rounding

@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 
 from kernpool import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor, Problem, choose
-from kernpool.local_linear import solve
+from kernpool.core.local_fit import solve
 from tests.fuzz import truth
 from tests.fuzz.report import LEAST
 from tests.support.promises import rounding, share

@@ -3,7 +3,7 @@
 import numpy as np
 
 from kernpool import choose
-from kernpool.local_linear import solve
+from kernpool.core.local_fit import solve
 from tests.fuzz import truth
 from tests.fuzz.report import LEAST, able
 from tests.fuzz.sums import SAMPLE, compare, rows_of

@@ -5,22 +5,22 @@ from importlib import import_module
 
 # What each name stands for is called once per problem, block or query batch that takes that way.
 PARTS = {
-    "tree, near leaves": ("kernpool.algorithms.tree_walk", "Block.compact"),
-    "tree, infinite support": ("kernpool.algorithms.tree_walk", "Block.infinite"),
-    "tree, compared with brute force": ("kernpool.algorithms.tree", "compared"),
-    "tree, gradients": ("kernpool.algorithms.tree_gradients", "pullback"),
-    "tree, local linear": ("kernpool.algorithms.tree_local_linear", "reduce"),
-    "sweep, few queries": ("kernpool.algorithms.few_queries", "reduce"),
-    "sweep, polynomials": ("kernpool.algorithms.polynomials", "reduce"),
-    "sweep, laplace": ("kernpool.algorithms.laplace", "reduce"),
-    "sweep, gaussian": ("kernpool.algorithms.taylor", "reduce"),
-    "sweep, gaussian moments": ("kernpool.algorithms.taylor_moments", "reduce"),
-    "sweep, windows": ("kernpool.algorithms.windows", "reduce"),
-    "sweep, gradients by series": ("kernpool.algorithms.sweep_gradients", "pullback"),
-    "transforms": ("kernpool.algorithms.nufft", "Transform.certified"),
-    "fused pairs": ("kernpool.algorithms.compiled", "FusedPairs.sums"),
-    "staged tiles": ("kernpool.algorithms.compiled", "CompiledBlocks.sums"),
-    "far gradients": ("kernpool.algorithms.far_gradients", "pullback"),
+    "tree, near leaves": ("kernpool.algorithms.tree.planted", "Block.compact"),
+    "tree, infinite support": ("kernpool.algorithms.tree.planted", "Block.infinite"),
+    "tree, compared with brute force": ("kernpool.algorithms.tree.tree", "compared"),
+    "tree, gradients": ("kernpool.algorithms.tree.gradients", "pullback"),
+    "tree, local linear": ("kernpool.algorithms.tree.local_linear", "reduce"),
+    "sweep, few queries": ("kernpool.algorithms.sweep.few_queries", "reduce"),
+    "sweep, polynomials": ("kernpool.algorithms.sweep.polynomials", "reduce"),
+    "sweep, laplace": ("kernpool.algorithms.sweep.laplace", "reduce"),
+    "sweep, gaussian": ("kernpool.algorithms.sweep.gaussian", "reduce"),
+    "sweep, gaussian moments": ("kernpool.algorithms.sweep.gaussian_moments", "reduce"),
+    "sweep, windows": ("kernpool.algorithms.sweep.windows", "reduce"),
+    "sweep, gradients by series": ("kernpool.algorithms.sweep.gradients", "pullback"),
+    "transforms": ("kernpool.algorithms.fourier.nufft", "Transform.certified"),
+    "fused pairs": ("kernpool.algorithms.brute.compiled", "FusedPairs.sums"),
+    "staged tiles": ("kernpool.algorithms.brute.compiled", "CompiledBlocks.sums"),
+    "far gradients": ("kernpool.algorithms.far.gradients", "pullback"),
 }
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from kernpool import choose
-from kernpool.state import PoolState
+from kernpool.core.state import PoolState
 from tests.fuzz import truth
 from tests.fuzz.report import LEAST, able
 from tests.support.promises import rounding

@@ -57,7 +57,7 @@ def fitted(problem, rows):
     """Return the local linear fits of some queries, centred, and how well the keys determine them.
 
     The second number is the smallest eigenvalue of the covariance of offsets, each column in units of its root mean
-    square: `kernpool.local_linear` says why it matters.
+    square: `kernpool.core.local_fit` says why it matters.
     """
     weight, _ = weights(problem, rows)
     with np.errstate(all="ignore"):

@@ -1,6 +1,6 @@
 """What each algorithm says it can do, so that tests are collected for that and for nothing else.
 
-Whether an algorithm still says what it said is another question, and that of `tests/test_capabilities.py`.
+Whether an algorithm still says what it said is another question, and that of `tests/algorithms/test_capabilities.py`.
 """
 
 from functools import cache

@@ -11,12 +11,12 @@ nufft     Fourier transform, certified query by query   n + m time; needs finuff
 ========= ============================================= ===========================
 """
 
-from kernpool.algorithms.base import Algorithm, Gradients
-from kernpool.algorithms.brute import BRUTE
-from kernpool.algorithms.nufft import NUFFT
+from kernpool.algorithms.algorithm import Algorithm, Gradients
+from kernpool.algorithms.brute.brute import BRUTE
+from kernpool.algorithms.fourier.nufft import NUFFT
 from kernpool.algorithms.reference import REFERENCE
-from kernpool.algorithms.sweep import SWEEP
-from kernpool.algorithms.tree import TREE
+from kernpool.algorithms.sweep.sweep import SWEEP
+from kernpool.algorithms.tree.tree import TREE
 
 ALGORITHMS: dict[str, Algorithm] = {algorithm.name: algorithm for algorithm in (REFERENCE, BRUTE, SWEEP, TREE, NUFFT)}
 

@@ -11,11 +11,11 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.algorithms.base import Algorithm, Gradients
-from kernpool.local_linear import solve
-from kernpool.problem import Problem
-from kernpool.progress import Progress
-from kernpool.state import PoolState
+from kernpool.algorithms.algorithm import Algorithm, Gradients
+from kernpool.core.local_fit import solve
+from kernpool.core.problem import Problem
+from kernpool.core.state import PoolState
+from kernpool.execution.progress import Progress
 
 Array = NDArray[np.float64]
 
@@ -42,7 +42,7 @@ def may_underflow(problem: Problem) -> bool:
 
 
 def reduce(problem: Problem, n_jobs: int = 1, progress: Progress | None = None) -> PoolState:
-    """Sum weights and weighted values over all keys, and what `kernpool.moments` says."""
+    """Sum weights and weighted values over all keys, and what `kernpool.core.moments` says."""
     shift, weight = pair_weights(problem)
     columns = [weight @ problem.value]
     if problem.moments:

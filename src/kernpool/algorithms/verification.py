@@ -16,10 +16,10 @@ import threading
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.algorithms import brute
-from kernpool.caller_warnings import warn_caller
-from kernpool.problem import Problem, column_range
-from kernpool.state import PoolState
+from kernpool.algorithms.brute import brute
+from kernpool.core.problem import Problem, column_range
+from kernpool.core.state import PoolState
+from kernpool.execution.warnings import warn_caller
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.intp]
@@ -178,7 +178,7 @@ def _outside(problem: Problem, state: PoolState, value: Array, suspects: Rows | 
     margin = _slack(problem) * (high - low)
     low, high = low - margin, high + margin
     if suspects is None and len(state.denominator) >= FEWEST_COMPILED:
-        from kernpool.algorithms.verification_loops import count_impossible  # loads Numba, as algorithms have by now
+        from kernpool.algorithms.loops.verification import count_impossible  # loads Numba, as algorithms have by now
 
         if not count_impossible(state.denominator, state.numerator, low, high):
             return np.arange(0)

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.mixed import MixedProblem
-from kernpool.mixed_pool import mixed_fit, settle_empty
-from kernpool.problem import Problem
-from kernpool.progress import Progress
+from kernpool.core.problem import Problem
+from kernpool.execution.progress import Progress
+from kernpool.pooling.mixed import MixedProblem
+from kernpool.pooling.mixed_pool import mixed_fit, settle_empty
 
 Array = NDArray[np.float64]
 

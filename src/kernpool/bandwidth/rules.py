@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.caller_warnings import warn_caller
+from kernpool.execution.warnings import warn_caller
 from kernpool.kernels import Kernel, get_kernel
 
 Array = NDArray[np.float64]

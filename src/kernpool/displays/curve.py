@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kernpool.core.state import EmptyWindowWarning
 from kernpool.displays.style import BLACK, GREY, RED, evenly, new_axes, tidy
-from kernpool.state import EmptyWindowWarning
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kernpool.data.files import whole_file
 from kernpool.displays.style import BLACK, BLUE, GREY, RED, WEIGHT_COLOURS, as_array, import_pyplot, new_axes, tidy
-from kernpool.files import whole_file
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

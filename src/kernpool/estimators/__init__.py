@@ -1,10 +1,10 @@
 """scikit-learn estimators: thin, because the numbers come from the floors below."""
 
 from kernpool.estimators.classifier import NadarayaWatsonClassifier
-from kernpool.estimators.learned_classifier import LearnedPoolingClassifier
-from kernpool.estimators.learned_regressor import LearnedPoolingRegressor
+from kernpool.estimators.learned.classifier import LearnedPoolingClassifier
+from kernpool.estimators.learned.regressor import LearnedPoolingRegressor
 from kernpool.estimators.local_linear import LocalLinearRegressor
-from kernpool.estimators.regressor import NadarayaWatsonRegressor
+from kernpool.estimators.nadaraya_watson import NadarayaWatsonRegressor
 
 __all__ = [
     "LearnedPoolingClassifier",

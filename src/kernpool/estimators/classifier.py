@@ -10,10 +10,10 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import validate_data
 
-from kernpool.checks import refuse_misread
-from kernpool.chunks import Chunks
-from kernpool.estimators.base import KernelSmoother
+from kernpool.data.checks import refuse_misread
+from kernpool.data.chunks.base import Chunks
 from kernpool.estimators.labels import one_hot
+from kernpool.estimators.smoother import KernelSmoother
 from kernpool.kernels import Kernel
 
 Array = NDArray[np.float64]

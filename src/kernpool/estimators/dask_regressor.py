@@ -14,19 +14,19 @@ from sklearn.metrics import r2_score
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from kernpool.checks import as_bandwidth, refuse_misread
-from kernpool.chunk_sources import open_chunks
-from kernpool.chunks import Chunk, Chunks
-from kernpool.dask import RETRIES, compute, find_client, options, pool_partitions
-from kernpool.dask_leave_one_out import LeaveOneOutError, draw_rows, joined, leave_one_out_error
-from kernpool.dask_parts import Partitions, as_dask_array, as_partitions, is_frame, read_block
-from kernpool.estimators.base import NAMED_BANDWIDTHS
-from kernpool.estimators.regressor import NadarayaWatsonRegressor
+from kernpool.core.state import check_empty
+from kernpool.dask.leave_one_out import LeaveOneOutError, draw_rows, joined, leave_one_out_error
+from kernpool.dask.partitions import Partitions, as_dask_array, as_partitions, is_frame, read_block
+from kernpool.dask.pool import RETRIES, compute, find_client, options, pool_partitions
+from kernpool.data.checks import as_bandwidth, refuse_misread
+from kernpool.data.chunks.base import Chunk, Chunks
+from kernpool.data.chunks.opening import open_chunks
+from kernpool.estimators.nadaraya_watson import NadarayaWatsonRegressor
 from kernpool.estimators.search_sample import DEFAULT_SEARCH_ROWS, Sample, bandwidth_of_sample, draw, join, seed_of
+from kernpool.estimators.smoother import NAMED_BANDWIDTHS
 from kernpool.kernels import Kernel, check_convention, convert_bandwidth, get_kernel
-from kernpool.state import check_empty
 
-# after kernpool.dask_parts, which tells what to install
+# after kernpool.dask.partitions, which tells what to install
 # isort: split
 from dask.base import is_dask_collection
 from dask.delayed import delayed

@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from kernpool.core.local_fit import listen_to_rank
 from kernpool.estimators.rank_notes import RankNotes
 from kernpool.estimators.regression import KernelRegressor
-from kernpool.local_linear import listen_to_rank
-from kernpool.mixed_pool import mixed_fit
-from kernpool.progress import current_progress
+from kernpool.execution.progress import current_progress
+from kernpool.pooling.mixed_pool import mixed_fit
 
 Array = NDArray[np.float64]
 
@@ -41,7 +41,7 @@ class LocalLinearRegressor(KernelRegressor):
         Kernels of categorical columns always multiply in.
     unordered, ordered : collection of str or int, or None, default=None
         Names or positions of categorical columns. Frames of pandas and polars say themselves which columns are: text
-        and categories are unordered, ordered categories and Enums ordered; see `kernpool.columns`.
+        and categories are unordered, ordered categories and Enums ordered; see `kernpool.data.columns`.
     ordered_by : {"value", "rank"}, default="value"
         How far levels of ordered columns are apart: as far as their values, if they are numbers, or as their ranks.
     unordered_kernel : {"aitchison_aitken", "li_racine"}, default="aitchison_aitken"
@@ -113,7 +113,7 @@ class LocalLinearRegressor(KernelRegressor):
     anywhere. (``pool(degree=1)`` does continue them, right to rounding.)
 
     Where the rows of a window do not determine a plane, it is constant in the undetermined directions (a ridge in these
-    directions only, see `kernpool.local_linear.bounded_inverse`); a query with a single row in its window gets that
+    directions only, see `kernpool.core.local_fit.bounded_inverse`); a query with a single row in its window gets that
     row's value. A `RankDeficiencyWarning` says so, once per fit: of columns that are constant or linear in others over
     all rows, by name, and of windows with too few rows.
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.caller_warnings import warn_caller
-from kernpool.local_linear import RANK_TOLERANCE, RankDeficiencyWarning, warn_of_rank
+from kernpool.core.local_fit import RANK_TOLERANCE, RankDeficiencyWarning, warn_of_rank
+from kernpool.execution.warnings import warn_caller
 
 Array = NDArray[np.float64]
 Groups = list[tuple[list[int], int]]
@@ -80,7 +80,7 @@ def dependent_columns(X: NDArray[np.floating]) -> Groups:
 
     Notes
     -----
-    The measure is that of `kernpool.local_linear.bounded_inverse`: eigenvalues of the correlation of the columns. The
+    The measure is that of `kernpool.core.local_fit.bounded_inverse`: eigenvalues of the correlation of the columns. The
     null space splits into sets of columns, and its projection into blocks. O(n d^2) time.
 
     Examples

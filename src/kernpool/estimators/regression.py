@@ -9,11 +9,11 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import validate_data
 
-from kernpool.checks import refuse_misread
-from kernpool.chunks import Chunks
-from kernpool.estimators.base import KernelSmoother, frequencies
-from kernpool.estimators.chunked_fit import as_chunks, fit_chunks
-from kernpool.estimators.growing import append_rows
+from kernpool.data.checks import refuse_misread
+from kernpool.data.chunks.base import Chunks
+from kernpool.estimators.chunked import as_chunks, fit_chunks
+from kernpool.estimators.rows import append_rows
+from kernpool.estimators.smoother import KernelSmoother, frequencies
 from kernpool.kernels import Kernel, get_kernel
 
 Array = NDArray[np.float64]

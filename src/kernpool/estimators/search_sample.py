@@ -16,10 +16,10 @@ from sklearn.utils import check_random_state
 
 from kernpool.bandwidth.categories import NO_CATEGORIES
 from kernpool.bandwidth.rate import rate_factor
-from kernpool.chunks import Chunk
+from kernpool.data.chunks.base import Chunk
+from kernpool.data.tables import TableError
+from kernpool.execution.progress import Progress
 from kernpool.kernels import Kernel
-from kernpool.progress import Progress
-from kernpool.tables import TableError
 
 Array = NDArray[np.float64]
 

@@ -16,11 +16,11 @@ except ImportError as error:
         "kernpool.torch needs torch, which is not installed; install it with: pip install 'kernpool[torch]'"
     ) from error
 
-from kernpool.torch.masking import masked_softmax
+from kernpool.torch.masks.softmax import masked_softmax
 from kernpool.torch.memory import KeyValueMemory
 from kernpool.torch.pooling import AttentionPooling, attention_pool
-from kernpool.torch.scores import AdditiveSimilarity, BilinearSimilarity, DotProductSimilarity
-from kernpool.torch.similarities import GaussianSimilarity, KernelSimilarity
+from kernpool.torch.similarities.distance import GaussianSimilarity, KernelSimilarity
+from kernpool.torch.similarities.scores import AdditiveSimilarity, BilinearSimilarity, DotProductSimilarity
 
 __all__ = [
     "AdditiveSimilarity",

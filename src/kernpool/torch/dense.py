@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import dropout
 
-from kernpool.torch.masking import masked_softmax
-from kernpool.torch.participants import Participants
+from kernpool.torch.masks.participants import Participants
+from kernpool.torch.masks.softmax import masked_softmax
 
 Similarity = Callable[[Tensor, Tensor], Tensor]
 

@@ -15,15 +15,15 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from kernpool.algorithms.base import FEWEST_FOR_PRODUCTS, Gradients
-from kernpool.algorithms.far_gradients import find_far
-from kernpool.algorithms.sweep_gradients import applies
-from kernpool.checks import LARGEST
-from kernpool.local_linear import solve
-from kernpool.moments import Layout
-from kernpool.plan import choose
-from kernpool.problem import Problem, column_range
-from kernpool.state import PoolState
+from kernpool.algorithms.algorithm import FEWEST_FOR_PRODUCTS, Gradients
+from kernpool.algorithms.far.gradients import find_far
+from kernpool.algorithms.sweep.gradients import applies
+from kernpool.core.local_fit import solve
+from kernpool.core.moments import Layout
+from kernpool.core.problem import Problem, column_range
+from kernpool.core.state import PoolState
+from kernpool.data.checks import LARGEST
+from kernpool.pooling.plan import choose
 
 MASK_BYTES = 1 << 24  # of the mask of a block of queries, where queries see different numbers of keys
 WANTED = ("query", "key", "value", "log_bandwidth")

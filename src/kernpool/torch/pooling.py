@@ -7,9 +7,9 @@ from typing import Literal, overload
 from torch import Tensor, nn
 
 from kernpool.torch.dense import Similarity, pool_densely
-from kernpool.torch.dispatch import check_algorithm, pool_without_weights
-from kernpool.torch.inputs import check_dropout, check_inputs, without_infinity
-from kernpool.torch.participants import Participants
+from kernpool.torch.masks.inputs import check_dropout, check_inputs, without_infinity
+from kernpool.torch.masks.participants import Participants
+from kernpool.torch.route import check_algorithm, pool_without_weights
 
 
 @overload

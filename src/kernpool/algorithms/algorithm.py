@@ -1,0 +1,146 @@
+"""What an algorithm is: two functions, and what it supports as data that the plan can read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from importlib.util import find_spec
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernpool.core.problem import Problem
+from kernpool.core.state import PoolState
+from kernpool.execution.progress import Progress
+from kernpool.kernels import is_built_in
+
+Array = NDArray[np.float64]
+
+
+WANTED = frozenset({"query", "key", "value", "log_bandwidth"})
+PER_QUERY = frozenset({"query", "log_bandwidth"})  # the others are one row per key
+
+
+FEWEST_FOR_PRODUCTS = 16  # columns from which on matrix products are faster than differences in staged tiles (measured)
+
+
+class Gradients(NamedTuple):
+    """What `Algorithm.pullback` returns; what was not wanted is None."""
+
+    query: Array | None = None
+    key: Array | None = None
+    value: Array | None = None
+    log_bandwidth: Array | None = None
+
+
+class Reduce(Protocol):
+    """Sum over keys: problem to state."""
+
+    def __call__(self, problem: Problem, n_jobs: int = 1, progress: Progress | None = None) -> PoolState:
+        """Return the state of the problem's centred values."""
+
+
+class Pullback(Protocol):
+    """Second pass over the pairs: cotangent to gradients."""
+
+    def __call__(
+        self,
+        problem: Problem,
+        state: PoolState,
+        cotangent: Array,
+        wanted: frozenset[str],
+        n_jobs: int = 1,
+        progress: Progress | None = None,
+    ) -> Gradients:
+        """Return the wanted gradients."""
+
+
+class Blocks(Protocol):
+    """The parts of a problem that one call computes, for algorithms that go through it block by block."""
+
+    pairs_per_call: int
+    keys_per_call: int
+    uses_blas: bool
+    gradients_use_blas: bool
+
+    def reduce(self, queries: slice, keys: slice) -> PoolState:
+        """Return the state of one block."""
+
+    def pullback(
+        self, queries: slice, keys: slice, state: PoolState, cotangent: Array, wanted: frozenset[str]
+    ) -> Gradients:
+        """Return the part of the gradients that one block contributes."""
+
+
+@cache
+def _is_installed(package: str) -> bool:
+    return find_spec(package) is not None
+
+
+@dataclass(frozen=True)
+class Algorithm:
+    r"""A way of organising the sum over keys.
+
+    Parameters
+    ----------
+    name : str
+        What ``algorithm=`` calls it.
+    summary : str
+        A few words for `Plan.reason`.
+    reduce : callable
+        ``(problem, n_jobs, progress) -> PoolState`` of the problem's centred values.
+    pullback : callable or None
+        ``(problem, state, cotangent, wanted, n_jobs, progress) -> Gradients``. With the fit ``yhat``, local linear for
+        ``moments=1``, and a cotangent ``g`` of shape (m, c) it differentiates :math:`L = \sum_{ic} g_{ic} \hat
+        y_{ic}`: ``query`` (m, d) and ``log_bandwidth`` (m, d) keep one row per query, ``key`` (n, d) and ``value``
+        (n, c) one row per key. A gradient is a second pass and not a bigger sum, because the terms ``v_j - yhat_i``
+        are small where the sums are large.
+    compositions : frozenset of str
+        Which compositions it can do.
+    attn_mask, logit_bias, own_kernels : bool
+        Whether it can do boolean masks, float masks, and kernels that users registered.
+    columns : tuple of int
+        The smallest and the largest number of columns it can do.
+    kernels : frozenset of str or None
+        Names of the built-in kernels it can do; None is all.
+    moments : {0, 1}
+        The highest moments it can do: 1 for the sums of a local linear fit, with gradients of that fit.
+    needs : (str, str) or None
+        An optional package without which it cannot run, and the extra that installs it.
+    """
+
+    name: str
+    summary: str
+    reduce: Reduce
+    pullback: Pullback | None = None
+    compositions: frozenset[str] = frozenset({"radial", "product"})
+    attn_mask: bool = True
+    logit_bias: bool = True
+    own_kernels: bool = True
+    columns: tuple[int, int] = (1, 1 << 62)
+    kernels: frozenset[str] | None = None
+    moments: int = 0
+    needs: tuple[str, str] | None = None
+
+    def refusal(self, problem: Problem) -> str | None:
+        """Say what of the problem this algorithm cannot do, or None."""
+        composition, kernel = problem.similarity.composition, problem.similarity.kernel
+        if composition not in self.compositions:
+            return f"does not do composition={composition!r}"
+        if problem.attn_mask is not None and not self.attn_mask:
+            return "does not do attn_mask"
+        if problem.logit_bias is not None and not self.logit_bias:
+            return "does not do a floating-point attn_mask"
+        if not is_built_in(kernel) and not self.own_kernels:
+            return f"has no loop for the kernel {kernel.name!r}"
+        if self.kernels is not None and kernel.name not in self.kernels:
+            return f"does not do the kernel {kernel.name!r}"
+        if problem.moments > self.moments:
+            return "does not do the moments of a local linear fit"
+        fewest, most = self.columns
+        if not fewest <= problem.key.shape[1] <= most:
+            return f"does {fewest if fewest == most else f'{fewest} to {most}'} column(s), not {problem.key.shape[1]}"
+        if self.needs is not None and not _is_installed(self.needs[0]):
+            return f"needs the package {self.needs[0]}: pip install 'kernpool[{self.needs[1]}]'"
+        return None

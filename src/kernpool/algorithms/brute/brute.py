@@ -1,0 +1,167 @@
+"""Brute force: every pair once, in tiles that never leave the cache, so that n x m exists nowhere.
+
+Queries are cut into blocks and keys into chunks. A block runs on a thread, visits the chunks in order and merges their
+states. The cuts depend on the shape of the problem alone, so the bits do not depend on the number of threads.
+
+Built-in kernels run in compiled loops. A kernel of the user's own, a float mask, or a product of many compact profiles
+runs through the reference on one small dense block at a time: the same cuts, the same merges.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import nullcontext
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernpool.algorithms import reference
+from kernpool.algorithms.algorithm import PER_QUERY, Algorithm, Blocks, Gradients
+from kernpool.core.problem import Problem
+from kernpool.core.state import PoolState, empty_state, merge
+from kernpool.execution.blas import one_thread
+from kernpool.execution.ordered_sum import OrderedSum
+from kernpool.execution.progress import Progress
+from kernpool.execution.threads import Work, cut, run_blocks, run_passes
+from kernpool.kernels import is_built_in
+
+Array = NDArray[np.float64]
+
+
+class DenseBlocks:
+    """Blocks by way of the reference."""
+
+    pairs_per_call = 1 << 18  # temporaries of 2 MiB stay in the second-level cache
+    keys_per_call = 1 << 12
+    uses_blas = gradients_use_blas = False  # its products are small
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+
+    def reduce(self, queries: slice, keys: slice) -> PoolState:
+        """Return the state of one block."""
+        return reference.reduce(self.problem.block(queries, keys))
+
+    def pullback(
+        self, queries: slice, keys: slice, state: PoolState, cotangent: Array, wanted: frozenset[str]
+    ) -> Gradients:
+        """Return the part of the gradients that one block contributes."""
+        part = PoolState(state.shift[queries], state.denominator[queries], state.numerator[queries])
+        return reference.pullback(self.problem.block(queries, keys), part, cotangent[queries], wanted)
+
+
+def _blocks(problem: Problem) -> Blocks:
+    kernel = problem.similarity.kernel
+    in_logarithms = kernel.is_compact and reference.may_underflow(problem)
+    if is_built_in(kernel) and problem.logit_bias is None and not in_logarithms:
+        from kernpool.algorithms.brute.compiled import (
+            CompiledBlocks,  # loads Numba, which small problems never wait for
+        )
+
+        return CompiledBlocks(problem)
+    return DenseBlocks(problem)
+
+
+def reduce(problem: Problem, n_jobs: int = 1, progress: Progress | None = None) -> PoolState:
+    """Sum weights and weighted values over all keys."""
+    return _sum_blocks(problem, _blocks(problem), n_jobs, progress)
+
+
+def reduce_densely(problem: Problem) -> PoolState:
+    """Sum by the reference, one small dense block at a time: slow, and independent of every compiled loop."""
+    return _sum_blocks(problem, DenseBlocks(problem))
+
+
+def reduce_staged(problem: Problem) -> PoolState:
+    """Sum by the staged tiles, which serve every kernel: one loop to compile, and nothing in common with the others."""
+    if isinstance(blocks := _blocks(problem), DenseBlocks):
+        return _sum_blocks(problem, blocks)
+    blocks.faster = []  # type: ignore[attr-defined]
+    return _sum_blocks(problem, blocks)
+
+
+def _sum_blocks(problem: Problem, blocks: Blocks, n_jobs: int = 1, progress: Progress | None = None) -> PoolState:
+    m, n = problem.shape
+    chunks = cut(n, blocks.keys_per_call)
+    result = empty_state(m, problem.layout.width)
+
+    def work(queries: slice) -> Iterator[None]:
+        state = empty_state(queries.stop - queries.start, problem.layout.width)
+        for keys in chunks:
+            state = merge(state, blocks.reduce(queries, keys))
+            yield
+        result.shift[queries] = state.shift
+        result.denominator[queries] = state.denominator
+        result.numerator[queries] = state.numerator
+
+    rows = max(1, blocks.pairs_per_call // min(n, blocks.keys_per_call))
+    with one_thread() if blocks.uses_blas else nullcontext():
+        run_blocks(work, cut(m, rows), n_jobs, progress)
+    return result
+
+
+def pullback(
+    problem: Problem,
+    state: PoolState,
+    cotangent: Array,
+    wanted: frozenset[str],
+    n_jobs: int = 1,
+    progress: Progress | None = None,
+) -> Gradients:
+    """Differentiate: blocks of keys visit all queries, so that no two threads share a sum per key.
+
+    Sums per query are added up block after block, in order. Where keys are too few for that, a pass of its own sums per
+    query, and so does one where nothing else is wanted.
+    """
+    (m, n), blocks = problem.shape, _blocks(problem)
+    sums = {
+        name: np.zeros((m if name in PER_QUERY else n, (problem.value if name == "value" else problem.key).shape[1]))
+        for name in wanted
+    }
+
+    def add(names: frozenset[str], queries: slice, keys: slice) -> None:
+        part = blocks.pullback(queries, keys, state, cotangent, names)._asdict()
+        for name in names:
+            sums[name][queries if name in PER_QUERY else keys] += part[name]
+
+    def along_keys(queries: slice) -> Iterator[None]:
+        for keys in cut(n, blocks.keys_per_call):
+            add(wanted & PER_QUERY, queries, keys)
+            yield
+
+    def along_queries(keys: slice) -> Iterator[None]:
+        for queries in cut(m, blocks.pairs_per_call // _KEY_ROWS):
+            add(wanted - PER_QUERY, queries, keys)
+            yield
+
+    def along_both(some: slice, ordered: dict[str, OrderedSum], keys: slice) -> Iterator[None]:
+        terms = {name: np.zeros((some.stop - some.start, sums[name].shape[1])) for name in ordered}
+        for piece in cut(some.stop - some.start, blocks.pairs_per_call // _KEY_ROWS):
+            queries = slice(some.start + piece.start, some.start + piece.stop)
+            part = blocks.pullback(queries, keys, state, cotangent, wanted)._asdict()
+            for name in wanted:
+                (terms[name][piece] if name in ordered else sums[name][keys])[...] += part[name]
+            yield
+        for name, term in terms.items():
+            ordered[name].add(keys.start // _KEY_ROWS, term)
+
+    rows = max(1, blocks.pairs_per_call // min(n, blocks.keys_per_call))
+    per_query, per_key = cut(m if wanted & PER_QUERY else 0, rows), cut(n if wanted - PER_QUERY else 0, _KEY_ROWS)
+    passes: list[tuple[Work, list[slice]]] = [(along_keys, per_query), (along_queries, per_key)]
+    if per_query and len(per_key) >= _FEWEST_KEY_BLOCKS:
+        passes = []
+        width = sum(sums[name].shape[1] for name in wanted & PER_QUERY)
+        for some in cut(m, max(1, _NUMBERS_PER_PASS // width)):
+            ordered = {name: OrderedSum(sums[name][some]) for name in wanted & PER_QUERY}
+            passes.append((partial(along_both, some, ordered), per_key))
+    with one_thread() if blocks.gradients_use_blas else nullcontext():
+        run_passes(passes, n_jobs, progress)
+    return Gradients(**sums)
+
+
+_KEY_ROWS = 1024  # keys per block when sums are per key: two tiles of the loops
+_FEWEST_KEY_BLOCKS = 8  # that keep threads busy
+_NUMBERS_PER_PASS = 1 << 20  # sums per query that each block of keys keeps until the blocks before it are done
+
+BRUTE = Algorithm(name="brute", summary="every pair, in compiled tiles", reduce=reduce, pullback=pullback, moments=1)

@@ -1,0 +1,1 @@
+"""Compiled code of brute force, by the way that pairs are summed."""

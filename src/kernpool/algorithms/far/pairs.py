@@ -1,0 +1,206 @@
+r"""The pairs that count for queries very far from all keys, and their weights to the last digits.
+
+A Gaussian logit of R bandwidths is :math:`-R^2 / 2` and rounds by :math:`\epsilon R^2`. From 1e8 bandwidths on that is
+more than one, so that differences of rounded logits say nothing about shares. The differences themselves are not
+ill-conditioned: that of two keys at distances :math:`r_1` and :math:`r_2` is :math:`(r_1 - r_2)(r_1 + r_2) / 2`. Here
+rounded logits choose the few candidates of each query, and for those differences of distances are formed with twice
+the digits.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernpool.algorithms.far import double_double
+from kernpool.core.problem import Problem
+from kernpool.core.similarity import KernelSimilarity
+from kernpool.execution.threads import cut
+from kernpool.kernels import get_kernel
+
+Array = NDArray[np.float64]
+Index = NDArray[np.intp]
+
+FAINTEST = 800.0  # logits this far below the best are weights of zero
+STEEP = 2.0**20  # logits below minus this are compared by way of distances: they have lost six digits
+UNSURE = 1e-3  # error of a difference of logits, in the fourth digit of a share, from which on nothing is said
+KEYS_AT_ONCE = 1 << 16
+ROUNDS = 8  # of finding the nearest key among candidates that rounded logits cannot tell apart
+GAUSSIAN = get_kernel("gaussian")
+EPSILON = float(np.finfo(np.float64).eps)
+
+
+@dataclass(frozen=True)
+class FarPairs:
+    """Pairs of a query and a key, those of a query next to each other.
+
+    Parameters
+    ----------
+    query, key : ndarray of int, shape (pairs,)
+        Which.
+    best : ndarray of int, shape (pairs,)
+        The place, among the pairs, of the query's nearest key.
+    start : ndarray of int, shape (queries that have pairs,)
+        The first pair of each of them.
+    share : ndarray of shape (pairs,)
+        Weight, as a share of the weights of this query.
+    log_weight : ndarray of shape (queries that have pairs,)
+        Logarithm of the sum of weights, with the rounding that it has.
+    """
+
+    query: Index
+    key: Index
+    best: Index
+    start: Index
+    share: Array
+    log_weight: Array
+
+    def sums(self, terms: Array) -> Array:
+        """Add up the terms of each query."""
+        return np.asarray(np.add.reduceat(terms, self.start, axis=0))
+
+    def spread(self, rows: NDArray[Any]) -> NDArray[Any]:
+        """Repeat one row per query for all of its pairs."""
+        return np.repeat(rows, np.diff(self.start, append=len(self.query)), axis=0)
+
+
+def far_pairs(problem: Problem) -> FarPairs:
+    """Find the pairs that count.
+
+    Parameters
+    ----------
+    problem : Problem
+        Of far queries.
+
+    Returns
+    -------
+    FarPairs
+        Keys whose share is not zero.
+
+    Raises
+    ------
+    ValueError
+        If distances of competing keys differ by less than can be told.
+    """
+    query, key, score, log_times = _candidates(problem)
+    start = np.flatnonzero(np.diff(query, prepend=-1))
+    best = _best(score, start, query)
+    for _ in range(ROUNDS):
+        gap, error = _gaps(problem, query, key, best)
+        total = gap + log_times - log_times[best]
+        better = _best(total, start, query)
+        if np.all(total[better] <= 0.0):
+            break
+        best = better
+    total -= total[better]
+    _check_sure(problem, query, total, error)
+    weight = np.exp(total)
+    pairs = FarPairs(query, key, best, start, weight, np.empty(0))
+    sums = pairs.sums(weight)
+    return FarPairs(query, key, best, start, weight / pairs.spread(sums), score[best[start]] + np.log(sums))
+
+
+def is_product(similarity: KernelSimilarity) -> bool:
+    """Whether columns count one by one; for the Gaussian it is the same."""
+    return similarity.composition == "product" and similarity.kernel is not GAUSSIAN
+
+
+def _candidates(problem: Problem) -> tuple[Index, Index, Array, Array]:
+    """Pairs whose logit is among the best as far as rounding can tell: query, key, logit, logarithm of the weight."""
+    m, n = problem.shape
+    top, slack_per_logit = np.full(m, -np.inf), 16.0 * (problem.key.shape[1] + 4) * EPSILON
+    parts = []
+    for keys in cut(n, KEYS_AT_ONCE):
+        part = problem.block(slice(None), keys)
+        with np.errstate(divide="ignore"):
+            log_times = np.log(part.multiplicity())
+        score = part.similarity.logits(part.query, part.key) + log_times
+        if part.logit_bias is not None:
+            score += part.logit_bias
+        top = np.maximum(top, score.max(axis=1))
+        floor = top - FAINTEST - slack_per_logit * np.abs(top)
+        query, key = np.nonzero((score >= floor[:, None]) & (score > -np.inf))
+        parts.append((query, key + keys.start, score[query, key], log_times[query, key]))
+    query, key, score, log_times = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+    floor = top - FAINTEST - slack_per_logit * np.abs(top)
+    kept = np.flatnonzero(score >= floor[query])
+    kept = kept[np.argsort(query[kept], kind="stable")]
+    return query[kept], key[kept], score[kept], log_times[kept]
+
+
+def _best(score: Array, start: Index, query: Index) -> Index:
+    """Return the place of the first of the largest scores of each query, for each of its pairs."""
+    counts = np.diff(start, append=len(query))
+    is_top = score == np.repeat(np.maximum.reduceat(score, start), counts)
+    place = np.where(is_top, np.arange(len(score)), len(score))
+    return np.asarray(np.repeat(np.minimum.reduceat(place, start), counts))
+
+
+def _gaps(problem: Problem, query: Index, key: Index, best: Index) -> tuple[Array, Array]:
+    """Logits less those of the best keys, without the weights of keys, and how wrong they may be."""
+    similarity, d = problem.similarity, problem.key.shape[1]
+    groups = [slice(a, a + 1) for a in range(d)] if is_product(similarity) else [slice(0, d)]
+    gap, error = np.zeros(len(query)), np.zeros(len(query))
+    for columns in groups:
+        h = similarity.bandwidth[columns]
+        distance, further, doubt = _distances(
+            problem.query[query, columns], problem.key[key, columns], problem.key[key[best], columns], h
+        )
+        nearest = distance[best]
+        logit, base = similarity.kernel.log_profile(distance), similarity.kernel.log_profile(nearest)
+        with np.errstate(invalid="ignore"):
+            plain = logit - base
+        part, wrong = plain, EPSILON * (np.abs(logit) + np.abs(base))
+        if similarity.kernel.log_slope is not None:
+            with np.errstate(all="ignore"):
+                slope = 0.5 * (similarity.kernel.log_slope(distance) + similarity.kernel.log_slope(nearest))
+                steep = np.maximum(logit, base) < -STEEP
+                # exact for the Gaussian and for exponential tails, and nearly so for what changes slowly out there
+                part = np.where(steep, slope * further, plain)
+                wrong = np.where(steep, np.abs(slope) * doubt + 4.0 * EPSILON * np.abs(part), wrong)
+        gap, error = gap + part, error + wrong * (part != 0.0)
+    if problem.logit_bias is not None:
+        bias = problem.logit_bias[query, key]
+        gap += bias - bias[best]
+    return gap, error
+
+
+def _distances(query: Array, key: Array, best: Array, bandwidth: Array) -> tuple[Array, Array, Array]:
+    """Distances in bandwidths; how much further they are than those of the best keys; and the error of that."""
+    d = len(bandwidth)
+    factor, power = np.frexp(bandwidth[0] / bandwidth)
+    rest = np.ldexp(double_double.ratio(np.full(d, bandwidth[0]), bandwidth)[1], -power)
+    farthest = np.maximum(np.abs(query - key), np.abs(query - best))
+    exponent = np.where(farthest > 0, np.frexp(farthest)[1] + power, -1023).max(axis=1)
+    more, terms = (np.zeros(len(query)), np.zeros(len(query))), np.zeros(len(query))
+    for a in range(d):
+        # Subtracted as they are, and brought near one by powers of two, both without an error; equal bandwidths
+        # multiply by one. Of squares of distances, which are large, only the difference is ever formed.
+        own, nearest = (double_double.exact_sum(query[:, a], -other[:, a]) for other in (key, best))
+        ends = []
+        for high, low in (
+            double_double.exact_sum(best[:, a], -key[:, a]),
+            double_double.sum_of_exact(own, nearest),
+        ):
+            end = np.ldexp(high, power[a] - exponent), np.ldexp(low, power[a] - exponent)
+            ends.append(double_double.multiply(end, (factor[a], rest[a])))
+        term = double_double.multiply(*ends)
+        more, terms = double_double.add(more, term), terms + np.abs(term[0])
+    distance, other = (np.sqrt(np.sum(((query - x) / bandwidth) ** 2, axis=1)) for x in (key, best))
+    scale = np.ldexp(1.0 / bandwidth[0], exponent)
+    both = np.maximum((distance + other) / scale, np.finfo(float).tiny)
+    return distance, more[0] / both * scale, double_double.EPSILON * terms / both * scale
+
+
+def _check_sure(problem: Problem, query: Index, gap: Array, error: Array) -> None:
+    unsure = (gap + error > -50.0) & (error > UNSURE)
+    if unsure.any():
+        count = len(np.unique(query[unsure]))
+        raise ValueError(
+            f"gradients of {count} of {len(problem.query)} far queries are not determined: keys compete that are at "
+            "nearly the same distance, so many bandwidths away that float64 cannot tell which one counts more; use a "
+            "larger bandwidth, or leave these queries out"
+        )

@@ -1,0 +1,1 @@
+"""Gaussian sums by a nonuniform Fourier transform, certified query by query. Read `nufft.py` first."""

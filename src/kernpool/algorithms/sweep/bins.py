@@ -1,0 +1,169 @@
+"""Bins: numbers put in order up to a few neighbours, in linear time.
+
+The algorithms for one column need to know which keys lie between two places, not their exact order. So numbers are
+dealt into equal bins by counting, which reads memory a few times where sorting reads it twenty times: first into some
+hundred buckets, and then each bucket, which fits into a cache, into its bins. Bins that come out overfull, because the
+numbers are clustered, heavy-tailed or tied, are sorted and cut; a run of equal numbers becomes a bin of its own, whose
+width is zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernpool.algorithms.sweep.loops import bins as bin_loops
+from kernpool.execution.threads import cut, run_blocks
+
+Array = NDArray[np.float64]
+
+PIECE = 1 << 20  # numbers per call of a loop: about 10 ms
+FEW_BINS = 1 << 13  # up to which numbers are dealt once
+BUCKETS = 512  # that numbers are dealt into before, or more, if there are more bins
+MOST_SHIFT = 11  # so that a bucket fits into the second-level cache
+PARTS = 8  # that numbers are dealt in side by side, each with counts of its own
+OVERFULL = 8  # times the size aimed at
+CLOSEST = 1e-280  # numbers no farther apart than this are sorted: bins per unit of length would overflow
+
+
+@dataclass(frozen=True)
+class Bins:
+    """Numbers in bins that follow each other: no number of a bin is larger than one of the next.
+
+    Parameters
+    ----------
+    order : ndarray of shape (n,)
+        Where each number came from.
+    x : ndarray of shape (n,)
+        The numbers, bin after bin; within a bin in any order.
+    offset : ndarray of shape (bins + 1,)
+        Where each bin starts. No bin is empty.
+    low, high : ndarray of shape (bins,)
+        Smallest and largest number of each bin.
+    """
+
+    order: NDArray[np.integer]
+    x: Array
+    offset: NDArray[np.int64]
+    low: Array
+    high: Array
+
+
+def make_bins(x: Array, size: float, n_jobs: int = 1) -> Bins:
+    """Put numbers into bins.
+
+    Parameters
+    ----------
+    x : ndarray of shape (n,)
+        Finite numbers.
+    size : float
+        How many a bin should hold.
+    n_jobs : int, default=1
+        Threads; the bins do not depend on it.
+
+    Returns
+    -------
+    Bins
+        With about ``n / size`` bins, at most `OVERFULL` times as large as asked unless all their numbers are equal.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> bins = make_bins(np.array([0.3, 9.0, 0.1, 9.0, 5.0]), size=2.0)
+    >>> bins.x.tolist(), bins.offset.tolist()
+    ([0.3, 0.1, 9.0, 9.0, 5.0], [0, 2, 5])
+    """
+    x = np.ascontiguousarray(x)
+    order, ordered, end = _deal(x, max(1, round(len(x) / size)), n_jobs)
+    offset = np.concatenate([[0], end[np.diff(end, prepend=0) > 0]])
+    offset = _divide_overfull(order, ordered, offset, max(2.0, size), n_jobs)
+    low, high = np.empty(len(offset) - 1), np.empty(len(offset) - 1)
+
+    def measure(bins: slice) -> Iterator[None]:
+        bin_loops.extremes(ordered, offset[bins.start : bins.stop + 1], low[bins], high[bins])
+        yield
+
+    run_blocks(measure, cut(len(low), max(1, int(PIECE / size))), n_jobs, None)
+    return Bins(order, ordered, offset, low, high)
+
+
+def _deal(x: Array, bins: int, n_jobs: int) -> tuple[NDArray[np.integer], Array, NDArray[np.int64]]:
+    """Sort into equal bins by counting: where numbers came from, the numbers, and where each bin ends."""
+    n, low, high = len(x), float(x.min()), float(x.max())
+    narrow = np.dtype(np.int32 if n < 1 << 31 else np.int64)  # half the memory, and half of what is moved
+    if bins == 1 or not high - low > CLOSEST:  # few, all equal, or next to it: one bin, to be sorted
+        return np.arange(n, dtype=narrow), x.copy(), np.array([n])
+    # A bucket has 2**shift bins.
+    shift = 0 if bins <= FEW_BINS else min((bins // BUCKETS).bit_length(), MOST_SHIFT)
+    scale, buckets = bins / (high - low), ((bins - 1) >> shift) + 1
+    parts = cut(n, max(1 << 16, -(-n // PARTS)))
+    place = np.zeros((len(parts), buckets), dtype=np.int64)
+    index = {part.start: i for i, part in enumerate(parts)}
+
+    def count(part: slice) -> Iterator[None]:
+        for piece in cut(part.stop - part.start, PIECE):
+            bin_loops.count(x[part][piece], low, scale, bins - 1, shift, place[index[part.start]])
+            yield
+
+    run_blocks(count, parts, n_jobs, None)
+    bin_loops.starts(place)
+    order, ordered = np.empty(n, dtype=narrow), np.empty(n)
+
+    def touch(part: slice) -> Iterator[None]:
+        # Memory that nobody has touched is slow to come by, and the first piece to be dealt would touch all of it.
+        order[part], ordered[part] = 0, 0.0
+        yield
+
+    run_blocks(touch, cut(n, PIECE), n_jobs, None)
+
+    def deal(part: slice) -> Iterator[None]:
+        for piece in cut(part.stop - part.start, PIECE):
+            first = part.start + piece.start
+            bin_loops.deal(x[part][piece], first, low, scale, bins - 1, shift, place[index[part.start]], order, ordered)
+            yield
+
+    run_blocks(deal, parts, n_jobs, None)
+    end = place[-1]  # where the last part stopped to write into each bucket
+    if shift == 0:
+        return order, ordered, end
+    start = np.concatenate([[0], end])
+    again_order, again, end = np.empty_like(order), np.empty_like(ordered), np.zeros(bins, dtype=np.int64)
+
+    def deal_again(part: slice) -> Iterator[None]:
+        for bucket in range(part.start, part.stop):
+            bin_loops.deal_again(ordered, order, start, bucket, low, scale, bins - 1, shift, end, again_order, again)
+            yield
+
+    run_blocks(deal_again, cut(buckets, 8), n_jobs, None)
+    return again_order, again, end
+
+
+def _divide_overfull(
+    order: NDArray[np.integer], x: Array, offset: NDArray[np.int64], size: float, n_jobs: int
+) -> NDArray[np.int64]:
+    """Sort the bins that came out too large, in place, and return the offsets with new cuts in them."""
+    (overfull,) = np.nonzero(np.diff(offset) > OVERFULL * size)
+    if not len(overfull):
+        return offset
+    cuts: dict[int, NDArray[np.int64]] = {}  # new ones, by where the bin starts
+
+    def divide(which: slice) -> Iterator[None]:
+        for b in overfull[which]:
+            start, stop = int(offset[b]), int(offset[b + 1])
+            part, source = x[start:stop], order[start:stop]
+            if len(part) > PIECE and part.max() - part.min() > CLOSEST:  # too long to sort in one go: deal it once more
+                finer = make_bins(part, size)
+                source[:], part[:] = source[finer.order], finer.x
+                cuts[start] = start + finer.offset[1:-1]
+            else:
+                rank = np.argsort(part)
+                source[:], part[:] = source[rank], part[rank]
+                cuts[start] = start + bin_loops.cuts(part, size)[1:]
+            yield
+
+    run_blocks(divide, cut(len(overfull), 16), n_jobs, None)
+    new = np.concatenate([cuts[start] for start in sorted(cuts)])
+    return np.insert(offset, np.searchsorted(offset, new), new)  # np.unique took seconds for millions of bins

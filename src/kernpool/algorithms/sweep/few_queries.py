@@ -1,0 +1,207 @@
+"""Few queries and many keys on a line, such as a curve to draw.
+
+The line is cut into cells at the queries and at the ends of their windows (`cell_edges.py`). One pass over the keys
+adds each to the moments of its cell (`cells.py`), and a query is a sum over the cells of its window (`cell_loops.py`).
+Keys are not moved, and none is looked at twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import comb
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernpool.algorithms.radius import radius
+from kernpool.algorithms.sweep.cell_edges import window_ends
+from kernpool.algorithms.sweep.cells import Cells
+from kernpool.algorithms.sweep.loops import cells as loops
+from kernpool.algorithms.sweep.polynomials import POLYNOMIALS
+from kernpool.core.problem import Problem
+from kernpool.core.state import PoolState
+from kernpool.execution.progress import Progress
+from kernpool.execution.threads import Work, cut, run_blocks
+
+Array = NDArray[np.float64]
+Index = NDArray[np.intp]
+
+KERNELS = frozenset({"laplace", "gaussian", *POLYNOMIALS})
+FARTHEST = {"laplace": 50.0, "gaussian": 5.0}  # bandwidths to the nearest cell, beyond which queries are left
+FAINT = 1e-280
+QUERIES_PER_CALL = 64
+
+
+def reduce(problem: Problem, out: PoolState, n_jobs: int, progress: Progress | None) -> bool:
+    """Pool into `out`; denominators of -1 mark queries to be done key by key. False, and nothing done, if it cannot."""
+    key = problem.key[:, 0]
+    few = FewQueries.of(problem, len(key), float(key.min()), float(key.max()))
+    if few is None:
+        return False
+    few.add(key, problem.key_weight, problem.value, n_jobs)
+    few.finish(out, n_jobs, progress)
+    return True
+
+
+@dataclass
+class FewQueries:
+    """Cells for the queries of a problem, and the moments of the keys that have been added.
+
+    Keys may come in chunks: moments add up, and nothing is done per query before the end.
+
+    Parameters
+    ----------
+    problem : Problem
+        Its queries, kernel, bandwidth and own keys.
+    share : float
+        Of all weight, that may be left out.
+    low, stop : ndarray of shape (m,)
+        First number of each window, and the first beyond it.
+    cells : Cells
+        Pieces of the line.
+    moment : ndarray
+        Of the keys in each.
+    """
+
+    problem: Problem
+    share: float
+    low: Array
+    stop: Array
+    cells: Cells
+    moment: Array
+
+    @classmethod
+    def of(cls, problem: Problem, keys: int, lowest: float, highest: float) -> FewQueries | None:
+        """Cut the line for so many keys between two numbers; None if that cannot be done, or not with few cells.
+
+        Where keys are more than those of the problem, all of them have weight one.
+        """
+        kernel, query, h = problem.similarity.kernel, problem.query[:, 0], float(problem.similarity.bandwidth[0])
+        if kernel.name not in KERNELS or problem.moments:
+            return None
+        # Half of a sum may be the own key, which is taken away.
+        total = problem.total_weight if keys == len(problem.key) else float(keys)
+        share = (problem.tol if problem.self_index is None else 0.5 * problem.tol) / total
+        if kernel.is_compact:
+            low, stop = window_ends(query, h, edge_belongs=kernel.name == "boxcar")
+        else:
+            reach = h * _farthest_reach(problem, share) + 4.0 * np.finfo(float).eps * np.abs(query)
+            low, stop = query - reach, np.nextafter(query + reach, np.inf)
+        cells = Cells.make(problem, low, stop, keys, lowest, highest)
+        if cells is None:  # there would be too many
+            return None
+        return cls(problem, share, low, stop, cells, cells.no_moments(problem.value.shape[1]))
+
+    def add(self, key: Array, weight: Array | None, value: Array, n_jobs: int) -> None:
+        """Add keys and their values."""
+        self.moment += self.cells.sum_moments(key, weight, value, n_jobs)
+
+    def finish(self, out: PoolState, n_jobs: int, progress: Progress | None) -> None:
+        """Pool into `out`; denominators of -1 mark the queries that are left."""
+        problem, cells, moment = self.problem, self.cells, self.moment
+        kernel, query = problem.similarity.kernel, problem.query[:, 0]
+        if kernel.is_compact:
+            first, last = cells.edges.starting_at(self.low), cells.edges.starting_at(self.stop)
+        else:
+            first, last = self._cells_in_reach(moment[0, :, 0, 0])
+        middle = first if kernel.name == "gaussian" else np.clip(cells.edges.starting_at(query), first, last)
+        if kernel.name == "laplace":
+            pool_queries = _laplace_queries(problem, cells, moment, first, middle, last, out)
+        else:
+            pool_queries = _series_queries(problem, cells, moment, first, middle, last, out)
+        run_blocks(pool_queries, cut(len(query), QUERIES_PER_CALL), n_jobs, progress)
+        if not kernel.is_compact:
+            out.denominator[(first == last) | ~(out.denominator > FAINT)] = -1.0  # far from all keys
+        if problem.self_index is not None:
+            _leave_own_out(problem, problem.self_index, out)
+
+    def _cells_in_reach(self, weight: Array) -> tuple[Index, Index]:
+        """First and last-plus-one cell that can matter to each query; none where the nearest is far."""
+        problem, cells = self.problem, self.cells
+        query, h, kernel = problem.query[:, 0], cells.bandwidth, problem.similarity.kernel
+        low, high = cells.edges.low, cells.edges.high
+        (occupied,) = np.nonzero(cells.edges.live[1:-1] & (weight[1:-1] > 0.0))
+        if not len(occupied):
+            nothing = np.zeros(len(query), dtype=np.intp)
+            return nothing, nothing
+        after = np.searchsorted(low[occupied], query)
+        nearest, lightest = np.full(len(query), np.inf), np.ones(len(query))
+        for neighbour in (after - 1, after):
+            cell = occupied[np.clip(neighbour, 0, len(occupied) - 1)]
+            distance = np.maximum(np.abs(query - low[cell]), np.abs(query - high[cell])) / h  # of its farthest key
+            lightest = np.where(distance < nearest, weight[1:-1][cell], lightest)
+            nearest = np.minimum(distance, nearest)
+        reach = h * radius(kernel, nearest, lightest * self.share) + 4.0 * np.finfo(float).eps * np.abs(query)
+        first, last = np.searchsorted(high, query - reach) + 1, np.searchsorted(low, query + reach, side="right") + 1
+        near = nearest <= FARTHEST[kernel.name]
+        return np.where(near, first, 0), np.where(near, last, 0)
+
+
+def _series_queries(
+    problem: Problem, cells: Cells, moment: Array, first: Index, middle: Index, last: Index, out: PoolState
+) -> Work:
+    kernel, query = problem.similarity.kernel, problem.query[:, 0]
+    rows = moment.reshape(*moment.shape[:2], -1)
+    prefix, suffix = np.empty_like(rows), np.empty_like(rows)
+    loops.accumulate(cells.start, rows, prefix, suffix)
+    coefficient = _coefficients(kernel.name, cells.terms)
+
+    def pool_queries(part: slice) -> Iterator[None]:
+        loops.pool_queries(
+            query[part], first[part], middle[part], last[part], cells.block, cells.start, cells.center,
+            cells.half_width, prefix, suffix, cells.bandwidth, kernel.is_compact, coefficient,
+            out.denominator[part], out.numerator[part],
+        )  # fmt: skip
+        yield
+
+    return pool_queries
+
+
+def _laplace_queries(
+    problem: Problem, cells: Cells, moment: Array, first: Index, middle: Index, last: Index, out: PoolState
+) -> Work:
+    """From the right of a cell its keys weigh ``exp(-d) exp(s)``, from the left ``exp(-d) exp(-s)``."""
+    query, power = problem.query[:, 0], np.arange(cells.terms)
+    series = np.cumprod(1.0 / np.maximum(power, 1.0))
+    sums = np.concatenate([moment[:1, :, :, 0], moment[..., 1]])  # of weight, and of weight times each value
+    rightward, leftward = sums @ series, sums @ ((-1.0) ** power * series)
+
+    def pool_queries(part: slice) -> Iterator[None]:
+        loops.pool_laplace(
+            query[part], first[part], middle[part], last[part], cells.center, cells.bandwidth, leftward, rightward,
+            out.denominator[part], out.numerator[part],
+        )  # fmt: skip
+        yield
+
+    return pool_queries
+
+
+def _coefficients(name: str, terms: int) -> Array:
+    """Factors of the recurrence of Hermite functions, or a polynomial in powers of ``abs(u)`` and of ``1 - abs(u)``."""
+    if name == "gaussian":
+        return -1.0 / np.arange(1.0, terms + 1.0)[None, :]
+    height, inner, outer = POLYNOMIALS[name]
+    in_u, in_rest = np.zeros(inner + 1), np.array([float(comb(inner, r)) * (-1) ** (r + 1) for r in range(inner + 1)])
+    in_u[0], in_u[inner], in_rest[0] = 1.0, -1.0, 0.0  # 1 - u**inner, and 1 - (1 - z)**inner
+    found = np.zeros((2, terms))
+    for row, base in zip(found, (in_u, in_rest), strict=True):
+        row[: inner * outer + 1] = height * np.polynomial.polynomial.polypow(base, outer)
+    return found
+
+
+def _farthest_reach(problem: Problem, share: float) -> float:
+    """How far the keys reach, in bandwidths, of a query whose nearest cell is as far and as light as can be."""
+    weight, kernel = problem.key_weight, problem.similarity.kernel
+    lightest = 1.0 if weight is None else float(weight.min() or weight[weight > 0].min())
+    return float(radius(kernel, np.array(FARTHEST[kernel.name]), np.array(lightest * share)))
+
+
+def _leave_own_out(problem: Problem, own: Index, out: PoolState) -> None:
+    """Take own keys away where that costs no digits, which is where at least half is left."""
+    weight = problem.key_weight
+    u = np.abs(problem.query[:, 0] - problem.key[own, 0]) / problem.similarity.bandwidth[0]
+    removed = ((1.0 if weight is None else weight[own]) - problem.own_weight) * problem.similarity.kernel.profile(u)
+    removed = np.where((own >= 0) & (out.denominator >= 0.0), removed, 0.0)
+    out.numerator[:] -= removed[:, None] * problem.value[own]
+    out.denominator[:] = np.where(removed <= 0.5 * out.denominator, out.denominator - removed, -1.0)

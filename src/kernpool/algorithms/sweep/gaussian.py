@@ -1,0 +1,74 @@
+"""The Gaussian kernel on a line: moments of cells, series about blocks of queries; see `taylor_loops.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernpool.algorithms.sweep.line import Line
+from kernpool.algorithms.sweep.loops import gaussian as loops
+from kernpool.algorithms.sweep.loops.near import GAUSSIAN
+from kernpool.algorithms.sweep.near import Blocks
+from kernpool.core.state import PoolState
+from kernpool.execution.progress import Progress
+from kernpool.execution.threads import cut, run_blocks
+
+Array = NDArray[np.float64]
+
+KEYS_PER_CELL = 1 << 16  # 5 ms
+CELLS_PER_CALL = 16
+QUERIES_PER_BLOCK, QUERIES_PER_CALL = 1 << 12, 1 << 15
+TILE = 512
+CELL, BLOCK = 0.5, 0.25  # widths in bandwidths, at most
+
+
+class Cells(NamedTuple):
+    """Cells of keys: smallest and largest key of each, where each starts, and its moments."""
+
+    low: Array
+    high: Array
+    offset: NDArray[np.int64]
+    moment: Array
+
+
+def sum_cells(line: Line, n_jobs: int) -> Cells:
+    """Join bins of keys into cells, and sum their moments."""
+    keys, h = line.keys, line.bandwidth
+    start = loops.join(keys.low, keys.high, keys.offset, CELL * h, KEYS_PER_CELL)
+    low, high, offset = keys.low[start[:-1]], keys.high[start[1:] - 1], keys.offset[start]
+    moment = np.empty((len(low), 1 + len(keys.value), loops.MOMENTS))
+
+    def add(part: slice) -> Iterator[None]:
+        scratch = np.empty((2, TILE))
+        for cell in range(part.start, part.stop):
+            loops.sum_cells(keys.x, keys.weight, keys.value, low, high, offset, cell, h, scratch, moment)
+            yield
+
+    run_blocks(add, cut(len(low), CELLS_PER_CALL), n_jobs, None)
+    return Cells(low, high, offset, moment)
+
+
+def share_of(line: Line, tol: float) -> float:
+    """Share of a sum that may be left out: half of it may be the own key, which is taken away."""
+    return 0.5 * tol if line.leave_out else tol
+
+
+def reduce(line: Line, tol: float, out: PoolState, n_jobs: int, progress: Progress | None) -> None:
+    """Pool into `out`; some denominators mark the queries that are left over, to be done key by key."""
+    queries, h, columns = line.queries, line.bandwidth, 1 + len(line.keys.value)
+    cells, share, total = sum_cells(line, n_jobs), share_of(line, tol), line.total_weight
+
+    def pool(part: slice) -> Iterator[None]:
+        blocks = Blocks.cut(line, part, BLOCK * h, QUERIES_PER_BLOCK)
+        found = np.empty((columns, part.stop - part.start))
+        loops.pool_blocks(
+            queries.x, blocks.place, blocks.low, blocks.high, *cells, h, total, share,
+            np.empty(loops.MOMENTS), np.empty((columns, loops.TERMS)), found,
+        )  # fmt: skip
+        blocks.write_out(line, found, 1.0, GAUSSIAN, 0, out)
+        yield
+
+    run_blocks(pool, cut(len(queries.x), QUERIES_PER_CALL), n_jobs, progress)

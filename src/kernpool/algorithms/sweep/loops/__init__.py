@@ -1,0 +1,1 @@
+"""Compiled code of the sweep, by the file that calls it."""

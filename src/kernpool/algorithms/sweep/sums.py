@@ -1,0 +1,124 @@
+"""The sums of the sweep: by what makes a kernel add up, and what that leaves over by windows of keys.
+
+Needs no compiler until a sum is asked for, so that the cost model can ask how many queries are few.
+"""
+
+from __future__ import annotations
+
+from math import sqrt
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from kernpool.algorithms.algorithm import Array
+from kernpool.core.problem import Problem
+from kernpool.core.state import PoolState
+from kernpool.execution.progress import Progress
+from kernpool.execution.threads import cut
+
+if TYPE_CHECKING:
+    from kernpool.algorithms.sweep.line import Line
+
+KEY_BIN, QUERY_GROUP, QUERIES_PER_BLOCK = 10.0, 4.0, 16
+FEW_QUERIES = 64  # keys per query, from which on neighbouring queries are too far apart to look at the same keys
+PIECE = 1 << 18
+FEW_LEFT = 16  # queries that are sooner compared with every key than keys are put in bins
+
+
+def reduce(problem: Problem, n_jobs: int = 1, progress: Progress | None = None) -> PoolState:
+    """Sum weights and weighted values over all keys."""
+    from kernpool.algorithms.brute import brute  # not before they are needed: they load Numba
+    from kernpool.algorithms.sweep import few_queries, windows
+
+    m, kernel = len(problem.query), problem.similarity.kernel
+    result = PoolState(np.zeros(m), np.empty(m), np.empty((m, problem.layout.width)))
+    for part in cut(m, PIECE):  # memory that nobody has touched is slow to come by: a few pages at a time, for Ctrl-C
+        result.denominator[part], result.numerator[part] = -1.0, 0.0
+    line: Line | None = None
+
+    def report(start: int, stop: int) -> Progress | None:
+        """Turn groups done of groups in all into queries; the second half is for those that are done once more."""
+        return None if progress is None else lambda done, total: progress(start + done * (stop - start) // total, m)
+
+    if kernel.name == "constant":
+        _sum_all(problem, result)
+    elif not (are_few(*problem.shape) and few_queries.reduce(problem, result, n_jobs, report(0, m // 2))):
+        line = arrange(problem, n_jobs)
+        _sum_in_order(problem, line, result, n_jobs, report(0, m // 2))
+    (left,) = np.nonzero(result.denominator < 0)
+    if len(left) and line is None and len(left) <= FEW_LEFT:
+        state = brute.reduce(problem.block(left), n_jobs, report(m // 2, m))
+        result.shift[left], result.denominator[left], result.numerator[left] = (
+            state.shift, state.denominator, state.numerator
+        )  # fmt: skip
+    elif len(left):
+        line = line or arrange(problem, n_jobs)
+        rows = np.flatnonzero(result.denominator[line.queries.order] < 0)
+        windows.reduce(problem, line, rows, result, n_jobs, report(m // 2, m))
+    elif progress is not None:
+        progress(m, m)
+    result.shift[result.denominator == 0] = -np.inf
+    return result
+
+
+def are_few(m: int, n: int) -> bool:
+    """Whether queries are so few that keys need not be put in bins."""
+    return n >= FEW_QUERIES * m
+
+
+def _sum_in_order(problem: Problem, line: Line, result: PoolState, n_jobs: int, progress: Progress | None) -> None:
+    from kernpool.algorithms.sweep import gaussian as taylor
+    from kernpool.algorithms.sweep import gaussian_moments as taylor_moments
+    from kernpool.algorithms.sweep import laplace, laplace_moments, panels, polynomials
+
+    name = problem.similarity.kernel.name
+    if name in polynomials.POLYNOMIALS and problem.moments:
+        panels.reduce(
+            line, lambda panel, out, jobs: polynomials.reduce(panel, name, out, jobs, None), result, n_jobs, progress
+        )
+    elif name in polynomials.POLYNOMIALS:
+        polynomials.reduce(line, name, result, n_jobs, progress)
+    elif name == "laplace":
+        far = laplace_moments if problem.moments else laplace
+        far.reduce(line, result, n_jobs, progress)
+    elif name == "gaussian":
+        series = taylor_moments if problem.moments else taylor
+        series.reduce(line, problem.tol, result, n_jobs, progress)
+
+
+def arrange(problem: Problem, n_jobs: int) -> Line:
+    """Put a problem with one column in order.
+
+    A bin of keys costs about as much as 25 pairs, a block of 16 queries as much as 600; and the smaller they are, the
+    fewer pairs near the ends of windows are visited one by one.
+    """
+    from kernpool.algorithms.sweep.line import Line
+
+    m, n = problem.shape
+    key_bin, query_group = max(KEY_BIN, 5.0 * sqrt(n / m)), max(0.5, QUERY_GROUP * sqrt(m / n))
+    return Line.arrange(problem, key_bin, query_group, 1 if are_few(m, n) else QUERIES_PER_BLOCK, n_jobs)
+
+
+def _sum_all(problem: Problem, result: PoolState) -> None:
+    weight, own = problem.key_weight, problem.self_index
+    total = problem.total_weight
+    middle = problem.key.mean(axis=0)
+    columns = _columns(problem, problem.key - middle, problem.value)
+    result.denominator[:] = total
+    result.numerator[:] = columns.sum(axis=0) if weight is None else weight @ columns
+    if own is not None:
+        removed = np.where(own >= 0, (1.0 if weight is None else weight[own]) - problem.own_weight, 0.0)
+        # A subtraction costs digits only where little is left.
+        result.denominator[:] = np.where(removed <= 0.5 * total, total - removed, -1.0)
+        result.numerator[:] -= removed[:, None] * columns[own]
+    if problem.moments:
+        shift = (middle - problem.query) / problem.similarity.bandwidth
+        result.numerator[:] = problem.layout.moved(result.denominator, result.numerator, shift)
+
+
+def _columns(problem: Problem, difference: Array, value: Array) -> Array:
+    """Values of keys, and their moments about a place; one column."""
+    if not problem.moments:
+        return value
+    offset = difference / problem.similarity.bandwidth
+    return np.hstack([value, offset, offset * offset, offset * value])

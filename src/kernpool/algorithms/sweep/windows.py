@@ -1,0 +1,142 @@
+"""Windows: brute force over those keys alone that can matter to a query.
+
+On a line in order, the keys within some radius of a query follow each other. For a compact kernel the radius is the
+bandwidth. For one of infinite support it reaches from the nearest key on until what lies beyond is at most `tol` of the
+weight of that key, so that it holds far from all keys as well, where every weight by itself underflows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernpool.algorithms.algorithm import PER_QUERY, Gradients
+from kernpool.algorithms.brute.compiled import CompiledBlocks
+from kernpool.algorithms.radius import radius
+from kernpool.algorithms.sweep.line import Line
+from kernpool.algorithms.sweep.loops import windows as window_loops
+from kernpool.core.problem import Problem
+from kernpool.core.state import PoolState, empty_state, merge
+from kernpool.execution.progress import Progress
+from kernpool.execution.threads import cut, run_blocks, run_passes
+from kernpool.kernels import Kernel
+
+Array = NDArray[np.float64]
+
+RUNS_PER_CALL = 64
+ROWS = 256  # queries, or keys, whose windows are joined to one
+
+
+def spans(
+    line: Line, kernel: Kernel, rows: NDArray[np.intp], tol: float, moments: bool
+) -> tuple[NDArray[np.int64], ...]:
+    """First and last-plus-one key of the window of each of some queries."""
+    keys, q = line.keys, line.queries.x[rows]
+    nearest, share = np.zeros(len(rows)), np.ones(len(rows))
+    if not kernel.is_compact:
+        own = line.queries.own[rows] if line.leave_out else line.queries.own
+        left = line.queries.own_weight[rows] if line.leave_out else line.queries.own_weight
+        window_loops.nearest_keys(q, own, left, line.leave_out, moments, keys, nearest, share)
+        nearest /= line.bandwidth
+        share *= tol / line.total_weight
+    with np.errstate(over="ignore"):
+        reach = line.bandwidth * radius(kernel, nearest, share)
+    # q - reach is rounded: an ulp of q may be more than the margin of the radius
+    reach += 4.0 * np.finfo(float).eps * np.abs(q)
+    first, last = keys.bins_between(q - reach, q + reach)
+    return keys.offset[first], keys.offset[last]
+
+
+def reduce(
+    problem: Problem,
+    line: Line,
+    rows: NDArray[np.intp],
+    out: PoolState,
+    n_jobs: int = 1,
+    progress: Progress | None = None,
+) -> None:
+    """Pool the queries in these places of the line, into the rows of `out` that they came from.
+
+    Neighbours whose windows are nearly the same are one block of brute force over the keys of all of them.
+    """
+    first, last = spans(line, problem.similarity.kernel, rows, problem.tol, problem.moments > 0)
+    starts = window_loops.join(first, last, np.empty(len(rows) + 1, dtype=np.int64))
+    blocks = CompiledBlocks(_in_order(problem, line, rows))
+    blocks.faster.clear()  # fused loops copy all keys first, which the few queries that are left are not worth
+
+    def work(part: slice) -> Iterator[None]:
+        for start, stop in pairwise(starts[part.start : part.stop + 1].tolist()):
+            own = slice(start, stop)
+            begin, end = int(first[own].min()), int(last[own].max())
+            state = empty_state(stop - start, out.numerator.shape[1])
+            for piece in cut(end - begin, blocks.keys_per_call):
+                state = merge(state, blocks.reduce(own, slice(begin + piece.start, begin + piece.stop)))
+                yield
+            places = line.queries.order[rows[own]]
+            out.shift[places], out.denominator[places] = state.shift, state.denominator
+            out.numerator[places] = state.numerator
+
+    run_blocks(work, cut(len(starts) - 1, RUNS_PER_CALL), n_jobs, progress)
+
+
+def _in_order(problem: Problem, line: Line, rows: NDArray[np.intp] | slice = slice(None)) -> Problem:
+    """Return the same problem with keys and queries, or some of them, in the order of the line."""
+    keys, queries = line.keys, line.queries
+    return replace(
+        problem,
+        query=queries.x[rows, None],
+        key=keys.x[:, None],
+        value=keys.value.T,
+        key_weight=keys.weight if keys.weight.size else None,
+        self_index=queries.own[rows] if line.leave_out else None,
+    )
+
+
+def pullback(
+    problem: Problem,
+    line: Line,
+    state: PoolState,
+    cotangent: Array,
+    wanted: frozenset[str],
+    n_jobs: int = 1,
+    progress: Progress | None = None,
+) -> Gradients:
+    """Differentiate over the pairs within windows; what is left out is at most the machine epsilon of each sum."""
+    queries = line.queries
+    part_of = PoolState(state.shift[queries.order], state.denominator[queries.order], state.numerator[queries.order])
+    cotangent, blocks = cotangent[queries.order], CompiledBlocks(_in_order(problem, line))
+    first, last = spans(
+        line, problem.similarity.kernel, np.arange(len(queries.x)), np.finfo(float).eps, problem.moments > 0
+    )
+    # Where no window before ends later, and none after begins earlier: with these, windows are in order.
+    end, begin = np.maximum.accumulate(last), np.minimum.accumulate(first[::-1])[::-1]
+    places = {"query": queries.order, "log_bandwidth": queries.order, "key": line.key_order, "value": line.key_order}
+    shapes = {"query": problem.query, "log_bandwidth": problem.query, "key": problem.key, "value": problem.value}
+    sums = {name: np.zeros(shapes[name].shape) for name in wanted}
+
+    def add(names: frozenset[str], some_queries: slice, some_keys: slice, own: slice) -> None:
+        found = blocks.pullback(some_queries, some_keys, part_of, cotangent, names)._asdict()
+        for name in names:
+            sums[name][places[name][own]] += found[name]
+
+    def along_keys(part: slice) -> Iterator[None]:
+        start, stop = int(first[part].min()), int(last[part].max())
+        for piece in cut(stop - start, blocks.keys_per_call):
+            add(wanted & PER_QUERY, part, slice(start + piece.start, start + piece.stop), part)
+            yield
+
+    def along_queries(part: slice) -> Iterator[None]:
+        start = int(np.searchsorted(end, part.start, side="right"))
+        stop = int(np.searchsorted(begin, part.stop, side="left"))
+        for piece in cut(max(0, stop - start), blocks.pairs_per_call // ROWS):
+            add(wanted - PER_QUERY, slice(start + piece.start, start + piece.stop), part, part)
+            yield
+
+    m, n = len(queries.x), len(line.keys.x)
+    per_query, per_key = cut(m if wanted & PER_QUERY else 0, ROWS), cut(n if wanted - PER_QUERY else 0, ROWS)
+    run_passes([(along_keys, per_query), (along_queries, per_key)], n_jobs, progress)
+    return Gradients(**sums)

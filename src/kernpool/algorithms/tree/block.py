@@ -1,0 +1,209 @@
+"""One block of queries: lists of what its tiles have to visit, and the sums over them.
+
+Every step is a call for all tiles of the block: large enough to be worth a call from Python, and small to compile.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernpool.algorithms.brute.loops.staged import FAINT
+from kernpool.algorithms.tree.loops import pairs as tree_pairs
+from kernpool.algorithms.tree.loops import visit as tree_visit
+from kernpool.algorithms.tree.planted import Planted
+from kernpool.core.state import PoolState
+from kernpool.execution.progress import Progress
+from kernpool.execution.threads import run_blocks
+
+Visits = NDArray[np.int64]
+
+PAIRS_PER_CALL = 1 << 14  # of a query and a leaf: two million of a query and a key
+FAR_PER_CALL = 16  # queries that look for their nearest key, which in many columns may be in any leaf
+# Sums of moments below this share of the keys they come from have lost digits, and are done again pair by pair.
+CANCELLED = 1e-3
+NEAR = -800.0  # denominators of queries this near, as exponents of two, are far from underflow in the unit of 1
+
+
+class Block:
+    """A block of queries on its way through the tree.
+
+    Parameters
+    ----------
+    planted : Planted
+        The tree and all queries.
+    block : slice
+        Which queries.
+
+    Attributes
+    ----------
+    unit : ndarray of shape (m,)
+        Exponent of the power of two that the sums are counted in; minus infinity where no key takes part.
+    least : ndarray of shape (m,)
+        Lower bound of the logarithm to base two of the denominator.
+    denominator, numerator : ndarray of shape (m,) and (m, c)
+        The sums.
+    far : ndarray of shape (m,)
+        What of the denominator was summed in float32, and is not in it yet.
+    spent : ndarray of shape (m,)
+        Bound on the share of the denominator that has been left out.
+    pairs_seen : int
+        Pairs of a query and a key that were looked at.
+    """
+
+    def __init__(self, planted: Planted, block: slice) -> None:
+        m, leaves = block.stop - block.start, len(planted.tree.key)
+        self.planted, self.tree, self.profile = planted, planted.tree, planted.profile
+        self.query, self.own, self.own_weight = planted.query[block], planted.own[block], planted.own_weight[block]
+        self.columns = np.ascontiguousarray(self.query.T)
+        self.denominator, self.numerator = np.zeros(m), np.zeros((m, planted.problem.value.shape[1]))
+        self.unit, self.least, self.far, self.spent = np.zeros(m), np.full(m, -np.inf), np.zeros(m), np.zeros(m)
+        self.starts = np.append(np.arange(0, m, planted.tile), m)
+        self.tiles = len(self.starts) - 1
+        tiles = slice(block.start // planted.tile, block.start // planted.tile + self.tiles)
+        self.boxes, self.nearest = (planted.boxes[0][tiles], planted.boxes[1][tiles]), planted.nearest[tiles]
+        self.visits = np.empty((self.tiles * leaves + m, 3), dtype=np.int64)
+        self.pairs, self.sizes = np.empty((3, PAIRS_PER_CALL, 2), dtype=np.int64), np.zeros(3, dtype=np.int64)
+        self.pairs_seen = 0
+
+    def compact(self) -> Iterator[None]:
+        """Sum for a kernel of compact support."""
+        tree, profile = self.tree, self.profile
+        tiles, collapse = np.arange(self.tiles), profile.collapses
+        room, collapsed = np.empty((len(self.visits) if collapse else 0, 4), dtype=np.int64), np.zeros(len(self.query))
+        while tiles.size:
+            count, nodes = tree_visit.list_support(
+                tiles, self.starts, *self.boxes, tree.lower, tree.upper, profile.scale, profile.norm, collapse,
+                self.visits, room,
+            )  # fmt: skip
+            yield
+            if nodes:
+                from kernpool.algorithms.tree.loops.moments import add_nodes
+
+                count = add_nodes(
+                    room, nodes, self.visits, count, self.query, self.own, tree.key.shape[2], tree.centre,
+                    tree.moments, profile.scale, profile.code, self.denominator, self.numerator, collapsed,
+                )  # fmt: skip
+                yield
+            yield from self.follow(self.visits, 0, count)
+            lost = self.denominator < CANCELLED * collapsed
+            if not lost.any():
+                return
+            # moments have lost the digits of some query: its tile is done again without them
+            tiles, collapse = np.unique(np.flatnonzero(lost) // self.planted.tile), False
+            again = np.isin(np.arange(len(lost)) // self.planted.tile, tiles)
+            self.denominator[again], self.numerator[again], collapsed[again] = 0.0, 0.0, 0.0
+
+    def infinite(self) -> Iterator[None]:
+        """Sum for a kernel of infinite support: the nearest leaf first, which says how far a query has to look."""
+        tree, profile = self.tree, self.profile
+        nearest = np.stack([self.nearest, self.starts[:-1], self.starts[1:]], axis=1)
+        yield from self.follow(nearest, 0, self.tiles)
+        far = np.flatnonzero(self.denominator <= FAINT)
+        for first in range(0, len(far), FAR_PER_CALL):
+            self.begin_far(far[first : first + FAR_PER_CALL], nearest)
+            yield
+        self.learn()
+        budget = 0.5 * self.planted.problem.tol
+        cut = np.minimum.reduceat(self.least, self.starts[:-1]) + math.log2(budget / self.planted.mass)
+        early, others = tree_visit.list_leaves(
+            nearest, *self.boxes, tree.lower, tree.upper, profile.scale, profile.norm, profile.code, cut, self.visits
+        )
+        yield
+        yield from self.follow(self.visits, 0, early, budget, tree_pairs.FAR_LEAF)
+        yield from self.follow(self.visits, others, len(self.visits), budget, tree_pairs.FAR_LEAF)
+        if (again := self.far > tree_pairs.FAR_SHARE * self.denominator).any():
+            # many far leaves weigh as much as near ones: all once more in float64
+            self.denominator[again], self.numerator[again], self.far[again], self.spent[again] = 0.0, 0.0, 0.0, 0.0
+            self.least[~again] = np.inf  # they are done
+            yield from self.follow(nearest, 0, self.tiles, budget)
+            yield from self.follow(self.visits, 0, early, budget)
+            yield from self.follow(self.visits, others, len(self.visits), budget)
+        self.denominator += self.far
+
+    def begin_far(self, far: NDArray[np.int64], nearest: Visits) -> None:
+        """Begin anew with queries whose nearest leaf weighs next to nothing: their nearest key gives them a unit."""
+        tree, profile, out = self.tree, self.profile, np.empty((len(far), 2))
+        tree_visit.find_nearest_key(
+            far, self.query, self.own, self.own_weight, tree.lower, tree.upper, tree.key, tree.weight,
+            profile.bandwidth, profile.norm, profile.product, profile.code, np.empty((4, tree.key.shape[2])), out,
+        )  # fmt: skip
+        best, bound = out.T
+        none = best == -np.inf  # no key takes part
+        self.denominator[far], self.numerator[far] = 0.0, 0.0
+        self.unit[far] = np.where(none | (bound < NEAR), np.rint(best), 0.0)
+        self.least[far] = np.where(none, np.inf, bound)
+        rows = far[~none]
+        pairs = np.stack([rows, nearest[rows // self.planted.tile, tree_visit.LEAF]], axis=1)
+        self.sum_stages(pairs, len(rows))
+        self.pairs_seen += len(rows) * tree.key.shape[2]
+
+    def learn(self) -> None:
+        """Take what has been summed as a lower bound of the denominators."""
+        known = (self.denominator > FAINT) & (self.least < np.inf)
+        exponent = np.log2(self.denominator, where=known, out=np.full(len(known), -np.inf))
+        np.maximum(self.least, self.unit + exponent, where=known, out=self.least)
+
+    def follow(
+        self, visits: Visits, place: int, count: int, budget: float = 0.0, far_leaf: float = -math.inf
+    ) -> Iterator[None]:
+        """Make the visits from `place` to `count`; queries may spend `budget`, and leaves may be far."""
+        planted, tree, profile, copies = self.planted, self.tree, self.profile, self.planted.copies
+        queries, out = (self.query, self.own, self.own_weight), (self.denominator, self.numerator)
+        while place < count:
+            if budget:
+                self.learn()
+            place = tree_pairs.list_pairs(
+                visits, place, count, self.columns, tree.lower, tree.upper, profile.scale, profile.norm, profile.code,
+                profile.infinite, far_leaf, budget, copies.lowest, copies.log_mass, self.unit, self.least, self.spent,
+                self.pairs, self.sizes,
+            )  # fmt: skip
+            self.pairs_seen += int(self.sizes.sum()) * tree.key.shape[2]
+            near, far, staged = self.sizes.tolist()
+            if staged:
+                self.sum_stages(self.pairs[tree_pairs.STAGED], staged)
+            if near:
+                pairs = self.pairs[tree_pairs.NEAR]
+                on_edge = planted.sum_near(
+                    pairs, near, copies.key, tree.weight, tree.value, tree.centre, profile.factor, *queries, *out
+                )
+                if on_edge:
+                    self.sum_stages(pairs, on_edge)
+            if far:
+                planted.sum_far(
+                    self.pairs[tree_pairs.FAR], far, copies.far_key, copies.far_value, copies.weight_unit,
+                    copies.value_unit, tree.centre, profile.factor, *queries, self.far, self.numerator,
+                )  # fmt: skip
+            yield
+
+    def sum_stages(self, pairs: NDArray[np.int64], count: int) -> None:
+        """Sum the first of these pairs by the stages of brute force."""
+        tree, profile = self.tree, self.profile
+        tree_pairs.sum_stages(
+            pairs, count, tree.key, tree.weight, tree.value, self.query, self.own, self.own_weight, self.unit,
+            profile.bandwidth, profile.code, profile.infinite, profile.product, self.denominator, self.numerator,
+        )  # fmt: skip
+
+
+def visit_blocks(
+    planted: Planted, blocks: list[slice], n_jobs: int = 1, progress: Progress | None = None
+) -> tuple[PoolState, int]:
+    """Sum over keys for some blocks of queries; return the state of all and the number of pairs looked at."""
+    m, c = len(planted.query), planted.problem.value.shape[1]
+    state, pairs = PoolState(np.empty(m), np.empty(m), np.empty((m, c))), np.zeros(m, dtype=np.int64)
+
+    def work(block: slice) -> Iterator[None]:
+        visit = Block(planted, block)
+        yield from visit.infinite() if planted.profile.infinite else visit.compact()
+        rows = planted.order[block]
+        state.shift[rows] = visit.unit * math.log(2.0)
+        state.denominator[rows] = visit.denominator
+        state.numerator[rows] = visit.numerator
+        pairs[block.start] = visit.pairs_seen
+        yield
+
+    run_blocks(work, blocks, n_jobs, progress)
+    return state, int(pairs.sum())

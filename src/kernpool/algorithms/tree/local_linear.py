@@ -1,0 +1,67 @@
+"""The sums of a local linear fit over the pairs that matter: a tree for the weights, then blocks in kd order.
+
+How far a query reaches depends on its sum of weights, which the tree finds first, without moments. Then every block of
+queries meets the blocks of keys in its reach in the tiles of brute force. What is left out is at most the machine
+epsilon of each sum, squared distances included.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from kernpool.algorithms.brute.compiled import CompiledBlocks
+from kernpool.algorithms.tree.boxes import boxes_of, distance
+from kernpool.algorithms.tree.kd_tree import kd_order
+from kernpool.algorithms.tree.near_blocks import ROWS, find_reach, mean_squares, pieces_of, put_in_order, weakest
+from kernpool.algorithms.tree.profile import profile_of
+from kernpool.core.problem import Problem
+from kernpool.core.state import PoolState, empty_state, merge
+from kernpool.execution.progress import Progress
+from kernpool.execution.threads import cut, run_blocks
+
+THIN = 1e-3  # mean square of an offset, in bandwidths, whose digits may depend on what is below epsilon of the weights
+
+
+def reduce(problem: Problem, weights: PoolState, n_jobs: int, progress: Progress | None) -> PoolState:
+    """Sum with moments, given the state without; keys out of reach of all queries of a block are left out.
+
+    Squares of offsets may be so small beside the weights that what was left out decides about them: such queries are
+    summed once more, as far as that takes.
+    """
+    state = _within_reach(problem, weights, n_jobs, progress)
+    if problem.similarity.kernel.is_compact:
+        return state
+    thin = (mean_squares(problem, state) < THIN * state.denominator[:, None]).any(axis=1)
+    rows = np.flatnonzero(thin & (state.denominator > 0.0))
+    if rows.size:
+        part = problem.block(rows)
+        again = _within_reach(part, weakest(part, state.rows(rows)), n_jobs, None)
+        state.shift[rows], state.denominator[rows] = again.shift, again.denominator
+        state.numerator[rows] = again.numerator
+    return state
+
+
+def _within_reach(problem: Problem, weights: PoolState, n_jobs: int, progress: Progress | None) -> PoolState:
+    profile = profile_of(problem)
+    query, query_order = kd_order(problem.query, profile.scale, ROWS, n_jobs)
+    key, key_order = kd_order(problem.key, profile.scale, ROWS, n_jobs)
+    blocks = CompiledBlocks(put_in_order(problem, query, query_order, key, key_order))
+    part_of = PoolState(weights.shift[query_order], weights.denominator[query_order], weights.numerator[query_order])
+    reach = find_reach(problem, profile, part_of)
+    queries, keys = boxes_of(query, ROWS), boxes_of(key, ROWS)
+    result = empty_state(len(query), problem.layout.width)
+
+    def work(own: slice) -> Iterator[None]:
+        b, state = own.start // ROWS, empty_state(own.stop - own.start, problem.layout.width)
+        near = distance(queries[0][b], queries[1][b], *keys, profile) <= reach[b]
+        for piece in pieces_of(near, len(key), blocks.pairs_per_call // ROWS):
+            state = merge(state, blocks.reduce(own, piece))
+            yield
+        rows = query_order[own]
+        result.shift[rows], result.denominator[rows] = state.shift, state.denominator
+        result.numerator[rows] = state.numerator
+
+    run_blocks(work, cut(len(query), ROWS), n_jobs, progress)
+    return result

@@ -1,0 +1,182 @@
+"""Compiled sums of the pairs on a list, by fused loops: for the kernels used most, radial, of two or three columns.
+
+What a specialisation closes over are integers alone, as in `fused.py`. Coordinates are those of `tree_copies`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from kernpool.algorithms.loops.exponential import exp2_minus_32_unclamped, exp2_minus_64_unclamped
+from kernpool.algorithms.loops.tiles import BIWEIGHT, EDGE, EPANECHNIKOV, GAUSSIAN, LAPLACE, TRIWEIGHT
+from kernpool.execution.compiling import loop, part
+
+_ZERO_32 = np.float32(0.0)
+
+
+@lru_cache
+def near_loop(code: int, columns: int, one_value: int) -> Callable[..., Any]:
+    """Make the loop in float64.
+
+    Parameters
+    ----------
+    code, columns : int
+        Kernel code and number of columns.
+    one_value : int
+        1 if values have one column, which then is summed in registers.
+
+    Returns
+    -------
+    callable
+        Compiled with the first call, for this specialisation alone. It returns how many of the pairs have a key next to
+        the edge of a compact kernel: those are not summed, and moved to the front of the list.
+    """
+    last = columns - 1
+
+    @part
+    def sum_leaf(leaf, q0, q1, q2, key, value, weight, buffer):
+        """Sum a leaf for a query; on its own, or LLVM does not vectorise it."""
+        edges, total, pooled = 0, 0.0, 0.0
+        for j in range(key.shape[2]):
+            u = q0 - key[leaf, 0, j]
+            s = u * u
+            u = q1 - key[leaf, 1, j]
+            s += u * u
+            if columns > 2:
+                u = q2 - key[leaf, 2, j]
+                s += u * u
+            if code == GAUSSIAN:
+                w = exp2_minus_64_unclamped(s)
+            elif code == LAPLACE:
+                w = 0.5 * exp2_minus_64_unclamped(math.sqrt(s))
+            else:
+                w = max(1.0 - s, 0.0)
+                edges += 1 if abs(1.0 - s) < EDGE else 0
+                if code == EPANECHNIKOV:
+                    w *= 0.75
+                elif code == BIWEIGHT:
+                    w *= 15 / 16 * w
+                elif code == TRIWEIGHT:
+                    w *= 35 / 32 * w * w
+            w *= weight[j]
+            total += w
+            if one_value == 1:
+                pooled += w * value[leaf, 0, j]
+            else:
+                buffer[j] = w
+        return edges, total, pooled
+
+    @loop
+    def sum_near(
+        pairs, count, key, key_weight, value, centre, factor, query, own, own_weight, denominator, numerator
+    ):  # fmt: skip
+        """Add leaves to queries."""
+        size, current, edgy = key.shape[2], -1, 0
+        weight, buffer = np.empty(size), np.empty(size)
+        for r in range(count):
+            i, leaf = pairs[r, 0], pairs[r, 1]
+            if leaf != current:  # a copy, not a view: threads would count references to the same array in turns
+                current = leaf
+                for j in range(size):
+                    weight[j] = key_weight[leaf, j]
+            place = own[i] - leaf * size
+            if 0 <= place < size:  # replaced, not subtracted: what is left may be nothing beside it
+                weight[place] = own_weight[i]
+            edges, total, pooled = sum_leaf(
+                leaf,
+                (query[i, 0] - centre[leaf, 0]) * factor[0],
+                (query[i, 1] - centre[leaf, 1]) * factor[1],
+                (query[i, last] - centre[leaf, last]) * factor[last],
+                key, value, weight, buffer,
+            )  # fmt: skip
+            if 0 <= place < size:
+                weight[place] = key_weight[leaf, place]
+            if edges > 0:
+                pairs[edgy, 0], pairs[edgy, 1] = i, leaf
+                edgy += 1
+                continue
+            denominator[i] += total
+            if one_value == 1:
+                numerator[i, 0] += pooled
+            else:
+                for c in range(value.shape[1]):
+                    pooled = 0.0
+                    for j in range(size):
+                        pooled += buffer[j] * value[leaf, c, j]
+                    numerator[i, c] += pooled
+        return edgy
+
+    return sum_near
+
+
+@lru_cache
+def far_loop(code: int, columns: int, one_value: int) -> Callable[..., Any]:
+    """Make the loop in float32, of a kernel of infinite support; see `near_loop`, and `tree_pairs` for its error."""
+    last = columns - 1
+
+    @part
+    def sum_leaf(leaf, q0, q1, q2, squared, distance, key, value, weight, buffer):
+        """Sum a leaf for a query at -2 q from its centre, of which the weight at the centre is taken out."""
+        total, pooled = _ZERO_32, _ZERO_32
+        for j in range(key.shape[2]):
+            t = key[leaf, columns, j] + q0 * key[leaf, 0, j] + q1 * key[leaf, 1, j]
+            if columns > 2:
+                t += q2 * key[leaf, 2, j]
+            if code == LAPLACE:
+                t = np.float32(math.sqrt(t + squared)) - distance
+            w = exp2_minus_32_unclamped(t) * weight[j]
+            total += w
+            if one_value == 1:
+                pooled += w * value[leaf, 0, j]
+            else:
+                buffer[j] = w
+        return total, pooled
+
+    @loop
+    def sum_far(
+        pairs, count, key, value, weight_unit, value_unit, centre, factor, query, own, own_weight, denominator,
+        numerator,
+    ):  # fmt: skip
+        """Add leaves to queries."""
+        size, current = key.shape[2], -1
+        weight, buffer = np.empty(size, np.float32), np.empty(size, np.float32)
+        for r in range(count):
+            i, leaf = pairs[r, 0], pairs[r, 1]
+            if leaf != current:
+                current = leaf
+                for j in range(size):
+                    weight[j] = key[leaf, columns + 1, j]
+            place = own[i] - leaf * size
+            if 0 <= place < size:
+                weight[place] = np.float32(own_weight[i] / weight_unit[leaf])
+            q0 = (query[i, 0] - centre[leaf, 0]) * factor[0]
+            q1 = (query[i, 1] - centre[leaf, 1]) * factor[1]
+            q2 = (query[i, last] - centre[leaf, last]) * factor[last]
+            squared = q0 * q0 + q1 * q1
+            if columns > 2:
+                squared += q2 * q2
+            distance = math.sqrt(squared)
+            total, pooled = sum_leaf(
+                leaf, np.float32(-2.0 * q0), np.float32(-2.0 * q1), np.float32(-2.0 * q2), np.float32(squared),
+                np.float32(distance), key, value, weight, buffer,
+            )  # fmt: skip
+            if 0 <= place < size:
+                weight[place] = key[leaf, columns + 1, place]
+            unit = exp2_minus_64_unclamped(squared if code == GAUSSIAN else 1.0 + distance) * weight_unit[leaf]
+            denominator[i] += unit * total
+            if one_value == 1:
+                numerator[i, 0] += unit * value_unit[0] * pooled
+            else:
+                for c in range(value.shape[1]):
+                    pooled = _ZERO_32
+                    for j in range(size):
+                        pooled += buffer[j] * value[leaf, c, j]
+                    numerator[i, c] += unit * value_unit[c] * pooled
+        return 0
+
+    return sum_far

@@ -1,0 +1,46 @@
+"""What is prepared before the first visit: a tree over the keys, queries in kd order, copies of keys for the loops."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kernpool.algorithms.tree.boxes import boxes_of, nearest_leaves
+from kernpool.algorithms.tree.copies import copy_keys
+from kernpool.algorithms.tree.kd_tree import kd_order, plant
+from kernpool.algorithms.tree.profile import profile_of
+from kernpool.core.problem import Problem
+from kernpool.execution.threads import cut
+
+LEAF = 128  # keys: sixteen vectors of a processor with AVX-512, in boxes that are still small beside the kernel
+TILE = 32  # queries: enough to share the walk through the tree, few enough for a small box
+TILES_PER_BLOCK = 16
+
+
+class Planted:
+    """Queries and keys of a problem in kd order, ready to be visited."""
+
+    def __init__(self, problem: Problem, n_jobs: int = 1, leaf: int = LEAF, tile: int = TILE) -> None:
+        self.problem, self.tile = problem, tile
+        self.profile = profile_of(problem)
+        scale = 1.0 / problem.similarity.bandwidth
+        self.tree, place = plant(problem, scale, leaf, self.profile.collapses, n_jobs)
+        self.query, self.order = kd_order(problem.query, scale, tile, n_jobs)
+        low, high = self.boxes = boxes_of(self.query, tile)
+        middle = (low + 0.5 * (high - low))[: None if self.profile.infinite else 0]
+        self.nearest = nearest_leaves(self.tree, middle, self.profile)
+        own = np.full(len(self.query), -1) if problem.self_index is None else problem.self_index[self.order]
+        self.own = np.where(own >= 0, place[own], -1)
+        self.own_weight = problem.own_weight[self.order]
+        self.mass = float(self.tree.weight.sum())
+        profile = self.profile
+        self.copies = copy_keys(self.tree, profile, n_jobs)
+        if profile.fused:  # here, or every thread makes and compiles its own
+            from kernpool.algorithms.tree.loops import sums as tree_sums
+
+            special = profile.code, len(scale), int(problem.value.shape[1] == 1)
+            self.sum_near, self.sum_far = tree_sums.near_loop(*special), tree_sums.far_loop(*special)
+
+    def blocks(self) -> list[slice]:
+        """Cut the queries: whole tiles, as many as 16 in a block, fewer where there are few."""
+        tiles = -(-len(self.query) // self.tile)
+        return cut(len(self.query), self.tile * max(1, min(TILES_PER_BLOCK, tiles // 16)))

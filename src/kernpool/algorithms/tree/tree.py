@@ -1,0 +1,72 @@
+"""Tree: keys and queries in kd order; a tile of queries visits the leaves it needs.
+
+A query may miss `tol` of its weight. What it misses lies in leaves so far away that a bound on their weight, from the
+distance of their boxes, stays below that share; compact kernels miss nothing. Leaves that are less far are summed in
+float32, as long as no digit of the result can tell (`tree_pairs`). A node that lies in the support of a whole tile is
+added by its moments where that pays (`tree_moments`). Gradients leave out what is too far as well (`tree_gradients`).
+
+Not for masks, which say something about pairs and not about places.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from kernpool.algorithms.algorithm import Algorithm, Array, Gradients
+from kernpool.algorithms.brute import brute
+from kernpool.algorithms.reference import may_underflow
+from kernpool.algorithms.verification import compared
+from kernpool.core.problem import Problem
+from kernpool.core.state import PoolState
+from kernpool.execution.progress import Progress
+
+
+def _in_logarithms(problem: Problem) -> bool:
+    """Whether weights underflow within the support, so that boxes cannot say who is in; brute force knows how."""
+    return problem.similarity.kernel.is_compact and may_underflow(problem)
+
+
+def reduce(problem: Problem, n_jobs: int = 1, progress: Progress | None = None) -> PoolState:
+    """Sum weights and weighted values over the keys that matter."""
+    if _in_logarithms(problem):
+        return brute.reduce(problem, n_jobs, progress)
+    from kernpool.algorithms.tree.block import visit_blocks  # loads Numba, which small problems never wait for
+    from kernpool.algorithms.tree.planted import Planted
+
+    planted = Planted(replace(problem, moments=0), n_jobs)
+    state, _ = visit_blocks(planted, planted.blocks(), n_jobs, None if problem.moments else progress)
+    state = compared(planted.problem, state, TREE.name, n_jobs)
+    if problem.moments:
+        from kernpool.algorithms.tree import local_linear as tree_local_linear
+
+        return tree_local_linear.reduce(problem, state, n_jobs, progress)
+    return state
+
+
+def pullback(
+    problem: Problem,
+    state: PoolState,
+    cotangent: Array,
+    wanted: frozenset[str],
+    n_jobs: int = 1,
+    progress: Progress | None = None,
+) -> Gradients:
+    """Differentiate over the keys that matter."""
+    if _in_logarithms(problem):
+        return brute.pullback(problem, state, cotangent, wanted, n_jobs, progress)
+    from kernpool.algorithms.tree import gradients as tree_gradients
+
+    return tree_gradients.pullback(problem, state, cotangent, wanted, n_jobs, progress)
+
+
+TREE = Algorithm(
+    name="kd_tree",
+    summary="near pairs only, by a kd tree",
+    reduce=reduce,
+    pullback=pullback,
+    attn_mask=False,
+    logit_bias=False,
+    own_kernels=False,
+    columns=(1, 16),
+    moments=1,
+)

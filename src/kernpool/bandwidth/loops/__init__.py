@@ -1,0 +1,1 @@
+"""Compiled sums over pairs that the searches need."""

@@ -1,0 +1,8 @@
+"""Searches: the bandwidths at the minimum of a criterion.
+
+Read `search.py` first: which way is taken; then `objective.py`: the criterion and its slopes.
+"""
+
+from kernpool.bandwidth.search.search import BandwidthSearch, search_bandwidth
+
+__all__ = ["BandwidthSearch", "search_bandwidth"]

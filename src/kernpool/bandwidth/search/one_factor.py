@@ -1,0 +1,199 @@
+"""One common factor on the spreads of the columns: the global minimum of a criterion on a stated interval."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernpool.bandwidth.search.objective import Objective
+from kernpool.bandwidth.search.pairwise import PairwiseObjective
+from kernpool.execution.threads import cut, resolve_n_jobs, run_blocks
+from kernpool.kernels import Kernel
+
+Array = NDArray[np.float64]
+
+GRID_SIZE = 64
+FINE_GRID_SIZE, FINE_GRID_ROWS = 256, 1000  # for compact kernels, whose error has kinks
+STEP_ROWS = 64  # for the boxcar: up to 2016 distances, each tried
+REFINED_MINIMA = 3
+TOLERANCE = 1e-7  # in log h
+UNDEFINED = 1e100  # instead of infinity, whose differences are not numbers
+# On all rows of a large problem, where an evaluation takes as long as sorting twice, by parabolas. Minima are flat: at
+# this tolerance the criterion is right to 1e-6 of its curvature, far below the standard error of the minimiser.
+LARGE_TOLERANCE, STRIDE, MOST_EVALUATIONS = 2e-3, 0.2, 40
+
+
+def candidates(scaled: Array, kernel: Kernel, composition: str) -> Array:
+    """Return factors from a tenth of a typical distance of nearest neighbours to ten diameters, increasing.
+
+    Below, a Gaussian window holds one row and nothing changes; above, all rows weigh the same.
+
+    Parameters
+    ----------
+    scaled : ndarray of shape (n, d)
+        Rows in units of the spreads of their columns.
+    kernel, composition
+        As in `pool`.
+
+    Returns
+    -------
+    ndarray of shape (k,)
+        Equally spaced in logarithm; for the boxcar on few rows one for every step of its error.
+    """
+    from scipy.spatial import KDTree
+    from scipy.spatial.distance import pdist
+
+    points = np.unique(scaled, axis=0)
+    diameter = float(np.linalg.norm(points.max(axis=0) - points.min(axis=0)))
+    if diameter == 0:  # all rows at one place: every bandwidth gives the mean
+        return np.array([0.5, 1.0, 2.0])
+    if kernel.name == "boxcar" and len(points) <= STEP_ROWS:
+        # The error is a step function of h, which changes where h passes a distance: one candidate per step.
+        steps = np.unique(pdist(points, "chebyshev" if composition == "product" else "euclidean"))
+        return np.concatenate([[0.5 * steps[0]], np.sqrt(steps[:-1] * steps[1:]), [2.0 * steps[-1]]])
+    nearest = KDTree(points).query(points, k=2)[0][:, 1]
+    size = FINE_GRID_SIZE if kernel.is_compact and len(points) <= FINE_GRID_ROWS else GRID_SIZE
+    low = 0.1 * float(np.quantile(nearest, 0.1))
+    grid: Array = np.exp(np.linspace(np.log(low), np.log(10.0 * diameter), size))
+    return grid
+
+
+def scan(objective: Objective, spread: Array, grid: Array) -> Array:
+    """Evaluate a grid of factors.
+
+    Parameters
+    ----------
+    objective : Objective
+        Of log bandwidths.
+    spread : ndarray of shape (d,)
+        Bandwidths at the factor one.
+    grid : ndarray of shape (k,)
+        Factors, increasing.
+
+    Returns
+    -------
+    ndarray of shape (k,)
+        The penalised mean of squares at each.
+    """
+    return np.array([_penalised(objective, np.log(spread), float(np.log(factor))) for factor in grid])
+
+
+def minimise(objective: Objective, spread: Array, grid: Array) -> None:
+    """Evaluate a grid of factors, and refine its best local minima by Brent's method; `objective.tried` has it all.
+
+    Parameters
+    ----------
+    objective, spread, grid
+        As in `scan`.
+    """
+    penalised = partial(_penalised, objective, np.log(spread))
+    for low, high in _valleys(np.log(grid), scan(objective, spread, grid)):
+        _bounded(penalised, low, high, TOLERANCE)
+
+
+def minimise_quickly(objective: PairwiseObjective, spread: Array, grid: Array) -> None:
+    """Do as `minimise` with few rows of one column, on several threads.
+
+    Parameters
+    ----------
+    objective, spread, grid
+        As in `minimise`.
+    """
+    logs, shift, engine = np.log(grid), np.log(spread), objective.engine
+    n_jobs, rows, report = resolve_n_jobs(engine.n_jobs), len(objective.rows.X), engine.progress
+    progress = None if report is None else lambda done, total: report(done * rows, total * rows)
+    scanned = np.empty(len(logs))
+
+    def scan(points: slice) -> Iterator[None]:
+        for i in range(points.start, points.stop):
+            scanned[i] = min(objective.evaluate(shift + logs[i]).penalised, UNDEFINED)
+            yield
+
+    run_blocks(scan, cut(len(logs), 4), n_jobs, progress)
+    valleys = _deep_valleys(logs, scanned)
+
+    def refine(which: slice) -> Iterator[None]:
+        for low, high in valleys[which]:
+            _bounded(lambda point: min(objective.evaluate(shift + point).penalised, UNDEFINED), low, high, TOLERANCE)
+            yield
+
+    run_blocks(refine, cut(len(valleys), 1), n_jobs, progress)
+    # As if by one thread.
+    objective.tried.sort(key=lambda one: float(one.theta[0]))
+
+
+def minimise_near(objective: Objective, spread: Array, factor: float) -> None:
+    """Refine a factor that was found on fewer rows.
+
+    Parameters
+    ----------
+    objective : Objective
+        Of all rows.
+    spread : ndarray of shape (d,)
+        Bandwidths at the factor one.
+    factor : float
+        Where the minimum is expected.
+    """
+    penalised = partial(_penalised, objective, np.log(spread))
+    logs = [np.log(factor) + step for step in (-STRIDE, 0.0, STRIDE)]
+    values = [penalised(point) for point in logs]
+    while len(logs) < MOST_EVALUATIONS:
+        best = int(np.argmin(values))
+        if 0 < best < len(logs) - 1:
+            place = _vertex(logs[best - 1 : best + 2], values[best - 1 : best + 2])
+            if min(abs(place - known) for known in logs) < LARGE_TOLERANCE:
+                break
+        else:
+            place = logs[best] + (STRIDE if best else -STRIDE)
+        where = int(np.searchsorted(logs, place))
+        logs.insert(where, place)
+        values.insert(where, penalised(place))
+
+
+def _vertex(logs: list[float], values: list[float]) -> float:
+    """Return where a parabola through three points is smallest, of which the middle one is the lowest."""
+    (a, b, c), (fa, fb, fc) = logs, values
+    left, right = (b - a) * (fb - fc), (b - c) * (fb - fa)
+    return b - 0.5 * ((b - a) * left - (b - c) * right) / (left - right) if left != right else b
+
+
+def _valleys(logs: Array, values: Array) -> list[tuple[float, float]]:
+    """Return the neighbours on the grid of its best local minima."""
+    padded = np.concatenate([[np.inf], values, [np.inf]])
+    minima = np.flatnonzero((values <= padded[:-2]) & (values <= padded[2:]) & (values < UNDEFINED))
+    best = minima[np.argsort(values[minima], kind="stable")][:REFINED_MINIMA]
+    return [(float(logs[max(i - 1, 0)]), float(logs[min(i + 1, len(logs) - 1)])) for i in best]
+
+
+def _deep_valleys(logs: Array, values: Array) -> list[tuple[float, float]]:
+    """Return those valleys of a smooth curve that may hold its minimum: most have one that does, and others far above.
+
+    The bottom is taken to be up to ten times as far below the grid as the parabola through three points says.
+    """
+    valleys, deep = _valleys(logs, values), []
+    for low, high in valleys:
+        first, last = np.searchsorted(logs, [low, high])
+        lowest = bottom = float(values[first : last + 1].min())
+        if last - first == 2:
+            left, middle, right = values[first : last + 1]
+            bend = left - 2.0 * middle + right  # the grid is even
+            bottom -= 10.0 * (right - left) ** 2 / (8.0 * bend) if bend > 0 else 0.0
+        else:
+            bottom -= 10.0 * float(np.ptp(values[first : last + 1]))
+        if bottom <= values.min() or lowest == values.min():
+            deep.append((low, high))
+    return deep
+
+
+def _penalised(objective: Objective, log_spread: Array, log_factor: float) -> float:
+    penalised = objective.evaluate(log_spread + log_factor).penalised
+    return penalised if np.isfinite(penalised) else UNDEFINED
+
+
+def _bounded(function: Callable[[float], float], low: float, high: float, tolerance: float) -> float:
+    from scipy.optimize import minimize_scalar
+
+    return float(minimize_scalar(function, bounds=(low, high), method="bounded", options={"xatol": tolerance}).x)

@@ -1,0 +1,234 @@
+"""What the commands of the command line do: tables to estimators, estimators to tables and pictures."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import webbrowser
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from kernpool.bandwidth import LeaveOneOut
+from kernpool.cli.chunked import (
+    QUERIES,
+    fit_in_chunks,
+    load_for_tables,
+    parse_features,
+    parse_memory,
+    predict_in_chunks,
+)
+from kernpool.cli.terminal import UsageError, bar, is_terminal, need_output, progress_bar, say
+from kernpool.core.problem import Problem
+from kernpool.data.checks import as_bandwidth
+from kernpool.data.files import check_model_folder, refuse_existing, whole_file
+from kernpool.data.tables import Advice, Table, TableError, read_table, table_format, write_table
+from kernpool.displays import KernelCurveDisplay, import_pyplot
+from kernpool.estimators import LocalLinearRegressor, NadarayaWatsonRegressor
+from kernpool.estimators.regression import KernelRegressor
+from kernpool.estimators.saving.models import load_model, read_header, save_model
+from kernpool.estimators.smoother import NAMED_BANDWIDTHS
+from kernpool.execution.threads import resolve_n_jobs
+from kernpool.kernels import get_kernel
+from kernpool.pages.tour import LANGUAGES, LARGEST_SEED, make_tour
+from kernpool.pooling.plan import choose
+
+FEATURES = Advice(
+    "correct or drop such rows, or leave the column out with --features",
+    "encode it as numbers first, leave it out with --features, or fit a frame in Python, which may have text and "
+    "categories",
+)
+TARGET = Advice(
+    "correct or drop such rows",
+    "name a column of numbers with --target; labels are for NadarayaWatsonClassifier, in Python",
+)
+PICTURES = ("png", "svg", "pdf", "jpg", "jpeg", "webp")
+
+
+def run_fit(options: argparse.Namespace) -> None:
+    """Fit, report, save, draw; outputs are checked before the long work."""
+    memory = parse_memory(options.memory)
+    model = build_model(options)
+    check_outputs(options)
+    if memory is not None:
+        fit_in_chunks(model, options, memory)
+        return
+    table = read_table(options.data, options.format)
+    features = choose_features(table, options.target, options.features)
+    X, y = table.numbers(features, FEATURES), table.numbers([options.target], TARGET)[:, 0]
+    with progress_bar("fitting", options.quiet):
+        model.fit(X, y)
+    if not options.quiet:
+        with progress_bar("leaving one out", options.quiet):
+            result = model.leave_one_out()
+        report_fit(model, features, y, result)
+    model.set_params(n_jobs=None)  # the machine that loads the model has processors of its own
+    with whole_file(Path(options.plot), force=options.force) if options.plot else nullcontext() as picture:
+        if picture is not None:  # drawn before the model is written: either both outputs appear or none
+            draw(model, X, y, features, options.target, picture)
+        if options.model is not None:
+            save_model(model, options.model, features=features, target=options.target, force=options.force)
+    if not options.quiet:
+        for what, output in (("model", options.model), ("picture", options.plot)):
+            if output is not None:
+                say(f"{what:<10} {output}")
+
+
+def build_model(options: argparse.Namespace) -> KernelRegressor:
+    """Return the unfitted model that the options ask for; what cannot be meant is a usage error."""
+    bandwidth = parse_bandwidth(options.bandwidth)
+    try:
+        get_kernel(options.kernel)
+        resolve_n_jobs(options.jobs)
+        if not isinstance(bandwidth, str):
+            as_bandwidth(bandwidth, np.size(bandwidth))
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+    make = (NadarayaWatsonRegressor, LocalLinearRegressor)[options.degree]
+    return make(options.kernel, bandwidth, composition=options.composition, n_jobs=options.jobs)
+
+
+def check_outputs(options: argparse.Namespace) -> None:
+    """Refuse outputs that could not be written, before the long work."""
+    if options.model is not None:
+        check_model_folder(Path(options.model), options.force)
+    if options.plot is not None:
+        import_matplotlib_early()
+        refuse_existing(Path(options.plot), options.force)
+        if options.model is not None and Path(options.plot).resolve() == Path(options.model).resolve():
+            raise UsageError(f"--model and --plot both name {options.plot!r}")
+        suffix = Path(options.plot).suffix.removeprefix(".").lower()
+        if suffix not in PICTURES:
+            raise UsageError(f"--plot must end in one of {', '.join(PICTURES)}, got {options.plot!r}")
+
+
+def choose_features(table: Table, target: str, listed: str | None) -> list[str]:
+    """Return the columns to predict from."""
+    if target not in table.columns:
+        raise TableError(f"{table.source}: no column {target!r}; columns are {', '.join(map(repr, table.names))}")
+    features = parse_features(listed, target) or [name for name in table.names if name != target]
+    if not features:
+        raise UsageError(f"--features must name at least one column, and {table.source} has none beside {target!r}")
+    return features
+
+
+def parse_bandwidth(text: str) -> Any:
+    """Return a rule's name, a number, or a list of numbers."""
+    if text in NAMED_BANDWIDTHS:
+        return text
+    try:
+        numbers = [float(part) for part in text.split(",")]
+    except ValueError:
+        raise UsageError(
+            f"--bandwidth must be one of {', '.join(NAMED_BANDWIDTHS)}, a number, or numbers separated by commas; "
+            f"got {text!r}"
+        ) from None
+    return numbers[0] if len(numbers) == 1 else numbers
+
+
+def report_fit(model: KernelRegressor, features: list[str], y: Any, result: LeaveOneOut) -> None:
+    """Print what was fitted and how well it predicts rows that it has not seen."""
+    spread = float(((y - y.mean()) ** 2).mean())
+    problem = Problem.from_arrays(
+        model.key_, model.key_, y, kernel=model.kernel, bandwidth=model.bandwidth_, composition=model.composition
+    )
+    plan = choose(problem, model.algorithm)
+    say(f"rows       {len(y)}")
+    say(f"columns    {', '.join(features)}")
+    say(f"kernel     {model.kernel}")
+    say(f"bandwidth  {', '.join(f'{name} {h:.6g}' for name, h in zip(features, model.bandwidth_, strict=True))}")
+    say(f"leave-one-out mean squared error  {result.error:.6g}")
+    say(
+        f"leave-one-out R^2                 {1 - result.error / spread:.6g}"
+        if spread
+        else "y is constant, so R^2 is undefined"
+    )
+    if result.empty_windows:
+        say(f"empty leave-one-out windows       {result.empty_windows}, predicted by the mean of the other rows")
+    say(f"algorithm  {plan.algorithm} ({plan.reason})")
+
+
+def import_matplotlib_early() -> None:
+    """Fail before the long work if pictures cannot be drawn, and draw without a screen."""
+    os.environ.setdefault("MPLBACKEND", "Agg")
+    import_pyplot()
+
+
+def draw(model: KernelRegressor, X: Any, y: Any, features: list[str], target: str, path: Path) -> None:
+    """Draw the fitted curve, one panel per feature, into a file."""
+    plt = import_pyplot()
+    size = (6.4 * len(features), 4.4)
+    figure, axes = plt.subplots(1, len(features), figsize=size, squeeze=False, layout="constrained")
+    for i, (ax, name) in enumerate(zip(axes[0], features, strict=True)):
+        KernelCurveDisplay.from_estimator(model, X, y, feature=i, target=target, ax=ax)
+        ax.set_xlabel(name)
+        if len(features) > 1:
+            ax.set_title(f"over {name}, other columns at their median", fontsize=10)
+    figure.savefig(path, dpi=150)
+    plt.close(figure)
+
+
+def run_predict(options: argparse.Namespace) -> None:
+    """Predict the rows of a table."""
+    memory = parse_memory(options.memory)
+    try:
+        resolve_n_jobs(options.jobs)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+    if options.out == "-":
+        need_output("name a file with --out")
+    else:
+        table_format(options.out)
+        refuse_existing(Path(options.out), options.force)
+    if memory is not None or options.cluster is not None:
+        predict_in_chunks(options, memory)
+        return
+    model, header = load_for_tables(options)
+    target = header["target"] or "prediction"
+    X = read_table(options.data, options.format).numbers(header["features"], QUERIES)
+    with progress_bar("predicting", options.quiet):
+        predicted = model.predict(X)
+    columns = {target: predicted} if predicted.ndim == 1 else {f"{target}_{i}": c for i, c in enumerate(predicted.T)}
+    write_table(options.out, columns, force=options.force)
+
+
+def run_info(options: argparse.Namespace) -> None:
+    """Describe a model on standard output, as JSON."""
+    need_output("open it")
+    header = read_header(Path(options.model))
+    model = load_model(options.model)
+    chunks = vars(model).get("chunks_")
+    description = {
+        "estimator": header["estimator"],
+        "target": header["target"],
+        "features": header["features"],
+        "rows": chunks.rows if chunks is not None else len(model.key_),
+        "parameters": header["parameters"],
+        "bandwidth": dict(zip(header["features"], model.bandwidth_.tolist(), strict=True)),
+        **{
+            name.rstrip("_"): value if isinstance(value, str) or np.isfinite(value) else None
+            for name, value in header["results"].items()
+        },
+    } | ({} if chunks is None else {"data": header["chunks"]["path"]})
+    print(json.dumps(description, indent=2))
+
+
+def run_tour(options: argparse.Namespace) -> None:
+    """Write the tour, and show it if asked to."""
+    if options.lang not in LANGUAGES:
+        raise UsageError(f"--lang must be {' or '.join(LANGUAGES)}, got {options.lang!r}")
+    if not 0 <= options.seed < LARGEST_SEED:
+        raise UsageError(f"--seed must be in [0, {LARGEST_SEED}), got {options.seed}")
+    os.environ.setdefault("MPLBACKEND", "Agg")
+    listener = None if options.quiet or not is_terminal() else bar("drawing")
+    page = make_tour(options.out, language=options.lang, seed=options.seed, force=options.force, progress=listener)
+    if listener is not None:
+        sys.stderr.write("\r\033[K")
+    if not options.quiet:
+        say(f"tour       {page}")
+    if options.open:
+        webbrowser.open(page.as_uri())

@@ -1,0 +1,103 @@
+"""Leading batch dimensions: broadcast as in torch, then one problem per batch item."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernpool.core.problem import Problem
+from kernpool.data import checks
+from kernpool.data.columns import labels_of, order_of_columns
+
+_SIMILARITY = ("kernel", "bandwidth", "composition", "exclude_self", "tol")
+
+
+class Batch:
+    """The problems that arrays with leading dimensions stand for.
+
+    Parameters
+    ----------
+    query, key, value : array_like
+        As in `pool`; a value of None stands for one column of zeros, where only weights are asked for.
+    key_weight, attn_mask, self_index : array_like or None
+        As in `pool`; they may have leading dimensions too.
+    moments : {0, 1}, default=0
+        As in `pool_state`.
+    **similarity
+        Everything else that `Problem.from_arrays` takes.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        The broadcast leading dimensions, empty if there are none.
+    n_queries, n_keys : int
+        Of every item.
+    """
+
+    def __init__(
+        self,
+        query: Any,
+        key: Any,
+        value: Any,
+        *,
+        key_weight: Any = None,
+        attn_mask: Any = None,
+        self_index: Any = None,
+        moments: int = 0,
+        **similarity: Any,
+    ) -> None:
+        for name in similarity:
+            if name not in _SIMILARITY:
+                raise TypeError(f"unexpected argument {name!r}; known are {', '.join(_SIMILARITY)}")
+        arrays = {"query": checks.as_real_array("query", query), "key": checks.as_real_array("key", key)}
+        order = order_of_columns(labels_of(query), labels_of(key))
+        if order is not None:
+            arrays["query"] = arrays["query"][:, order]
+        rows = arrays["key"].shape[:-1] if arrays["key"].ndim > 1 else arrays["key"].shape
+        arrays["value"] = np.zeros((*rows, 1)) if value is None else checks.as_real_array("value", value)
+        self.dtype = np.result_type(*arrays.values())
+        self._flat_values = arrays["value"].ndim == 1
+        items: dict[str, tuple[NDArray[Any], int]] = {}  # array, and how many of its dimensions are no batch
+        for name, array in arrays.items():
+            items[name] = (array[:, None] if array.ndim == 1 else array, 2)
+        if key_weight is not None:
+            items["key_weight"] = (checks.as_real_array("key_weight", key_weight), 1)
+        for name, array, own in (("attn_mask", attn_mask, 2), ("self_index", self_index, 1)):
+            if array is not None:
+                checks.refuse_foreign(name, array)
+                items[name] = (np.asarray(array), own)
+        leading = {name: array.shape[: max(array.ndim - own, 0)] for name, (array, own) in items.items()}
+        try:
+            self.shape = np.broadcast_shapes(*leading.values())
+        except ValueError:
+            raise ValueError(f"batch dimensions do not broadcast: {leading}") from None
+        if 0 in self.shape:
+            raise ValueError(f"the batch is empty: leading dimensions are {leading}")
+        self._arrays: dict[str, Any] = {
+            name: np.broadcast_to(array, self.shape + array.shape[len(leading[name]) :])
+            for name, (array, _) in items.items()
+        }
+        self._similarity = {**similarity, "moments": moments}
+        self._first: Problem | None = None
+        self._first = self.problem(0)
+        self.n_queries, self.n_keys = self._first.shape
+
+    def __len__(self) -> int:
+        """Return the number of batch items."""
+        return math.prod(self.shape)
+
+    def problem(self, i: int) -> Problem:
+        """Make the problem of item i in C order; made when asked for, so that one is held at a time."""
+        if i == 0 and self._first is not None:
+            return self._first
+        index = np.unravel_index(i, self.shape)
+        return Problem.from_arrays(**{name: array[index] for name, array in self._arrays.items()}, **self._similarity)
+
+    @property
+    def output_shape(self) -> tuple[int, ...]:
+        """Shape of the pooled values."""
+        shape = (*self.shape, self.n_queries)
+        return shape if self._flat_values else (*shape, self.problem(0).value.shape[1])

@@ -1,0 +1,288 @@
+r"""Local linear fits: from the moments of a pooling state to a value and a slope per query.
+
+Around each query the values are fitted by a plane, with the pooling weights as weights of least squares:
+
+.. math:: \min_{\beta_0, \beta} \sum_j w_j K_j (v_j - \beta_0 - \beta \cdot t_j)^2, \qquad t_j = (k_j - q) / h
+
+The intercept :math:`\beta_0` is the fit at the query. It follows a boundary or a slope of the density that bias a local
+constant fit. With weighted means :math:`\bar v, \bar t` and covariances :math:`C, s` of `t` with itself and with `v`,
+
+.. math:: \beta = C^{-1} s, \qquad \beta_0 = \bar v - \bar t \cdot \beta
+
+This is as far as a state goes. Far from all keys, where their spread is less than about 1e-4 of their distance, half
+of the digits of C are lost, and `solve` makes the fit constant in that direction. With estimators and their searches,
+chunks, Dask and torch, whose gradients are those of this fit, it stays so. `pool` fits such queries to the keys
+themselves (`kernpool.pooling.fits`, by way of `kernpool.algorithms.far.keys`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernpool.core.moments import Layout
+from kernpool.core.state import PoolState
+from kernpool.execution.warnings import warn_caller
+
+Array = NDArray[np.float64]
+
+RANK_TOLERANCE = float(np.finfo(np.float64).eps ** 0.5)
+UNSURE = 1e-6  # an eigenvalue below has lost more than six digits
+FAR = 100.0  # squared distance over squared spread: in a direction of less, a slope hardly moves the fit
+ROWS = 1 << 13  # at once, about 50 ms: eigenvalues of many small matrices are one call that nothing interrupts
+
+
+class RankDeficiencyWarning(RuntimeWarning):
+    """The keys of some windows do not determine a plane, so that the fit is local constant in some direction."""
+
+
+@dataclass(frozen=True)
+class LocalFit:
+    r"""Local linear fits of m queries.
+
+    Parameters
+    ----------
+    intercept : ndarray of shape (m, c)
+        The fit at the query.
+    slope : ndarray of shape (m, d, c)
+        Its slope, per bandwidth of each column.
+    base : ndarray of shape (m,)
+        With `tilt`, the share of a key in the fit: :math:`\partial \beta_0 / \partial v_j = \alpha_j (b + \tau \cdot
+        t_j)`, where alpha are the pooling weights.
+    tilt : ndarray of shape (m, d)
+        See `base`.
+    rank : ndarray of int, shape (m,)
+        In how many directions the keys of the window determine a slope; d unless the window is degenerate.
+    occupied : ndarray of bool, shape (m,)
+        Whether there is a key of positive weight at all.
+    lost : ndarray of int8, shape (m,)
+        What sums of offsets cannot tell because keys are close together beside their distance: nothing (0), whether
+        they determine a slope in some direction (1), or digits of one that they do determine (2). `fits.local_fit`
+        finds it out from the keys themselves; then `base` and `tilt` are NaN, since a share is no product of two
+        numbers any more.
+    """
+
+    intercept: Array
+    slope: Array
+    base: Array
+    tilt: Array
+    rank: NDArray[np.intp]
+    occupied: NDArray[np.bool_]
+    lost: NDArray[np.int8]
+
+
+def solve(state: PoolState, layout: Layout) -> LocalFit:
+    """Fit locally: a plane with moments, a constant without.
+
+    Parameters
+    ----------
+    state : PoolState
+        Of m queries. States of centred values give more digits of the slopes.
+    layout : Layout
+        What its numerator holds.
+
+    Returns
+    -------
+    LocalFit
+        Zeros for empty windows.
+
+    Notes
+    -----
+    A covariance is a difference, ``mean(t t') - mean(t) mean(t)'``. With offsets from the query it loses as many digits
+    as the spread of the keys is small beside their distance, squared; where half of the digits would be lost,
+    `bounded_inverse` takes the keys for equal in that direction. A state does not know better. Where the keys are at
+    hand `lost` says which queries to fit from them.
+
+    Examples
+    --------
+    >>> import kernpool
+    >>> state = kernpool.pool_state([2.0], [2.0, 3.0, 5.0], [1.0, 3.0, 7.0], bandwidth=2.0, moments=1)
+    >>> fit = solve(state, Layout(values=1, columns=1, moments=1))
+    >>> fit.intercept, fit.slope / 2.0, fit.rank
+    (array([[1.]]), array([[[2.]]]), array([1]))
+    """
+    m, c, d = len(state.denominator), layout.values, layout.columns
+    occupied, rank, lost = state.denominator > 0, np.zeros(m, dtype=np.intp), np.zeros(m, dtype=np.int8)
+    share = np.divide(1.0, state.denominator, where=occupied, out=np.zeros(m))
+    if not layout.moments:
+        intercept = state.numerator * share[:, None]
+        return LocalFit(intercept, np.empty((m, 0, c)), np.ones(m), np.empty((m, 0)), rank, occupied, lost)
+    fit = LocalFit(np.empty((m, c)), np.empty((m, d, c)), np.empty(m), np.empty((m, d)), rank, occupied, lost)
+    for start in range(0, m, ROWS):
+        rows = slice(start, start + ROWS)
+        _solve_rows(state.numerator[rows] * share[rows, None], layout, fit, rows)
+    return fit
+
+
+def _solve_rows(mean: Array, layout: Layout, fit: LocalFit, rows: slice) -> None:
+    m, c, d = len(mean), layout.values, layout.columns
+    value, offset = mean[:, layout.value], mean[:, layout.first]
+    upper, lower = np.triu_indices(d)
+    second = np.empty((m, d, d))
+    second[:, upper, lower] = second[:, lower, upper] = mean[:, layout.second]
+    # In units of its root mean square, a column with a bandwidth of 1e9 is worth as much as any other.
+    unit = np.sqrt(np.diagonal(second, axis1=1, axis2=2))
+    unit = np.where(unit > 0, unit, 1.0)
+    offset = offset / unit
+    covariance = second / unit[:, :, None] / unit[:, None, :] - offset[:, :, None] * offset[:, None, :]
+    with_value = mean[:, layout.cross].reshape(m, d, c) / unit[:, :, None] - offset[:, :, None] * value[:, None, :]
+    inverse, fit.rank[rows] = _inverse(covariance)
+    fit.lost[rows] = _lost(covariance, inverse, offset, fit.rank[rows])
+    slope, tilt = inverse @ with_value, -(inverse @ offset[:, :, None])[:, :, 0]
+    fit.intercept[rows] = value - np.sum(offset[:, :, None] * slope, axis=1)
+    fit.slope[rows] = slope / unit[:, :, None]
+    fit.base[rows] = 1.0 - np.sum(offset * tilt, axis=1)
+    fit.tilt[rows] = tilt / unit
+
+
+def _inverse(design: Array) -> tuple[Array, NDArray[np.intp]]:
+    """Invert designs of shape (m, d, d), and say of which rank they are.
+
+    Elimination is five times as fast as eigenvalues, and exact enough where it shows that none of them is small.
+    """
+    m, d, _ = design.shape
+    inverse, rank = design.copy(), np.full(m, d)
+    with np.errstate(all="ignore"):
+        for k in range(d):
+            pivot = inverse[:, k, k].copy()
+            row, column = inverse[:, k, :] / pivot[:, None], inverse[:, :, k].copy()
+            inverse -= column[:, :, None] * row[:, None, :]
+            inverse[:, k, :], inverse[:, :, k] = row, -column / pivot[:, None]
+            inverse[:, k, k] = 1.0 / pivot
+        # The norm is at least 1 / lambda of the smallest eigenvalue; NaN, of a zero pivot, is not sure.
+        sure = np.einsum("mde,mde->m", inverse, inverse) < (0.5 / RANK_TOLERANCE) ** 2
+    if not sure.all():
+        eigenvalues, directions = np.linalg.eigh(design[~sure])
+        bounded, rank[~sure] = bounded_inverse(eigenvalues)
+        inverse[~sure] = (directions * bounded[:, None, :]) @ directions.transpose(0, 2, 1)
+    return inverse, rank
+
+
+def _lost(covariance: Array, inverse: Array, offset: Array, rank: NDArray[np.intp]) -> NDArray[np.int8]:
+    """Tell where spread is small beside distance; an eigenvalue that is small by itself is collinearity."""
+    lost = np.zeros(len(covariance), dtype=np.int8)
+    sure = (rank == offset.shape[1]) & (np.einsum("mde,mde->m", inverse, inverse) < (0.5 / UNSURE) ** 2)
+    (few,) = np.nonzero(~sure)
+    if few.size:
+        eigenvalues, directions = np.linalg.eigh(covariance[few])
+        squared = np.einsum("mda,md->ma", directions, offset[few]) ** 2
+        far = squared > FAR * np.maximum(eigenvalues, RANK_TOLERANCE)
+        missing = far & (eigenvalues <= RANK_TOLERANCE)
+        lost[few] = np.where((far & ~missing & (eigenvalues < UNSURE)).any(axis=1), 2, missing.any(axis=1))
+    return lost
+
+
+def check_degree(degree: int) -> None:
+    """Refuse a degree that is neither 0, local constant, nor 1, local linear.
+
+    Parameters
+    ----------
+    degree : int
+        What the caller passed.
+
+    Raises
+    ------
+    ValueError
+        If it is anything else.
+    """
+    if isinstance(degree, bool) or degree not in (0, 1):
+        raise ValueError(f"degree must be 0 (local constant) or 1 (local linear), got {degree!r}")
+
+
+def warn_of_rank(rank: NDArray[np.intp], occupied: NDArray[np.bool_], columns: int) -> None:
+    """Warn once of windows whose keys do not determine a plane; empty ones are another matter.
+
+    Parameters
+    ----------
+    rank : ndarray of int, shape (m,)
+        From `solve`.
+    occupied : ndarray of bool, shape (m,)
+        Where there is any key at all.
+    columns : int
+        Full rank.
+    """
+    deficient = np.flatnonzero(occupied & (rank < columns))
+    if deficient.size:
+        warn_caller(
+            f"around {deficient.size} of {rank.size} queries (the first is query {deficient[0]}) the keys determine no "
+            "slope in some direction, and the fit is constant in it; use a larger bandwidth, or a local constant fit",
+            RankDeficiencyWarning,
+        )
+
+
+RankListener = Callable[[NDArray[np.intp], NDArray[np.bool_], int], None]
+
+_listener: ContextVar[RankListener] = ContextVar("kernpool_rank_listener", default=warn_of_rank)
+
+
+def report_rank(rank: NDArray[np.intp], occupied: NDArray[np.bool_], columns: int) -> None:
+    """Tell the ranks of local fits to who listens in this context, else warn; parameters as in `warn_of_rank`."""
+    _listener.get()(rank, occupied, columns)
+
+
+@contextmanager
+def listen_to_rank(listener: RankListener) -> Iterator[None]:
+    """Have `pool` inside the block tell ranks to somebody who knows more of the keys, instead of warning of them.
+
+    Parameters
+    ----------
+    listener : callable
+        Called as ``listener(rank, occupied, columns)``, with the parameters of `warn_of_rank`.
+
+    Yields
+    ------
+    None
+        Nothing; listening ends with the block.
+    """
+    token = _listener.set(listener)
+    try:
+        yield
+    finally:
+        _listener.reset(token)
+
+
+def bounded_inverse(eigenvalues: Any, tolerance: float = RANK_TOLERANCE) -> tuple[Any, Any]:
+    r"""Invert the eigenvalues of a local design, and decide its rank: the one place that does, for NumPy and torch.
+
+    The design is the weighted covariance of the offsets, each column in units of its root mean square. So an eigenvalue
+    is, about, the squared spread of the keys in some direction beside their squared distance from the query. Up to the
+    `tolerance` it is taken for zero, and the fit becomes local constant in that direction. It does so continuously:
+
+    .. math:: \lambda^{-1} \text{ for } \lambda > \tau, \qquad \lambda / \tau^2 \text{ for } 0 \le \lambda \le \tau
+
+    which is a ridge of :math:`\tau^2 / \lambda - \lambda` in the deficient directions and none in the others.
+
+    Parameters
+    ----------
+    eigenvalues : array or tensor of shape (..., d)
+        Of the design; slightly negative ones are rounding.
+    tolerance : float
+        The square root of the machine epsilon, by default that of float64: a spread of 1e-4 distances. Below, less than
+        half of the digits of the covariance are left.
+
+    Returns
+    -------
+    inverse : array or tensor of shape (..., d)
+        What to multiply by.
+    rank : array or tensor of int, shape (...)
+        Number of eigenvalues above the tolerance.
+
+    Notes
+    -----
+    A constant ridge would shrink all slopes of such a window, and its noise would be divided by the ridge. Dropping the
+    directions instead would let the fit jump, as a function of the query and of the bandwidth.
+
+    Examples
+    --------
+    >>> inverse, rank = bounded_inverse(np.array([[0.5, 0.0], [0.25, -1e-17]]))
+    >>> inverse, rank
+    (array([[2., 0.], [4., 0.]]), array([1, 1]))
+    """
+    shrunk = eigenvalues.clip(0.0, tolerance) / tolerance  # exactly one where there is no ridge
+    return shrunk / eigenvalues.clip(tolerance), (eigenvalues > tolerance).sum(-1)

@@ -1,0 +1,208 @@
+"""The pooling state: three numbers per query that every algorithm produces, and that merge.
+
+Read this file first. A weighted mean over keys is a quotient of two sums, ``numerator / denominator``. Sums over
+disjoint sets of keys add up, so tiles, chunks on disk and machines of a cluster each make a state and the states are
+merged, in any order. The sums are kept relative to ``exp(shift)``, because far from every key all weights underflow:
+
+    PoolState(shift, denominator, numerator)  means  exp(shift) * (denominator, numerator)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernpool.execution.warnings import warn_caller
+
+Empty = Literal["nan", "nearest", "mean", "zero", "raise"]
+
+
+class EmptyWindowWarning(RuntimeWarning):
+    """Some queries have no key with positive weight, so that their pooled value is NaN."""
+
+
+@dataclass(frozen=True)
+class PoolState:
+    """Sums of weights and of weighted values, one row per query.
+
+    Parameters
+    ----------
+    shift : ndarray of shape (..., m)
+        Logarithm of the unit that both sums are counted in, usually the largest logit. It is a gauge: states of the
+        same sums may differ in it, so compare states only after `finalize`. Minus infinity where nothing was summed.
+    denominator : ndarray of shape (..., m)
+        Sum of the weights. A window is empty exactly if this is zero.
+    numerator : ndarray of shape (..., m, c)
+        Sum of weight times value.
+
+    Notes
+    -----
+    `merge` is associative and commutative up to rounding, with `empty_state` as its identity. The construction is that
+    of online softmax (Milakov and Gimelshein, arXiv:1805.02867), with the empty case made safe.
+    """
+
+    shift: NDArray[np.float64]
+    denominator: NDArray[np.float64]
+    numerator: NDArray[np.float64]
+
+    @property
+    def log_denominator(self) -> NDArray[np.float64]:
+        """Logarithm of the true sum of weights; it tells how far a query is from the keys."""
+        with np.errstate(divide="ignore"):
+            return self.shift + np.log(self.denominator)
+
+    def rows(self, which: NDArray[np.intp]) -> PoolState:
+        """Return the state of some of the queries."""
+        return PoolState(self.shift[which], self.denominator[which], self.numerator[which])
+
+    def without(self, which: NDArray[np.intp]) -> PoolState:
+        """Return a state in which the windows of some queries are empty."""
+        left = PoolState(self.shift.copy(), self.denominator.copy(), self.numerator.copy())
+        left.shift[which], left.denominator[which], left.numerator[which] = -np.inf, 0.0, 0.0
+        return left
+
+    def finalize(
+        self, empty: Empty = "nan", fill: Callable[[NDArray[np.intp]], NDArray[np.float64]] | None = None
+    ) -> NDArray[np.float64]:
+        """Turn sums into pooled values; the only place that decides what an empty window becomes.
+
+        Parameters
+        ----------
+        empty : {"nan", "nearest", "mean", "zero", "raise"}, default="nan"
+            ``"nan"`` warns once, ``"zero"`` does not, ``"raise"`` raises; ``"nearest"`` and ``"mean"`` ask `fill`.
+        fill : callable, optional
+            Maps the indices of the empty rows to their values. `Problem.fill` makes one.
+
+        Returns
+        -------
+        ndarray of shape (..., m, c)
+            ``numerator / denominator``.
+
+        Raises
+        ------
+        ValueError
+            If a window is empty and `empty` is ``"raise"``, or `empty` is unknown or needs a `fill` that is missing.
+
+        Examples
+        --------
+        >>> empty_state(1, 1).finalize("zero")
+        array([[0.]])
+        """
+        check_empty(empty)
+        is_empty = self.denominator == 0
+        with np.errstate(invalid="ignore"):
+            pooled = self.numerator / self.denominator[..., None]
+        if not is_empty.any():
+            return pooled
+        rows = np.flatnonzero(is_empty)
+        story = (
+            f"{rows.size} of {is_empty.size} queries have no key with positive weight (the first is query {rows[0]})"
+        )
+        if empty == "raise":
+            raise ValueError(f"{story}; use a larger bandwidth, a kernel of infinite support, or another empty=")
+        if empty == "nan":
+            warn_caller(
+                f"{story} and become NaN; use a larger bandwidth, or empty='nearest', 'mean' or 'zero'",
+                EmptyWindowWarning,
+            )
+        elif empty == "zero":
+            pooled[is_empty] = 0.0
+        elif fill is None:
+            raise ValueError(
+                f"empty={empty!r} needs fill=, a function from empty rows to values; problem.fill makes one"
+            )
+        else:
+            pooled[is_empty] = fill(rows)
+            left = rows[np.isnan(pooled[is_empty]).any(axis=-1)]
+            count = is_empty.size
+            if left.size:
+                warn_caller(
+                    f"{left.size} of {count} queries have no key that takes part, the first is query {left[0]}: "
+                    "there is no nearest key and no mean, and they become NaN",
+                    EmptyWindowWarning,
+                )
+        return pooled
+
+
+def check_empty(empty: str) -> None:
+    """Refuse an unknown policy for empty windows.
+
+    Parameters
+    ----------
+    empty : str
+        What the caller passed.
+
+    Raises
+    ------
+    ValueError
+        If it is not one of the policies.
+    """
+    if empty not in get_args(Empty):
+        raise ValueError(f"empty must be one of {', '.join(map(repr, get_args(Empty)))}, got {empty!r}")
+
+
+def empty_state(n_queries: int, n_columns: int) -> PoolState:
+    """Make the state of no keys at all, the identity of `merge`.
+
+    Parameters
+    ----------
+    n_queries, n_columns : int
+        Number of queries and of value columns.
+
+    Returns
+    -------
+    PoolState
+        ``(-inf, 0, 0)`` for every query.
+
+    Examples
+    --------
+    >>> empty_state(2, 1).shift
+    array([-inf, -inf])
+    """
+    return PoolState(np.full(n_queries, -np.inf), np.zeros(n_queries), np.zeros((n_queries, n_columns)))
+
+
+def merge(a: PoolState, b: PoolState) -> PoolState:
+    """Add two states of the same queries over disjoint sets of keys.
+
+    Parameters
+    ----------
+    a, b : PoolState
+        States of equal shapes.
+
+    Returns
+    -------
+    PoolState
+        The state of all the keys together.
+
+    Raises
+    ------
+    ValueError
+        If the states are of different queries or value columns.
+
+    Examples
+    --------
+    >>> import kernpool
+    >>> query, key, value = [0.0, 1.0], [0.0, 0.5, 2.0], [1.0, 2.0, 3.0]
+    >>> left = kernpool.pool_state(query, key[:1], value[:1])
+    >>> right = kernpool.pool_state(query, key[1:], value[1:])
+    >>> bool(np.allclose(merge(left, right).finalize()[:, 0], kernpool.pool(query, key, value), rtol=1e-15))
+    True
+    """
+    if a.numerator.shape != b.numerator.shape:
+        raise ValueError(
+            f"cannot merge states of shapes {a.numerator.shape} and {b.numerator.shape}; "
+            "both must come from the same queries and have as many value columns"
+        )
+    shift = np.maximum(a.shift, b.shift)
+    base = np.where(np.isneginf(shift), 0.0, shift)  # empty with empty: -inf minus -inf would be NaN
+    factor_a, factor_b = np.exp(a.shift - base), np.exp(b.shift - base)
+    return PoolState(
+        shift,
+        factor_a * a.denominator + factor_b * b.denominator,
+        factor_a[..., None] * a.numerator + factor_b[..., None] * b.numerator,
+    )

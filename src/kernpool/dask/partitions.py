@@ -1,0 +1,209 @@
+"""Partitions: what Dask's arrays and frames, and chunks in files, have in common: blocks of rows that tasks read.
+
+A block is `Chunks` that can be pickled, or Dask's tasks of the arrays of one partition. Tasks turn either into chunks
+by `read_block`; on the way to the cluster a block is a reference, never the numbers themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from kernpool.data.chunks.base import ArrayChunks, Chunks, check_exact
+from kernpool.data.chunks.opening import open_chunks
+from kernpool.data.chunks.parquet import ColumnNames
+from kernpool.data.integers import refuse_inexact
+from kernpool.data.tables import TableError
+
+try:
+    import dask.array as da
+    from dask.base import is_dask_collection
+except ImportError as error:
+    raise ImportError(
+        "kernpool.dask needs Dask, which is not installed; install it with: pip install 'kernpool[dask]'"
+    ) from error
+
+
+@dataclass(frozen=True)
+class Partitions:
+    """Pairs in blocks.
+
+    Parameters
+    ----------
+    blocks : tuple
+        What `read_block` reads, each on its own.
+    rows : tuple of int or None
+        How many pairs each has; None where that is not known before it is read.
+    outputs : int
+        Columns of values.
+    flat : bool
+        Whether values are one column without an axis of its own.
+    names : tuple of str or None
+        Of the columns of keys.
+    """
+
+    blocks: tuple[Any, ...]
+    rows: tuple[int | None, ...]
+    outputs: int
+    flat: bool
+    names: tuple[str, ...] | None = None
+
+
+def read_block(block: Any) -> Chunks:
+    """Return the chunks of a block, in a task."""
+    if isinstance(block, Chunks):
+        return block
+    number, *arrays = block
+    source = f"partition {number}"
+    if isinstance(arrays[1], ColumnNames):
+        table, names = np.asarray(arrays[0]), arrays[1]
+        chunk = names.chunk(table.T)
+        return ArrayChunks(chunk.key, chunk.value, chunk.weight, source=source)
+    return ArrayChunks(*arrays, source=source)
+
+
+def as_partitions(
+    key: Any,
+    value: Any = None,
+    key_weight: Any = None,
+    *,
+    target: str | Sequence[str] | None = None,
+    features: Sequence[str] | None = None,
+) -> Partitions:
+    """Find the blocks of whatever holds pairs.
+
+    Parameters
+    ----------
+    key, value, key_weight, target, features
+        As in `kernpool.dask.pool`.
+
+    Returns
+    -------
+    Partitions
+        Of a Dask collection its own, of everything else the parts of its chunks.
+
+    Raises
+    ------
+    TypeError
+        If the pairs cannot be cut into blocks.
+    ValueError
+        If keys, values and weights do not go together.
+
+    Examples
+    --------
+    >>> partitions = as_partitions(da.zeros((5, 2), chunks=(3, 2)), da.ones(5, chunks=5))
+    >>> partitions.rows, partitions.outputs, partitions.flat
+    ((3, 2), 1, True)
+    """
+    if is_frame(key) and value is None:
+        return _of_frame(key, target, features, key_weight)
+    if is_dask_collection(key):
+        key = key[list(features)] if is_frame(key) and features is not None else key
+        names = tuple(map(str, key.columns)) if is_frame(key) else None
+        return _of_arrays(as_dask_array(key), value, key_weight, names)
+    if is_dask_collection(value) or is_dask_collection(key_weight):
+        raise TypeError(f"value and key_weight are Dask collections, so key must be one too, got {type(key).__name__}")
+    return _of_chunks(open_chunks(key, value, key_weight, target=target, features=features))
+
+
+def is_frame(collection: Any) -> bool:
+    """Whether something is a Dask dataframe."""
+    return is_dask_collection(collection) and hasattr(collection, "columns") and hasattr(collection, "dtypes")
+
+
+def as_dask_array(collection: Any) -> Any:
+    """Return a Dask array or frame as an array whose blocks are blocks of rows."""
+    collection = _exact(collection) if is_frame(collection) else collection
+    array = collection.to_dask_array() if hasattr(collection, "to_dask_array") else collection
+    if not isinstance(array, da.Array) or array.ndim not in (1, 2):
+        raise ValueError(
+            "Dask collections must be arrays of shape (rows,) or (rows, columns), or dataframes, got "
+            f"{type(collection).__name__} of shape {getattr(array, 'shape', 'unknown')}"
+        )
+    return array.rechunk({1: -1}) if array.ndim == 2 and array.numblocks[1] > 1 else array
+
+
+def _exact(frame: Any) -> Any:
+    """Return a dataframe whose integers are looked at before they become floats, as they do beside others."""
+    return frame.map_partitions(_checked, meta=frame._meta, enforce_metadata=False)
+
+
+def _checked(frame: Any) -> Any:
+    """Return a partition of a dataframe, if float64 holds its integers."""
+    for name, column in frame.items() if frame.ndim == 2 else [(frame.name, frame)]:  # Dask's series have columns too
+        numbers = column.to_numpy()
+        if numbers.dtype.kind in "iu":
+            check_exact(numbers, "the Dask dataframe", lambda row, _: f"column {name!r}, at {column.index[row]!r},")  # noqa: B023
+    return frame
+
+
+def row_counts(array: Any) -> tuple[int | None, ...]:
+    """Return the rows of every block of a Dask array, None where Dask does not know."""
+    return tuple(None if np.isnan(rows) else int(rows) for rows in array.chunks[0])
+
+
+def delayed_blocks(array: Any) -> list[Any]:
+    """Return the tasks of the blocks of rows; not optimised, so that what several arrays share is computed once."""
+    return list(array.to_delayed(optimize_graph=False).ravel())
+
+
+def _of_frame(frame: Any, target: Any, features: Sequence[str] | None, weight: Any) -> Partitions:
+    if target is None:
+        raise TypeError("target must name the column of values, or the columns, of a Dask dataframe; or give value=")
+    frame = frame.rename(columns=str)
+    names = ColumnNames("the Dask dataframe", list(frame.columns), features, target, weight)
+    for name in names.all:
+        if frame.dtypes[name].kind not in "fiub":
+            raise TableError(f"the Dask dataframe: column {name!r} holds {frame.dtypes[name]}, not real numbers")
+    # One table, not three arrays: what makes a partition runs once.
+    table = as_dask_array(_exact(frame[names.all]).astype("float64"))
+    blocks = tuple((number, block, names) for number, block in enumerate(delayed_blocks(table)))
+    return Partitions(blocks, row_counts(table), len(names.target), names.flat, tuple(names.features))
+
+
+def _of_arrays(key: Any, value: Any, weight: Any, names: tuple[str, ...] | None) -> Partitions:
+    if value is None:
+        raise TypeError("value is missing: the values of keys that are a Dask array")
+    arrays = [key, _along("value", value, key)]
+    if weight is not None:
+        arrays.append(_along("key_weight", weight, key))
+    blocks = tuple((number, *block) for number, block in enumerate(zip(*map(delayed_blocks, arrays), strict=True)))
+    flat = arrays[1].ndim == 1
+    return Partitions(blocks, row_counts(key), 1 if flat else int(arrays[1].shape[1]), flat, names)
+
+
+def _along(name: str, other: Any, key: Any) -> Any:
+    """Return an array in the same blocks of rows as the keys."""
+    known = None not in row_counts(key)
+    if not is_dask_collection(other):
+        numbers = np.asarray(other)
+        refuse_inexact(name, other, numbers)
+        if not known or len(numbers) != key.shape[0]:
+            rows = key.shape[0] if known else "unknown many"
+            raise ValueError(
+                f"{name} has {len(numbers)} rows in memory, and key {rows} in a Dask collection; give both as Dask "
+                "collections with as many rows, or as one dataframe with target="
+            )
+        return da.from_array(numbers, chunks=(key.chunks[0], *[-1] * (numbers.ndim - 1)))
+    array = as_dask_array(other)
+    if known and None not in row_counts(array):
+        if array.shape[0] != key.shape[0]:
+            raise ValueError(f"key has {key.shape[0]} rows and {name} has {array.shape[0]}; each key needs its own")
+        return array.rechunk({0: key.chunks[0]})
+    if array.numblocks[0] != key.numblocks[0]:
+        raise ValueError(
+            f"key has {key.numblocks[0]} partitions and {name} has {array.numblocks[0]}, of unknown length, so that "
+            "they cannot be matched; call compute_chunk_sizes() on both, or give one dataframe with target="
+        )
+    return array
+
+
+def _of_chunks(chunks: Chunks) -> Partitions:
+    parts = chunks.parts()
+    outputs = chunks.outputs or next((part.outputs for part in parts if part.outputs), None)
+    if not parts or outputs is None:
+        raise ValueError("there are no pairs: the source is empty")
+    return Partitions(tuple(parts), tuple(part.rows for part in parts), outputs, chunks.flat, chunks.names)

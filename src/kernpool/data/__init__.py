@@ -1,0 +1,11 @@
+"""Whatever holds numbers, read and refused in one place: arrays, frames, tables, files, chunks.
+
+Read `checks.py` first: what an array has to be. `columns.py` and `frames.py` read frames with categorical columns,
+`tables.py` and `writers.py` files with rows, `files.py` and `folders.py` keep them whole; `chunks/` is rows by and by.
+"""
+
+from kernpool.data.chunks import Chunk, Chunks, open_chunks
+from kernpool.data.frames import Encoding
+from kernpool.data.tables import TableError
+
+__all__ = ["Chunk", "Chunks", "Encoding", "TableError", "open_chunks"]

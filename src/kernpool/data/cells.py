@@ -1,0 +1,147 @@
+"""Cells of one column, from text, arrays or Arrow, as floats; and words for those that are none."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernpool.data.integers import LARGEST, find_inexact
+
+Array = NDArray[np.float64]
+
+LONGEST = 60  # characters of a cell that a message shows
+SHOWN = 40  # of a longer one
+
+
+def unreadable(cells: Any) -> str | None:
+    """Return what a column holds if its type is none of numbers; None for numbers, and for text to be read.
+
+    Parameters
+    ----------
+    cells : sequence of str, ndarray, or pyarrow.ChunkedArray
+        The column.
+
+    Examples
+    --------
+    >>> unreadable(np.array([1j])), unreadable(["1"])
+    ('complex128', None)
+    """
+    if _is_arrow(cells):
+        from pyarrow import types
+
+        kind = cells.type
+        if types.is_dictionary(kind):
+            return f"categories ({kind})"
+        plain = types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)
+        return None if plain else str(kind)
+    if isinstance(cells, np.ndarray) and (cells.dtype.kind not in "fiub" or cells.ndim != 1):
+        return f"{cells.dtype}{list(cells.shape[1:]) or ''}"
+    return None
+
+
+def as_floats(cells: Any) -> Array:
+    """Return cells as floats; what is no number becomes NaN.
+
+    Parameters
+    ----------
+    cells : sequence of str, ndarray, or pyarrow.ChunkedArray
+        A column that is not `unreadable`.
+
+    Examples
+    --------
+    >>> as_floats(["1", "x", ""])
+    array([ 1., nan, nan])
+    """
+    if _is_arrow(cells):
+        cells = cells.to_numpy()
+    if isinstance(cells, np.ndarray) and cells.dtype.kind != "O":
+        return cells.astype(np.float64)
+    text = "".join(cells) if isinstance(cells[0], str) else "_"
+    if text.isascii() and "_" not in text:  # Python would read 1_0 as 10, and digits of other scripts
+        try:
+            return np.array(cells, dtype=np.float64)
+        except ValueError:
+            pass
+    return np.array([_float(cell) for cell in cells])
+
+
+def rounded_integer(cells: Any, read: Array) -> tuple[int, int] | None:
+    """Find an integer that has been rounded.
+
+    Parameters
+    ----------
+    cells : sequence of str, ndarray, or pyarrow.ChunkedArray
+        A column.
+    read : ndarray
+        What `as_floats` made of it, all finite.
+
+    Returns
+    -------
+    row, integer : int
+        Of the first one; None instead of both if there is none.
+
+    Examples
+    --------
+    >>> cells = ["7", "9007199254740993"]
+    >>> rounded_integer(cells, as_floats(cells))
+    (1, 9007199254740993)
+    """
+    if _is_arrow(cells):
+        cells = cells.to_numpy()
+    if isinstance(cells, np.ndarray):
+        found = find_inexact(cells, cells)
+        return None if found is None else (found[0][0], found[1])
+    for row in np.flatnonzero(np.abs(read) >= LARGEST).tolist():
+        digits = cells[row].strip()
+        if digits.lstrip("+-").isdecimal() and int(digits) != int(read[row]):
+            return row, int(digits)
+    return None
+
+
+def is_text(cells: Any, bad: NDArray[np.intp]) -> bool:
+    """Whether none of the cells is a number, and some are text."""
+    return not isinstance(cells, np.ndarray) and len(bad) == len(cells) and any(map(_is_word, cells))
+
+
+def words(cell: Any) -> str:
+    """Return what a message says of a cell that is no number, in a few characters.
+
+    Examples
+    --------
+    >>> words(" "), words("x"), words("9" * 400)
+    ('is empty', "holds 'x'", "holds '9999999999999999999999999999999999999999'... (of 400 characters)")
+    """
+    text = "" if cell is None else str(cell)
+    if not text.strip():
+        return "is empty"
+    if len(text) > LONGEST:
+        return f"holds {text[:SHOWN]!r}... (of {len(text)} characters)"
+    return f"holds {text!r}"
+
+
+def cell_at(cells: Any, row: int) -> Any:
+    """Return one cell as a Python object."""
+    cell = cells[row]
+    return cell.as_py() if hasattr(cell, "as_py") else cell
+
+
+def _is_arrow(cells: Any) -> bool:
+    return hasattr(cells, "null_count")
+
+
+def _is_word(cell: Any) -> bool:
+    return isinstance(cell, str) and cell.strip().lower() not in ("", "nan", "na", "null", "none", "-")
+
+
+def _float(cell: Any) -> float:
+    if isinstance(cell, str) and ("_" in cell or not cell.isascii()):
+        return math.nan
+    if not isinstance(cell, str | int | float | np.number | np.bool_):
+        return math.nan
+    try:
+        return float(cell)
+    except (ValueError, OverflowError):
+        return math.nan

@@ -1,0 +1,214 @@
+"""Reading arrays that callers pass, with errors that name the argument, what came, and what would do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernpool.data.integers import refuse_inexact
+
+# Squares of more than this would overflow, and infinity minus infinity is NaN.
+LARGEST = 1e150
+
+
+def as_real_array(name: str, array: Any) -> NDArray[np.floating[Any]]:
+    """Read an array of finite real numbers.
+
+    Parameters
+    ----------
+    name : str
+        The argument's name, for messages.
+    array : array_like
+        Booleans, integers, big-endian, strided and read-only arrays are all fine.
+
+    Returns
+    -------
+    ndarray
+        Floating point in native byte order; float32 and float16 stay what they are, so that results can follow them.
+
+    Raises
+    ------
+    TypeError
+        If it is a torch tensor, or holds complex numbers, strings or objects.
+    ValueError
+        If it is ragged, holds NaN or infinity, integers that float64 would round, or numbers beyond 1e150 in magnitude.
+    """
+    refuse_foreign(name, array)
+    try:
+        read = np.asarray(array)
+    except ValueError as error:
+        raise ValueError(
+            f"{name} must be a rectangular array of numbers, got {type(array).__name__}: {error}"
+        ) from None
+    if read.dtype.kind == "O":
+        read = _objects_as_floats(name, read)
+    if read.dtype.kind not in "fiub":
+        raise TypeError(f"{name} must hold real numbers, got dtype {read.dtype}; encode or drop such columns first")
+    refuse_inexact(name, array, read)
+    if read.dtype.kind != "f" or read.dtype.itemsize > 8:
+        read = read.astype(np.float64)
+    read = read.astype(read.dtype.newbyteorder("="), copy=False)
+    if read.ndim == 0 and not np.isfinite(read):
+        raise ValueError(f"{name} is {read}; it must be finite")
+    largest = LARGEST if read.dtype == np.float64 else np.finfo(read.dtype).max
+    if read.size == 0 or (-largest <= read.min() and read.max() <= largest):
+        return read  # two passes that allocate nothing; NaN fails every comparison
+    if not np.all(np.isfinite(read)):
+        place = tuple(int(index) for index in np.argwhere(~np.isfinite(read))[0])
+        raise ValueError(f"{name} holds {read[place]} at index {place}; drop or fill such entries first")
+    if read.dtype == np.float64:
+        raise ValueError(
+            f"{name} holds numbers beyond {LARGEST:g} in magnitude, whose squares overflow; rescale it first"
+        )
+    return read
+
+
+def refuse_foreign(name: str, array: Any) -> None:
+    """Refuse what `np.asarray` would take silently and wrongly: tensors, sparse matrices, masked arrays.
+
+    Parameters
+    ----------
+    name : str
+        The argument's name, for messages.
+    array : object
+        What the caller passed.
+
+    Raises
+    ------
+    TypeError
+        If it is one of them, or a list that begins with a tensor.
+    """
+    first = array
+    while isinstance(first, list | tuple) and first:
+        first = first[0]
+    if any(base.__module__.partition(".")[0] == "torch" for base in type(first).__mro__):
+        raise TypeError(
+            f"{name} is a torch tensor, which kernpool.pool does not take (gradients would be lost silently): "
+            f"pass {name}.detach().cpu().numpy(), or use the layers of kernpool.torch"
+        )
+    if type(array).__module__.startswith("scipy.sparse"):
+        raise TypeError(f"{name} is a sparse matrix; kernpool needs dense arrays: pass {name}.toarray()")
+    if isinstance(array, np.ma.MaskedArray) and np.ma.is_masked(array):
+        raise TypeError(
+            f"{name} is a masked array; drop its masked rows, or give them key_weight 0 and any finite value"
+        )
+
+
+def refuse_misread(name: str, array: Any) -> None:
+    """Refuse what scikit-learn would read silently and wrongly: text as numbers, and integers that float64 rounds.
+
+    Parameters
+    ----------
+    name : str
+        The argument's name, for messages.
+    array : array_like
+        What the caller passed.
+
+    Raises
+    ------
+    ValueError
+        If an entry is a string, or such an integer.
+    """
+    read = np.asarray(array)
+    text: Any = read.ravel() if read.dtype.kind in "US" else []
+    if read.dtype.kind == "O":
+        text = [item for item in read.ravel() if isinstance(item, str | bytes)]
+    if len(text):
+        raise ValueError(
+            f"{name} must hold numbers, got text such as {text[0]!r}; convert, encode or drop such columns"
+        )
+    if read.dtype.kind in "iufO":
+        refuse_inexact(name, array, read)
+
+
+def _objects_as_floats(name: str, read: NDArray[Any]) -> NDArray[Any]:
+    # Object arrays of plain numbers are common (a table with one mixed column); strings must not turn into numbers.
+    if all(isinstance(item, (int, float, np.number, np.bool_)) for item in read.ravel()):
+        try:
+            return read.astype(np.float64)
+        except OverflowError:
+            raise ValueError(f"{name} holds integers too large for a float; rescale it first") from None
+    wrong = next(item for item in read.ravel() if not isinstance(item, (int, float, np.number, np.bool_)))
+    raise TypeError(
+        f"{name} must hold real numbers, got an object array with {wrong!r} ({type(wrong).__name__}) in it; "
+        "encode or drop such columns first"
+    )
+
+
+def as_bandwidth(bandwidth: Any, n_columns: int) -> NDArray[np.float64]:
+    """Read a bandwidth: one positive number, or one per column.
+
+    Parameters
+    ----------
+    bandwidth : float or array_like of shape (n_columns,)
+        In the units of the keys.
+    n_columns : int
+        Number of key columns.
+
+    Returns
+    -------
+    ndarray of shape (n_columns,)
+        One bandwidth per column.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it is not a finite positive number, or there are more or fewer of them than columns.
+
+    Examples
+    --------
+    >>> as_bandwidth(0.5, 2)
+    array([0.5, 0.5])
+    """
+    if isinstance(bandwidth, str):
+        raise TypeError(
+            f"bandwidth must be a positive number or one per column here, got {bandwidth!r}; "
+            "rules such as 'loo' and 'scott' belong to NadarayaWatsonRegressor(bandwidth=...)"
+        )
+    read = as_real_array("bandwidth", bandwidth).astype(np.float64)
+    if read.ndim > 1 or (read.ndim == 1 and read.size not in (1, n_columns)):
+        raise ValueError(
+            f"bandwidth must be one number or one per column, got shape {read.shape} for {n_columns} key column(s)"
+        )
+    if np.any(read <= 0):
+        raise ValueError(f"bandwidth must be positive, got {bandwidth!r}; it is a length in the units of the keys")
+    if np.any(read < 1 / LARGEST):
+        raise ValueError(f"bandwidth must be at least {1 / LARGEST:g}, got {bandwidth!r}; rescale the columns")
+    return np.array(np.broadcast_to(read, (n_columns,)))  # a copy: loops are compiled once more for read-only arrays
+
+
+def as_key_weight(key_weight: Any, shape: tuple[int, ...]) -> NDArray[np.float64]:
+    """Read the weights of keys.
+
+    Parameters
+    ----------
+    key_weight : array_like
+        Non-negative; a weight of 3 counts like three equal keys.
+    shape : tuple of int
+        Shape to broadcast to, (..., n).
+
+    Returns
+    -------
+    ndarray
+        Of that shape.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it has another shape, a negative entry, or only zeros.
+    """
+    read = as_real_array("key_weight", key_weight).astype(np.float64)
+    if read.ndim == 0 or read.shape[-1] != shape[-1]:
+        raise ValueError(f"key_weight must have one entry per key, got shape {read.shape} for {shape[-1]} keys")
+    if np.any(read < 0):
+        raise ValueError(f"key_weight must not be negative, got {read.min()}; weights are frequencies")
+    if not np.all(read.max(axis=-1) > 0):
+        raise ValueError(
+            "key_weight is zero for every key, so there is nothing to pool; give some key a positive weight"
+        )
+    try:
+        return np.broadcast_to(read, shape)
+    except ValueError:
+        raise ValueError(f"key_weight of shape {read.shape} does not broadcast to the keys' shape {shape}") from None

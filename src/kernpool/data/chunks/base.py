@@ -1,0 +1,275 @@
+"""Chunks: pairs that come piece by piece, from arrays, memory maps, files and streams, and never all at once.
+
+`open_chunks` makes `Chunks` of whatever holds pairs. Going through them yields keys, values and weights as float64, a
+bounded number of rows at a time, checked: what is no finite number is named by file, row group or row, and column.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernpool.data.integers import find_inexact, would_round
+from kernpool.data.tables import COUNTED, TableError
+
+Array = NDArray[np.float64]
+
+BYTES_PER_CHUNK = 1 << 26  # of float64, such as four million pairs; pooling takes about eight times as much beside it
+FEWEST_ROWS = 1 << 10
+
+
+class Chunk(NamedTuple):
+    """Some pairs.
+
+    Parameters
+    ----------
+    key : ndarray of shape (rows, d)
+        What queries are compared with.
+    value : ndarray of shape (rows, c)
+        What is pooled.
+    weight : ndarray of shape (rows,) or None
+        Frequencies; None is one each.
+    """
+
+    key: Array
+    value: Array
+    weight: Array | None = None
+
+
+class Chunks(ABC):
+    """Pairs in chunks.
+
+    Attributes
+    ----------
+    flat : bool
+        Whether values are one column without an axis of its own, so that pooled values are too. Known once the first
+        chunk has come.
+    rows : int or None
+        How many pairs there are, if that is known before all have been seen.
+    outputs : int or None
+        How many columns values have, if that is known likewise.
+    again : bool
+        Whether one can go through them more than once.
+    names : tuple of str or None
+        Of the columns of keys.
+    """
+
+    flat: bool = True
+    rows: int | None = None
+    outputs: int | None = None
+    again: bool = True
+    names: tuple[str, ...] | None = None
+
+    @abstractmethod
+    def __iter__(self) -> Iterator[Chunk]:
+        """Go through the pairs, in order."""
+
+    @property
+    def labels(self) -> tuple[str, ...] | None:
+        """What queries may call the columns of keys: the names, but not the numbers that those of a matrix have."""
+        named = self.names is not None and not all(name.isdecimal() for name in self.names)
+        return self.names if named else None
+
+    def reference(self) -> dict[str, Any] | None:
+        """Return what finds the pairs again, for a model file; None if they lie in no file."""
+        return None
+
+    def parts(self) -> list[Chunks]:
+        """Cut into chunks that other processes can go through, one after the other the same pairs in the same order.
+
+        Returns
+        -------
+        list of Chunks
+            They can be pickled; those of files are names and numbers of rows, and no data. Where the cuts are depends
+            on the pairs and on `rows` alone, never on who goes through them.
+
+        Raises
+        ------
+        TypeError
+            If the pairs can be had in one order by one process only, as those of a generator.
+        """
+        raise TypeError(
+            f"{type(self).__name__} cannot be cut into parts for other processes; write the pairs to a Parquet or .npy "
+            "file and open that with open_chunks, or give arrays"
+        )
+
+
+class ArrayChunks(Chunks):
+    """Slices of arrays or memory maps, converted when their turn comes.
+
+    Parameters
+    ----------
+    key, value, weight : array_like
+        As in `pool`.
+    rows : int, optional
+        Per chunk.
+    source : str
+        For messages.
+    """
+
+    def __init__(
+        self, key: Any, value: Any, weight: Any = None, *, rows: int | None = None, source: str = "chunks"
+    ) -> None:
+        parts = {"key": key, "value": value} | ({} if weight is None else {"weight": weight})
+        # Memory maps stay as they are; lists and frames become arrays.
+        self._parts = {name: part if isinstance(part, np.ndarray) else np.asarray(part) for name, part in parts.items()}
+        for name, part in self._parts.items():
+            if part.ndim not in (1, 2) or (name == "weight" and part.ndim != 1):
+                raise TableError(f"{source}: {name} must have shape (rows,) or (rows, columns), got {part.shape}")
+            if part.dtype.kind not in "fiub":
+                raise TableError(f"{source}: {name} holds {part.dtype}, not real numbers")
+            found = find_inexact(parts[name], part) if part.dtype.kind == "f" else None  # of lists and frames
+            if found is not None:
+                raise TableError(f"{source}: {name} holds {would_round(found[1], f'at index {found[0]}')}")
+        lengths = {name: len(part) for name, part in self._parts.items()}
+        if len(set(lengths.values())) > 1:
+            raise TableError(f"{source}: key, value and weight must have as many rows each, got {lengths}")
+        self.rows, self.flat = lengths["key"], self._parts["value"].ndim == 1
+        self.outputs = 1 if self.flat else self._parts["value"].shape[1]
+        width = sum(1 if part.ndim == 1 else part.shape[1] for part in self._parts.values())
+        self._step, self._source = rows or rows_per_chunk(width), source
+        self._first = 0  # row, where this is a part
+
+    def __iter__(self) -> Iterator[Chunk]:
+        """Go through the slices."""
+        for start in range(0, self.rows or 0, self._step):
+            parts = {}
+            for name, array in self._parts.items():
+                given, place = array[start : start + self._step], partial(self._place, name, self._first + start)
+                check_exact(given, self._source, place)
+                numbers = np.asarray(given, dtype=np.float64)
+                check_finite(numbers, self._source, place)
+                parts[name] = numbers if name == "weight" else numbers.reshape(len(numbers), -1)
+            yield Chunk(**parts)
+
+    def parts(self) -> list[Chunks]:
+        """Return the slices; a part of a memory map brings its numbers along, one of a file opened by name does not."""
+        parts: list[Chunks] = []
+        for start in range(0, self.rows or 0, self._step):
+            slices = {name: array[start : start + self._step] for name, array in self._parts.items()}
+            part = ArrayChunks(**slices, rows=self._step, source=self._source)
+            part._first = self._first + start
+            parts.append(part)
+        return parts
+
+    @property
+    def shape(self) -> tuple[int, int | None]:
+        """Columns of keys, and of values; None for values without an axis of columns."""
+        key, value = self._parts["key"], self._parts["value"]
+        return key.shape[1] if key.ndim > 1 else 1, value.shape[1] if value.ndim > 1 else None
+
+    def _place(self, name: str, start: int, row: int, column: int) -> str:
+        return f"row {start + row} of {name}" + (f", column {column}" if self._parts[name].ndim > 1 else "")
+
+
+class IteratedChunks(Chunks):
+    """What yields pairs of arrays, or triples with weights.
+
+    Parameters
+    ----------
+    pairs : iterable of (key, value) or (key, value, weight)
+        A list can be gone through again, a generator cannot.
+    rows : int, optional
+        Largest number per chunk; larger ones are cut.
+    """
+
+    def __init__(self, pairs: Iterable[Any], *, rows: int | None = None) -> None:
+        self._pairs, self._rows, self.again = pairs, rows, iter(pairs) is not pairs
+
+    def __iter__(self) -> Iterator[Chunk]:
+        """Go through the pairs."""
+        for part in self._arrays():
+            yield from part
+
+    def parts(self) -> list[Chunks]:
+        """Return slices of all arrays, where they can be gone through again."""
+        if not self.again:
+            raise TypeError(
+                "an iterator goes by once, and cannot be cut into parts for other processes; give a list of (key, "
+                "value), or write the pairs to a Parquet or .npy file and open that with open_chunks"
+            )
+        return [part for arrays in self._arrays() for part in arrays.parts()]
+
+    def _arrays(self) -> Iterator[ArrayChunks]:
+        first = None
+        for number, pair in enumerate(self._pairs):
+            if not isinstance(pair, tuple | list) or len(pair) not in (2, 3):
+                raise TypeError(
+                    f"chunk {number} must be a tuple (key, value) or (key, value, weight), got {type(pair).__name__}; "
+                    "keys that are no chunks need value="
+                )
+            part = ArrayChunks(*pair, rows=self._rows, source=f"chunk {number}")
+            first = part.shape if first is None else first
+            if part.shape != first:
+                raise TableError(
+                    f"chunk {number} has keys and values of {part.shape} columns (None for no axis of columns), and "
+                    f"chunk 0 of {first}; all chunks must agree"
+                )
+            self.flat = part.flat
+            yield part
+
+
+def rows_per_chunk(columns: int, memory: int | None = None) -> int:
+    """Return how many rows of so many numbers make a chunk.
+
+    Parameters
+    ----------
+    columns : int
+        Numbers per row.
+    memory : int, optional
+        Bytes that pooling may take in all.
+
+    Examples
+    --------
+    >>> rows_per_chunk(2), rows_per_chunk(2, memory=1 << 29)
+    (4194304, 2097152)
+    """
+    size = BYTES_PER_CHUNK if memory is None else memory // 16
+    return max(FEWEST_ROWS, size // (8 * columns))
+
+
+def check_exact(numbers: NDArray[Any], source: str, place: Callable[[int, int], str]) -> None:
+    """Refuse integers that float64 would round, and say where they are.
+
+    Parameters
+    ----------
+    numbers : ndarray of shape (rows,) or (rows, columns)
+        What was read, before it becomes float64.
+    source, place
+        As in `check_finite`.
+    """
+    found = find_inexact(numbers, numbers)
+    if found is not None:
+        row, column = (*found[0], 0)[:2]
+        raise TableError(f"{source}: {place(row, column)} holds {would_round(found[1])} ({COUNTED})")
+
+
+def check_finite(numbers: Array, source: str, place: Callable[[int, int], str]) -> None:
+    """Refuse what is no finite number, and say where it is.
+
+    Parameters
+    ----------
+    numbers : ndarray of shape (rows,) or (rows, columns)
+        What was read.
+    source : str
+        File, for the message.
+    place : callable
+        ``(row, column)`` to words.
+    """
+    # A sum is finite only if all its terms are, or nearly so; looking at each costs four times as much.
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(np.add.reduce(numbers, axis=None)):
+            return
+    table = numbers.reshape(len(numbers), -1)
+    bad = np.argwhere(~np.isfinite(table))
+    if len(bad):
+        row, column = bad[0].tolist()
+        raise TableError(
+            f"{source}: {place(row, column)} is {table[row, column]} ({COUNTED}); keys, values and weights must be "
+            "finite numbers, so leave such rows out, or fill them in, first"
+        )

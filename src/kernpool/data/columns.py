@@ -1,0 +1,282 @@
+"""Columns: which columns of a table are numeric, unordered or ordered, whatever kind of table it is.
+
+=========== ===================================== =================== =======================
+column      pandas                                polars              arrays
+=========== ===================================== =================== =======================
+numeric     numbers, booleans, objects, no text   numbers, booleans   all, unless it is named
+unordered   str, objects with text, category      String, Categorical if it is named
+ordered     ordered category                      Enum                if it is named
+=========== ===================================== =================== =======================
+
+Booleans are the numbers 0 and 1 unless they are named, as in scikit-learn. Neither library is imported: a frame of one
+can only come from somebody who has.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernpool.data import checks
+
+Array = NDArray[np.float64]
+Kind = Literal["numeric", "unordered", "ordered"]
+Level = str | bool | int | float
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of a table.
+
+    Parameters
+    ----------
+    label : str
+        What messages call it.
+    kind : {"numeric", "unordered", "ordered"}
+        What the table says that it is.
+    levels : tuple of str, bool, int or float, or None
+        The levels that the table declares, in their order.
+    read_numbers, read_items : callable
+        Return the cells as an array, and as a list of Python objects.
+    """
+
+    label: str
+    kind: Kind
+    levels: tuple[Level, ...] | None
+    read_numbers: Callable[[], Any]
+    read_items: Callable[[], list[Any]]
+
+    def numbers(self) -> Array:
+        """Return the cells as finite numbers; text is an error, whether or not it looks like a number."""
+        cells = np.asarray(self.read_numbers())
+        text = [str(cell) for cell in cells if isinstance(cell, str)] if cells.dtype.kind in "OUS" else []
+        if text:
+            raise ValueError(
+                f"{self.label} holds text such as {text[0]!r} and is no categorical column; name it in unordered= or "
+                "ordered=, convert it to numbers, or drop it"
+            )
+        return checks.as_real_array(self.label, cells).astype(np.float64, copy=False)
+
+    def items(self) -> list[Level]:
+        """Return the cells as levels; a missing one is an error that names its row."""
+        items = [_plain(item) for item in self.read_items()]
+        for row, item in enumerate(items):
+            if _is_missing(item):
+                raise ValueError(
+                    f"{self.label} is missing in row {row} (counted from 0): a categorical column needs a level in "
+                    "every row; drop such rows, or give missing cells a level of their own, such as 'unknown'"
+                )
+        return items
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The columns of a table, whatever kind of table it is.
+
+    Parameters
+    ----------
+    names : tuple of str or None
+        Their names; None for arrays, and for frames whose names are not strings.
+    columns : tuple of Column
+        What they are.
+    rows : int
+        How many rows they have.
+    """
+
+    names: tuple[str, ...] | None
+    columns: tuple[Column, ...]
+    rows: int
+
+    @classmethod
+    def of(cls, X: Any) -> Columns:
+        """Read what the columns of a table are; cells are read later.
+
+        Parameters
+        ----------
+        X : pandas.DataFrame, polars.DataFrame or array_like of shape (n, columns)
+            The table.
+
+        Returns
+        -------
+        Columns
+            Its columns.
+
+        Raises
+        ------
+        TypeError
+            If some names are strings and some are not, or X is no table.
+        ValueError
+            If X has not two dimensions, no row or no column, or two columns of one name.
+
+        Examples
+        --------
+        >>> table = Columns.of([["north", 1.5], ["south", 2.5]])
+        >>> table.rows, [column.label for column in table.columns], table.columns[1].numbers()
+        (2, ['column 0 of X', 'column 1 of X'], array([1.5, 2.5]))
+        """
+        if _is_frame(X, "pandas"):
+            names = _names(list(X.columns))
+            series = [X.iloc[:, i] for i in range(X.shape[1])]
+            make: Callable[[Any, str], Column] = _pandas_column
+        elif _is_frame(X, "polars"):
+            names, series, make = _names(X.columns), X.get_columns(), _polars_column
+        else:
+            checks.refuse_foreign("X", X)
+            cells = np.asarray(X, dtype=None if hasattr(X, "dtype") else object)
+            if cells.ndim != 2:
+                raise ValueError(
+                    f"X must be a frame or an array of shape (rows, columns), got {type(X).__name__} of shape "
+                    f"{cells.shape}; one column is X.reshape(-1, 1)"
+                )
+            names, series, make = None, list(cells.T), _array_column
+        rows = len(series[0]) if series else 0
+        if not rows:
+            raise ValueError(f"X is empty, of shape {(rows, len(series))}; at least one row and one column are needed")
+        columns = tuple(make(cells, _label(i, names)) for i, cells in enumerate(series))
+        return cls(names, columns, rows)
+
+
+def is_frame(X: Any) -> bool:
+    """Tell whether a table is a frame of pandas or polars, without importing either.
+
+    Parameters
+    ----------
+    X : object
+        What the caller passed.
+
+    Returns
+    -------
+    bool
+        Whether its columns may have kinds of their own.
+
+    Examples
+    --------
+    >>> is_frame([[1.0]])
+    False
+    """
+    return _is_frame(X, "pandas") or _is_frame(X, "polars")
+
+
+def labels_of(X: Any) -> list[Any] | None:
+    """Return the labels of the columns of a frame of pandas or polars.
+
+    Parameters
+    ----------
+    X : object
+        What the caller passed.
+
+    Returns
+    -------
+    list or None
+        None if it is no such frame.
+
+    Examples
+    --------
+    >>> labels_of([[1.0]]) is None
+    True
+    """
+    return list(X.columns) if is_frame(X) else None
+
+
+def order_of_columns(query: Sequence[Any] | None, key: Sequence[Any] | None) -> list[int] | None:
+    """Say which columns of the queries are compared with the columns of the keys, one after the other.
+
+    Parameters
+    ----------
+    query, key : sequence of labels, or None
+        From `labels_of`; None where columns have none.
+
+    Returns
+    -------
+    list of int or None
+        Places among the columns of the queries; None if they stay in their order. That is so where one side has no
+        labels, or labels that are no names, such as the numbers of columns, are not the same on both sides.
+
+    Raises
+    ------
+    ValueError
+        If both have names, and they differ.
+
+    Examples
+    --------
+    >>> order_of_columns(["width", "height"], ["height", "width"])
+    [1, 0]
+    """
+    if query is None or key is None or list(query) == list(key):
+        return None
+    if len(set(query)) == len(query) == len(key) and set(query) == set(key):
+        return [list(query).index(label) for label in key]
+    if not all(isinstance(label, str) for label in (*query, *key)):
+        return None
+    new, missing = [name for name in query if name not in key], [name for name in key if name not in query]
+    raise ValueError(
+        "columns of query and key are compared by name, so that both need the same names, each once: new are "
+        f"{new}, missing are {missing}; rename or select them, or pass query.to_numpy() to go by position"
+    )
+
+
+def _is_frame(X: Any, library: str) -> bool:
+    module = sys.modules.get(library)
+    return module is not None and isinstance(X, module.DataFrame)
+
+
+def _names(names: list[Any]) -> tuple[str, ...] | None:
+    named = [isinstance(name, str) for name in names]
+    if not any(named):
+        return None
+    if not all(named):
+        raise TypeError(f"names of columns must be all strings or none, got {names}; X.columns = X.columns.astype(str)")
+    if len(set(names)) < len(names):
+        raise ValueError(f"two columns of X have the same name; columns are {', '.join(map(repr, names))}")
+    return tuple(names)
+
+
+def _label(position: int, names: tuple[str, ...] | None) -> str:
+    return f"column {position if names is None else repr(names[position])} of X"
+
+
+def _pandas_column(series: Any, label: str) -> Column:
+    dtype = series.dtype
+    if hasattr(dtype, "categories"):
+        levels = tuple(_plain(level) for level in dtype.categories.tolist())
+        return Column(label, "ordered" if dtype.ordered else "unordered", levels, series.to_numpy, series.tolist)
+    if dtype.kind in "fiub":
+        # Nullable types have no NaN of theirs; integers stay what they are, to be looked at before they become floats.
+        as_floats = partial(series.to_numpy, dtype=np.float64, na_value=np.nan)
+        read = series.to_numpy if dtype.kind in "iu" and not series.hasnans else as_floats
+        return Column(label, "numeric", None, read, series.tolist)
+    has_text = dtype.kind == "O" and any(isinstance(cell, str) for cell in series.tolist())
+    return Column(label, "unordered" if has_text else "numeric", None, series.to_numpy, series.tolist)
+
+
+def _polars_column(series: Any, label: str) -> Column:
+    dtype = series.dtype.base_type().__name__
+    if dtype == "Enum":
+        return Column(label, "ordered", tuple(series.dtype.categories.to_list()), series.to_numpy, series.to_list)
+    if dtype in ("String", "Categorical"):
+        return Column(label, "unordered", None, series.to_numpy, series.to_list)
+    if dtype == "Boolean" or series.dtype.is_numeric():
+        exact = series.dtype.is_integer() and not series.null_count()
+        return Column(label, "numeric", None, (series if exact else series.cast(float)).to_numpy, series.to_list)
+    return Column(label, "numeric", None, series.to_numpy, series.to_list)
+
+
+def _array_column(cells: NDArray[Any], label: str) -> Column:
+    return Column(label, "numeric", None, lambda: cells, cells.tolist)
+
+
+def _plain(item: Any) -> Any:
+    """Return what JSON can hold: numbers and text as they are, everything else by its text."""
+    item = item.item() if isinstance(item, np.generic) else item
+    return item if item is None or isinstance(item, str | bool | int | float) or _is_missing(item) else str(item)
+
+
+def _is_missing(item: Any) -> bool:
+    # NaN and NaT differ from themselves, and whether NA does is neither true nor false.
+    return item is None or (item != item) is not False

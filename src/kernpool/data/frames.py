@@ -1,0 +1,308 @@
+"""Frames: tables with categorical columns as numbers and level numbers, by an encoding that is decided once, at fit.
+
+Which columns are numeric, unordered or ordered is what `columns.py` reads of a table, unless somebody names them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernpool.data.columns import Column, Columns, Kind, Level
+
+Array = NDArray[np.float64]
+
+LEVELS_SHOWN = 20
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """How tables with categorical columns become numbers and level numbers, decided once, at fit.
+
+    Parameters
+    ----------
+    names : tuple of str or None
+        Names of the columns; None if they had none.
+    kinds : tuple of {"numeric", "unordered", "ordered"}
+        What each column is.
+    levels : tuple of tuple
+        The levels of each categorical column; the number of a level is its place here.
+    places : tuple of tuple of float, or None
+        Of each categorical column: where its levels lie on a line, increasing or decreasing, if it is ordered.
+    """
+
+    names: tuple[str, ...] | None
+    kinds: tuple[Kind, ...]
+    levels: tuple[tuple[Level, ...], ...]
+    places: tuple[tuple[float, ...] | None, ...]
+
+    @classmethod
+    def fit(
+        cls,
+        X: Any,
+        *,
+        unordered: Collection[str | int] = (),
+        ordered: Collection[str | int] = (),
+        ordered_by: str = "value",
+    ) -> Encoding:
+        """Decide what columns are, and which levels they have.
+
+        Parameters
+        ----------
+        X : pandas.DataFrame, polars.DataFrame or array_like of shape (n, columns)
+            The training rows.
+        unordered, ordered : collection of str or int
+            Names or positions of columns that are categorical, whatever the table says that they are.
+        ordered_by : {"value", "rank"}, default="value"
+            How far levels of an ordered column are apart: as far as their values, or as their ranks. Values are what
+            the distances of Wang and van Ryzin and of Li and Racine are meant for: years 5 apart are 5 apart. Levels
+            that are no numbers, or numbers declared in an order that is not theirs, have ranks either way.
+
+        Returns
+        -------
+        Encoding
+            With all the categories that a pandas category or a polars Enum declares as levels, whether or not they
+            occur: their number is part of some kernels. Otherwise the levels are those that occur, sorted.
+
+        Raises
+        ------
+        TypeError
+            If a name or a position is neither.
+        ValueError
+            If there is no such column, a column is named twice, misses a level in some row, or holds text that is to be
+            ordered without anybody saying how; and as in `Columns.of`.
+
+        Notes
+        -----
+        Levels that are neither text nor numbers, such as the intervals of ``pandas.cut``, are known by their text.
+
+        Examples
+        --------
+        >>> encoding = Encoding.fit([["b", 2001, 1.5], ["a", 2011, 2.5]], unordered=[0], ordered=[1])
+        >>> encoding.levels, encoding.places
+        ((('a', 'b'), (2001, 2011)), (None, (2001.0, 2011.0)))
+        >>> encoding.encode([["a", 2001, 7.5]])
+        (array([[7.5]]), array([[0, 0]]))
+        """
+        if ordered_by not in ("value", "rank"):
+            raise ValueError(f"ordered_by must be 'value' or 'rank', got {ordered_by!r}")
+        table = Columns.of(X)
+        asked: dict[int, Kind] = {}
+        requests: tuple[tuple[Kind, Collection[str | int]], ...] = (("unordered", unordered), ("ordered", ordered))
+        for kind, named in requests:
+            for position in _positions(kind, named, table):
+                if position in asked:
+                    raise ValueError(f"{table.columns[position].label} is named twice in unordered= and ordered=")
+                asked[position] = kind
+        kinds = tuple(asked.get(i, column.kind) for i, column in enumerate(table.columns))
+        categorical = [(column, kind) for column, kind in zip(table.columns, kinds, strict=True) if kind != "numeric"]
+        levels = tuple(_levels(column, kind == "ordered") for column, kind in categorical)
+        places = tuple(
+            _places(column, some, ordered_by) if kind == "ordered" else None
+            for (column, kind), some in zip(categorical, levels, strict=True)
+        )
+        return cls(table.names, kinds, levels, places)
+
+    @property
+    def numeric(self) -> tuple[int, ...]:
+        """Positions of the numeric columns."""
+        return tuple(i for i, kind in enumerate(self.kinds) if kind == "numeric")
+
+    @property
+    def categorical(self) -> tuple[int, ...]:
+        """Positions of the categorical columns."""
+        return tuple(i for i, kind in enumerate(self.kinds) if kind != "numeric")
+
+    @property
+    def table_levels(self) -> tuple[int | Array, ...]:
+        """What `CategoricalKernel.table` wants to know of each categorical column: number of levels, or places."""
+        return tuple(
+            len(levels) if places is None else np.array(places)
+            for levels, places in zip(self.levels, self.places, strict=True)
+        )
+
+    def encode(self, X: Any, unseen: str = "raise") -> tuple[Array, NDArray[np.int64]]:
+        """Turn a table into numbers and level numbers.
+
+        Parameters
+        ----------
+        X : pandas.DataFrame, polars.DataFrame or array_like of shape (m, columns)
+            With the columns of the training rows, in their order. Where one of the two has no names, columns go by
+            position.
+        unseen : {"raise", "unlike"}, default="raise"
+            What a level becomes that the training rows did not have: an error, or -1, which `MixedProblem` takes for
+            unlike every level.
+
+        Returns
+        -------
+        numeric : ndarray of shape (m, numeric columns)
+            In float64.
+        code : ndarray of int64, shape (m, categorical columns)
+            Level numbers.
+
+        Raises
+        ------
+        ValueError
+            If columns are missing, new or in another order, a cell is missing, a level is unseen, or a numeric column
+            holds text, NaN or infinity; the message names column, and level or row.
+
+        Examples
+        --------
+        >>> encoding = Encoding.fit([["b"], ["a"]], unordered=[0])
+        >>> encoding.encode([["c"], ["b"]], unseen="unlike")[1].tolist()
+        [[-1], [1]]
+        """
+        if unseen not in ("raise", "unlike"):
+            raise ValueError(f"unseen must be 'raise' or 'unlike', got {unseen!r}")
+        table = Columns.of(X)
+        self._check_names(table)
+        numeric, code = np.empty((table.rows, len(self.numeric))), np.empty((table.rows, len(self.levels)), np.int64)
+        for place, i in enumerate(self.numeric):
+            numeric[:, place] = table.columns[i].numbers()
+        for place, i in enumerate(self.categorical):
+            code[:, place] = _codes(table.columns[i], self.levels[place], unseen)
+        return numeric, code
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what a JSON file can hold, and `from_json` reads.
+
+        Returns
+        -------
+        dict
+            Of lists, text, numbers and None.
+
+        Examples
+        --------
+        >>> Encoding.fit([["b"], ["a"]], unordered=[0]).to_json()
+        {'names': None, 'kinds': ['unordered'], 'levels': [['a', 'b']], 'places': [None]}
+        """
+        return {
+            "names": None if self.names is None else list(self.names),
+            "kinds": list(self.kinds),
+            "levels": [list(levels) for levels in self.levels],
+            "places": [None if places is None else list(places) for places in self.places],
+        }
+
+    @classmethod
+    def from_json(cls, plain: dict[str, Any]) -> Encoding:
+        """Make the encoding again that `to_json` wrote.
+
+        Parameters
+        ----------
+        plain : dict
+            What came back from the file.
+
+        Returns
+        -------
+        Encoding
+            Equal to the one that was written.
+
+        Raises
+        ------
+        KeyError, TypeError, ValueError
+            If it is not of the form that `to_json` gives.
+
+        Examples
+        --------
+        >>> encoding = Encoding.fit([["b"], ["a"]], unordered=[0])
+        >>> Encoding.from_json(encoding.to_json()) == encoding
+        True
+        """
+        parts = [plain["names"] or [], plain["kinds"], plain["levels"], *plain["levels"], plain["places"]]
+        if set(plain) != {"names", "kinds", "levels", "places"} or not all(isinstance(part, list) for part in parts):
+            raise TypeError("the encoding does not have its lists")
+        names = None if plain["names"] is None else tuple(plain["names"])
+        kinds, levels = tuple(plain["kinds"]), tuple(tuple(some) for some in plain["levels"])
+        places = tuple(None if some is None else tuple(some) for some in plain["places"])
+        categorical = [kind for kind in kinds if kind != "numeric"]
+        if not kinds or not set(kinds) <= set(get_args(Kind)):
+            raise ValueError("the encoding does not say what the columns are")
+        if names is not None and (len(names) != len(kinds) or not all(isinstance(name, str) for name in names)):
+            raise ValueError("the encoding does not name every column")
+        for kind, some, where in zip(categorical, levels, places, strict=True):
+            if not some or not all(isinstance(level, Level) and level == level for level in some):
+                raise ValueError("the encoding has levels that are neither text nor numbers")
+            if (where is None) != (kind == "unordered") or (where is not None and not _are_places(where, len(some))):
+                raise ValueError("the encoding does not say where the levels of ordered columns lie")
+        return cls(names, kinds, levels, places)
+
+    def _check_names(self, table: Columns) -> None:
+        if len(table.columns) != len(self.kinds):
+            raise ValueError(f"X has {len(table.columns)} columns, but {len(self.kinds)} columns were fitted")
+        if self.names is None or table.names is None or table.names == self.names:
+            return
+        new = [name for name in table.names if name not in self.names]
+        missing = [name for name in self.names if name not in table.names]
+        difference = f"new are {new}, missing are {missing}" if new else "they are in another order"
+        raise ValueError(
+            f"the columns of X must be those that were fitted, in the same order: {difference}; "
+            f"take X[{list(self.names)}]"
+        )
+
+
+def _are_places(places: tuple[Any, ...], levels: int) -> bool:
+    steps = np.diff(np.array(places, dtype=np.float64))
+    finite = all(type(place) is float for place in places) and bool(np.all(np.isfinite(places)))
+    return len(places) == levels and finite and bool(np.all(steps > 0) or np.all(steps < 0))
+
+
+def _positions(argument: str, columns: Collection[str | int], table: Columns) -> list[int]:
+    if isinstance(columns, str):
+        raise TypeError(f"{argument} must be a collection of names or positions, got {columns!r}; use [{columns!r}]")
+    positions = []
+    for column in columns:
+        if isinstance(column, bool) or not isinstance(column, str | int | np.integer):
+            raise TypeError(f"{argument} must hold names or positions of columns, got {column!r}")
+        if isinstance(column, str):
+            if table.names is None or column not in table.names:
+                known = "have no names" if table.names is None else f"are {', '.join(map(repr, table.names))}"
+                raise ValueError(f"{argument} names a column {column!r}, but the columns of X {known}")
+            positions.append(table.names.index(column))
+        elif 0 <= column < len(table.columns):
+            positions.append(int(column))
+        else:
+            raise ValueError(f"{argument} holds position {column}, but X has the columns 0 to {len(table.columns) - 1}")
+    return positions
+
+
+def _levels(column: Column, ordered: bool) -> tuple[Level, ...]:
+    items = column.items()  # a missing cell is an error even where levels are declared
+    if column.levels is not None and (column.kind == "ordered" or not ordered):
+        return column.levels
+    found = items if column.levels is None else column.levels
+    levels = sorted(set(found), key=lambda level: (isinstance(level, str), level))
+    if ordered and isinstance(levels[-1], str):
+        raise ValueError(
+            f"{column.label} is to be ordered and holds text such as {levels[-1]!r}, whose order nobody has declared; "
+            "make it an ordered pandas category or a polars Enum, or numbers"
+        )
+    return tuple(levels)
+
+
+def _places(column: Column, levels: tuple[Level, ...], ordered_by: str) -> tuple[float, ...]:
+    if ordered_by == "value" and not any(isinstance(level, str) for level in levels):
+        values = np.array(levels, dtype=np.float64)
+        if not np.all(np.isfinite(values)):
+            raise ValueError(f"{column.label} has infinite levels, which have no distance; use ordered_by='rank'")
+        steps = np.diff(values)
+        if np.all(steps > 0) or np.all(steps < 0):
+            return tuple(values.tolist())
+    return tuple(float(rank) for rank in range(len(levels)))
+
+
+def _codes(column: Column, levels: tuple[Level, ...], unseen: str) -> list[int]:
+    number = {level: i for i, level in enumerate(levels)}
+    items = column.items()
+    codes = [number.get(item, -1) for item in items]
+    if unseen == "raise" and -1 in codes:
+        row = codes.index(-1)
+        known = ", ".join(map(repr, levels[:LEVELS_SHOWN])) + (", ..." if len(levels) > LEVELS_SHOWN else "")
+        raise ValueError(
+            f"{column.label} has the level {items[row]!r} in row {row} (counted from 0), which it did not have when it "
+            f"was fitted; known levels are {known}. To pool such rows as unlike every level, use unseen='unlike'"
+        )
+    return codes

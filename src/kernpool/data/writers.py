@@ -1,0 +1,115 @@
+"""Rows that are written as they come, into a file that appears when it is whole."""
+
+from __future__ import annotations
+
+import csv
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernpool.data.files import whole_file
+from kernpool.data.tables import import_parquet, table_format
+
+Array = NDArray[np.float64]
+Write = Callable[[Array], None]
+
+TEXT_ROWS = 1 << 16  # numbers as Python objects take ten times the memory
+
+
+@contextmanager
+def row_writer(name: str, columns: Sequence[str], rows: int, *, force: bool = False) -> Iterator[Write]:
+    """Write a table of numbers, some rows at a time.
+
+    Parameters
+    ----------
+    name : str
+        File, whose suffix tells the format, or ``-`` for CSV on standard output.
+    columns : sequence of str
+        Names of the columns.
+    rows : int
+        How many rows will come.
+    force : bool, default=False
+        Overwrite.
+
+    Yields
+    ------
+    callable
+        Takes the next rows, an array of shape (some, columns).
+
+    Raises
+    ------
+    OSError
+        If the disk is full, naming `name`; nothing is left behind.
+
+    Examples
+    --------
+    >>> with row_writer("-", ["y"], 2) as write:
+    ...     write(np.array([[1.0], [2.5]]))
+    y
+    1.0
+    2.5
+    """
+    format = table_format(name)
+    if name == "-":
+        write = _text(sys.stdout, columns, format)
+        yield write
+        sys.stdout.flush()
+        return
+    with whole_file(Path(name), force=force) as temporary:
+        if format in ("csv", "tsv"):
+            with temporary.open("w", encoding="utf-8", newline="") as text:
+                yield _text(text, columns, format)
+        else:
+            with (
+                temporary.open("wb") as binary,
+                (_npy if format == "npy" else _parquet)(binary, columns, rows) as write,
+            ):
+                yield write
+
+
+def _text(file: IO[str], columns: Sequence[str], format: str) -> Write:
+    writer = csv.writer(file, delimiter="\t" if format == "tsv" else ",", lineterminator="\n")
+    writer.writerow(columns)
+
+    def write(block: Array) -> None:
+        for start in range(0, len(block), TEXT_ROWS):
+            writer.writerows(block[start : start + TEXT_ROWS].tolist())
+
+    return write
+
+
+@contextmanager
+def _npy(file: IO[bytes], columns: Sequence[str], rows: int) -> Iterator[Write]:
+    # The header says how many rows there are; a memory map would end in a signal on a full disk.
+    described = np.lib.format.header_data_from_array_1_0(np.empty((0, len(columns))))
+    np.lib.format.write_array_header_1_0(file, described | {"shape": (rows, len(columns)), "fortran_order": False})
+
+    def write(block: Array) -> None:
+        file.write(np.ascontiguousarray(block, dtype=np.float64).tobytes())
+
+    yield write
+
+
+@contextmanager
+def _parquet(file: IO[bytes], columns: Sequence[str], _: int) -> Iterator[Write]:
+    parquet = import_parquet()
+    import pyarrow
+
+    schema = pyarrow.schema([(name, pyarrow.float64()) for name in columns])
+    writer: Any = parquet.ParquetWriter(file, schema)
+
+    def write(block: Array) -> None:
+        writer.write_table(pyarrow.Table.from_arrays([pyarrow.array(column) for column in block.T], schema=schema))
+
+    try:
+        yield write
+    except BaseException:
+        with suppress(Exception):  # it would write a footer, and fail again
+            writer.close()
+        raise
+    writer.close()

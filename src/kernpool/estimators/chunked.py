@@ -1,0 +1,130 @@
+"""Estimators on chunks: the model keeps where its rows are, not the rows, and finds its bandwidth on some of them.
+
+A number as bandwidth needs no pass over the rows at all; a name needs one, which draws a sample (`search_sample.py`).
+The sample depends on the rows, their order and `random_state`, not on how the rows are cut into chunks.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernpool.bandwidth.categories import NO_CATEGORIES
+from kernpool.data.chunks.base import Chunks
+from kernpool.data.chunks.opening import open_chunks
+from kernpool.data.tables import TableError
+from kernpool.estimators.search_sample import DEFAULT_SEARCH_ROWS, bandwidth_of_sample, draw, seed_of
+from kernpool.execution.progress import current_progress
+from kernpool.pooling.chunked import pool_chunks
+
+Array = NDArray[np.float64]
+
+
+def as_chunks(X: Any, y: Any, sample_weight: Any) -> Chunks | None:
+    """Return the chunks that arguments of ``fit`` stand for, None if they are rows in memory.
+
+    Parameters
+    ----------
+    X : object
+        Chunks, or the path of a file or a folder, or a stream of Arrow.
+    y : str, sequence of str or None
+        Names of the target; None for chunks, which bring their values.
+    sample_weight : str or None
+        Name of the column of weights.
+
+    Returns
+    -------
+    Chunks or None
+        To be gone through more than once.
+
+    Raises
+    ------
+    TypeError
+        If the target is not named, or weights are not a column.
+    ValueError
+        If the chunks can be gone through only once.
+    """
+    named = isinstance(y, str)
+    if not (named or isinstance(X, Chunks | str | Path)):
+        return None
+    if isinstance(X, Chunks):
+        if y is not None or sample_weight is not None:
+            raise TypeError("chunks bring their values and weights: leave y and sample_weight out")
+        chunks = X
+    else:
+        if not named and not (isinstance(y, list | tuple) and all(isinstance(name, str) for name in y)):
+            raise TypeError(f"y must name the column of {X} that is the target, got {type(y).__name__}")
+        if sample_weight is not None and not isinstance(sample_weight, str):
+            raise TypeError(f"sample_weight must name a column of weights, got {type(sample_weight).__name__}")
+        if not isinstance(X, str | Path) and not hasattr(X, "__arrow_c_stream__"):
+            raise TypeError(
+                f"y={y!r} names a column, so X must be a file, a folder or a stream of Arrow, got {type(X).__name__}"
+            )
+        chunks = open_chunks(X, target=y, weight=sample_weight)
+    if not chunks.again:
+        raise ValueError(
+            "the rows are read again by predict, which an iterator does not allow; give a list, a file or arrays"
+        )
+    return chunks
+
+
+def fit_chunks(model: Any, chunks: Chunks) -> None:
+    """Fit an estimator to chunks: `chunks_`, `reference_`, `bandwidth_` and `bandwidth_note_`.
+
+    Parameters
+    ----------
+    model : KernelRegressor
+        With valid or invalid parameters.
+    chunks : Chunks
+        The rows.
+    """
+    kernel = model._check_parameters()
+    for name in ("unordered", "ordered"):
+        if getattr(model, name) is not None:
+            raise TypeError(f"{name} must be None for rows in chunks: they have numeric columns only")
+    reference = chunks.reference()  # before the pass: a file that changes meanwhile is not the one that is read
+    if isinstance(model.bandwidth, str):
+        size, seed = model.max_search_rows or DEFAULT_SEARCH_ROWS, seed_of(model.random_state)
+        sample = draw(chunks, size, seed, progress=current_progress(), total=chunks.rows)
+        found = bandwidth_of_sample(model, kernel, sample, bool(chunks.flat))
+        columns = len(found["bandwidth_"])
+    else:
+        first = next(iter(chunks), None)
+        if first is None:
+            raise ValueError("there are no rows: the source is empty")
+        found = model._find_bandwidth(kernel, first.key, _no_codes(first.key), NO_CATEGORIES, first.value, None)
+        found["bandwidth_note_"] = "as given"
+        columns = first.key.shape[1]
+    model._replace_fit(found | {"chunks_": chunks, "reference_": reference, "encoding_": None})
+    model.n_features_in_ = columns
+    vars(model).pop("feature_names_in_", None)
+    if chunks.labels is not None:
+        model.feature_names_in_ = np.array(chunks.labels, dtype=object)
+
+
+def predict_chunks(model: Any, query: Array) -> Array:
+    """Pool all chunks at some queries, if they are still those of the fit; parameters as in `pool_chunks`."""
+    if model.reference_ is not None and model.chunks_.reference() != model.reference_:
+        raise TableError(
+            f"{model.reference_['path']} has changed since the model was fitted to it; put the data back, or fit again"
+        )
+    return pool_chunks(
+        query,
+        model.chunks_,
+        kernel=model.kernel,
+        bandwidth=model.bandwidth_,
+        composition=model.composition,
+        degree=model._degree,
+        tol=model.tol,
+        algorithm=model.algorithm,
+        empty=model.empty,
+        n_jobs=model.n_jobs,
+        progress=current_progress(),
+    )
+
+
+def _no_codes(key: Array) -> NDArray[np.int64]:
+    return np.zeros((len(key), 0), dtype=np.int64)

@@ -1,0 +1,1 @@
+"""Estimators that learn the similarity, with torch. Read `base.py` first."""

@@ -1,0 +1,140 @@
+"""Classification by a similarity that learns."""
+
+from __future__ import annotations
+
+from typing import Any, Self, cast
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import ClassifierMixin
+from sklearn.utils.validation import validate_data
+
+from kernpool.data.checks import refuse_misread
+from kernpool.estimators.labels import one_hot
+from kernpool.estimators.learned.base import LearnedPooling
+
+Array = NDArray[np.float64]
+
+
+class LearnedPoolingClassifier(ClassifierMixin, LearnedPooling):  # type: ignore[misc]  # scikit-learn ships no types
+    r"""Nadaraya-Watson (local constant) classification with a similarity that learns; needs the extra ``torch``.
+
+    .. math:: \hat p_c(x) = \sum_j \operatorname{softmax}_j\big(-\tfrac12 |f(x) - f(x_j)|^2\big)\, [y_j = c]
+
+    The map f starts from the bandwidths of `NadarayaWatsonClassifier` and follows the gradient of the leave-one-out
+    negative log likelihood, while rows that are held out become more likely.
+
+    Parameters
+    ----------
+    similarity : {"linear", "per_feature", "width", "encoder"}, default="linear"
+        As in `LearnedPoolingRegressor`. The linear map is that of neighbourhood components analysis [1]_.
+    output_size, hidden_sizes, learning_rate, max_epochs, batch_size, penalty, patience
+        As in `LearnedPoolingRegressor`.
+    validation_fraction : float, default=0.15
+        As there; every class is held out in proportion.
+    warm_start_bandwidth, max_keys, random_state, device, dtype, n_jobs
+        As in `LearnedPoolingRegressor`.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The labels, sorted.
+    history_ : dict of ndarray
+        ``"training_loss"`` and ``"validation_loss"`` per epoch, in nats per row; entry 0 is the start.
+    similarity_, key_, value_, best_epoch_, bandwidth_search_, n_features_in_, feature_names_in_
+        As in `LearnedPoolingRegressor`; values are one-hot labels.
+
+    See Also
+    --------
+    LearnedPoolingRegressor : The same for numbers, with the notes on cost.
+    NadarayaWatsonClassifier : Where it starts.
+
+    Notes
+    -----
+    The likelihood is of shares mixed with a millionth of uniform ones, since a row that no other row of its class is
+    near would count infinitely much. `predict_proba` is of the shares themselves.
+
+    Where a few rows are told apart by many columns, the search finds bandwidths so narrow that no gradient is left to
+    follow. Starting from a rule then learns more: on a plane (``output_size=2``), 98 % of scikit-learn's 178 wines are
+    right in five folds with ``warm_start_bandwidth=False``, at a negative log likelihood of 0.06; with a search 88 %,
+    at 0.57.
+
+    References
+    ----------
+    .. [1] J. Goldberger, S. Roweis, G. Hinton and R. Salakhutdinov, "Neighbourhood components analysis", NIPS 2004.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from kernpool import LearnedPoolingClassifier
+    >>> X, y = load_wine(return_X_y=True)
+    >>> model = LearnedPoolingClassifier(random_state=0, max_epochs=20).fit(X[::2], y[::2])
+    >>> bool(model.score(X[1::2], y[1::2]) > 0.9)
+    True
+    """
+
+    _loss = "log_loss"
+    _standardise = False  # one-hot labels have the same unit
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """Find bandwidths, learn the map, and store all rows as keys.
+
+        Parameters
+        ----------
+        X : array_like of shape (n, d)
+            Inputs, at least three rows.
+        y : array_like of shape (n,)
+            Labels: numbers or strings.
+
+        Returns
+        -------
+        self
+            The estimator, fitted.
+
+        Raises
+        ------
+        ValueError
+            If X holds NaN or infinity, y is continuous, shapes do not match, there are too few rows, or a parameter is
+            out of its range.
+        ImportError
+            If torch is not installed.
+        """
+        checked = validate_data(self, X, y, dtype=np.float64)
+        refuse_misread("X", X)
+        X, y = cast(tuple[Array, NDArray[Any]], checked)
+        classes, labels, value = one_hot(y, np.float64)
+        self._fit_pairs(X, value, labels)
+        self.classes_ = classes
+        return self
+
+    def predict_proba(self, X: ArrayLike) -> Array:
+        """Pool the one-hot labels.
+
+        Parameters
+        ----------
+        X : array_like of shape (m, d)
+            Queries.
+
+        Returns
+        -------
+        ndarray of shape (m, n_classes)
+            Probabilities in the order of `classes_`.
+        """
+        return np.clip(self._pool(X), 0.0, 1.0)  # rounding may leave -1e-17
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """Predict the class of the highest probability.
+
+        Parameters
+        ----------
+        X : array_like of shape (m, d)
+            Queries.
+
+        Returns
+        -------
+        ndarray of shape (m,)
+            Labels; of equally probable classes the first.
+        """
+        shares = self.predict_proba(X)  # which says if nothing has been fitted
+        labels: NDArray[Any] = self.classes_[shares.argmax(axis=1)]
+        return labels

@@ -1,0 +1,112 @@
+"""The only place that states how loops are compiled.
+
+The flags let sums be reordered, which vectorises them, and keep what the state relies on: infinities and NaN. So never
+``fastmath=True``. ``parallel=True`` is out as well: its default threading layer aborts the process when two Python
+threads enter it, and no interrupt gets through; threads are Python threads over blocks that release the GIL.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+from numba import njit
+from numba.extending import overload
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+PACKAGE = Path(__file__).parents[1]
+LOOPS = "loops"  # compiled functions live in folders of this name, and nowhere else
+
+
+def compiled_sources(package: Path) -> list[Path]:
+    """Return all files that compiled code may come from: those in folders named ``loops``, at any depth, and this one.
+
+    Parameters
+    ----------
+    package : Path
+        Where to look.
+
+    Returns
+    -------
+    list of Path
+        In a fixed order.
+    """
+    return [*sorted(package.rglob(f"{LOOPS}/*.py")), Path(__file__)]
+
+
+def digest_of(sources: list[Path]) -> str:
+    """Return what names a version of the sources: one digest for all of them.
+
+    Parameters
+    ----------
+    sources : list of Path
+        Files.
+
+    Returns
+    -------
+    str
+        Hexadecimal digits.
+    """
+    return hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()[:12]
+
+
+_SOURCES = digest_of(compiled_sources(PACKAGE))
+_FLAGS = {"contract", "reassoc", "arcp", "nsz"}
+
+
+def _compile(function: Function, flags: set[str] | bool, **options: Any) -> Function:
+    if Path(function.__code__.co_filename).parent.name != LOOPS:
+        raise ValueError(
+            f"{function.__module__}.{function.__qualname__} would be compiled outside a folder named {LOOPS!r}, so the "
+            "cache on disk would not know when it changes; move it into one"
+        )
+    # Numba takes a cached loop for fresh as long as the file that holds it has not changed, even if a function that it
+    # calls has, in another file. The digest of all of them in the name of the cache entry makes that impossible.
+    function.__qualname__ += f"_{_SOURCES}"
+    # Nobody calls them from C, so that door is not compiled.
+    options |= {"nogil": True, "error_model": "numpy", "fastmath": flags, "no_cfunc_wrapper": True}
+    try:
+        return cast(Function, njit(cache=True, **options)(function))
+    except RuntimeError:  # no writable place for the cache: compile in every process instead of failing
+        return cast(Function, njit(cache=False, **options)(function))
+
+
+def part(function: Function) -> Function:
+    """Compile a part of loops, which is called by other compiled functions only: without a door for Python."""
+    return _compile(function, _FLAGS, no_cpython_wrapper=True)
+
+
+def loop(function: Function) -> Function:
+    """Compile a loop whose sums may be reordered."""
+    return _compile(function, _FLAGS)
+
+
+def ordered_loop(function: Function) -> Function:
+    """Compile arithmetic whose order matters but may be fused: an exponential that rounds by adding a constant."""
+    return _compile(function, {"contract"})
+
+
+def strict_loop(function: Function) -> Function:
+    """Compile a loop that has to round exactly as NumPy does: distances, because the boxcar has an edge."""
+    return _compile(function, False)
+
+
+def bare_part(function: Function) -> Function:
+    """Compile a part of loops that makes no arrays: nothing counts references then, which takes a seventh of the time.
+
+    Slices of what it is given are no arrays made.
+    """
+    return _compile(function, _FLAGS, no_cpython_wrapper=True, _nrt=False)
+
+
+def bare_loop(function: Function) -> Function:
+    """Compile a loop that makes no arrays, as `bare_part`."""
+    return _compile(function, _FLAGS, _nrt=False)
+
+
+def by_type(stand_in: Callable[..., Any]) -> Callable[[Function], Function]:
+    """Compile, wherever loops call the stand-in, what the decorated function makes for the types of its arguments."""
+    return cast(Callable[[Function], Function], overload(stand_in))

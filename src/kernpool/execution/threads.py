@@ -1,0 +1,166 @@
+"""Running blocks on Python threads: interruptible, with progress, and with the same bits for any number of threads."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from operator import index
+from queue import Empty, SimpleQueue
+from typing import Any
+
+from kernpool.execution.progress import Progress
+
+# Work on one block: a generator that pauses after every piece of at most about 50 ms, so that it can be stopped there.
+Work = Callable[[slice], Iterator[None]]
+
+
+def resolve_n_jobs(n_jobs: int | None) -> int:
+    """Turn `n_jobs` into a number of threads, as scikit-learn means it.
+
+    Parameters
+    ----------
+    n_jobs : int or None
+        None is 1 unless a `joblib.parallel_config` says otherwise, -1 every processor this process may use, -2 all but
+        one, and so on, but never less than one.
+
+    Returns
+    -------
+    int
+        At least 1.
+
+    Raises
+    ------
+    ValueError
+        If `n_jobs` is zero or no integer.
+
+    Examples
+    --------
+    >>> resolve_n_jobs(2)
+    2
+    """
+    if n_jobs is None and "joblib" not in sys.modules:
+        return 1  # nobody can have configured what nobody has loaded
+    count = None if n_jobs is None else _as_count(n_jobs)
+    if count is not None and count > 0:
+        return count
+    from joblib import effective_n_jobs
+
+    return int(effective_n_jobs(count))
+
+
+def _as_count(n_jobs: Any) -> int:
+    try:
+        count = 0 if isinstance(n_jobs, bool) else index(n_jobs)
+    except TypeError:
+        count = 0
+    if count == 0:
+        raise ValueError(
+            "n_jobs must be None, a positive number of threads, or a negative one, where -1 is all processors and -2 "
+            f"all but one; got {n_jobs!r}"
+        )
+    return count
+
+
+def cut(length: int, size: int) -> list[slice]:
+    """Cut ``range(length)`` into slices of at most `size`."""
+    return [slice(start, min(start + size, length)) for start in range(0, length, size)]
+
+
+def run_blocks(work: Work, blocks: Sequence[slice], n_jobs: int, progress: Progress | None) -> None:
+    """Run `work` on every block.
+
+    Parameters
+    ----------
+    work : callable
+        Generator function of a block. Blocks write to places of their own, so their order does not matter.
+    blocks : sequence of slice
+        What to work on.
+    n_jobs : int
+        Threads. One runs in the calling thread.
+    progress : callable or None
+        Called in the calling thread as ``progress(done, total)`` in rows.
+    """
+    total, done = sum(block.stop - block.start for block in blocks), 0
+    if n_jobs == 1 or len(blocks) == 1:
+        for block in blocks:
+            for _ in work(block):
+                pass
+            done += block.stop - block.start
+            if progress is not None:
+                progress(done, total)
+        return
+    # Simple queues and a plain list are all that the threads share. The locks of concurrent.futures are Python objects:
+    # a Ctrl-C that arrives inside of one leaves it locked, and then nobody ever ends (seen with as_completed).
+    waiting: SimpleQueue[slice] = SimpleQueue()
+    reports: SimpleQueue[int | BaseException | None] = SimpleQueue()
+    stopped: list[bool] = []
+    for block in blocks:
+        waiting.put(block)
+
+    def run() -> None:
+        try:
+            while not stopped:
+                block = waiting.get_nowait()
+                for _ in work(block):
+                    if stopped:
+                        return
+                reports.put(block.stop - block.start)
+        except Empty:
+            pass
+        except BaseException as error:  # told to the caller, in whose thread it is raised
+            reports.put(error)
+        finally:
+            reports.put(None)
+
+    # Threads of this call and not of the process: a fork inherits none that is half alive.
+    threads = [threading.Thread(target=run, name=f"kernpool-{i}", daemon=True) for i in range(min(n_jobs, len(blocks)))]
+    try:
+        for thread in threads:
+            thread.start()
+        running = len(threads)
+        while running:
+            report = reports.get()
+            if isinstance(report, BaseException):
+                raise report
+            if report is None:
+                running -= 1
+                continue
+            done += report
+            if progress is not None:
+                progress(done, total)
+    finally:  # Ctrl-C, an exception of `work` or of `progress`: the others end after the piece that they are at
+        stopped.append(True)
+        for thread in threads:
+            if thread.ident is not None:
+                thread.join()
+
+
+def run_passes(passes: Sequence[tuple[Work, Sequence[slice]]], n_jobs: int, progress: Progress | None) -> None:
+    """Run several passes of blocks one after the other, whose rows are counted together.
+
+    Parameters
+    ----------
+    passes : sequence of (work, blocks)
+        As for `run_blocks`; a pass without blocks is none.
+    n_jobs : int
+        Threads.
+    progress : callable or None
+        Called as ``progress(done, total)`` with the rows of all passes.
+
+    Examples
+    --------
+    >>> def work(block):
+    ...     yield
+    >>> run_passes([(work, cut(10, 10)), (work, []), (work, cut(5, 5))], 1, lambda done, of: print(done, "of", of))
+    10 of 15
+    15 of 15
+    """
+    total, before = sum(block.stop - block.start for _, blocks in passes for block in blocks), 0
+    for work, blocks in passes:
+        run_blocks(work, blocks, n_jobs, None if progress is None else _counting_from(before, total, progress))
+        before += sum(block.stop - block.start for block in blocks)
+
+
+def _counting_from(before: int, total: int, progress: Progress) -> Progress:
+    return lambda done, _: progress(before + done, total)

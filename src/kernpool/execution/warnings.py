@@ -1,0 +1,56 @@
+"""Warnings that point at the line that called the package, however deep in it they arise."""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from types import FrameType
+
+_PACKAGE = os.path.dirname(os.path.dirname(__file__)) + os.sep  # noqa: PTH120  # pathlib takes longer to load
+# What only passes calls on: pipelines call estimators, and decorators of torch stand between functions.
+_PASSING_THROUGH = {"sklearn", "joblib", "torch"}
+
+
+def warn_caller(message: str, category: type[Warning] = UserWarning) -> None:
+    """Warn, and name the first line outside of the package as the place.
+
+    Parameters
+    ----------
+    message : str
+        What is the matter, and what to do.
+    category : type of Warning, default=UserWarning
+        What it is.
+
+    Notes
+    -----
+    A number of frames, as `warnings.warn` wants it, is right for one way of calling and wrong for all the others.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     warn_caller("look out")
+    >>> str(caught[0].message), caught[0].category.__name__
+    ('look out', 'UserWarning')
+    """
+    frame = _caller(sys._getframe(1))
+    warnings.warn_explicit(
+        message,
+        category,
+        frame.f_code.co_filename,
+        frame.f_lineno,
+        module=frame.f_globals.get("__name__") or "<string>",
+        registry=frame.f_globals.setdefault("__warningregistry__", {}),
+    )
+
+
+def _caller(frame: FrameType) -> FrameType:
+    """Return the first frame that is not of the package, nor of a library that passes calls on; else the outermost."""
+    while frame.f_back is not None:
+        module = str(frame.f_globals.get("__name__")).partition(".")[0]
+        if not frame.f_code.co_filename.startswith(_PACKAGE) and module not in _PASSING_THROUGH:
+            break
+        frame = frame.f_back
+    return frame

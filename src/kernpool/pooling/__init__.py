@@ -1,0 +1,12 @@
+"""The verbs: over which pairs, by which algorithm, and what comes out.
+
+Read `pool.py` first: it is the whole path in one function. `plan.py` chooses an algorithm and says why; `mixed.py`
+pools categorical columns cell by cell, `chunked.py` pairs that come in chunks, `running.py` pairs that keep coming.
+"""
+
+from kernpool.pooling.plan import Plan, choose
+from kernpool.pooling.pool import pool, pool_state
+from kernpool.pooling.running import RunningPool
+from kernpool.pooling.weights import pooling_weights
+
+__all__ = ["Plan", "RunningPool", "choose", "pool", "pool_state", "pooling_weights"]

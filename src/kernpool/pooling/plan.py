@@ -1,0 +1,258 @@
+"""The plan: which algorithm, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from typing import cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernpool.algorithms import ALGORITHMS, Algorithm, Gradients
+from kernpool.algorithms.algorithm import PER_QUERY, WANTED, Pullback
+from kernpool.algorithms.far import gradients as far_gradients
+from kernpool.algorithms.reference import REFERENCE, may_underflow
+from kernpool.algorithms.verification import corrected
+from kernpool.core.problem import Problem
+from kernpool.core.state import PoolState
+from kernpool.execution.progress import Progress
+from kernpool.execution.threads import resolve_n_jobs
+from kernpool.pooling.costs import Costs
+from kernpool.pooling.tiny_values import brought_back, enlarged, multiplied, without_shift
+
+
+@dataclass(frozen=True)
+class Plan:
+    """An algorithm chosen for a problem.
+
+    Parameters
+    ----------
+    algorithm : str
+        Its name.
+    reason : str
+        Why this one, in words.
+    """
+
+    algorithm: str
+    reason: str
+    _chosen: Algorithm = field(repr=False, compare=False)
+    _faults: list[int] = field(default_factory=lambda: [0], init=False, repr=False, compare=False)
+
+    def reduce(self, problem: Problem, *, n_jobs: int | None = None, progress: Progress | None = None) -> PoolState:
+        """Run the algorithm.
+
+        Parameters
+        ----------
+        problem : Problem
+            What to sum.
+        n_jobs : int or None, default=None
+            Threads; see `pool`.
+        progress : callable or None, default=None
+            Called as ``progress(done, total)``.
+
+        Returns
+        -------
+        PoolState
+            The sums over all keys, of values with their centre.
+        """
+        larger, exponents = enlarged(problem)
+        state = self._chosen.reduce(larger, resolve_n_jobs(n_jobs), progress)
+        if self._chosen is not REFERENCE:  # which it would be compared with
+            state, faults = corrected(larger, state, self.algorithm)
+            self._faults[0] += faults
+        return problem.restored(brought_back(problem, state, exponents))
+
+    @property
+    def faults(self) -> int:
+        """How many answers of `reduce` were impossible and had to be computed again: zero, or there is a defect."""
+        return self._faults[0]
+
+    def pullback(
+        self,
+        problem: Problem,
+        state: PoolState,
+        cotangent: NDArray[np.float64],
+        wanted: Collection[str],
+        *,
+        n_jobs: int | None = None,
+        progress: Progress | None = None,
+    ) -> Gradients:
+        """Differentiate ``sum(cotangent * pooled)``, where pooled is the local linear fit if the problem has moments.
+
+        Parameters
+        ----------
+        problem : Problem
+            What was summed.
+        state : PoolState
+            What `reduce` returned for it.
+        cotangent : ndarray of shape (m, c)
+            Derivative of a scalar with respect to the pooled values.
+        wanted : collection of {"query", "key", "value", "log_bandwidth"}
+            Which derivatives; ``log_bandwidth`` is one row per query, to be summed or used as it is.
+        n_jobs, progress
+            As in `reduce`.
+
+        Returns
+        -------
+        Gradients
+            The wanted ones. Queries with an empty window contribute nothing.
+
+        Raises
+        ------
+        ValueError
+            If something unknown is wanted, the kernel has no slope, or keys compete for a query so far away that their
+            shares cannot be told apart: never where one key counts, nor for a single column.
+
+        Notes
+        -----
+        Gradients are those of the exact sum, at any distance. Where a query is so far from all keys that one of them
+        has all the weight, they are exactly zero, but for that by its value.
+        """
+        wanted = frozenset([wanted] if isinstance(wanted, str) else wanted)
+        if not wanted or wanted - WANTED:
+            raise ValueError(f"wanted must be some of {sorted(WANTED)}, got {sorted(wanted)}")
+        if self._chosen.pullback is None:
+            raise ValueError(f"algorithm {self.algorithm!r} has no gradients; use algorithm='brute'")
+        cotangent = np.ascontiguousarray(cotangent, dtype=np.float64)
+        check_pullback(problem, state, cotangent)
+        larger, exponents = enlarged(problem)
+        reduced = problem.reduced(state)
+        if exponents is not None:
+            reduced, cotangent = multiplied(problem, reduced, exponents), np.ldexp(cotangent, -exponents)
+        if problem.similarity.kernel.is_compact and problem.logit_bias is None and not may_underflow(problem):
+            reduced = without_shift(reduced)  # as algorithms sum them
+        found = self._pull_back(larger, reduced, cotangent, wanted, n_jobs, progress)
+        if exponents is None or found.value is None:
+            return found
+        return found._replace(value=np.ldexp(found.value, exponents))
+
+    def _pull_back(
+        self,
+        problem: Problem,
+        reduced: PoolState,
+        cotangent: NDArray[np.float64],
+        wanted: frozenset[str],
+        n_jobs: int | None,
+        progress: Progress | None,
+    ) -> Gradients:
+        """Differentiate by the algorithm, and apart from it where queries are far from all keys."""
+        pullback = cast(Pullback, self._chosen.pullback)
+        jobs, far = resolve_n_jobs(n_jobs), far_gradients.find_far(reduced)
+        if not far.size:
+            return pullback(problem, reduced, cotangent, wanted, jobs, progress)
+        # Algorithms take weights from logits, which round by more than one far out there.
+        of_far = far_gradients.pullback(problem.block(far), reduced.rows(far), cotangent[far], wanted, jobs)
+        found = pullback(problem, reduced.without(far), cotangent, wanted, jobs, progress)
+        for name in wanted:
+            getattr(found, name)[far if name in PER_QUERY else slice(None)] += getattr(of_far, name)
+        return found
+
+
+def check_pullback(problem: Problem, state: PoolState, cotangent: NDArray[np.float64]) -> None:
+    """Refuse a state or a cotangent that does not belong to a problem.
+
+    Parameters
+    ----------
+    problem : Problem
+        What was summed.
+    state : PoolState
+        Its sums.
+    cotangent : ndarray of shape (m, c)
+        Derivative by the pooled values.
+
+    Raises
+    ------
+    ValueError
+        If a shape is not that of the problem.
+    """
+    m, layout = len(problem.query), problem.layout
+    for name, shape, width, what in (
+        ("cotangent", cotangent.shape, layout.values, "value columns"),
+        ("state.numerator", state.numerator.shape, layout.width, "columns of its layout"),
+    ):
+        if shape != (m, width):
+            raise ValueError(f"{name} must have shape (queries, {what}) = {(m, width)}, got {shape}")
+
+
+def check_algorithm(algorithm: str) -> None:
+    """Refuse an unknown algorithm.
+
+    Parameters
+    ----------
+    algorithm : str
+        What the caller passed.
+
+    Raises
+    ------
+    ValueError
+        If it is neither ``"auto"`` nor registered.
+    """
+    if algorithm != "auto" and algorithm not in ALGORITHMS:
+        raise ValueError(f"unknown algorithm {algorithm!r}; known algorithms: auto, {', '.join(ALGORITHMS)}")
+
+
+def choose(problem: Problem, algorithm: str = "auto") -> Plan:
+    """Choose an algorithm for a problem, and say why; nothing is computed.
+
+    Parameters
+    ----------
+    problem : Problem
+        From `Problem.from_arrays`.
+    algorithm : str, default="auto"
+        A name from ``kernpool.algorithms.ALGORITHMS``, or ``"auto"``: the one with the smallest estimate of time among
+        those that can do the problem (see `kernpool.pooling.costs`). For large problems of several columns the estimate
+        looks at 64 queries and 2048 keys, which takes some milliseconds.
+
+    Returns
+    -------
+    Plan
+        With ``algorithm`` and ``reason``.
+
+    Raises
+    ------
+    ValueError
+        If the algorithm is unknown or cannot do this problem; the message names one that can.
+
+    Notes
+    -----
+    All algorithms are within the same promise of accuracy, but not equal to the last bit. Between some ten thousand and
+    a million pairs ``"auto"`` depends on whether the process has loaded the compiler (Numba) already: a young process
+    sums densely in NumPy, which is done before compiled loops have loaded (one second), and the reason says so; later
+    calls take the loops, up to twenty times as fast. Where the last bits have to be the same whatever the process did
+    before, name an algorithm, or ``import numba`` before the first call: then the plan depends on the problem alone.
+
+    Examples
+    --------
+    >>> import kernpool
+    >>> problem = kernpool.Problem.from_arrays([0.5], [0.0, 1.0], [3.0, 4.0])
+    >>> kernpool.choose(problem).algorithm
+    'reference'
+    >>> kernpool.choose(problem, "brute").reason
+    'every pair, in compiled tiles: as asked'
+    """
+    check_algorithm(algorithm)
+    if algorithm != "auto":
+        chosen = ALGORITHMS[algorithm]
+        if refusal := chosen.refusal(problem):
+            able = [name for name, other in ALGORITHMS.items() if other.refusal(problem) is None]
+            raise ValueError(f"algorithm {algorithm!r} {refusal}; use algorithm='auto' or one of {able}")
+        return Plan(chosen.name, f"{chosen.summary}: as asked", chosen)
+    costs = Costs(problem)
+    seconds = {name: costs.seconds(name) for name, other in ALGORITHMS.items() if other.refusal(problem) is None}
+    best, *others = sorted(seconds, key=seconds.__getitem__)
+    m, n = problem.shape
+    why = f"about {_brief(seconds[best])} for {m} queries x {n} keys"
+    if others and seconds[others[0]] < float("inf"):
+        why += f", {others[0]} about {_brief(seconds[others[0]])}"
+    if best == "reference" and costs.waits_for_compiler:
+        why += "; compiled loops are not loaded yet"
+    return Plan(best, f"{ALGORITHMS[best].summary}: {why}", ALGORITHMS[best])
+
+
+def _brief(seconds: float) -> str:
+    """Write a time with one or two digits."""
+    for unit, size in (("s", 1.0), ("ms", 1e-3)):
+        if seconds >= size:
+            return f"{seconds / size:.2g} {unit}" if seconds < 100 * size else f"{seconds / size:.0f} {unit}"
+    return f"{seconds * 1e6:.0f} us"

@@ -1,0 +1,314 @@
+r"""Pooling: the functions that everything above is written with.
+
+For one query `q` and pairs ``(k_j, v_j)`` the pooled value is the weighted mean
+
+.. math:: \hat y(q) = \sum_j \alpha_j v_j, \qquad \alpha_j = w_j K((q - k_j)/h) \Big/ \sum_l w_l K((q - k_l)/h),
+
+or, if asked for, the value at `q` of the plane that fits the values best with these weights.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kernpool.core.batch import Batch
+from kernpool.core.local_fit import check_degree, report_rank
+from kernpool.core.state import Empty, PoolState, check_empty
+from kernpool.data.chunks.base import Chunks
+from kernpool.data.chunks.opening import open_chunks, refuse_keys_alone
+from kernpool.execution.progress import Progress
+from kernpool.kernels import Kernel
+from kernpool.pooling.chunked import pool_chunks
+from kernpool.pooling.empty import fill_empty
+from kernpool.pooling.fits import local_fit
+from kernpool.pooling.memory_maps import is_large_map, pool_map
+from kernpool.pooling.plan import choose
+
+Array = NDArray[np.float64]
+
+
+def pool(
+    query: ArrayLike,
+    key: ArrayLike | Chunks,
+    value: ArrayLike | None = None,
+    *,
+    kernel: str | Kernel = "gaussian",
+    bandwidth: ArrayLike = 1.0,
+    composition: str = "radial",
+    degree: int = 0,
+    key_weight: ArrayLike | None = None,
+    attn_mask: ArrayLike | None = None,
+    exclude_self: bool = False,
+    self_index: ArrayLike | None = None,
+    tol: float | None = None,
+    algorithm: str = "auto",
+    empty: Empty = "nan",
+    n_jobs: int | None = None,
+    progress: Progress | None = None,
+) -> NDArray[np.floating[Any]]:
+    r"""Pool values by the similarity of their keys to each query: Nadaraya-Watson or local linear regression.
+
+    With weights :math:`a_{ij} = w_j K((q_i - k_j)/h)` the result is
+
+    .. math:: \hat y_i = \frac{\sum_j a_{ij} v_j}{\sum_j a_{ij}} \quad (\text{degree } 0), \qquad
+              \hat y_i = \arg\min_{\beta_0} \min_{\beta} \sum_j a_{ij} \,(v_j - \beta_0 - \beta \cdot (k_j - q_i))^2
+              \quad (\text{degree } 1).
+
+    Parameters
+    ----------
+    query : array_like of shape (m,), (m, d) or (..., m, d)
+        Where to pool. One dimension counts as one column. Leading dimensions are batches and broadcast, as in torch's
+        ``scaled_dot_product_attention``. Columns of two frames of pandas or polars are compared by name.
+    key : array_like of shape (n,), (n, d) or (..., n, d), or Chunks
+        What queries are compared with. With chunks (see `open_chunks`) pairs come from files, streams or iterators,
+        and need not fit into memory; an iterable of ``(key, value)`` or ``(key, value, weight)`` will do. So do memory
+        maps: large ones are read chunk by chunk.
+    value : array_like of shape (n,), (n, c) or (..., n, c)
+        What is pooled; needed unless `key` is chunks, which bring their own.
+    kernel : str or Kernel, default="gaussian"
+        See `kernel_names`. The Gaussian is positive everywhere, so no query is without neighbours.
+    bandwidth : float or array_like of shape (d,), default=1.0
+        The ``h`` in ``u = distance / h``, in the units of the columns.
+    composition : {"radial", "product"}, default="radial"
+        Kernel of the Euclidean norm of ``u``, or product of one kernel per column.
+    degree : {0, 1}, default=0
+        Fit a constant or a plane around each query. A constant is the weighted mean, which stays between the values
+        and needs a single key; it is the default because that is what pooling means. A plane has no bias at
+        boundaries or where keys are denser on one side [3]_ [4]_, returns an affine function of the keys as it is, may
+        leave the range of the values, and takes two to three times as long. Far from all keys it is the plane of the
+        nearest ones. Where the keys of a window do not determine a slope in some direction, the fit is constant in it,
+        with one warning.
+    key_weight : array_like of shape (n,) or (..., n), optional
+        Non-negative frequencies: a weight of 3 counts like three equal pairs.
+    attn_mask : array_like of shape (..., m, n), optional
+        Boolean: True takes part. Floating point: added to the logits.
+    exclude_self : bool, default=False
+        Leave one unit of each query's own key out (leave-one-out): its weight becomes ``max(w - 1, 0)``.
+    self_index : array_like of int, shape (m,) or (..., m), optional
+        Which key is query i's own, -1 for none; by default key i.
+    tol : float, optional
+        Share of a query's attention mass that may be left out; the result is then within
+        ``tol * (max(value) - min(value))`` of the exact one. The default is the machine epsilon of the inputs,
+        so that nothing is lost beyond rounding; with ``degree=1`` it is at most that of float64.
+    algorithm : str, default="auto"
+        How the sum is organised; all give the same numbers up to rounding. See `choose`, and Notes for the last bits.
+    empty : {"nan", "nearest", "mean", "zero", "raise"}, default="nan"
+        What a query without any key of positive weight gets: NaN with one warning, the value of the nearest key, the
+        weighted mean of the keys that take part, zero, or an error. Where a mask lets no key take part at all, nearest
+        and mean are NaN with a warning too.
+    n_jobs : int, optional
+        Threads; the result has the same bits for any number. None is 1 unless in a ``joblib.parallel_config``
+        context, -1 all processors, -2 all but one.
+    progress : callable, optional
+        Called as ``progress(queries_done, queries_total)`` now and then.
+
+    Returns
+    -------
+    ndarray of shape (m,), (m, c) or (..., m, c)
+        One pooled value per query, without the last axis if `value` had one dimension. In the common floating-point
+        type of the arrays, float64 for integers and for chunks; sums are float64 all the same.
+
+    Raises
+    ------
+    TypeError
+        If an array holds complex numbers, strings or objects, or is a torch tensor; or there are keys and no values.
+    ValueError
+        If an array is empty, holds NaN or infinity or has the wrong shape, a name is unknown, or a number is out of
+        its range.
+
+    Warns
+    -----
+    EmptyWindowWarning
+        If windows are empty and `empty` is ``"nan"``.
+    RankDeficiencyWarning
+        If the keys of a window do not determine a plane.
+
+    See Also
+    --------
+    pooling_weights : The weights themselves.
+    pool_state : The sums before the division, which merge over chunks of keys.
+    NadarayaWatsonRegressor : The same with a bandwidth found from the data.
+
+    Notes
+    -----
+    Time is O(n + m) for one column; O(n m d) or less for more, as far as keys are near (see `choose`). Memory is
+    O(n + m): the n x m weights exist only in tiles. Values are centred before they are summed. Far from all keys, where
+    every Gaussian weight underflows, the weighted mean is the nearest key's value. The plane is found from sums of
+    offsets ``k - q``; its rounding error is that of the sums times the squared ratio of the distance of the keys from
+    the query to their spread. Where that ratio is beyond a thousand, or the weights leave no spread at all, the plane
+    is fitted to the keys themselves (`kernpool.algorithms.far`): right to rounding at any distance, and the one through
+    the nearest keys in the limit. Keys of which one depends on others to 12 digits, or that agree to rounding, count as
+    dependent. Chunks and large memory maps leave nothing but sums, so there the promise of ``degree=1`` ends where keys
+    are within 1e-4 of their distance from the query: the fit turns constant in such a direction, with the warning (see
+    `kernpool.core.local_fit`).
+
+    The result has the same bits for any number of threads, and for every call of the same problem by a named algorithm.
+    For some ten thousand to a million pairs ``"auto"`` takes dense NumPy before the process has loaded the compiler
+    (Numba) and compiled loops after that, whose last bits differ: name an algorithm, such as ``"brute"``, or ``import
+    numba`` before the first call.
+
+    Where the layers and `kernpool.pool` differ on purpose:
+
+    ===================== ============================ ==============================
+    what                  `kernpool.pool`              `kernpool.torch`
+    ===================== ============================ ==============================
+    infinite or NaN rows  ValueError                   NaN, without asking the device
+    empty window          NaN and a warning (`empty=`) zero, with a gradient of zero
+    no queries            ValueError                   no rows
+    no keys               ValueError                   zeros
+    no columns            ValueError                   the mean: all keys are alike
+    ===================== ============================ ==============================
+
+    References
+    ----------
+    .. [1] E. A. Nadaraya, "On estimating regression", Theory of Probability and its Applications 9 (1964), 141-142.
+    .. [2] G. S. Watson, "Smooth regression analysis", Sankhya A 26 (1964), 359-372.
+    .. [3] M. P. Wand and M. C. Jones, "Kernel Smoothing", Chapman and Hall (1995), section 5.2.
+    .. [4] J. Fan and I. Gijbels, "Local Polynomial Modelling and Its Applications", Chapman and Hall (1996), ch. 3.
+
+    Examples
+    --------
+    >>> import kernpool
+    >>> kernpool.pool([0.0, 1000.0], [0.0, 1.0], [10.0, 20.0])
+    array([13.77540669, 20.        ])
+    >>> kernpool.pool([0.2, 0.8], [0.0, 1.0], [10.0, 20.0], kernel="epanechnikov", bandwidth=0.5)
+    array([10., 20.])
+    >>> kernpool.pool([[[0.0]], [[0.0]]], [[[0.0], [1.0]]], [[[1.0], [3.0]]], kernel="constant").shape
+    (2, 1, 1)
+    >>> key = [0.0, 1.0, 2.0, 3.0]
+    >>> [kernpool.pool([0.0], key, key, degree=degree).round(9).tolist() for degree in (0, 1)]
+    [[0.519418844], [0.0]]
+    """
+    check_empty(empty)
+    check_degree(degree)
+    options: dict[str, Any] = {"kernel": kernel, "bandwidth": bandwidth, "composition": composition, "tol": tol}
+    plain = attn_mask is None and not exclude_self and self_index is None
+    if value is None:
+        refuse_keys_alone(key)
+    if value is None and not (plain and key_weight is None):
+        raise ValueError(
+            "chunks bring their own weights, and are pooled without attn_mask, exclude_self and self_index; for "
+            "leave-one-out merge pool_state(..., self_index=...) of each chunk"
+        )
+    of_chunks = options | {
+        "degree": degree,
+        "algorithm": algorithm,
+        "empty": empty,
+        "n_jobs": n_jobs,
+        "progress": progress,
+    }
+    if value is None:
+        return pool_chunks(query, open_chunks(key), **of_chunks)
+    if plain and is_large_map(key, value, key_weight):
+        return pool_map(query, key, value, key_weight, **of_chunks)
+    batch = Batch(
+        query,
+        key,
+        value,
+        key_weight=key_weight,
+        attn_mask=attn_mask,
+        exclude_self=exclude_self,
+        self_index=self_index,
+        moments=degree,
+        **options,
+    )
+    state = (_fit if degree else _reduce)(batch, algorithm, n_jobs, progress)
+
+    def fill(rows: NDArray[np.intp]) -> Array:
+        item, row = np.divmod(rows, batch.n_queries)
+        parts = [fill_empty(batch.problem(i), row[item == i], empty, n_jobs) for i in np.unique(item)]
+        return np.concatenate(parts)
+
+    pooled = state.finalize(empty, fill).reshape(batch.output_shape)
+    return cast(NDArray[np.floating[Any]], pooled.astype(batch.dtype, copy=False))
+
+
+def pool_state(
+    query: ArrayLike,
+    key: ArrayLike,
+    value: ArrayLike,
+    *,
+    moments: int = 0,
+    algorithm: str = "auto",
+    n_jobs: int | None = None,
+    progress: Progress | None = None,
+    **similarity: Any,
+) -> PoolState:
+    """Sum weights and weighted values without dividing; states of chunks of keys merge to the state of all.
+
+    Parameters
+    ----------
+    query, key, value : array_like
+        As in `pool`.
+    moments : {0, 1}, default=0
+        1 to sum what a local linear fit needs as well, in more columns of the numerator: see `kernpool.core.moments`
+        for their order, and `kernpool.core.local_fit.solve` for the fit.
+    algorithm, n_jobs, progress
+        As in `pool`.
+    **similarity
+        The other parameters of `pool` but `degree` and `empty`: kernel, bandwidth, composition, key_weight, attn_mask,
+        exclude_self, self_index, tol.
+
+    Returns
+    -------
+    PoolState
+        ``finalize()`` gives the pooled values.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As in `pool`.
+
+    Notes
+    -----
+    Give every chunk the same query, kernel and bandwidth. For leave-one-out over chunks, `self_index` is the position
+    within the chunk, and -1 where the own key is in another one.
+
+    Examples
+    --------
+    >>> import kernpool
+    >>> from functools import reduce
+    >>> chunks = [([0.0, 1.0], [1.0, 2.0]), ([2.0], [3.0])]
+    >>> states = [kernpool.pool_state([1.0], key, value) for key, value in chunks]
+    >>> reduce(kernpool.merge, states).finalize()
+    array([[2.]])
+    """
+    batch = Batch(query, key, value, moments=moments, **similarity)
+    state = _reduce(batch, algorithm, n_jobs, progress)
+    shape = (*batch.shape, batch.n_queries)
+    return PoolState(state.shift.reshape(shape), state.denominator.reshape(shape), state.numerator.reshape(*shape, -1))
+
+
+def _reduce(batch: Batch, algorithm: str, n_jobs: int | None, progress: Progress | None) -> PoolState:
+    states = []
+    for i in range(len(batch)):
+        problem = batch.problem(i)
+        report = None if progress is None else partial(_report, progress, i, len(batch))
+        states.append(choose(problem, algorithm).reduce(problem, n_jobs=n_jobs, progress=report))
+    if len(states) == 1:
+        return states[0]
+    return PoolState(
+        np.concatenate([state.shift for state in states]),
+        np.concatenate([state.denominator for state in states]),
+        np.concatenate([state.numerator for state in states]),
+    )
+
+
+def _fit(batch: Batch, algorithm: str, n_jobs: int | None, progress: Progress | None) -> PoolState:
+    """Return the fitted values as the state of keys that have them, for one rule for empty windows."""
+    fits = []
+    for i in range(len(batch)):
+        report = None if progress is None else partial(_report, progress, i, len(batch))
+        fits.append(local_fit(batch.problem(i), algorithm, n_jobs, report))
+    values = np.concatenate([fit.intercept for fit in fits])
+    occupied = np.concatenate([fit.occupied for fit in fits])
+    report_rank(np.concatenate([fit.rank for fit in fits]), occupied, fits[0].tilt.shape[1])
+    return PoolState(np.zeros(len(values)), occupied.astype(float), values)
+
+
+def _report(progress: Progress, item: int, items: int, done: int, total: int) -> None:
+    progress(item * total + done, items * total)

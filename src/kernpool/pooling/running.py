@@ -1,0 +1,301 @@
+"""Pooling that goes on: fixed queries, pairs that arrive over time, and a few numbers per query as the only memory."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kernpool.core.local_fit import check_degree
+from kernpool.core.moments import Layout
+from kernpool.core.problem import as_tol
+from kernpool.core.similarity import check_composition
+from kernpool.core.state import Empty, PoolState, check_empty, merge
+from kernpool.data.checks import as_bandwidth, as_real_array
+from kernpool.data.chunks.base import ArrayChunks
+from kernpool.data.files import ModelFileError, check_model_folder, read_model_header, whole_folder, write_model_header
+from kernpool.data.folders import read_array, write_array
+from kernpool.kernels import Kernel, get_kernel, registered_name
+from kernpool.pooling.chunked import Pooling, center_of
+from kernpool.pooling.plan import check_algorithm
+
+Array = NDArray[np.float64]
+
+FORMAT, VERSION = "kernpool running pool", 1
+_ENTRIES = {
+    "format", "version", "kernel", "composition", "tol", "degree", "algorithm", "empty", "rows", "flat", "arrays",
+}  # fmt: skip
+_ARRAYS = ("query", "bandwidth", "center", "shift", "denominator", "numerator")
+
+
+class RunningPool:
+    r"""Pool at fixed queries over pairs that arrive piece by piece.
+
+    .. math:: \hat y_i = \frac{\sum_t \sum_{j \in t} a_{ij} v_j}{\sum_t \sum_{j \in t} a_{ij}}
+
+    over all updates t: the sums are kept, the pairs are not. Pools of the same queries merge, in any order, so that
+    many machines can each see a part of the pairs.
+
+    Parameters
+    ----------
+    query : array_like of shape (m,) or (m, d)
+        Where to pool.
+    kernel, bandwidth, composition, degree, tol, algorithm, n_jobs
+        As in `kernpool.pool`. The bandwidth cannot change later, since the pairs are gone.
+    empty : {"nan", "zero", "raise"}, default="nan"
+        What a query without any key of positive weight gets; the other policies would need the pairs.
+
+    Attributes
+    ----------
+    rows : int
+        How many pairs have been seen.
+    state : PoolState or None
+        Their sums, with ``degree=1`` of values less `center`; None before the first update.
+    center : ndarray of shape (c,) or None
+        A median of the values of the first update.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a parameter is out of its range, or pairs do not go with the queries; a failed update changes nothing.
+
+    Notes
+    -----
+    An update costs what `kernpool.pool` of its pairs does. Memory is O(m), and O(m d (d + c)) with ``degree=1``. Where
+    updates have few pairs each, collect some hundred before updating: every update visits all queries.
+
+    Examples
+    --------
+    >>> from kernpool import RunningPool
+    >>> running = RunningPool([0.0, 1.0], bandwidth=0.5)
+    >>> running.update([0.0, 1.0], [1.0, 3.0]).update([2.0], [5.0]).values().round(3)
+    array([1.239, 3.   ])
+    """
+
+    def __init__(
+        self,
+        query: ArrayLike,
+        *,
+        kernel: str | Kernel = "gaussian",
+        bandwidth: ArrayLike = 1.0,
+        composition: str = "radial",
+        degree: int = 0,
+        tol: float | None = None,
+        algorithm: str = "auto",
+        empty: Empty = "nan",
+        n_jobs: int | None = None,
+    ) -> None:
+        check_empty(empty)
+        check_degree(degree)
+        check_composition(composition)
+        check_algorithm(algorithm)
+        if empty in ("nearest", "mean"):
+            raise ValueError(f"empty={empty!r} needs the pairs, which are not kept; use 'nan', 'zero' or 'raise'")
+        rows = np.array(as_real_array("query", query), dtype=np.float64)
+        rows = rows[:, None] if rows.ndim == 1 else rows
+        if rows.ndim != 2 or not rows.size:
+            raise ValueError(f"query must have shape (queries,) or (queries, columns), got {rows.shape}")
+        similarity = {
+            "kernel": get_kernel(kernel),
+            "bandwidth": as_bandwidth(bandwidth, rows.shape[1]),
+            "composition": composition,
+            "tol": tol,
+        }
+        self._pooling = Pooling(rows, degree, algorithm, n_jobs, similarity)
+        self.empty, self.rows, self._flat = empty, 0, True
+        self.state: PoolState | None = None
+        self.center: Array | None = None
+
+    @property
+    def query(self) -> Array:
+        """Where to pool, of shape (m, d)."""
+        return self._pooling.query
+
+    def update(self, key: ArrayLike, value: ArrayLike, weight: ArrayLike | None = None) -> Self:
+        """Add pairs.
+
+        Parameters
+        ----------
+        key : array_like of shape (n,) or (n, d)
+            What queries are compared with; no rows at all are allowed.
+        value : array_like of shape (n,) or (n, c)
+            What is pooled.
+        weight : array_like of shape (n,), optional
+            Frequencies.
+
+        Returns
+        -------
+        RunningPool
+            Itself.
+        """
+        state, center = self.state, self.center
+        chunks = ArrayChunks(key, value, weight, source="update")
+        for chunk in chunks:
+            if chunk.key.shape[1] != self.query.shape[1]:
+                raise ValueError(f"key must have {self.query.shape[1]} column(s) as query, got {chunk.key.shape[1]}")
+            center = center_of(chunk) if center is None else center
+            if center is None:  # nothing of any weight yet
+                continue
+            if len(center) != chunk.value.shape[1] or (self.state is not None and chunks.flat != self._flat):
+                raise ValueError(
+                    f"value must have shape {'(rows,)' if self._flat else f'(rows, {len(center)})'} as before, "
+                    f"got {chunk.value.shape[1]} column(s)"
+                )
+            part = self._pooling.state(chunk, center)
+            state = part if state is None else merge(state, part)
+        if state is not None:
+            # Nothing is assigned before all is known, so that a failed update leaves the sums as they were.
+            self.state, self.center, self._flat, self.rows = state, center, chunks.flat, self.rows + (chunks.rows or 0)
+        return self
+
+    def merge(self, other: RunningPool) -> Self:
+        """Add what another pool of the same queries has seen.
+
+        Parameters
+        ----------
+        other : RunningPool
+            With equal queries, kernel, bandwidth, composition and degree.
+
+        Returns
+        -------
+        RunningPool
+            Itself; the other stays as it is.
+
+        Raises
+        ------
+        ValueError
+            If the two do not pool in the same way.
+        """
+        mine, theirs = self._pooling, other._pooling
+        same = mine.degree == theirs.degree and np.array_equal(mine.query, theirs.query)
+        for name in ("kernel", "composition"):
+            same = same and mine.similarity[name] == theirs.similarity[name]
+        if not same or not np.array_equal(mine.similarity["bandwidth"], theirs.similarity["bandwidth"]):
+            raise ValueError("other must have the same queries, kernel, bandwidth, composition and degree to be merged")
+        if other.state is None or other.center is None:
+            return self
+        if self.state is None or self.center is None:
+            self.state, self.center, self._flat = other.state, other.center, other._flat
+        elif len(self.center) != len(other.center):
+            raise ValueError(f"other has {len(other.center)} value column(s), and {len(self.center)} are pooled here")
+        else:
+            state, layout = other.state, Layout(len(self.center), self.query.shape[1], mine.degree)
+            if mine.degree:
+                numerator = layout.with_center(state.denominator, state.numerator, other.center - self.center)
+                state = replace(state, numerator=numerator)
+            self.state = merge(self.state, state)
+        self.rows += other.rows
+        return self
+
+    def values(self) -> Array:
+        """Return the pooled values of what has been seen.
+
+        Returns
+        -------
+        ndarray of shape (m,) or (m, c)
+            As `kernpool.pool` of all pairs at once.
+
+        Raises
+        ------
+        ValueError
+            If nothing has been seen; or a window is empty, and `empty` is "raise".
+        """
+        if self.state is None or self.center is None:
+            raise ValueError("nothing has been pooled yet; call update(key, value) first")
+        pooled = self._pooling.finish(self.state, self.center, self.empty)
+        return pooled[:, 0] if self._flat else pooled
+
+    def save(self, folder: str | Path, *, force: bool = False) -> None:
+        """Write queries and sums to a folder, whole or not at all.
+
+        Parameters
+        ----------
+        folder : str or Path
+            Where; must not exist unless `force`.
+        force : bool, default=False
+            Replace an earlier one.
+
+        Raises
+        ------
+        FileExistsError
+            If the folder exists, and `force` is false or it is no model.
+        """
+        folder, pooling = Path(folder), self._pooling
+        check_model_folder(folder, force)
+        arrays: dict[str, Array] = {"query": self.query, "bandwidth": pooling.similarity["bandwidth"]}
+        if self.state is not None and self.center is not None:
+            arrays |= {"center": self.center, **vars(self.state)}
+        with whole_folder(folder, force=force) as temporary:
+            header: dict[str, Any] = {
+                "format": FORMAT,
+                "version": VERSION,
+                "kernel": registered_name(pooling.similarity["kernel"]),
+                "composition": pooling.similarity["composition"],
+                "tol": pooling.similarity["tol"],
+                "degree": pooling.degree,
+                "algorithm": pooling.algorithm,
+                "empty": self.empty,
+                "rows": self.rows,
+                "flat": self._flat,
+                "arrays": {name: write_array(temporary / f"{name}.npy", array) for name, array in arrays.items()},
+            }
+            write_model_header(temporary, header)
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Self:
+        """Read what `save` wrote, after checking every file.
+
+        Parameters
+        ----------
+        folder : str or Path
+            A folder.
+
+        Returns
+        -------
+        RunningPool
+            To be updated, merged or evaluated.
+
+        Raises
+        ------
+        ModelFileError
+            If the folder is none, or a file is missing, truncated, edited or of another version.
+        """
+        folder = Path(folder)
+        header = read_model_header(folder, FORMAT, VERSION)
+        try:
+            return cls._from_header(folder, header)
+        except ModelFileError:
+            raise
+        except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
+            raise ModelFileError(f"{folder / 'model.json'} was edited: {error}; make the pool again") from None
+
+    @classmethod
+    def _from_header(cls, folder: Path, header: dict[str, Any]) -> Self:
+        names, rows, flat = set(header["arrays"]), header["rows"], header["flat"]
+        if not set(header) >= _ENTRIES:
+            raise ModelFileError(f"{folder / 'model.json'} does not have the entries of a pool; make the pool again")
+        if names not in ({*_ARRAYS[:2]}, {*_ARRAYS}):
+            raise ModelFileError(f"{folder / 'model.json'} does not list the arrays of a pool, but {sorted(names)}")
+        arrays = {name: read_array(folder / f"{name}.npy", record) for name, record in header["arrays"].items()}
+        options = {name: header[name] for name in ("kernel", "composition", "degree", "tol", "algorithm", "empty")}
+        pool = cls(arrays["query"], bandwidth=arrays["bandwidth"], **options)
+        pool.rows, pool._flat = rows, flat
+        as_tol(header["tol"])
+        fits = type(rows) is int and 0 <= rows < 2**63 and (rows > 0) == ("center" in names)
+        fits = fits and type(flat) is bool and type(header["degree"]) is int
+        fits = fits and all(array.dtype == np.float64 for array in arrays.values())
+        if "center" in names:
+            pool.center, pool.state = arrays["center"], PoolState(*(arrays[name] for name in _ARRAYS[3:]))
+            m, width = len(pool.query), Layout(pool.center.size, pool.query.shape[1], header["degree"]).width
+            shapes = {"center": (pool.center.size,), "shift": (m,), "denominator": (m,), "numerator": (m, width)}
+            fits = fits and all(arrays[name].shape == shape for name, shape in shapes.items())
+            fits = fits and (pool.center.size == 1 or not flat)
+            sums = (pool.center, pool.state.denominator, pool.state.numerator)
+            fits = fits and all(np.isfinite(array).all() for array in sums) and bool(np.all(pool.state.shift < np.inf))
+            fits = fits and bool(np.all(pool.state.denominator >= 0.0))
+        if not fits:
+            raise ModelFileError(f"{folder}: its arrays and numbers do not fit together; make the pool again")
+        return pool

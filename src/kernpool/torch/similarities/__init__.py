@@ -1,0 +1,1 @@
+"""Similarities that can learn: by distance (`distance.py`) and by score (`scores.py`)."""

@@ -1,0 +1,252 @@
+"""Brute force in float64 and float32, few columns and many: no digit is lost, whatever loop runs."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+from kernpool import Problem, choose, pool
+from kernpool.algorithms import reference
+from kernpool.algorithms.brute import brute
+from kernpool.algorithms.brute.compiled import CompiledBlocks, FusedPairs, Products
+from kernpool.algorithms.loops import exponential
+from kernpool.algorithms.loops.exponential import exp2, exp2_minus_32, exp2_minus_64
+from kernpool.execution.blas import one_thread
+from tests.support.promises import rounding
+
+SITUATIONS = ("plain", "wide", "offset", "far", "weights", "leave-one-out", "uneven")
+
+
+def errors_and_bounds(arrays, dtype, **options):
+    """Errors of brute force against float64, and the promise for each query."""
+    arrays = [np.asarray(array, dtype=dtype) for array in arrays]
+    weight = options.get("key_weight")
+    if weight is not None:
+        options["key_weight"] = weight.astype(dtype)
+    problem = Problem.from_arrays(*arrays, **options)
+    assert problem.dtype == dtype
+    state, exact = (choose(problem, name).reduce(problem) for name in ("brute", "reference"))
+    error = np.abs(state.finalize("zero") - exact.finalize("zero"))
+    return error, rounding(problem, exact)
+
+
+def fused_cases():
+    """Every two of width, columns and situation for the Gaussian, fewer for the other kernels; all among slow tests."""
+    pairs = [("plain", 1), ("plain", 64), ("wide", 3), ("offset", 4), ("far", 3), ("weights", 4),
+             ("leave-one-out", 10), ("uneven", 1)]  # fmt: skip
+    widths, dimensions = (np.float64, np.float32), (1, 3, 4, 10, 64)
+    for dtype, kernel, columns, situation in product(
+        widths, ("gaussian", "epanechnikov", "laplace"), dimensions, SITUATIONS
+    ):
+        turn = dimensions.index(columns) + SITUATIONS.index(situation)
+        if kernel != "gaussian":
+            turn = pairs.index((situation, columns)) + (kernel == "laplace") if (situation, columns) in pairs else None
+        at_once = turn is not None and widths[turn % 2] is dtype
+        # one or two loops are compiled for most of them, a second each
+        yield pytest.param(dtype, kernel, columns, situation, marks=() if at_once else pytest.mark.slow)
+
+
+@pytest.mark.parametrize(("dtype", "kernel", "columns", "situation"), list(fused_cases()))
+def test_the_promise_is_kept(dtype, kernel, columns, situation, generator):
+    query, key = generator.normal(size=(203, columns)), generator.normal(size=(1300, columns))
+    value = generator.normal(size=1300)
+    options = {"kernel": kernel, "bandwidth": 0.3 * np.sqrt(columns) * (4 if kernel == "epanechnikov" else 1)}
+    if situation == "wide":  # no exponent out of range
+        options["bandwidth"] *= 5
+    if situation == "offset":
+        query, key = query + 1000 * options["bandwidth"], key + 1000 * options["bandwidth"]
+    if situation == "far":
+        query = query * np.geomspace(1, 300, 203)[:, None]
+    if situation == "weights":
+        options["key_weight"] = 10 ** generator.uniform(-10, 0, 1300)
+    if situation == "leave-one-out":
+        query = key[100:303]
+        options |= {"exclude_self": True, "self_index": np.arange(100, 303)}
+        options["key_weight"] = generator.integers(0, 4, 1300).astype(float)
+    if situation == "uneven":
+        options["bandwidth"] = options["bandwidth"] * np.linspace(0.8, 1.2, columns)
+    error, bound = errors_and_bounds((query, key, value), dtype, **options)
+    assert np.all(error <= bound), (error / bound).max()
+
+
+@pytest.mark.parametrize("columns", [1, 3, 10])
+def test_float32_has_the_same_bits_for_any_number_of_threads(columns, generator):
+    arrays = [generator.normal(size=shape).astype(np.float32) for shape in ((9000, columns), (5000, columns), (5000,))]
+    problem = Problem.from_arrays(*arrays)
+    plan = choose(problem, "brute")
+    first = plan.reduce(problem, n_jobs=1)
+    for n_jobs in (2, 5):
+        again = plan.reduce(problem, n_jobs=n_jobs)
+        assert first.numerator.tobytes() == again.numerator.tobytes()
+        assert first.denominator.tobytes() == again.denominator.tobytes()
+
+
+@pytest.mark.parametrize("scale", [1e-30, 1e-3, 1e12, 1e25])
+def test_float32_does_not_run_out_of_range(scale, generator):
+    query, key, value = (generator.normal(size=n) for n in (50, 700, 700))
+    exact = pool(query, key, value, bandwidth=0.3)
+    narrow = [np.float32(scale * query), np.float32(scale * key), np.float32(value * scale)]
+    found = pool(*narrow, bandwidth=0.3 * scale, algorithm="brute")
+    np.testing.assert_allclose(found.astype(float) / scale, exact, rtol=0, atol=4e-6 * np.ptp(value))
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "biweight", "cosine", "logistic"])
+def test_widely_spread_clusters_are_summed_from_differences(kernel, generator):
+    """Where radii are large beside the bandwidth, products would cancel; such queries are seen and done again."""
+    centers = 1e6 * generator.normal(size=(20, 10))
+    key = np.repeat(centers, 40, axis=0) + generator.normal(size=(800, 10))
+    query = centers + generator.normal(size=(20, 10))
+    for dtype in (np.float64, np.float32):
+        error, bound = errors_and_bounds((query, key, generator.normal(size=800)), dtype, kernel=kernel, bandwidth=4.0)
+        assert np.all(error <= bound)
+
+
+SMOOTH = ("epanechnikov", "biweight", "triweight", "tricube", "cosine", "logistic")
+
+
+@pytest.mark.parametrize("situation", ["clusters", "offset", "masked", "weights", "leave-one-out", "edge", "spread"])
+@pytest.mark.parametrize("kernel", SMOOTH)
+def test_products_keep_the_promise_for_every_kernel_that_is_smooth(kernel, situation, generator):
+    columns, n = 40, 1300
+    query, key = generator.normal(size=(203, columns)), generator.normal(size=(n, columns))
+    value, options = generator.normal(size=n), {"kernel": kernel, "bandwidth": 9.0}
+    if situation == "clusters":
+        key = key[generator.integers(0, 30, n)] + 1e-9 * generator.normal(size=(n, columns))
+        query = key[:203] + 1e-9 * generator.normal(size=(203, columns))
+    if situation == "offset":
+        query, key = query + 1e5, key + 1e5
+    if situation == "masked":
+        options["attn_mask"] = generator.random((203, n)) < 0.1
+        options["attn_mask"][7] = False
+    if situation == "weights":
+        options["key_weight"] = 10 ** generator.uniform(-10, 0, n)
+    if situation == "leave-one-out":
+        query = key[100:303]
+        options |= {"exclude_self": True, "self_index": np.arange(100, 303)}
+        options["key_weight"] = generator.integers(0, 4, n).astype(float)
+    if situation == "edge":  # every key at the edge, within or beyond by rounding or little more
+        key = (
+            5.0 * key / np.linalg.norm(key, axis=1)[:, None] * (1 + generator.choice([0, 1e-15, -1e-15, -1e-9], (n, 1)))
+        )
+        query = np.concatenate([np.zeros((3, columns)), 1e-9 * query[:200]])
+    if situation == "spread":  # from empty windows to full ones
+        query = query * np.geomspace(0.1, 30, 203)[:, None]
+    problem = Problem.from_arrays(query, key, value, **options)
+    assert [type(one) for one in CompiledBlocks(problem).faster] == [Products]
+    state, exact = (choose(problem, name).reduce(problem) for name in ("brute", "reference"))
+    np.testing.assert_array_equal(state.denominator == 0, exact.denominator == 0)
+    error, bound = errors_and_bounds((query, key, value), np.float64, **options)
+    assert np.all(error <= bound), (error / bound).max()
+
+
+def test_which_loops_run(generator):
+    """The tests above would pass if everything ran in the staged tiles."""
+    for columns, expected in ((1, FusedPairs), (3, FusedPairs), (10, FusedPairs), (40, Products)):
+        key = generator.normal(size=(30, columns))
+        faster = CompiledBlocks(Problem.from_arrays(key, key, key[:, 0])).faster
+        assert [type(one) for one in faster] == [expected]
+
+
+def test_powers_of_two_over_the_whole_range(generator):
+    s = np.concatenate([generator.uniform(0, 1021, 4000), generator.uniform(0, 1, 4000), np.arange(0, 1021, 0.5)])
+    assert max(abs(exp2_minus_64(x) / np.exp2(-x) - 1) for x in s) < 6e-16
+    assert max(abs(exp2(-x) / np.exp2(-x) - 1) for x in s) < 6e-16
+    assert exp2(-1e300) == exp2(-1500.0) == 0.0
+    assert exp2_minus_64(1e300) == exp2_minus_64(np.inf) <= 2.0**-1020
+    narrow = (s * 125 / 1021).astype(np.float32)
+    assert max(abs(float(exp2_minus_32(x)) / np.exp2(-float(x)) - 1) for x in narrow) < 3e-7
+    assert exp2_minus_32(np.float32(np.inf)) <= 2.0**-124
+    for t in s[s < 1000]:
+        assert exponential.exp2_minus_64_unclamped(t) == exp2_minus_64(t)
+    for t in narrow[narrow < 120]:
+        assert exponential.exp2_minus_32_unclamped(t) == exp2_minus_32(t)
+
+
+def test_overlapping_callers_give_blas_its_threads_back():
+    import scipy.linalg  # noqa: F401
+    from threadpoolctl import threadpool_info
+
+    def threads():
+        return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+
+    before, first, second = threads(), one_thread(), one_thread()
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    assert set(threads()) == {1}
+    second.__exit__(None, None, None)
+    assert threads() == before
+
+
+@pytest.mark.parametrize("columns", [1, 3, 10])
+def test_gradients_of_float32_are_as_precise_as_its_values(columns, generator):
+    """The second pass is float64; it divides by a state that a float32 pass has made."""
+    shapes = ((203, columns), (1300, columns), (1300,))
+    arrays = [generator.normal(size=shape).astype(np.float32) for shape in shapes]
+    problem = Problem.from_arrays(*arrays, bandwidth=0.3 * np.sqrt(columns))
+    cotangent, wanted = generator.normal(size=(203, 1)), frozenset({"query", "key", "value", "log_bandwidth"})
+    found, exact = (
+        plan.pullback(problem, plan.reduce(problem), cotangent, wanted)
+        for plan in (choose(problem, "brute"), choose(problem, "reference"))
+    )
+    for name in wanted:
+        target = getattr(exact, name)
+        assert np.abs(getattr(found, name) - target).max() < 2e-6 * np.abs(target).max(), name
+
+
+@pytest.mark.parametrize("columns", [2, 16])
+def test_gradients_of_many_keys_are_summed_in_one_pass_with_the_same_bits(columns, generator, monkeypatch):
+    """Blocks of keys add to the sums of the same queries: in order, for any number of threads and queries at a time."""
+    m, n = 300, 9000
+    arrays = [generator.random(shape).astype(np.float32) for shape in ((m, columns), (n, columns), (n, 2))]
+    problem = Problem.from_arrays(*arrays, bandwidth=0.5).without_center()
+    state, cotangent = brute.reduce(problem), generator.normal(size=(m, 2))
+    wanted = frozenset({"query", "key", "value"})
+    found = [brute.pullback(problem, state, cotangent, wanted, n_jobs=jobs) for jobs in (1, 2, 5)]
+    apart = brute.pullback(problem, state, cotangent, frozenset({"query"}))
+    monkeypatch.setattr(brute, "_NUMBERS_PER_PASS", 128 * columns)
+    reports = []
+    found.append(
+        brute.pullback(problem, state, cotangent, wanted, n_jobs=2, progress=lambda *report: reports.append(report))
+    )
+    for name in sorted(wanted):
+        first, *others = (getattr(one, name) for one in found)
+        for other in others[:2]:
+            assert other.tobytes() == first.tobytes()
+        assert np.allclose(others[2], first, rtol=1e-5, atol=1e-6 * np.abs(first).max())
+    assert np.allclose(apart.query, found[0].query, rtol=1e-5, atol=1e-6 * np.abs(apart.query).max())
+    assert reports[-1] == (3 * n, 3 * n)
+
+
+def test_products_of_single_precision_are_left_where_they_would_be_done_again(generator):
+    arrays = [generator.random((50, 16)).astype(np.float32) for _ in range(2)]
+    wide, narrow = (Problem.from_arrays(*arrays, arrays[1][:, :1], bandwidth=h) for h in (1.0, 0.05))
+    assert isinstance(CompiledBlocks(wide).faster[0], Products)
+    assert isinstance(CompiledBlocks(narrow).faster[0], FusedPairs)
+
+
+@pytest.mark.parametrize(("value_scale", "slope_scale"), [(1e20, 1e20), (1e30, 1e10), (1e-25, 1e-25), (1.0, 1e-40)])
+def test_products_of_gradients_stay_in_the_range_of_float32(value_scale, slope_scale, generator):
+    arrays = [generator.random(shape).astype(np.float32) for shape in ((60, 16), (900, 16))]
+    value = (value_scale * generator.normal(size=(900, 2)) * [1.0, 1e-3]).astype(np.float32)
+    problem = Problem.from_arrays(*arrays, value, bandwidth=1.0).without_center()
+    state, cotangent = brute.reduce(problem), slope_scale * generator.normal(size=(60, 2))
+    wanted = frozenset({"query", "key", "value"})
+    found, exact = (way.pullback(problem, state, cotangent, wanted) for way in (brute, reference))
+    for name in wanted:
+        target = getattr(exact, name)
+        assert np.abs(getattr(found, name) - target).max() < 2e-6 * np.abs(target).max(), name
+
+
+def test_a_key_that_hardly_weighs_alone_with_a_query(generator):
+    arrays = [generator.random((n, 16)).astype(np.float32) for n in (40, 40, 40)]
+    weight = np.full(40, 1e-42)
+    weight[0] = 1.0
+    options = {"key_weight": weight, "exclude_self": True, "self_index": np.zeros(40, dtype=int)}
+    problem = Problem.from_arrays(*arrays, bandwidth=1.0, **options).without_center()
+    state, wanted = brute.reduce(problem), frozenset({"query", "key", "value"})
+    found = brute.pullback(problem, state, np.ones((40, 16)), wanted)
+    exact = reference.pullback(problem, reference.reduce(problem), np.ones((40, 16)), wanted)
+    for name in wanted:
+        target = getattr(exact, name)
+        assert np.abs(getattr(found, name) - target).max() < 2e-6 * np.abs(target).max(), name

@@ -1,0 +1,261 @@
+"""The tree: what it may leave out, what it must not, and that it leaves out a lot."""
+
+import subprocess
+import sys
+import textwrap
+import time
+
+import numpy as np
+import pytest
+
+from kernpool import Problem, choose, get_kernel, kernel_names, pool
+from kernpool.algorithms.brute.compiled import CompiledBlocks
+from kernpool.algorithms.tree.block import Block
+from kernpool.algorithms.tree.loops import pairs as tree_pairs
+from kernpool.algorithms.tree.planted import Planted
+from kernpool.pooling.costs import Costs
+from tests.support.problems import EVERYTHING
+from tests.support.promises import rounding
+from tests.support.tree import count_pairs
+
+KERNELS = kernel_names()  # before other tests register kernels of their own
+INFINITE = [name for name in kernel_names() if not get_kernel(name).is_compact]
+
+
+def places(generator, kind, n, d):
+    if kind == "uniform":
+        return generator.random((n, d))
+    if kind == "heavy tails":
+        return generator.standard_cauchy((n, d))
+    centres = generator.random((8, d))
+    return centres[generator.integers(0, 8, n)] + (1e-12 if kind == "clusters of 1e-12" else 0.01) * generator.normal(
+        size=(n, d)
+    )
+
+
+def compare(problem, extra=0.0, n_jobs=1):
+    """Hold the tree against the slow twin; `extra` is the share that may be missing, times the range of the values."""
+    expected = choose(problem, "reference").reduce(problem)
+    state = choose(problem, "kd_tree").reduce(problem, n_jobs=n_jobs)
+    np.testing.assert_array_equal(state.denominator == 0, expected.denominator == 0)
+    error = np.abs(state.finalize("zero") - expected.finalize("zero"))
+    bound = rounding(problem, expected) + extra * np.ptp(problem.value, axis=0)
+    assert np.all(error <= bound), (error / bound).max()
+    return error.max()
+
+
+@pytest.mark.slow  # compiles the tree's loops for every kernel
+@pytest.mark.parametrize("kind", ["uniform", "clusters", "heavy tails"])
+@pytest.mark.parametrize("composition", ["radial", "product"])
+@pytest.mark.parametrize("kernel", INFINITE)
+def test_no_more_than_tol_is_missed(kernel, composition, kind, generator):
+    for d in (1, 2, 3, 5):
+        query, key = places(generator, kind, 80, d), places(generator, kind, 2000, d)
+        value = np.stack([generator.normal(size=2000), 1e3 * (key[:, 0] > np.median(key[:, 0]))], axis=1)
+        for h in (0.003, 0.05, 1.0):
+            for tol in (1e-3, 1e-6, 1e-12):
+                options = {"kernel": kernel, "composition": composition, "bandwidth": h, "tol": tol}
+                compare(Problem.from_arrays(query, key, value, **options), extra=tol)
+
+
+@pytest.mark.slow  # compiles the tree's loops for every kernel
+@pytest.mark.parametrize("kernel", kernel_names())
+@pytest.mark.parametrize("kind", ["uniform", "clusters of 1e-12", "heavy tails", "one place"])
+def test_every_kernel_at_every_place(kernel, kind, generator):
+    for d, h in ((2, 0.05), (3, 0.3), (2, 1e-12)):
+        if kind == "one place":
+            query, key = np.ones((70, d)), np.ones((1000, d))
+        else:
+            query, key = places(generator, kind, 200, d), places(generator, kind, 2500, d)
+            query[::3] = key[:67]
+        weight = 10.0 ** generator.uniform(-5, 5, len(key))
+        value = generator.normal(size=(len(key), 3))
+        for extra in ({}, {"key_weight": weight}):
+            compare(Problem.from_arrays(query, key, value, kernel=kernel, bandwidth=h, **extra))
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "laplace"])
+@pytest.mark.parametrize("d", [2, 3])
+def test_far_leaves_in_float32_have_six_digits(kernel, d, generator):
+    """Each leaf that a query may leave to float32, beside the same one in float64: a lost digit would be seen."""
+    key, value = generator.random((20_000, d)), 1.0 + generator.random((20_000, 2))
+    weight = 10.0 ** generator.integers(-60, 60, 20_000)
+    h = {2: 0.03, 3: 0.12}[d]
+    planted = Planted(Problem.from_arrays(key[:32], key, value, kernel=kernel, bandwidth=h, key_weight=weight))
+    block, leaves = Block(planted, slice(0, 32)), len(planted.tree.key)
+    visits = np.stack([np.arange(leaves), np.zeros(leaves, int), np.full(leaves, 32)], axis=1)
+    errors = []
+    for leaf in range(leaves):
+        sums = []
+        for far_leaf in (-np.inf, np.inf):
+            block.denominator[:], block.far[:], block.numerator[:] = 0.0, 0.0, 0.0
+            list(block.follow(visits[leaf : leaf + 1], 0, 1, 0.0, far_leaf))
+            sums.append(np.column_stack([block.denominator + block.far, block.numerator]))
+        rows = block.far > 0.0
+        errors.append((np.abs(sums[1] - sums[0])[rows] / sums[0][rows, :1]).ravel())  # values are less than 1 in size
+    errors = np.concatenate(errors)
+    assert errors.size > 1000
+    assert 1e-9 < errors.max() < 2.0**-17  # half a digit below the worst case; measured 4e-6
+
+
+def test_far_leaves_that_weigh_a_lot_together_are_summed_in_float64(generator, monkeypatch):
+    """A thousand leaves at the same distance: each alone is next to nothing, all of them are not."""
+    angle = 2 * np.pi * np.arange(128_000) / 128_000
+    near, radius = 1e-3 * generator.normal(size=(128, 2)), np.sqrt(2 * 29.5 * np.log(2))
+    key = np.concatenate([near, radius * np.stack([np.cos(angle), np.sin(angle)], axis=1)])
+    problem = Problem.from_arrays(np.zeros((5, 2)), key, np.repeat([0.0, 1.0], [128, 128_000]), bandwidth=1.0)
+    expected = choose(problem, "brute").reduce(problem).finalize()
+    assert np.abs(choose(problem, "kd_tree").reduce(problem).finalize() - expected).max() < 1e-14
+    monkeypatch.setattr(tree_pairs, "FAR_SHARE", np.inf)
+    assert np.abs(choose(problem, "kd_tree").reduce(problem).finalize() - expected).max() > 1e-14
+
+
+@pytest.mark.parametrize("kernel", INFINITE)
+def test_far_queries_find_the_nearest_key(kernel, generator):
+    key, value = generator.normal(size=(3000, 2)), generator.normal(size=3000)
+    direction = generator.normal(size=(64, 2))
+    query = key[:64] + direction * np.array([0.1, 30.0, 1e3, 1e6])[np.arange(64) % 4, None]
+    problem = Problem.from_arrays(query, key, value, kernel=kernel, bandwidth=1.0)
+    compare(problem)
+    if kernel == "gaussian":
+        far = query[3::4]
+        nearest = np.argmin(((far[:, None] - key) ** 2).sum(axis=2), axis=1)
+        lonely = pool(far, key, value, bandwidth=1e-3, algorithm="kd_tree")
+        np.testing.assert_allclose(lonely, value[nearest], rtol=1e-14)
+
+
+@pytest.mark.parametrize("h", [1e-150, 1e150])
+def test_bandwidths_beyond_all_reason(h, generator):
+    key, value = generator.random((600, 2)), generator.normal(size=600)
+    for kernel in ("gaussian", "epanechnikov"):
+        found = pool(key, key, value, kernel=kernel, bandwidth=h, algorithm="kd_tree")
+        np.testing.assert_allclose(found, value if h < 1 else np.full(600, value.mean()), rtol=1e-10)
+
+
+def test_one_key_and_keys_of_weight_zero(generator):
+    for kernel in KERNELS:
+        assert pool([[0.1, 0.0]], [[0.0, 0.0]], [7.0], kernel=kernel, algorithm="kd_tree") == [7.0]
+    key, weight = generator.normal(size=(900, 2)), np.zeros(900)
+    weight[450:] = 2.0
+    found = pool(key[:50], key, np.arange(900.0), key_weight=weight, algorithm="kd_tree")
+    np.testing.assert_allclose(found, pool(key[:50], key[450:], np.arange(450.0, 900.0)), rtol=1e-12)
+
+
+@pytest.mark.slow  # compiles the tree's loops for every kernel
+@pytest.mark.parametrize("kernel", [name for name in kernel_names() if get_kernel(name).is_compact])
+@pytest.mark.parametrize("composition", ["radial", "product"])
+def test_edges_on_a_grid(kernel, composition):
+    """Keys exactly at distance h, in nodes that lie inside, outside, and across."""
+    x, y = np.meshgrid(np.arange(50) * 0.1, np.arange(50) * 0.1)
+    grid = np.stack([x.ravel(), y.ravel()], axis=1)
+    for h in (0.1, 0.3, 0.5, 1.3, 4.0):
+        for own in (False, True):
+            problem = Problem.from_arrays(
+                grid, grid, np.arange(2500.0), kernel=kernel, composition=composition, bandwidth=h, exclude_self=own
+            )
+            compare(problem)
+            if kernel == "boxcar":
+                expected = choose(problem, "reference").reduce(problem).denominator
+                np.testing.assert_array_equal(choose(problem, "kd_tree").reduce(problem).denominator, expected)
+
+
+@pytest.mark.parametrize("kernel", ["epanechnikov", "boxcar", "constant"])
+def test_collapsed_nodes_keep_their_digits(kernel, generator):
+    """Wide windows: nodes come in by their moments. Next to the edge of everything moments lose digits."""
+    key = generator.random((20_000, 2)) * 0.01 + 1e4
+    value = np.stack([generator.normal(size=20_000), np.full(20_000, 3.0)], axis=1)
+    query = 1e4 + np.array([[0.005, 0.005], [1.0, 0.005], [1.004, 0.005], [0.5, 0.5], [-0.98, 0.0]])
+    problem = Problem.from_arrays(query, key, value, kernel=kernel, bandwidth=1.0)
+    compare(problem)
+    near = problem.block(np.array([0, 3]))
+    assert count_pairs(near) == 0
+    own = Problem.from_arrays(key[:900], key, value, kernel=kernel, bandwidth=1.0, exclude_self=True,
+                              self_index=np.arange(900))  # fmt: skip
+    compare(own)
+    assert count_pairs(own) == 900 * 128  # the leaf of the own key, and nothing else
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov", "laplace", "boxcar"])
+def test_the_bits_do_not_depend_on_the_number_of_threads(kernel, generator):
+    query, key, value = generator.random((20_000, 2)), generator.random((60_000, 2)), generator.normal(size=60_000)
+    problem = Problem.from_arrays(query, key, value, kernel=kernel, bandwidth=0.003)
+    states = [choose(problem, "kd_tree").reduce(problem, n_jobs=n_jobs) for n_jobs in (1, 2, 8)]
+    for state in states[1:]:
+        assert state.denominator.tobytes() == states[0].denominator.tobytes()
+        assert state.numerator.tobytes() == states[0].numerator.tobytes()
+        assert state.shift.tobytes() == states[0].shift.tobytes()
+
+
+def test_far_pairs_are_left_out_and_the_estimate_knows_it(generator):
+    query, key, value = generator.random((10_000, 2)), generator.random((40_000, 2)), generator.normal(size=40_000)
+    everything = len(query) * len(key)
+    for kernel, h, most in (("epanechnikov", 0.02, 0.02), ("gaussian", 0.005, 0.05), ("boxcar", 0.3, 0.15)):
+        problem = Problem.from_arrays(query, key, value, kernel=kernel, bandwidth=h)
+        share = count_pairs(problem) / everything
+        assert share < most
+        assert share / 3 < Costs(problem).sample.share < 8 * share + 0.02
+    wide = Problem.from_arrays(generator.normal(size=(5000, 8)), generator.normal(size=(5000, 8)), value[:5000])
+    assert Costs(wide).sample.share > 0.9
+    loose = Problem.from_arrays(query, key, value, bandwidth=0.02, tol=1e-3)
+    tight = Problem.from_arrays(query, key, value, bandwidth=0.02)
+    assert count_pairs(loose) < 0.5 * count_pairs(tight)
+
+
+def test_gradients_are_sums_over_near_pairs(generator, monkeypatch):
+    """Against brute force, with far and with empty queries; and most pairs are not looked at."""
+    looked_at = []
+    of_block = CompiledBlocks.pullback
+
+    def counted(blocks, queries, keys, *rest):
+        looked_at.append((queries.stop - queries.start) * (keys.stop - keys.start))
+        return of_block(blocks, queries, keys, *rest)
+
+    key, value = generator.random((6000, 2)), generator.normal(size=(6000, 2))
+    query = np.concatenate([generator.random((2000, 2)), 1.0 + generator.random((300, 2))])
+    own = np.where(np.arange(2300) % 3, -1, np.arange(2300))
+    for kernel, composition, h in (
+        ("gaussian", "radial", 0.01),
+        ("laplace", "product", 0.002),
+        ("triweight", "radial", 0.03),
+    ):
+        options = {
+            "kernel": kernel,
+            "composition": composition,
+            "bandwidth": h,
+            "exclude_self": True,
+            "self_index": own,
+        }
+        problem = Problem.from_arrays(query, key, value, **options)
+        cotangent, plan = generator.normal(size=(2300, 2)), choose(problem, "kd_tree")
+        state = plan.reduce(problem)
+        expected = choose(problem, "brute").pullback(problem, state, cotangent, EVERYTHING)
+        monkeypatch.setattr(CompiledBlocks, "pullback", counted)
+        looked_at.clear()
+        found = plan.pullback(problem, state, cotangent, EVERYTHING)
+        assert sum(looked_at) < 0.7 * 2 * 2300 * 6000
+        again = plan.pullback(problem, state, cotangent, EVERYTHING, n_jobs=2)
+        monkeypatch.undo()
+        for name in EVERYTHING:
+            right = getattr(expected, name)
+            np.testing.assert_allclose(getattr(found, name), right, rtol=1e-10, atol=1e-13 * np.abs(right).max())
+            assert getattr(found, name).tobytes() == getattr(again, name).tobytes()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_an_interrupt_is_answered(n_jobs):
+    script = f"""
+    import numpy as np, kernpool
+    x = np.random.default_rng(0).normal(size=(300_000, 2))
+    kernpool.pool(x[:2000], x[:2000], x[:2000, 0], algorithm="kd_tree")
+    print("ready", flush=True)
+    kernpool.pool(x, x, x[:, 0], algorithm="kd_tree", n_jobs={n_jobs})
+    """
+    process = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(script)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stdout.readline() == "ready\n"
+    time.sleep(1.5)
+    process.send_signal(2)
+    _, error = process.communicate(timeout=30)
+    assert "KeyboardInterrupt" in error

@@ -1,0 +1,223 @@
+"""Criteria against hat matrices written out, and their gradients against finite differences and torch."""
+
+import numpy as np
+import pytest
+
+from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, get_kernel
+from kernpool.bandwidth import CRITERIA
+from kernpool.bandwidth.search.objective import Objective
+from kernpool.bandwidth.search.pairwise import MOST_ROWS, PairwiseEvaluation, PairwiseObjective
+from kernpool.bandwidth.search.rows import canonical_rows
+
+SMOOTH = ("gaussian", "biweight", "triweight", "tricube", "logistic", "cosine")
+KINKED = ("epanechnikov", "triangular", "laplace")
+
+
+def make_rows(n=60, d=2, outputs=1, weighted=False, seed=0):
+    generator = np.random.default_rng(seed)
+    X = generator.normal(size=(n, d))
+    y = np.sin(2 * X[:, :1]) + 0.3 * generator.normal(size=(n, outputs))
+    return canonical_rows(X, y, generator.integers(1, 4, n).astype(float) if weighted else None)
+
+
+def make_objective(rows, criterion, kernel="gaussian", degree=0, **options):
+    return Objective(rows, CRITERIA[criterion], degree=degree, kernel=get_kernel(kernel), **options)
+
+
+def from_hat_matrix(rows, criterion, bandwidth, degree, kernel):
+    """The criterion by its definition, every row as often as its weight says, each left out in turn for loo."""
+    times = rows.weight.astype(int)
+    X, y = np.repeat(rows.X, times, axis=0), np.repeat(rows.value, times, axis=0)
+    make = (NadarayaWatsonRegressor, LocalLinearRegressor)[degree]
+    n = len(X)
+    if criterion == "loo":
+        errors = []
+        for i in range(n):
+            others = np.arange(n) != i
+            model = make(kernel, bandwidth, empty="mean").fit(X[others], y[others])
+            errors.append(y[i] - model.predict(X[i : i + 1])[0])
+        return np.mean(np.sum(np.square(errors), axis=1))
+    hat = make(kernel, bandwidth).fit(X, y).attention_weights(X)
+    squares, trace = np.mean(np.sum((y - hat @ y) ** 2, axis=1)), np.trace(hat)
+    if criterion == "gcv":
+        return squares / (1 - trace / n) ** 2
+    return np.log(squares) + (1 + trace / n) / (1 - (trace + 2) / n)
+
+
+@pytest.mark.parametrize("degree", [0, 1])
+@pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov", "laplace"])
+@pytest.mark.parametrize("criterion", CRITERIA)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_criteria_are_what_their_definitions_say(criterion, kernel, degree, weighted):
+    rows = make_rows(n=30, outputs=2, weighted=weighted)
+    bandwidth = np.array([2.5, 3.5])
+    at = make_objective(rows, criterion, kernel, degree).evaluate(np.log(bandwidth))
+    expected = from_hat_matrix(rows, criterion, bandwidth, degree, kernel)
+    assert CRITERIA[criterion].value(at.penalised) == pytest.approx(expected, rel=1e-12)
+
+
+def check_derivatives(objective, theta, tolerance):
+    at = objective.evaluate(theta)
+    jacobian, gradient = objective.jacobian(at), objective.gradient(at)
+    np.testing.assert_allclose(2 * jacobian.T @ at.residual.ravel() / at.penalised, gradient, rtol=1e-10, atol=1e-13)
+    step = 1e-4
+    for a in range(len(theta)):
+        up, down = (objective.evaluate(theta + s * step * np.eye(len(theta))[a]) for s in (1, -1))
+        twice_up, twice_down = (objective.evaluate(theta + 2 * s * step * np.eye(len(theta))[a]) for s in (1, -1))
+        slope = 8 * (up.residual - down.residual) - (twice_up.residual - twice_down.residual)
+        slope = slope.ravel() / (12 * step)
+        np.testing.assert_allclose(jacobian[:, a], slope, atol=tolerance * np.abs(slope).max())
+
+
+@pytest.mark.parametrize("degree", [0, 1])
+@pytest.mark.parametrize("kernel", SMOOTH)
+@pytest.mark.parametrize("criterion", CRITERIA)
+def test_gradients_agree_with_finite_differences(criterion, kernel, degree):
+    rows = make_rows(outputs=2, weighted=kernel in ("gaussian", "tricube"))
+    scale = 1.0 if kernel in ("gaussian", "logistic") else 3.0
+    check_derivatives(make_objective(rows, criterion, kernel, degree), np.log([0.7 * scale, 1.3 * scale]), 1e-6)
+
+
+@pytest.mark.parametrize("degree", [0, 1])
+@pytest.mark.parametrize("criterion", CRITERIA)
+def test_gradients_of_products_over_columns(criterion, degree):
+    objective = make_objective(make_rows(), criterion, "biweight", degree, composition="product")
+    check_derivatives(objective, np.log([3.0, 4.0]), 1e-6)
+
+
+def torch_criterion(rows, criterion, kernel, degree, theta):
+    """The criterion in dense torch, with one unit of each row's weight taken away for loo."""
+    torch = pytest.importorskip("torch", reason="compares with gradients of torch")
+    X, y, weight = (torch.tensor(array) for array in (rows.X, rows.value, rows.weight))
+    offset = (X[None] - X[:, None]) / torch.exp(theta)
+    squared = (offset**2).sum(-1)
+    off = squared > 0
+    u = torch.where(off, torch.where(off, squared, 1.0).sqrt(), 0.0)  # no slope at zero
+    profile = {
+        "epanechnikov": lambda: (1 - squared).clip(0),
+        "triangular": lambda: (1 - u).clip(0),
+        "laplace": lambda: torch.exp(-u),
+    }[kernel]()
+    times = weight.repeat(len(X), 1) - (torch.eye(len(X)) if CRITERIA[criterion].exclude_self else 0.0)
+    shares = times * profile
+    design = torch.cat([torch.ones_like(offset[..., :1]), offset], -1) if degree else torch.ones_like(offset[..., :1])
+    normal = torch.einsum("ij,ija,ijb->iab", shares, design, design)
+    first = torch.linalg.inv(normal)[:, 0]
+    hat = torch.einsum("ia,ija,ij->ij", first, design, shares)
+    share = (weight / weight.sum())[:, None]
+    squares, n = (share * (y - hat @ y) ** 2).sum(), weight.sum()
+    own = torch.diagonal(hat) / (1.0 if criterion == "loo" else weight)
+    trace = (weight * own).sum()
+    factor = {
+        "loo": lambda: torch.zeros(()),
+        "gcv": lambda: -2 * torch.log(1 - trace / n),
+        "aicc": lambda: (1 + trace / n) / (1 - (trace + 2) / n),
+    }[criterion]()
+    return torch.log(squares) + factor
+
+
+@pytest.mark.parametrize("degree", [0, 1])
+@pytest.mark.parametrize("kernel", KINKED)
+@pytest.mark.parametrize("criterion", CRITERIA)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_gradients_agree_with_torch(criterion, kernel, degree, weighted):
+    torch = pytest.importorskip("torch", reason="compares with gradients of torch")
+    rows = make_rows(n=40, outputs=2, weighted=weighted)
+    theta = torch.tensor(np.log([2.5, 3.5]), requires_grad=True)
+    loss = torch_criterion(rows, criterion, kernel, degree, theta)
+    loss.backward()
+    objective = make_objective(rows, criterion, kernel, degree)
+    at = objective.evaluate(theta.detach().numpy())
+    assert np.log(at.penalised) == pytest.approx(loss.item(), rel=1e-11)
+    np.testing.assert_allclose(objective.gradient(at), theta.grad.numpy(), rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("algorithm", ["reference", "brute", "sweep", "kd_tree"])
+@pytest.mark.parametrize("degree", [0, 1])
+def test_every_algorithm_gives_the_same_criterion_and_gradient(algorithm, degree):
+    rows = make_rows(n=200, d=1 if algorithm == "sweep" else 2)
+    theta = np.log(np.full(rows.X.shape[1], 0.4))
+    for criterion in CRITERIA:
+        one, other = (make_objective(rows, criterion, degree=degree, algorithm=a) for a in ("reference", algorithm))
+        expected, found = one.evaluate(theta), other.evaluate(theta)
+        assert found.penalised == pytest.approx(expected.penalised, rel=1e-11)
+        np.testing.assert_allclose(other.gradient(found), one.gradient(expected), rtol=1e-9, atol=1e-12)
+
+
+def test_a_fit_that_leaves_no_degree_of_freedom_has_no_criterion():
+    """Tiny bandwidths interpolate: the hat matrix is the identity, and a guarded criterion is infinite, not small."""
+    rows = make_rows()
+    for criterion in ("aicc", "gcv"):
+        assert make_objective(rows, criterion).evaluate(np.log([1e-6, 1e-6])).penalised == np.inf
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("criterion", CRITERIA)
+def test_every_pair_once_is_the_engine(criterion, weighted):
+    """The same numbers, as long as rows have neighbours within 36 bandwidths."""
+    rows = make_rows(n=700, d=1, outputs=2, weighted=weighted)
+    engine = make_objective(rows, criterion)
+    pairwise = PairwiseObjective(engine)
+    for h in np.geomspace(1e-5, 100.0, 25):
+        exact, quick = engine.evaluate(np.log([h])), pairwise.evaluate(np.log([h]))
+        assert quick.penalised == pytest.approx(exact.penalised, rel=1e-3 if h < 1e-3 else 1e-11)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("criterion", CRITERIA)
+@pytest.mark.parametrize("d", [1, 3])
+def test_every_pair_once_has_the_slopes_of_the_engine(criterion, weighted, d):
+    rows = make_rows(n=200, d=d, outputs=2, weighted=weighted)
+    engine = make_objective(rows, criterion)
+    pairwise = PairwiseObjective(engine)
+    for theta in np.log(np.ptp(rows.X, axis=0)) + np.random.default_rng(3).uniform(-2.0, 1.0, size=(5, d)):
+        exact, quick = engine.evaluate(theta), pairwise.evaluate(theta)
+        assert isinstance(quick, PairwiseEvaluation)
+        assert quick.penalised == pytest.approx(exact.penalised, rel=1e-12)
+        expected = engine.jacobian(exact)
+        np.testing.assert_allclose(pairwise.jacobian(quick), expected, rtol=1e-10, atol=1e-12 * np.abs(expected).max())
+
+
+def test_every_pair_once_is_for_few_rows_and_plain_fits():
+    rows = make_rows(n=100, d=2)
+    assert PairwiseObjective.can_do(make_objective(rows, "loo"))
+    assert not PairwiseObjective.can_do(make_objective(rows, "loo", "epanechnikov"))
+    assert not PairwiseObjective.can_do(make_objective(rows, "loo", degree=1))
+    assert not PairwiseObjective.can_do(make_objective(make_rows(n=MOST_ROWS + 1, d=2), "loo"))
+
+
+@pytest.mark.parametrize("far", [0.03, 0.4, 2.0])
+def test_every_pair_once_of_a_row_far_from_the_rest(far, generator):
+    """Beyond the reach of loops, and near its end: not the nearest row alone, for the next one weighs about as much."""
+    x = np.concatenate([np.linspace(0, 1, 450), [1.0 + far]])
+    y = np.sin(6 * x) + 0.3 * generator.normal(size=len(x))
+    y[-1] += 30.0
+    rows = canonical_rows(x[:, None], y[:, None], np.where(x > 1, 0.5, 2.0))
+    engine = make_objective(rows, "loo")
+    pairwise = PairwiseObjective(engine)
+    for u in (10.0, 34.0, 34.9, 35.1, 36.0, 37.0, 40.0, 100.0, 1000.0):
+        theta = np.log([far / u])
+        assert pairwise.evaluate(theta).penalised == pytest.approx(engine.evaluate(theta).penalised, rel=1e-11)
+
+
+def test_every_pair_once_with_tiny_weights(generator):
+    x, y = generator.uniform(size=(410, 1)), generator.normal(size=(410, 1))
+    rows = canonical_rows(x, y, np.full(410, 1e-285))
+    engine = make_objective(rows, "loo")
+    theta = np.log([0.04])
+    quick = PairwiseObjective(engine).evaluate(theta)
+    assert quick.penalised == pytest.approx(engine.evaluate(theta).penalised, rel=1e-11)
+
+
+def test_every_pair_once_of_rows_that_are_alone():
+    """Small bandwidths: the nearest other row, whichever side, or the mean of two that are equally near."""
+    rows = canonical_rows(np.array([[0.0], [1.0], [2.0], [5.0]]), np.array([[1.0], [2.0], [4.0], [8.0]]))
+    engine = make_objective(rows, "loo")
+    exact, quick = engine.evaluate(np.log([1e-3])), PairwiseObjective(engine).evaluate(np.log([1e-3]))
+    assert quick.penalised == exact.penalised
+    both = canonical_rows(np.column_stack([rows.X, rows.X]), rows.value)
+    engine = make_objective(both, "loo")
+    pairwise = PairwiseObjective(engine)
+    at = pairwise.evaluate(np.log([1e-3, 1e-3]))
+    assert at.penalised == exact.penalised
+    assert pairwise.jacobian(at) == pytest.approx(0.0, abs=1e-12)

@@ -1,0 +1,240 @@
+"""Searches for bandwidths: global minima, columns without a role, many rows, and rows that are no help."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, get_kernel
+from kernpool.bandwidth import CRITERIA, search_bandwidth
+from kernpool.bandwidth.search.gauss_newton import _learn
+from kernpool.bandwidth.search.objective import Objective
+from kernpool.bandwidth.search.rows import canonical_rows
+
+GAUSSIAN = get_kernel("gaussian")
+
+
+def make_table(n=150, d=3, seed=0, noise=0.3):
+    """The first column waves, the second is linear, the others are noise."""
+    generator = np.random.default_rng(seed)
+    X = generator.uniform(-1, 1, size=(n, d))
+    return X, np.sin(4 * X[:, 0]) + X[:, 1] + noise * generator.normal(size=n)
+
+
+@pytest.mark.parametrize("criterion", CRITERIA)
+@pytest.mark.parametrize("degree", [0, 1])
+@pytest.mark.parametrize("step", [3, pytest.param(1, marks=pytest.mark.slow)])  # all 1600 places take a second per test
+def test_no_place_of_a_dense_grid_is_better(criterion, degree, step):
+    """Two columns, 40 x 40 bandwidths, and the best of them polished by a library that knows no derivatives."""
+    from scipy.optimize import minimize
+
+    X, y = make_table(n=80, d=2)
+    found = search_bandwidth(X, y[:, None], kernel=GAUSSIAN, criterion=criterion, degree=degree)
+    objective = Objective(canonical_rows(X, y[:, None]), CRITERIA[criterion], degree=degree, kernel=GAUSSIAN)
+
+    def penalised(theta):
+        return objective.evaluate(theta).penalised
+
+    axis = np.log(np.geomspace(0.02, 100.0, 40))[::step]
+    for first in axis:
+        for second in axis:
+            penalised(np.array([first, second]))
+    best = objective.best
+    polished = minimize(penalised, best.theta, method="Nelder-Mead", options={"xatol": 1e-7, "fatol": 0}).fun
+    exact = CRITERIA[criterion].value(polished)
+    assert found.value <= exact + 1e-9 * abs(exact)
+
+
+@pytest.mark.parametrize("degree", [0, 1])
+@pytest.mark.parametrize("seed", range(4))
+def test_the_descent_ends_where_the_gradient_vanishes(degree, seed):
+    X, y = make_table(d=2, seed=seed)
+    found = search_bandwidth(X, y[:, None], kernel=GAUSSIAN, criterion="aicc", degree=degree)
+    objective = Objective(canonical_rows(X, y[:, None]), CRITERIA["aicc"], degree=degree, kernel=GAUSSIAN)
+    gradient = objective.gradient(objective.evaluate(np.log(found.bandwidth)))
+    assert np.abs(gradient[found.relevance > 0]).max() < 1e-5
+    assert found.value == found.values.min()
+
+
+def test_columns_without_a_role_are_recognised():
+    X, y = make_table(n=250, d=4)
+    model = NadarayaWatsonRegressor().fit(X, y)
+    assert np.all(model.relevance_[:2] > 0.5)
+    assert model.relevance_[0] > model.relevance_[1]
+    assert np.all(model.relevance_[2:] < 0.2 * model.relevance_[1])
+    assert np.any(model.relevance_ == 0)
+    assert np.all(model.bandwidth_ < 1e5)
+    linear = LocalLinearRegressor(bandwidth="aicc").fit(X, y)
+    assert linear.relevance_[0] > 1
+    assert np.all(linear.relevance_[1:] < 0.5)  # a straight line needs no bandwidth
+
+
+def test_one_bandwidth_per_column_is_never_worse_than_a_common_factor():
+    for seed in range(3):
+        X, y = make_table(n=70, seed=seed)
+        for criterion in CRITERIA:
+            per_column, common = (
+                search_bandwidth(X, y[:, None], kernel=GAUSSIAN, criterion=criterion, common_factor=common)
+                for common in (False, True)
+            )
+            assert per_column.value <= common.value + 1e-9 * abs(common.value)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-100, 1e-250])
+def test_what_is_learned_of_nearly_perfect_fits(scale, generator):
+    """The secant rule is linear in the sum of squares, however small that is, and its condition holds."""
+    step, of_residuals, of_gradient = generator.normal(size=(3, 4))
+    of_gradient *= np.sign(of_gradient @ step)
+    found = _learn(np.eye(4) * scale, step, of_residuals * scale, of_gradient * scale)
+    np.testing.assert_allclose(found @ step, of_residuals * scale, rtol=1e-10)
+    np.testing.assert_allclose(found, scale * _learn(np.eye(4), step, of_residuals, of_gradient), rtol=1e-10)
+
+
+def test_searches_repeat_themselves():
+    X, y = make_table()
+    one, again = (search_bandwidth(X, y[:, None], kernel=GAUSSIAN) for _ in range(2))
+    np.testing.assert_array_equal(one.bandwidth, again.bandwidth)
+    np.testing.assert_array_equal(one.tried, again.tried)
+    other = search_bandwidth(X, y[:, None], kernel=GAUSSIAN, random_state=np.random.RandomState(7))
+    np.testing.assert_allclose(other.value, one.value, rtol=1e-9)
+
+
+def test_order_of_rows_does_not_matter():
+    X, y = make_table()
+    order = np.random.default_rng(1).permutation(len(X))
+    one, other = (NadarayaWatsonRegressor().fit(X[rows], y[rows]) for rows in (slice(None), order))
+    np.testing.assert_array_equal(one.bandwidth_, other.bandwidth_)
+
+
+def test_outputs_count_in_units_of_their_standard_deviations():
+    X, y = make_table()
+    Y = np.column_stack([y, np.cos(3 * X[:, 2])])
+    one, other = (NadarayaWatsonRegressor().fit(X, Y * scale) for scale in (1.0, [1.0, 1024.0]))
+    np.testing.assert_allclose(one.bandwidth_, other.bandwidth_, rtol=1e-6)
+    assert one.loo_error_ == pytest.approx(one.leave_one_out().error, rel=1e-10)
+    assert other.loo_error_ == pytest.approx(other.leave_one_out().error, rel=1e-10)
+
+
+@pytest.mark.parametrize("columns", [1, 3])
+def test_many_rows_start_from_few_and_end_on_all(columns, monkeypatch):
+    """The same minimum as a search that has all rows from the start."""
+    from kernpool.bandwidth.search import search
+
+    X, y = make_table(n=900, d=columns) if columns > 1 else make_table(n=900, d=2)
+    X = X[:, :columns]
+    whole = search_bandwidth(X, y[:, None], kernel=GAUSSIAN)
+    monkeypatch.setattr(search, "MOST_ROWS_FOR_GRID", 300)
+    monkeypatch.setattr(search, "MOST_ROWS_FOR_STARTS", 300)
+    quick = search_bandwidth(X, y[:, None], kernel=GAUSSIAN)
+    assert quick.rows == 900
+    assert len(quick.tried) < 0.5 * len(whole.tried)
+    assert quick.value == pytest.approx(whole.value, rel=1e-5)
+    model = NadarayaWatsonRegressor(bandwidth=quick.bandwidth).fit(X, y)
+    assert quick.value == pytest.approx(model.leave_one_out().error, rel=1e-10)
+
+
+def test_a_search_on_some_rows_says_so():
+    X, y = make_table(n=300)
+    model = NadarayaWatsonRegressor(max_search_rows=100).fit(X, y)
+    assert model.bandwidth_search_.rows == 100
+    assert len(model.key_) == 300
+
+
+def test_the_table_of_a_search_reads_well():
+    X, y = make_table(n=60)
+    text = str(NadarayaWatsonRegressor().fit(X, y).bandwidth_search_)
+    assert text.startswith("loo = ")
+    assert "evaluations" in text
+    assert len(text.splitlines()) >= 4
+
+
+def test_the_table_of_a_search_has_the_names_of_the_columns():
+    pandas = pytest.importorskip("pandas", reason="reads frames of pandas")
+    X, y = make_table(n=60)
+    frame = pandas.DataFrame(X, columns=["wave", "a line that rises", "noise"])
+    text = str(NadarayaWatsonRegressor().fit(frame, y).bandwidth_search_)
+    assert [line.rsplit(maxsplit=2)[0].strip() for line in text.splitlines()[-3:]] == list(frame.columns)
+    frame["kind"] = np.where(X[:, 0] > 0, "up", "down")
+    text = str(NadarayaWatsonRegressor().fit(frame[["kind", "wave"]], y).bandwidth_search_)
+    assert [line.split()[0] for line in text.splitlines()[-4:]] == ["column", "wave", "category", "kind"]
+
+
+X, Y = make_table(n=40, d=2)
+BAD = {
+    "constant column": (np.column_stack([X, np.full(40, 3.0)]), Y),
+    "duplicated columns": (np.column_stack([X, X]), Y),
+    "one level": (np.zeros_like(X), Y),
+    "more columns than rows": (np.random.default_rng(0).normal(size=(8, 12)), Y[:8]),
+    "perfect fit": (X, 2 * X[:, 0] - X[:, 1]),
+    "constant y": (X, np.full(40, 7.0)),
+    "heavy ties": (np.round(2 * X), Y),
+    "two rows": (X[:2], Y[:2]),
+    "three rows": (X[:3], Y[:3]),
+}
+
+
+@pytest.mark.parametrize("what", BAD)
+@pytest.mark.parametrize("bandwidth", ["loo", "aicc", "gcv"])
+@pytest.mark.parametrize("make", [NadarayaWatsonRegressor, LocalLinearRegressor])
+def test_rows_that_are_no_help_work_or_say_what_is_wrong(what, bandwidth, make):
+    X, y = BAD[what]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        # A plane through as many rows as it has coefficients fits them perfectly, and leaves nothing to judge it by.
+        freedom = len(X) - (1 + X.shape[1] if make is LocalLinearRegressor else 1)
+        if bandwidth != "loo" and freedom <= (2 if bandwidth == "aicc" else 0):
+            with pytest.raises(ValueError, match="more rows"):
+                make(bandwidth=bandwidth).fit(X, y)
+            return
+        model = make(bandwidth=bandwidth).fit(X, y)
+        assert np.all(np.isfinite(model.bandwidth_))
+        assert np.all(model.bandwidth_ > 0)
+        assert np.all(np.isfinite(model.predict(X)))
+        if what == "constant y":
+            np.testing.assert_allclose(model.predict(X), 7.0)
+        if what == "perfect fit" and make is LocalLinearRegressor:
+            np.testing.assert_allclose(model.predict(X), y, atol=1e-6)
+
+
+def test_rows_of_weight_zero_are_no_rows():
+    X, y = make_table(n=60)
+    weight = np.r_[np.ones(40), np.zeros(20)]
+    one = LocalLinearRegressor().fit(X, y, sample_weight=weight)
+    other = LocalLinearRegressor().fit(X[:40], y[:40])
+    np.testing.assert_array_equal(one.bandwidth_, other.bandwidth_)
+
+
+def test_constant_columns_have_no_role():
+    X, y = make_table(n=60, d=2)
+    X = np.column_stack([X, np.full(60, 3.0)])
+    with pytest.warns(UserWarning, match="do not vary"):
+        model = NadarayaWatsonRegressor().fit(X, y)
+    assert model.relevance_[2] == 0.0
+    rising = LocalLinearRegressor().fit(X[:, :1], X[:, 0] + 0.5 * np.random.default_rng(0).normal(size=60))
+    assert rising.relevance_[0] == 0.0  # a straight line
+
+
+@pytest.mark.parametrize("weight", [0.5, 0.9, 1.0, 2.5])
+def test_errors_of_rows_that_are_alone(weight):
+    """Less than one row cannot lose one; then the mean of the others is over all but the row itself."""
+    generator = np.random.default_rng(1)
+    x = np.r_[generator.uniform(size=26), 3.0, 4.0, 5.5, 9.0][:, None]
+    y = np.sin(5 * x[:, 0]) + 0.2 * generator.normal(size=30)
+    model = NadarayaWatsonRegressor("epanechnikov").fit(x, y, np.full(30, weight))
+    assert model.loo_empty_windows_ > 0 or weight > 1
+    assert model.loo_error_ == pytest.approx(model.leave_one_out().error, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"max_search_rows": 0}, "max_search_rows must be None"),
+        ({"max_search_rows": 2.5}, "max_search_rows must be None"),
+        ({"common_factor": "no"}, "common_factor must be True or False"),
+        ({"bandwidth": "bic"}, "'loo', 'aicc', 'gcv', 'plugin'"),
+    ],
+)
+def test_parameters_that_cannot_be_meant(options, message):
+    X, y = make_table(n=20)
+    with pytest.raises(ValueError, match=message):
+        NadarayaWatsonRegressor(**options).fit(X, y)

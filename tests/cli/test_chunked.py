@@ -1,0 +1,337 @@
+"""The command line on tables in chunks: the numbers of a table in memory, and files that are whole or not there."""
+
+import io
+import os
+import signal
+import subprocess
+import sys
+import types
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from kernpool import NadarayaWatsonRegressor, load_model
+from kernpool.cli.chunked import parse_memory
+from kernpool.cli.main import main
+from kernpool.cli.terminal import UsageError, bar
+from kernpool.data.chunks.base import FEWEST_ROWS
+from kernpool.pooling.pool import pool
+
+pa = pytest.importorskip("pyarrow")
+parquet = pytest.importorskip("pyarrow.parquet")
+
+# One in this process, or a real one, in which something happens half-way.
+SCRIPT = """
+import os, signal, sys
+import resource
+from kernpool.data import writers as row_writers
+from kernpool.cli import chunked as chunked_commands
+from kernpool.estimators.saving import models as model_files
+from kernpool.cli.main import main
+from kernpool.estimators import chunked as chunked_fit
+{half_way}
+sys.exit(main(sys.argv[1:]))
+"""
+KILLED_IN_FIT = """
+from kernpool.data.chunks.base import Chunks
+from kernpool.data.chunks.opening import ParquetChunks
+whole = ParquetChunks.__iter__
+def some(self):
+    for number, chunk in enumerate(whole(self)):
+        if number == 2:
+            os.kill(os.getpid(), signal.SIGKILL)
+        yield chunk
+ParquetChunks.__iter__ = some
+"""
+KILLED_IN_SAVE = """
+model_files.write_model_header = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+"""
+KILLED_IN_PREDICT = """
+before = chunked_commands._predicted
+def some(*parts):
+    for number, block in enumerate(before(*parts)):
+        if number == 2:
+            os.kill(os.getpid(), signal.SIGKILL)
+        yield block
+chunked_commands._predicted = some
+"""
+SMALL_DISK = "resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))"
+
+
+def run(*arguments, cwd, half_way=""):
+    command = [sys.executable, "-c", SCRIPT.format(half_way=half_way), *map(str, arguments)]
+    return subprocess.run(command, cwd=cwd, capture_output=True, check=False)
+
+
+def visible(folder):
+    return sorted(path.name for path in Path(folder).iterdir() if not path.name.startswith("."))
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory):
+    folder, generator = tmp_path_factory.mktemp("tables"), np.random.default_rng(0)
+    a, b = generator.normal(size=(2, 5000))
+    columns = {"b": b, "y": np.sin(a) + b, "a": a, "note": ["text"] * 5000}
+    parquet.write_table(pa.table(columns), folder / "big.parquet", row_group_size=700)
+    queries = generator.normal(size=(5 * FEWEST_ROWS, 2))
+    parquet.write_table(
+        pa.table({"more": queries[:, 0], "b": queries[:, 1], "a": queries[:, 0]}), folder / "new.parquet"
+    )
+    expected = pool(queries, np.c_[a, b], columns["y"], bandwidth=0.5)
+    return folder, queries, expected
+
+
+@pytest.fixture
+def folder(tables, tmp_path):
+    for name in ("big.parquet", "new.parquet"):
+        os.link(tables[0] / name, tmp_path / name)
+    return tmp_path
+
+
+@pytest.fixture
+def few_rows(monkeypatch):
+    """The least memory makes chunks of few rows."""
+    monkeypatch.setattr("kernpool.data.chunks.base.rows_per_chunk", lambda *_: FEWEST_ROWS)
+    for module in ("data.chunks.parquet", "data.chunks.opening"):
+        monkeypatch.setattr(f"kernpool.{module}.rows_per_chunk", lambda *_: FEWEST_ROWS)
+
+
+FIT = ("fit", "big.parquet", "--target", "y", "--features", "a,b", "--bandwidth", "0.5", "--memory", "1MiB")
+
+
+@pytest.fixture
+def fitted(folder, monkeypatch, few_rows):
+    monkeypatch.chdir(folder)
+    assert main([*FIT, "--model", "model", "--quiet"]) == 0
+    return folder
+
+
+def read(path):
+    if path.suffix == ".parquet":
+        table = parquet.read_table(path)
+        assert table.column_names == ["y"]
+        return table["y"].to_numpy()
+    if path.suffix == ".npy":
+        return np.load(path)[:, 0]
+    return np.loadtxt(path, skiprows=1)
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "csv", "tsv", "npy"])
+def test_predictions_are_those_of_the_rows_in_memory(suffix, fitted, tables):
+    *_, expected = tables
+    command = ["predict", "model", "new.parquet", "--memory", "1MiB", "--quiet", "--out", f"out.{suffix}"]
+    assert main(command) == 0
+    np.testing.assert_allclose(read(fitted / f"out.{suffix}"), expected, rtol=1e-11, atol=1e-13)
+    assert main(command) == 1  # it is there already
+    assert main([*command, "--force"]) == 0
+    assert visible(fitted) == ["big.parquet", "model", "new.parquet", f"out.{suffix}"]
+    assert main(["predict", "model", "new.parquet", "--quiet", "--out", f"whole.{suffix}"]) == 0  # queries at once
+    np.testing.assert_allclose(read(fitted / f"whole.{suffix}"), expected, rtol=1e-11, atol=1e-13)
+
+
+def test_to_standard_output(fitted, tables, capsys):
+    assert main(["predict", "model", "new.parquet", "--memory", "1MiB"]) == 0
+    np.testing.assert_allclose(
+        np.loadtxt(io.StringIO(capsys.readouterr().out), skiprows=1), tables[2], rtol=1e-11, atol=1e-13
+    )
+
+
+def test_fit_says_what_it_searched_on(folder, monkeypatch, capsys):
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr("kernpool.estimators.chunked.DEFAULT_SEARCH_ROWS", 100)
+    command = ["fit", "big.parquet", "--target", "y", "--features", "a,b", "--memory", "2GiB", "--model", "model"]
+    assert main(command) == 0
+    report = capsys.readouterr().err
+    assert "rows       5000, read in chunks" in report
+    assert "'loo' on a sample of 100 of 5000 rows (random_state=0), then times " in report
+    assert "(of the rows searched on)" in report
+    model = load_model("model")
+    assert f"bandwidth  a {model.bandwidth_[0]:.6g}, b {model.bandwidth_[1]:.6g}" in report
+    assert main(["info", "model"]) == 0
+    shown = capsys.readouterr().out
+    assert '"rows": 5000' in shown
+    assert str((folder / "big.parquet").resolve()) in shown
+    assert "on a sample of 100" in shown
+
+
+def test_a_folder_of_files_and_one_that_is_being_written(folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    (folder / "many").mkdir()
+    os.link("big.parquet", "many/0.parquet")
+    (folder / "many" / ".1.x.parquet").write_bytes(b"half")
+    options = ["--target", "y", "--features", "a,b", "--bandwidth", "0.5", "--memory", "1GiB", "--quiet"]
+    assert main(["fit", "many", *options, "--model", "model"]) == 0
+    assert load_model("model").chunks_.rows == 5000
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [("512MiB", 512 << 20), ("2GiB", 2 << 30), ("1.5GB", 1_500_000_000), ("3000000", 3_000_000), ("2 gib", 2 << 30)],
+)
+def test_sizes(text, size):
+    assert parse_memory(text) == size
+
+
+@pytest.mark.parametrize("text", ["", "lots", "2XB", "-1GiB", "0", "1e9", "nan", "inf", "2GiB2", "100", "٣GiB"])
+def test_wrong_sizes_are_usage_errors(text, fitted, capsys):
+    with pytest.raises(UsageError):
+        parse_memory(text)
+    assert main(["fit", "big.parquet", "--target", "y", f"--memory={text}"]) == 2
+    assert main(["predict", "model", "new.parquet", f"--memory={text}"]) == 2
+    assert "--memory must be" in capsys.readouterr().err
+
+
+def test_what_cannot_be_meant(fitted, capsys):
+    def says(arguments, code, text):
+        assert main(arguments) == code
+        assert text in capsys.readouterr().err
+
+    Path("t.csv").write_text("a,b\n1,2\n")
+    memory = ["--memory", "1GiB"]
+    says(["fit", "t.csv", "--target", "b", *memory], 2, "reads Parquet and .npy files in chunks")
+    says(["predict", "model", "-", *memory], 2, "reads Parquet and .npy files in chunks")
+    says([*FIT, "--plot", "p.png"], 2, "--plot needs the rows in memory")
+    says(["fit", "big.parquet", "--target", "z", *memory], 1, "no column 'z'")
+    says(["fit", "big.parquet", "--target", "y", *memory], 1, "column 'note' holds string")
+    says(["fit", "nowhere.parquet", "--target", "y", *memory], 1, "nowhere.parquet does not exist")
+    says(["fit", "big.parquet", "--target", "y", "--features", "y", *memory], 2, "cannot predict itself")
+    says(["predict", "model", "big.parquet", "--cluster", "here"], 2, "tcp://host:port")
+    parquet.write_table(pa.table({"a": [1.0]}), "one.parquet")
+    says(["predict", "model", "one.parquet", *memory], 1, "no column 'b'")
+    parquet.write_table(pa.table({"a": [1.0, np.nan], "b": [0.0, 0.0]}), "bad.parquet")
+    says(["predict", "model", "bad.parquet", *memory, "--out", "o.csv"], 1, "row 1, column 'a' is nan")
+    parquet.write_table(pa.table({"a": pa.array([], pa.float64()), "b": pa.array([], pa.float64())}), "no.parquet")
+    says(["predict", "model", "no.parquet", *memory], 1, "has no rows")
+    assert not Path("o.csv").exists()
+
+
+def test_a_cluster(fitted, tables, monkeypatch):
+    seen = []
+
+    class Client:
+        def close(self):
+            seen.append("closed")
+
+    def connect(address):
+        seen.append(address)
+        return Client()
+
+    def pool_there(query, chunks, *, client, **options):
+        assert isinstance(client, Client)
+        assert set(options) == {"kernel", "bandwidth", "composition", "degree", "empty", "tol", "algorithm"}
+        seen.append((len(query), chunks.rows))
+        return pool(query, chunks, **options)
+
+    fake = types.ModuleType("kernpool.dask")
+    fake.connect, fake.pool = connect, pool_there
+    monkeypatch.setitem(sys.modules, "kernpool.dask", fake)
+    command = ["predict", "model", "new.parquet", "--cluster", "tcp://there:8786", "--quiet"]
+    assert main([*command, "--memory", "1MiB", "--out", "out.parquet"]) == 0
+    assert seen == ["tcp://there:8786", *[(FEWEST_ROWS, 5000)] * 5, "closed"]
+    np.testing.assert_allclose(read(fitted / "out.parquet"), tables[2], rtol=1e-11, atol=1e-13)
+    # a model with its rows in memory, all queries at once
+    X = np.random.default_rng(1).normal(size=(50, 2))
+    from kernpool import save_model
+
+    save_model(NadarayaWatsonRegressor(bandwidth=1.0).fit(X, X[:, 0]), "small", features=["a", "b"])
+    assert main([*command[:1], "small", *command[2:], "--out", "small.npy"]) == 0
+    np.testing.assert_allclose(np.load("small.npy")[:, 0], pool(tables[1], X, X[:, 0]), rtol=1e-11, atol=1e-13)
+
+    def nobody(address):
+        raise TimeoutError(f"no scheduler answers at {address}")
+
+    fake.connect = nobody
+    assert main([*command, "--out", "none.csv"]) == 1
+    assert not (fitted / "none.csv").exists()
+
+
+def test_the_bar_shows_rows_and_starts_again(capsys, monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr("kernpool.cli.terminal.time.monotonic", lambda: now[0])
+    listener = bar("fitting", unit="rows")
+    for now[0], done in ((100.0, 1000), (200.0, 4000), (201.0, 1000), (203.0, 2000)):
+        listener(done, 4000)
+    first, _, last = capsys.readouterr().err.split("\r\033[K")[1:]
+    assert first == f"fitting [{'#' * 8}{'.' * 22}]  25%, 1,000 of 4,000 rows, 5 min 0 s left"
+    assert last.endswith("50%, 2,000 of 4,000 rows, 2 s left")
+
+
+def test_rows_are_reported(fitted, monkeypatch):
+    from kernpool.execution.progress import report_progress
+
+    seen = []
+    with report_progress(lambda done, total: seen.append((done, total))):
+        assert main(["predict", "model", "new.parquet", "--memory", "1MiB", "--quiet", "--out", "o.npy"]) == 0
+    total = 5 * FEWEST_ROWS
+    assert seen[-1] == (total, total)
+    assert [done for done, _ in seen] == sorted(done for done, _ in seen)
+    assert {all_rows for _, all_rows in seen} == {total}
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="this system has no SIGKILL")
+def test_a_process_killed_half_way(folder):
+    small = (
+        "from kernpool.data.chunks import opening, parquet\n"
+        f"parquet.rows_per_chunk = opening.rows_per_chunk = lambda *_: {FEWEST_ROWS}\n"
+    )
+    fit = [*FIT[:-4], "--bandwidth", "scott", *FIT[-2:], "--quiet"]
+    predict = ["--memory", "1MiB", "--quiet"]
+    for code in (KILLED_IN_FIT, KILLED_IN_SAVE):
+        done = run(*fit, "--model", "model", cwd=folder, half_way=small + code)
+        assert done.returncode == -signal.SIGKILL
+        assert visible(folder) == ["big.parquet", "new.parquet"]
+    for model in ("model", "other"):
+        assert main_in(folder, *fit, "--model", model) == 0
+    model = {path.name: path.read_bytes() for path in (folder / "model").iterdir()}
+    assert {path.name: path.read_bytes() for path in (folder / "other").iterdir()} == model
+    done = run(
+        "predict",
+        "model",
+        "new.parquet",
+        "--out",
+        "out.parquet",
+        *predict,
+        cwd=folder,
+        half_way=small + KILLED_IN_PREDICT,
+    )
+    assert done.returncode == -signal.SIGKILL
+    assert visible(folder) == ["big.parquet", "model", "new.parquet", "other"]
+    for name in ("out.parquet", "again.parquet"):
+        assert main_in(folder, "predict", "model", "new.parquet", "--out", name, *predict) == 0
+    assert (folder / "out.parquet").read_bytes() == (folder / "again.parquet").read_bytes()
+
+
+def main_in(folder, *arguments):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        return main([str(argument) for argument in arguments])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("suffix", ["parquet", "csv", "npy"])
+def test_a_disk_that_gets_full(suffix, fitted):
+    pytest.importorskip("resource")
+    command = ("predict", "model", "new.parquet", "--memory", "1MiB", "--out", f"out.{suffix}", "--quiet")
+    done = run(*command, cwd=fitted, half_way=SMALL_DISK)
+    assert done.returncode == 1
+    assert f"out.{suffix}: File too large; nothing was written" in done.stderr.decode()
+    assert sorted(path.name for path in fitted.iterdir()) == ["big.parquet", "model", "new.parquet"]
+
+
+def test_a_disk_that_gets_full_leaves_what_was_there(fitted, monkeypatch, capsys):
+    def full(*_, **__):
+        raise OSError(28, "No space left on device")
+
+    command = ["predict", "model", "new.parquet", "--memory", "1MiB", "--out", "out.parquet", "--quiet"]
+    assert main(command) == 0
+    before = Path("out.parquet").read_bytes()
+    monkeypatch.setattr(parquet.ParquetWriter, "write_table", full)
+    assert main([*command, "--force"]) == 1
+    assert "out.parquet: No space left on device; nothing was written" in capsys.readouterr().err
+    assert Path("out.parquet").read_bytes() == before
+    monkeypatch.setattr(np, "save", full)
+    assert main([*FIT, "--model", "second", "--quiet"]) == 1
+    assert "second: No space left on device; nothing was written" in capsys.readouterr().err
+    assert sorted(path.name for path in fitted.iterdir()) == ["big.parquet", "model", "new.parquet", "out.parquet"]

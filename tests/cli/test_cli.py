@@ -1,0 +1,327 @@
+"""The command line as a user meets it: a process, its output, its exit code, its files."""
+
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from kernpool import NadarayaWatsonRegressor
+from kernpool.cli.main import main
+from kernpool.cli.terminal import bar
+from tests.support.commands import kernpool, process
+
+DATA = Path(__file__).resolve().parents[2] / "examples" / "data"
+needs_matplotlib = pytest.mark.skipif(not find_spec("matplotlib"), reason="pictures need the extra 'plot'")
+needs_pyarrow = pytest.mark.skipif(not find_spec("pyarrow"), reason="Parquet needs the extra 'arrow'")
+
+
+@pytest.fixture(scope="module")
+def fitted(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("engel") / "model"
+    done = process("fit", DATA / "engel.csv", "--target", "foodexp", "--model", folder)
+    assert done.returncode == 0, done.stderr
+    return folder, done
+
+
+def test_fit_reports_what_it_did(fitted):
+    _, done = fitted
+    assert done.stdout == b""  # data on standard output, and there is none
+    report = done.stderr.decode()
+    income, food = np.loadtxt(DATA / "engel.csv", delimiter=",", skiprows=1).T
+    model = NadarayaWatsonRegressor().fit(income[:, None], food)
+    for line in (
+        "rows       235",
+        "columns    income",
+        f"bandwidth  income {model.bandwidth_[0]:.6g}",
+        f"leave-one-out mean squared error  {model.loo_error_:.6g}",
+        f"leave-one-out R^2                 {1 - model.loo_error_ / food.var():.6g}",
+        "algorithm  reference (dense NumPy",
+    ):
+        assert line in report
+
+
+def test_predict_to_standard_output_and_to_files(fitted, tmp_path):
+    folder, _ = fitted
+    (tmp_path / "new.csv").write_text("name,income\na,500\nb,1000\n")
+    done = process("predict", folder, tmp_path / "new.csv")
+    assert done.returncode == 0, done.stderr
+    income, food = np.loadtxt(DATA / "engel.csv", delimiter=",", skiprows=1).T
+    expected = NadarayaWatsonRegressor().fit(income[:, None], food).predict([[500.0], [1000.0]])
+    # another process may choose another algorithm, whose last digits move the minimum of the search a little
+    printed = np.loadtxt(io.BytesIO(done.stdout), skiprows=1)
+    np.testing.assert_allclose(printed, expected, rtol=1e-8)
+    assert done.stdout.startswith(b"foodexp\n")
+    piped = kernpool("predict", folder, "-", stdin=b"income\n500\n1000\n")
+    assert piped.stdout == done.stdout
+    for name in ("out.csv", "out.tsv", "out.npy"):
+        assert kernpool("predict", folder, tmp_path / "new.csv", "--out", tmp_path / name).returncode == 0
+    assert (tmp_path / "out.csv").read_bytes() == done.stdout
+    np.testing.assert_array_equal(np.load(tmp_path / "out.npy")[:, 0], printed)
+    again = kernpool("predict", folder, tmp_path / "new.csv", "--out", tmp_path / "out.csv")
+    assert (again.returncode, b"--force" in again.stderr) == (1, True)
+    assert kernpool("predict", folder, tmp_path / "new.csv", "--out", tmp_path / "out.csv", "--force").returncode == 0
+
+
+def test_info(fitted):
+    folder, _ = fitted
+    description = json.loads(kernpool("info", folder).stdout)
+    assert description["estimator"] == "NadarayaWatsonRegressor"
+    assert description["target"] == "foodexp"
+    assert description["rows"] == 235
+    assert description["bandwidth"]["income"] == pytest.approx(134.378, rel=1e-5)
+
+
+@pytest.mark.parametrize("suffix", ["tsv", "npy", pytest.param("parquet", marks=needs_pyarrow)])
+def test_other_formats_give_the_same_fit(suffix, tmp_path, fitted):
+    income, food = np.loadtxt(DATA / "engel.csv", delimiter=",", skiprows=1).T
+    path, target = tmp_path / f"engel.{suffix}", "foodexp"
+    if suffix == "tsv":
+        np.savetxt(path, np.c_[income, food], delimiter="\t", header="income\tfoodexp", comments="", fmt="%.17g")
+    elif suffix == "npy":
+        np.save(path, np.c_[income, food])
+        target = "1"
+    else:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        pq.write_table(pa.table({"income": income, "foodexp": food}), path)
+    done = kernpool("fit", path, "--target", target)
+    assert b"134.378" in done.stderr
+
+
+@needs_pyarrow
+def test_parquet_predictions(fitted, tmp_path):
+    import pyarrow.parquet as pq
+
+    folder, _ = fitted
+    done = kernpool("predict", folder, "-", "--out", tmp_path / "out.parquet", stdin=b"income\n500\n")
+    assert done.returncode == 0, done.stderr
+    assert pq.read_table(tmp_path / "out.parquet").column_names == ["foodexp"]
+
+
+@needs_matplotlib
+def test_a_picture_of_several_features(tmp_path):
+    generator = np.random.default_rng(0)
+    table = np.c_[generator.normal(size=(60, 2)), generator.normal(size=60)]
+    np.savetxt(tmp_path / "t.csv", table, delimiter=",", header="a,b,y", comments="")
+    done = kernpool("fit", tmp_path / "t.csv", "--target", "y", "--bandwidth", "0.5,2", "--plot", tmp_path / "t.png")
+    assert done.returncode == 0, done.stderr
+    assert b"bandwidth  a 0.5, b 2" in done.stderr
+    assert (tmp_path / "t.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ("a,y\n1,2\n3,x\n", "row 1 (line 3), column 'y' holds 'x', not a finite number (rows are counted from 0)"),
+        ("a,y\n1,2\n,4\n", "row 1 (line 3), column 'a' is empty"),
+        ("a,y\n1,nan\n2,3\n", "row 0 (line 2), column 'y' holds 'nan'"),
+        ("a,y\n1,2\n1_0,3\n", "row 1 (line 3), column 'a' holds '1_0', not a finite number"),
+        ("a,y\n1,2\n\u0661,3\n", "row 1 (line 3), column 'a' holds '\u0661', not a finite number"),
+        ("a,y\n1,2\n2,1e999\n", "row 1 (line 3), column 'y' holds '1e999'"),
+        ("a,y\n1,2\n3\n", "line 3 has 1 cells, the header has 2"),
+        ("a,a\n1,2\n", "two columns have the same name"),
+        ("b,c\n1,2\n", "no column 'y'; columns are 'b', 'c'"),
+        ("", "is empty; the first line must name the columns"),
+        ("a,y\n", "has a header and no rows"),
+        ('a,y\n"1,2\n', "after line"),
+        ("y\n1\n", "--features must name at least one column"),
+    ],
+)
+def test_malformed_tables(table, message, tmp_path):
+    (tmp_path / "t.csv").write_text(table, encoding="utf-8")
+    done = kernpool("fit", "t.csv", "--target", "y", "--model", "m", cwd=tmp_path)
+    assert done.returncode in (1, 2)
+    assert message in done.stderr.decode()
+    assert "Traceback" not in done.stderr.decode()
+    assert not (tmp_path / "m").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["fit", "missing.csv", "--target", "y"], 1, "missing.csv: No such file or directory"),
+        (["fit", "t.xls", "--target", "y"], 1, "unknown format 'xls'"),
+        (["fit", "t.csv"], 2, "required: --target"),
+        (["fit", "t.csv", "--target", "y", "--features", "a,y"], 2, "cannot predict itself"),
+        (["fit", "t.csv", "--target", "y", "--features", "z"], 1, "no column 'z'"),
+        (["fit", "t.csv", "--target", "y", "--kernel", "gausian"], 2, "did you mean 'gaussian'"),
+        (["fit", "t.csv", "--target", "y", "--bandwidth", "wide"], 2, "--bandwidth must be one of loo"),
+        (["fit", "t.csv", "--target", "y", "--bandwidth", "-1"], 2, "bandwidth must be positive"),
+        (["fit", "t.csv", "--target", "y", "--bandwidth", "1,2"], 1, "one per column"),
+        (["fit", "t.csv", "--target", "y", "--model", "m", "--plot", "p.xyz"], 2, "--plot must end in one of png"),
+        (["fit", "t.csv", "--target", "y", "--model", "m.png", "--plot", "m.png"], 2, "both name"),
+        (["fit", "t.csv", "--target", "y", "--plot", "."], 1, "is a folder"),
+        (["fit", "-", "--target", "y"], 1, "standard input is empty"),
+        (["fit", "t.csv", "--target", "y", "--model", "no/where"], 1, "does not exist; make it first"),
+        (["fit", "t.csv", "--target", "y", "--jobs", "0"], 2, "n_jobs must be"),
+        (["predict", "nothing", "t.csv"], 1, "is no kernpool model"),
+        (["info", "."], 1, "has no model.json"),
+        ([], 2, "a command is needed"),
+        (["dance"], 2, "invalid choice"),
+    ],
+)
+def test_wrong_usage(arguments, code, message, tmp_path):
+    if "--plot" in arguments and not find_spec("matplotlib"):
+        pytest.skip("pictures need the extra 'plot'")
+    (tmp_path / "t.csv").write_text("a,y\n1,2\n2,3\n3,5\n")
+    done = kernpool(*arguments, cwd=tmp_path)
+    assert done.returncode == code
+    assert message in done.stderr.decode()
+    assert "Traceback" not in done.stderr.decode()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["t.csv"]
+
+
+def test_the_way_out_of_a_closed_pipe(fitted):
+    folder, _ = fitted
+    command = f"{sys.executable} -m kernpool predict {folder} {DATA / 'engel.csv'} | head -1"
+    done = subprocess.run(command, shell=True, capture_output=True, check=False)
+    assert done.stdout == b"foodexp\n"
+    assert b"Traceback" not in done.stderr
+    assert b"Exception" not in done.stderr
+
+
+@pytest.mark.slow
+def test_an_interrupt_writes_nothing_and_exits_130(tmp_path):
+    generator = np.random.default_rng(0)
+    np.save(tmp_path / "big.npy", generator.normal(size=(60_000, 3)))
+    command = [sys.executable, "-m", "kernpool", "fit", "big.npy", "--target", "2", "--model", "m"]
+    process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE)
+    time.sleep(4)
+    process.send_signal(signal.SIGINT)
+    _, error = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert error.endswith(b"interrupted; nothing was written\n")
+    assert [path.name for path in tmp_path.iterdir()] == ["big.npy"]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "openpty"), reason="this system has no pseudo-terminals")
+def test_a_bar_on_a_terminal_and_none_elsewhere(tmp_path):
+    generator = np.random.default_rng(0)
+    np.save(tmp_path / "data.npy", generator.normal(size=(4000, 2)))
+    command = [sys.executable, "-m", "kernpool", "fit", "data.npy", "--target", "1"]
+    terminal, side = os.openpty()
+    process = subprocess.Popen(command, cwd=tmp_path, stderr=side)
+    os.close(side)
+    shown = b""
+    while True:
+        try:
+            part = os.read(terminal, 4096)
+        except OSError:  # the other side is closed
+            break
+        if not part:
+            break
+        shown += part
+    assert process.wait() == 0
+    assert b"fitting [" in shown
+    assert b"s left" in shown
+    assert b"fitting [" not in subprocess.run(command, cwd=tmp_path, capture_output=True, check=True).stderr
+
+
+def test_the_bar_waits_before_it_shows(capsys):
+    listener = bar("working", patience=0.0)
+    time.sleep(0.11)
+    listener(5, 10)
+    assert "working [###############...............]  50%" in capsys.readouterr().err
+    patient = bar("working", patience=60.0)
+    patient(5, 10)
+    assert capsys.readouterr().err == ""
+
+
+def test_missing_extras_are_named(tmp_path, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
+    (tmp_path / "t.parquet").write_bytes(b"")
+    assert main(["fit", str(DATA / "engel.csv"), "--target", "foodexp", "--plot", str(tmp_path / "p.png")]) == 1
+    assert "pip install 'kernpool[plot]'" in capsys.readouterr().err
+    assert main(["fit", str(tmp_path / "t.parquet"), "--target", "y"]) == 1
+    assert "pip install 'kernpool[arrow]'" in capsys.readouterr().err
+
+
+def test_version():
+    import kernpool as package
+
+    assert process("--version").stdout.decode().strip() == package.__version__
+
+
+def test_a_byte_order_mark_and_windows_lines(fitted, tmp_path):
+    folder, _ = fitted
+    table = b"\xef\xbb\xbfincome\r\n500\r\n"
+    (tmp_path / "t.csv").write_bytes(table)
+    by_name = kernpool("predict", folder, tmp_path / "t.csv")
+    assert by_name.returncode == 0, by_name.stderr
+    assert kernpool("predict", folder, "-", stdin=table).stdout == by_name.stdout
+
+
+@pytest.mark.parametrize(
+    ("array", "message"),
+    [
+        (np.array([[1, 2j]]), "column '0' holds complex128, not real numbers"),
+        (np.array([["1", "2"]]), "column '0' holds <U1"),
+        (np.array([["2020", "2021"]], "M8[Y]"), "holds datetime64"),
+        (np.zeros(3, dtype=[("a", float, (2,)), ("1", float)]), "column 'a' holds float64[2]"),
+        (np.zeros((2, 2, 2)), "expected a matrix"),
+    ],
+)
+def test_columns_of_npy_files_that_are_no_numbers(array, message, tmp_path):
+    np.save(tmp_path / "t.npy", array)
+    done = kernpool("fit", tmp_path / "t.npy", "--target", "1")
+    assert done.returncode == 1
+    assert message in done.stderr.decode()
+
+
+def test_archives_and_damaged_npy_files(tmp_path):
+    np.savez(tmp_path / "t.npz", a=np.zeros(3))
+    (tmp_path / "archive.npy").write_bytes((tmp_path / "t.npz").read_bytes())
+    np.save(tmp_path / "whole.npy", np.zeros((9, 2)))
+    whole = (tmp_path / "whole.npy").read_bytes()
+    (tmp_path / "header.npy").write_bytes(whole[:20] + b"((((" + whole[24:])
+    (tmp_path / "short.npy").write_bytes(whole[:-9])
+    for name, message in (("archive", "archive of arrays"), ("header", "no .npy file"), ("short", "no .npy file")):
+        done = kernpool("fit", tmp_path / f"{name}.npy", "--target", "1")
+        assert done.returncode == 1
+        assert message in done.stderr.decode()
+        assert "Traceback" not in done.stderr.decode()
+
+
+def test_names_with_commas_and_blanks(tmp_path):
+    (tmp_path / "t.csv").write_text('"a,b", c ,y\n1,2,3\n2,3,4\n3,5,7\n')
+    done = kernpool("fit", tmp_path / "t.csv", "--target", "y", "--features", '"a,b", c', "--bandwidth", "1")
+    assert done.returncode == 0, done.stderr
+    assert b"columns    a,b, c" in done.stderr
+
+
+@pytest.mark.filterwarnings("default")  # as in a process of its own
+def test_warnings_are_for_people(tmp_path):
+    (tmp_path / "t.csv").write_text("a,y\n0,1\n1,2\n")
+    done = kernpool(
+        "fit", "t.csv", "--target", "y", "--kernel", "boxcar", "--bandwidth", "2", "--model", "m", cwd=tmp_path
+    )
+    assert done.returncode == 0, done.stderr
+    done = kernpool("predict", "m", "-", stdin=b"a\n50\n", cwd=tmp_path)
+    assert done.stderr.startswith(b"kernpool predict: warning: 1 of 1 queries have no key")
+    assert b".py" not in done.stderr
+
+
+def test_force_through_a_symbolic_link(fitted, tmp_path):
+    import shutil
+
+    folder, _ = fitted
+    shutil.copytree(folder, tmp_path / "real")
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    arguments = ["fit", DATA / "engel.csv", "--target", "foodexp", "--bandwidth", "50", "--model", tmp_path / "link"]
+    assert kernpool(*arguments).returncode == 1
+    assert kernpool(*arguments, "--force").returncode == 0
+    assert (tmp_path / "link").is_symlink()
+    assert json.loads(kernpool("info", tmp_path / "real").stdout)["bandwidth"] == {"income": 50.0}
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["link", "real"]

@@ -1,0 +1,324 @@
+"""Local linear fits: the sums that they need, in every algorithm; the fit against least squares; its gradients."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kernpool import (
+    EmptyWindowWarning,
+    Problem,
+    RankDeficiencyWarning,
+    choose,
+    get_kernel,
+    kernel_names,
+    make_kernel,
+    merge,
+    pool,
+    pool_state,
+    pooling_weights,
+)
+from kernpool.algorithms import ALGORITHMS
+from kernpool.core.local_fit import bounded_inverse, solve
+from kernpool.pooling.pool import local_fit
+from tests.support.capabilities import OTHERS, algorithms, can_here, fitting_columns
+from tests.support.problems import EVERYTHING, VARIANTS, make_problem
+
+BOTH = ["radial", "product"]
+SMOOTH = [name for name in kernel_names() if get_kernel(name).log_slope]
+
+
+def least_squares(query, key, value, weight):
+    """The obvious way, in the units of the columns: one design and one call of `lstsq` per query."""
+    fits = []
+    for q, w in zip(query, np.sqrt(weight), strict=True):
+        design = np.column_stack([np.ones(len(key)), key - q])
+        fits.append(np.linalg.lstsq(w[:, None] * design, w[:, None] * value, rcond=None)[0])
+    return np.stack(fits)
+
+
+def check_moments(problem, algorithm, twin):
+    """As weighted means, beside the root mean square of what is averaged: that is what rounding is relative to."""
+    expected, found = choose(problem, twin).reduce(problem), choose(problem, algorithm).reduce(problem)
+    np.testing.assert_array_equal(found.denominator == 0, expected.denominator == 0)
+    layout, mean = problem.layout, expected.finalize("zero")
+    largest = np.abs(problem.value + problem.value_center).max()
+    squares = mean[:, layout.second][:, np.equal(*np.triu_indices(layout.columns))]
+    distance = np.sqrt(squares).max(axis=1, keepdims=True)
+    size = np.full_like(mean, largest)
+    size[:, layout.first] = distance
+    size[:, layout.second] = distance**2
+    size[:, layout.cross] = distance * largest
+    weight = len(problem.key) if problem.key_weight is None else problem.key_weight.sum()
+    share = np.where(expected.denominator > 0, weight / np.maximum(1000 * expected.denominator, 1e-300), 1.0)
+    factor = np.maximum(1.0, share)[:, None] if problem.similarity.kernel.is_compact else 1.0 + distance**2
+    assert np.all(np.abs(found.finalize("zero") - mean) <= 2e-12 * factor * size + 1e-300)
+
+
+@algorithms(OTHERS, kernel=kernel_names(), composition=BOTH, columns=[1, 3], variant=list(VARIANTS), moments=1)
+def test_moments_agree_with_the_slow_twin(algorithm, kernel, composition, columns, variant):
+    check_moments(make_problem(kernel, composition, columns, variant, m=60, n=700, moments=1), algorithm, "reference")
+
+
+@pytest.mark.parametrize("leave_one_out", [False, True])
+@algorithms([name for name in OTHERS if name != "brute"], kernel=kernel_names(), columns=1, moments=1)
+def test_moments_agree_with_brute_force(algorithm, kernel, leave_one_out, generator):
+    """Long enough for far keys to be added up; with gaps, ties, and queries all alone."""
+    key = np.concatenate([generator.uniform(size=2500), generator.normal(3, 1, 500), np.repeat([0.5, 6.0], 50), [50.0]])
+    query = key if leave_one_out else np.concatenate([generator.uniform(-0.2, 1.2, 2900), key[-60:]])
+    value = np.column_stack([np.sin(9 * key), generator.normal(size=len(key))])
+    extra = {"exclude_self": True, "key_weight": generator.integers(1, 4, len(key))} if leave_one_out else {}
+    problem = Problem.from_arrays(query, key, value, kernel=kernel, bandwidth=0.11, moments=1, **extra)
+    check_moments(problem, algorithm, "brute")
+
+
+@algorithms(
+    OTHERS, kernel=SMOOTH, composition=BOTH, columns=[1, 3], moments=1,
+    variant=["weighted", "masked", "weighted leave-one-out", "float mask"],
+)  # fmt: skip
+def test_gradients_agree_with_the_slow_twin(algorithm, kernel, composition, columns, variant, generator):
+    problem = make_problem(kernel, composition, columns, variant, m=40, n=700, bandwidth=1.6, moments=1)
+    cotangent = generator.normal(size=(40, 2))
+    reference, other = choose(problem, "reference"), choose(problem, algorithm)
+    state = reference.reduce(problem)
+    expected = reference.pullback(problem, state, cotangent, EVERYTHING)
+    found = other.pullback(problem, state, cotangent, EVERYTHING)
+    for name in EVERYTHING:
+        target = getattr(expected, name)
+        np.testing.assert_allclose(getattr(found, name), target, rtol=1e-9, atol=1e-9 * np.abs(target).max())
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "laplace", "logistic"])
+def test_keys_below_epsilon_determine_the_slope_of_a_query_on_a_key(kernel, generator):
+    """In every direction by the nearest ones in it: what the tree leaves out of the weights decides about slopes.
+
+    A lattice with steps of another width in each direction, whose nearest neighbours weigh e^-18, e^-72 and e^-162;
+    each of its places is a block of keys.
+    """
+    step = np.array([1.0, 2.0, 3.0])
+    place = np.stack(np.meshgrid(*[np.arange(3.0)] * 3), axis=-1).reshape(-1, 3) * step
+    key = np.repeat(place, 128, axis=0)
+    value = np.column_stack([key @ [1.0, 2.0, 3.0], generator.normal(size=len(key))])
+    query = place[13:14]  # one, or its block of queries reaches everything
+    h = 1 / 6 if kernel == "gaussian" else 1 / 30
+    problem = Problem.from_arrays(query, key, value, kernel=kernel, bandwidth=h, moments=1).without_center()
+    expected = solve(choose(problem, "reference").reduce(problem), problem.layout)
+    np.testing.assert_array_equal(expected.rank, 3)
+    cotangent = generator.normal(size=(len(query), 2))
+    plan = choose(problem, "reference")
+    right = plan.pullback(problem, plan.reduce(problem), cotangent, EVERYTHING)
+    for name in ("brute", "kd_tree"):
+        plan = choose(problem, name)
+        state = plan.reduce(problem)
+        found = solve(state, problem.layout)
+        np.testing.assert_array_equal(found.rank, 3)
+        np.testing.assert_allclose(found.slope, expected.slope, rtol=1e-8, atol=1e-9)
+        mine = plan.pullback(problem, state, cotangent, EVERYTHING)
+        for wanted in EVERYTHING:
+            target = getattr(right, wanted)
+            np.testing.assert_allclose(getattr(mine, wanted), target, rtol=1e-6, atol=1e-9 * np.abs(target).max())
+
+
+def test_keys_beside_a_faint_one_determine_a_slope():
+    """The nearest key at 34 bandwidths in one column, the next at 38 in the other: e^-144 of its weight is in range."""
+    key, value = np.array([[0.0, 3.4], [3.8, 0.0], [0.0, 3.5]]), np.array([1.0, 5.0, 2.0])
+    for query in ([[0.0, 0.0]], [[0.1, 0.0]]):
+        problem = Problem.from_arrays(query, key, value, bandwidth=0.1, moments=1).without_center()
+        plans = [choose(problem, name) for name in ("reference", "brute", "kd_tree")]
+        fits = [solve(plan.reduce(problem), problem.layout) for plan in plans]
+        for fit in fits[1:]:
+            np.testing.assert_array_equal(fit.rank, fits[0].rank)
+            np.testing.assert_allclose(fit.slope, fits[0].slope, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("kernel", [name for name in SMOOTH if name != "boxcar"])
+@pytest.mark.parametrize("composition", ["radial", "product"])
+def test_gradients_are_derivatives(kernel, composition):
+    problem = make_problem(kernel, composition, 2, "weighted leave-one-out", m=6, n=30, bandwidth=2.3, moments=1)
+    plan = choose(problem, "reference")
+    cotangent = np.random.default_rng(3).normal(size=(6, 2))
+    found = plan.pullback(problem, plan.reduce(problem), cotangent, EVERYTHING)
+    start = {
+        "query": problem.query,
+        "key": problem.key,
+        "value": problem.value + problem.value_center,
+        "log_bandwidth": np.zeros(2),
+    }
+
+    def loss(**moved):
+        at = start | moved
+        problem_there = Problem.from_arrays(
+            at["query"], at["key"], at["value"], kernel=kernel, composition=composition,
+            bandwidth=problem.similarity.bandwidth * np.exp(at["log_bandwidth"]), exclude_self=True,
+            key_weight=problem.key_weight * problem.weight_unit, self_index=problem.self_index, moments=1,
+        )  # fmt: skip
+        return np.sum(cotangent * local_fit(problem_there, "reference").intercept)
+
+    for name, array in start.items():
+        target = getattr(found, name)
+        gradient = target.sum(axis=0) if name == "log_bandwidth" else target
+        for index in list(np.ndindex(array.shape))[:8]:
+            step = np.zeros_like(array)
+            step[index] = 1e-6
+            difference = (loss(**{name: array + step}) - loss(**{name: array - step})) / 2e-6
+            assert gradient[index] == pytest.approx(difference, rel=1e-5, abs=3e-6)
+
+
+@algorithms(kernel=["gaussian", "epanechnikov", "laplace"], composition="product", columns=[1, 2, 4], moments=1)
+def test_the_fit_is_weighted_least_squares(algorithm, kernel, columns, generator):
+    """At the boundary too: half of the queries lie in corners, where windows are one-sided."""
+    key, query = generator.uniform(size=(400, columns)), generator.uniform(size=(30, columns))
+    query[::2] = np.round(query[::2])
+    value = np.column_stack([np.sin(5 * key[:, 0]), 1e6 + key.sum(axis=1) ** 2])
+    bandwidth = np.linspace(0.7, 0.9, columns)
+    weight = generator.integers(0, 3, 400)
+    similarity = {"kernel": kernel, "bandwidth": bandwidth, "key_weight": weight, "composition": "product"}
+    expected = least_squares(query, key, value, pooling_weights(query, key, **similarity))
+    found = pool(query, key, value, degree=1, algorithm=algorithm, **similarity)
+    np.testing.assert_allclose(found, expected[:, 0], rtol=1e-11, atol=1e-11)
+    problem = Problem.from_arrays(query, key, value, moments=1, **similarity)
+    fit = local_fit(problem, algorithm)
+    np.testing.assert_allclose(fit.slope / bandwidth[:, None], expected[:, 1:], rtol=1e-8, atol=1e-8)
+    offset = np.stack([problem.similarity.offset(query, key, a) for a in range(columns)], axis=2)
+    share = pooling_weights(query, key, **similarity) * (fit.base[:, None] + np.einsum("md,mnd->mn", fit.tilt, offset))
+    np.testing.assert_allclose(share @ value, found, rtol=1e-11)
+
+
+@given(
+    seed=st.integers(0, 10**6),
+    columns=st.integers(1, 3),
+    kernel=st.sampled_from(kernel_names()),
+    composition=st.sampled_from(["radial", "product"]),
+    data=st.data(),
+)
+def test_an_affine_function_is_returned_as_it_is(seed, columns, kernel, composition, data):
+    generator = np.random.default_rng(seed)
+    asked = {"kernel": kernel, "composition": composition, "columns": columns, "moments": 1}
+    algorithm = data.draw(st.sampled_from([name for name in ALGORITHMS if can_here(name, **asked)]))
+    key = generator.normal(size=(60, columns)) + 100.0 * generator.integers(0, 2)
+    query = key[:10] + 0.1
+    slope, level = generator.normal(size=(columns, 2)), 10.0 ** generator.integers(-3, 4)
+    found = pool(
+        query, key, level + key @ slope, kernel=kernel, composition=composition, degree=1, bandwidth=4.0,
+        algorithm=algorithm,
+    )  # fmt: skip
+    expected = level + query @ slope
+    np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-10 * max(level, np.abs(expected).max()))
+
+
+@algorithms(kernel=["gaussian", "biweight"], columns=1, moments=1)
+def test_states_of_chunks_merge_and_order_does_not_matter(algorithm, kernel, generator):
+    query, key, value = generator.normal(size=20), generator.normal(size=300), 1e3 + generator.normal(size=300)
+    options = {"kernel": kernel, "bandwidth": 1.5, "algorithm": algorithm, "moments": 1}
+    whole = pool_state(query, key, value, **options).finalize()
+    parts = merge(*(pool_state(query, key[part], value[part], **options) for part in (slice(90), slice(90, None))))
+    order = generator.permutation(300)
+    shuffled = pool_state(query, key[order], value[order], **options)
+    for other in (parts, shuffled):
+        np.testing.assert_allclose(other.finalize(), whole, rtol=1e-11, atol=1e-11)
+    fit = solve(parts, Problem.from_arrays(query, key, value, moments=1).layout)
+    direct = pool(query, key, value, kernel=kernel, bandwidth=1.5, degree=1)
+    np.testing.assert_allclose(fit.intercept[:, 0], direct, rtol=1e-11)
+
+
+@algorithms(OTHERS, moments=1)
+def test_the_bits_do_not_depend_on_the_number_of_threads(algorithm, generator):
+    key = generator.normal(size=(6000, fitting_columns(algorithm)))
+    problem = Problem.from_arrays(key, key, key, bandwidth=0.3, moments=1)
+    plan = choose(problem, algorithm)
+    bits = {plan.reduce(problem, n_jobs=n_jobs).numerator.tobytes() for n_jobs in (1, 2, 8)}
+    assert len(bits) == 1
+
+
+def test_gradients_and_fits_with_a_kernel_of_ones_own(generator):
+    mine = make_kernel("gaussian", lambda u: 1 / (1 + u) ** 4)
+    key, value = generator.normal(size=(300, 2)), generator.normal(size=300)
+    found = {name: pool(key, key, value, kernel=mine, degree=1, algorithm=name) for name in ("reference", "brute")}
+    np.testing.assert_allclose(found["brute"], found["reference"], rtol=1e-11)
+
+
+@algorithms(columns=1, moments=1)
+def test_what_keys_do_not_determine_is_constant(algorithm):
+    """No key, one key, one place: as much of a plane as there is."""
+    options = {"kernel": "epanechnikov", "algorithm": algorithm, "degree": 1}
+    key, value = np.array([0.0, 5.0, 5.0, 9.0, 9.5]), np.array([1.0, 2.0, 4.0, 7.0, 8.0])
+    with pytest.warns(RankDeficiencyWarning, match=r"around 2 of 4 queries \(the first is query 0\)"):
+        found = pool([0.5, 5.1, 9.2, 20.0], key, value, empty="nearest", **options)
+    np.testing.assert_allclose(found, [1.0, 3.0, 7.4, 8.0], rtol=1e-12)
+    with pytest.warns(EmptyWindowWarning):
+        assert np.isnan(pool([20.0], key, value, **options)).all()
+
+
+@algorithms(columns=2, moments=1)
+def test_a_duplicated_column_shares_the_slope(algorithm):
+    key = np.array([0.0, 5.0, 5.0, 9.0, 9.5])
+    twice = np.column_stack([key, 3 * key])
+    with pytest.warns(RankDeficiencyWarning):
+        found = pool(twice, twice, 2 * key + 1, kernel="gaussian", degree=1, bandwidth=[5.0, 1e9], algorithm=algorithm)
+    np.testing.assert_allclose(found, 2 * key + 1, rtol=1e-11)
+
+
+def test_a_very_large_bandwidth_makes_the_fit_linear_in_its_column(generator):
+    key = generator.normal(size=(200, 2))
+    value = np.sin(key[:, :1]) + 3 * key[:, 1:]
+    found = pool(key, key, value, bandwidth=[0.4, 1e9], degree=1)
+    weight = pooling_weights(key[:, 0], key[:, 0], bandwidth=0.4)
+    np.testing.assert_allclose(found, least_squares(key, key, value, weight)[:, 0], rtol=1e-10)
+
+
+def test_the_rank_decision_is_continuous():
+    inverse, rank = bounded_inverse(np.array([[4.0, 0.1, -1e-18]]), tolerance=0.1)
+    np.testing.assert_allclose(inverse, [[0.25, 10.0, 0.0]])
+    assert rank.tolist() == [1]
+    just_above, _ = bounded_inverse(np.nextafter([0.1], 1.0), tolerance=0.1)
+    np.testing.assert_allclose(just_above, inverse[0, 1:2], rtol=1e-15)
+    torch = pytest.importorskip("torch", reason="the same decision on tensors needs the extra 'torch'")
+    tensor, count = bounded_inverse(torch.tensor([[4.0, 0.1, -1e-18]], dtype=torch.float64), tolerance=0.1)
+    np.testing.assert_array_equal(tensor.numpy(), inverse)
+    assert count.tolist() == [1]
+
+
+def test_float32_is_fitted_in_float64(generator):
+    key = generator.normal(size=(2000, 2)).astype(np.float32)
+    found = pool(key, key, key.sum(axis=1), degree=1, bandwidth=0.5, algorithm="brute")
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found, key.sum(axis=1), rtol=1e-6, atol=1e-6)
+
+
+def test_batches_are_fitted_item_by_item(generator):
+    query, key = generator.normal(size=(3, 5, 2)), generator.normal(size=(3, 40, 2))
+    value = generator.normal(size=(3, 40, 2))
+    found = pool(query, key, value, degree=1, bandwidth=2.0)
+    assert found.shape == (3, 5, 2)
+    np.testing.assert_allclose(found[1], pool(query[1], key[1], value[1], degree=1, bandwidth=2.0))
+
+
+def test_bad_degrees_and_moments_are_refused():
+    for degree in (2, -1, "linear", None, True):
+        with pytest.raises(ValueError, match="degree must be 0"):
+            pool([0.0], [0.0], [0.0], degree=degree)
+        with pytest.raises(ValueError, match="moments must be 0"):
+            pool_state([0.0], [0.0], [0.0], moments=degree)
+    problem = Problem.from_arrays([0.0], [0.0], [0.0], moments=1)
+    for one in ALGORITHMS.values():
+        assert one.moments or "moments of a local linear fit" in one.refusal(problem)
+    plan, state = choose(problem), choose(problem).reduce(replace(problem, moments=0))
+    with pytest.raises(ValueError, match="columns of its layout"):
+        plan.pullback(problem, state, np.ones((1, 1)), ["value"])
+
+
+@algorithms(columns=2, moments=1)
+def test_fit_of_np(algorithm):
+    """Numbers of R's np at its cross-validated bandwidths, data of statsmodels' `test_continuousdata_ll_cvls`."""
+    draw = np.random.RandomState(123456)  # the published numbers belong to this generator
+    draw.binomial(2, 0.7, size=60), draw.binomial(3, 0.7, size=60)
+    first, second = draw.normal(size=60), draw.normal(10, 1, size=60)
+    draw.normal(10, 2, size=60)
+    value = 0.3 + 1.2 * first + 3.7 * second + draw.normal(size=60)
+    key = np.column_stack([first, second])
+    found = pool(key, key, value, degree=1, bandwidth=[1.717891, 2.449415], algorithm=algorithm)
+    np.testing.assert_allclose(found[:5], [31.16003, 37.30323, 44.49870, 40.73704, 36.19083], atol=6e-6)
+    fitted, total = found - value.mean(), value - value.mean()
+    assert (total @ fitted) ** 2 / ((total @ total) * (fitted @ fitted)) == pytest.approx(0.9336019, abs=1e-6)

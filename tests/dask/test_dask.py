@@ -1,0 +1,408 @@
+"""On Dask: the answer of memory, the same bits for any number of workers, and lazy where the queries are."""
+
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+import kernpool
+
+dask = pytest.importorskip("dask", reason="clusters need the extra 'dask'")
+distributed = pytest.importorskip("distributed", reason="clusters need the extra 'dask'")
+da = pytest.importorskip("dask.array", reason="clusters need the extra 'dask'")
+
+from kernpool import DaskNadarayaWatsonRegressor, EmptyWindowWarning, NadarayaWatsonRegressor, open_chunks
+from kernpool.dask.pool import compute, connect, pool
+from kernpool.data import TableError
+from kernpool.data.chunks.base import ArrayChunks
+
+RNG = np.random.default_rng(0)
+KEY = RNG.normal(size=(3000, 2))
+VALUE = 1e6 + np.sin(3.0 * KEY[:, 0]) + KEY[:, 1] ** 2
+WEIGHT = RNG.integers(0, 4, size=len(KEY)).astype(float)
+QUERY = RNG.normal(size=(60, 2))
+CLOSE = {"rtol": 1e-12, "atol": 0.0}
+SETTINGS = {"bandwidth": [0.3, 0.5]}
+
+
+def cut(array, rows):
+    return da.from_array(array, chunks=(rows, *array.shape[1:]))
+
+
+@pytest.fixture(autouse=True)
+def without_threads():
+    with dask.config.set(scheduler="synchronous"):
+        yield
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    """Two processes; the tests of it are slow ones, since a cluster gives up where all processors are busy."""
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0", silence_logs=50
+    ) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def client(cluster):
+    with distributed.Client(cluster, set_as_default=False) as client:
+        yield client
+
+
+@pytest.mark.parametrize("rows", [1000, 300, (0, 0, 1, 0, 2999, 0)])
+@pytest.mark.parametrize("options", [{}, {"degree": 1}, {"kernel": "epanechnikov"}, {"key_weight": WEIGHT}], ids=str)
+def test_any_chunking_gives_the_answer_of_memory(rows, options):
+    expected = kernpool.pool(QUERY, KEY, VALUE, empty="mean", **SETTINGS, **options)
+    rows = (rows,) if isinstance(rows, tuple) else rows
+    if "key_weight" in options:
+        options = {"key_weight": cut(WEIGHT, 999)}
+    key, value = da.from_array(KEY, chunks=(rows[0] if isinstance(rows, tuple) else rows, 1)), cut(VALUE, 700)
+    pooled = pool(QUERY, key, value, empty="mean", **SETTINGS, **options)
+    assert isinstance(pooled, np.ndarray)
+    np.testing.assert_allclose(pooled, expected, **CLOSE)
+    lazy = pool(cut(QUERY, 40), key, value, empty="mean", **SETTINGS, **options)
+    assert isinstance(lazy, da.Array)
+    assert lazy.chunks == ((40, 20),)
+    np.testing.assert_allclose(lazy.compute(), expected, **CLOSE)
+
+
+def test_several_outputs_and_one_column_without_axis():
+    key, value = KEY[:, 0], np.column_stack([VALUE, -VALUE])
+    expected = kernpool.pool(QUERY[:, 0], key, value)
+    np.testing.assert_allclose(pool(QUERY[:, 0], cut(key, 1100), cut(value, 1100)), expected, **CLOSE)
+    lazy = pool(cut(QUERY[:, 0], 100), cut(key, 1100), cut(value, 1100))
+    assert lazy.shape == expected.shape
+    np.testing.assert_allclose(lazy.compute(), expected, **CLOSE)
+
+
+@pytest.mark.parametrize("empty", ["nearest", "mean", "zero", "nan", "raise"])
+@pytest.mark.filterwarnings("ignore::kernpool.EmptyWindowWarning")
+def test_empty_windows_follow_the_policy(empty):
+    query, options = QUERY * 3.0, {"kernel": "boxcar", "bandwidth": 0.1, "empty": empty}
+    pairs, lazy = (cut(KEY, 800), cut(VALUE, 800)), cut(query, 60)
+    if empty == "raise":
+        with pytest.raises(ValueError, match="have no key with positive weight"):
+            pool(query, *pairs, **options)
+        with pytest.raises(ValueError, match="have no key with positive weight"):
+            pool(lazy, *pairs, **options).compute()
+        return
+    expected = kernpool.pool(query, KEY, VALUE, **options)
+    np.testing.assert_allclose(pool(query, *pairs, **options), expected, **CLOSE)
+    np.testing.assert_allclose(pool(lazy, *pairs, **options).compute(), expected, **CLOSE)
+
+
+def test_empty_windows_warn_here():
+    with pytest.warns(EmptyWindowWarning, match="1 of 1 queries"):
+        pool([100.0], cut(KEY[:, 0], 1000), cut(VALUE, 1000), kernel="boxcar")
+
+
+def test_dataframes_and_rows_that_dask_does_not_count():
+    pandas = pytest.importorskip("pandas")
+    frames = pytest.importorskip("dask.dataframe")
+    frame = pandas.DataFrame({"b": KEY[:, 1], "y": VALUE, "a": KEY[:, 0], "w": WEIGHT.astype(int)})
+    frame["row"] = np.arange(len(frame))
+    lazy = frames.from_pandas(frame, npartitions=4)
+    lazy = lazy[lazy.w >= 0]
+    expected = kernpool.pool(QUERY, KEY, VALUE, key_weight=WEIGHT, **SETTINGS)
+    options = {"target": "y", "features": ["a", "b"], "key_weight": "w", **SETTINGS}
+    np.testing.assert_allclose(pool(QUERY, lazy, **options), expected, **CLOSE)
+    query = frames.from_pandas(pandas.DataFrame({"b": QUERY[:, 1], "a": QUERY[:, 0]}), npartitions=2)
+    np.testing.assert_allclose(pool(query, lazy, **options).compute(), expected, **CLOSE)
+    sparse = lazy[lazy.row >= 1600]  # whose first two partitions are empty
+    expected = kernpool.pool(QUERY, KEY[1600:], VALUE[1600:], key_weight=WEIGHT[1600:], **SETTINGS)
+    np.testing.assert_allclose(pool(query, sparse, **options).compute(), expected, **CLOSE)
+    with pytest.raises(TypeError, match="target must name"):
+        pool(QUERY, lazy)
+    with pytest.raises(TableError, match="column 'b' holds"):
+        pool(QUERY, lazy.assign(b=lazy.b.astype(str)), target="y")
+
+
+def test_bad_input_is_told_apart():
+    key, value = cut(KEY, 1000), cut(VALUE, 1000)
+    with pytest.raises(ValueError, match="key has 3000 rows and value has 2999"):
+        pool(QUERY, key, value[:-1])
+    with pytest.raises(ValueError, match="value has 7 rows in memory"):
+        pool(QUERY, key, VALUE[:7])
+    with pytest.raises(TypeError, match="value is missing"):
+        pool(QUERY, key)
+    with pytest.raises(TypeError, match="so key must be one too"):
+        pool(QUERY, KEY, value)
+    with pytest.raises(ValueError, match="unknown kernel"):
+        pool(cut(QUERY, 10), key, value, kernel="gauss")
+    with pytest.raises(ValueError, match="all partitions are empty"):
+        pool(QUERY, key[:0], value[:0])
+    with pytest.raises(ValueError, match=r"partition 2: row 500 of key, column 1 is nan"):
+        pool(QUERY, da.where(da.arange(6000).reshape(3000, 2).rechunk((1000, 2)) == 5001, np.nan, key), value)
+    with pytest.raises(TypeError, match="goes by once"):
+        pool(QUERY, iter([(KEY, VALUE)]))
+
+
+def test_importing_the_package_does_not_load_dask():
+    code = "import sys, kernpool; kernpool.pool([0.0], [0.0], [1.0]); print('dask' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
+
+
+def test_cluster_that_is_not_there():
+    started = time.monotonic()
+    with pytest.raises(ConnectionError, match=r"no Dask scheduler answers at 'tcp://127\.0\.0\.1:9'"):
+        connect("tcp://127.0.0.1:9", timeout=1.0)
+    with pytest.raises(ConnectionError, match="no Dask scheduler answers at 'nonsense://x'"):
+        connect("nonsense://x", timeout=1.0)
+    assert time.monotonic() - started < 10.0
+
+
+def bits_everywhere(client, *arguments, **options):
+    """Pool on both workers, on either alone, and in this process, and return what all agree on."""
+    results = [pool(*arguments, **options), pool(*arguments, client=client, **options)]
+    for worker in client.scheduler_info()["workers"]:
+        with dask.annotate(workers=[worker]):
+            results.append(pool(*arguments, client=client, **options))
+    for other in results[1:]:
+        np.testing.assert_array_equal(other, results[0])
+    return results[0]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("options", [{}, {"degree": 1}, {"kernel": "boxcar", "empty": "nearest"}], ids=str)
+def test_one_and_two_workers_give_the_same_bits(client, options):
+    pooled = bits_everywhere(client, QUERY, cut(KEY, 300), cut(VALUE, 300), bandwidth=0.2, **options)
+    np.testing.assert_allclose(pooled, kernpool.pool(QUERY, KEY, VALUE, bandwidth=0.2, **options), **CLOSE)
+
+
+@pytest.mark.slow
+def test_workers_read_files_by_name(client, tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    table = pyarrow.table({"a": KEY[:, 0], "b": KEY[:, 1], "y": VALUE, "w": WEIGHT})
+    parquet.write_table(table, tmp_path / "pairs.parquet", row_group_size=400)
+    np.save(tmp_path / "pairs.npy", np.column_stack([KEY, VALUE, WEIGHT]))
+    expected = kernpool.pool(QUERY, KEY, VALUE, key_weight=WEIGHT, **SETTINGS)
+    for chunks in (
+        open_chunks(tmp_path / "pairs.parquet", target="y", weight="w", rows=500),
+        open_chunks(tmp_path / "pairs.npy", target="2", weight="3", rows=500),
+    ):
+        np.testing.assert_allclose(bits_everywhere(client, QUERY, chunks, **SETTINGS), expected, **CLOSE)
+    lazy = pool(cut(QUERY, 60), chunks, **SETTINGS)
+    np.testing.assert_allclose(client.compute(lazy, retries=1).result(), expected, **CLOSE)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("attempt", range(5))
+def test_killed_worker_changes_no_bit(attempt, tmp_path, cluster, client):
+    blocks = 24
+
+    def slow(block, block_info=None):
+        (tmp_path / str(block_info[0]["chunk-location"][0])).touch()
+        time.sleep(0.1)
+        return block
+
+    key, value = cut(KEY, len(KEY) // blocks), cut(VALUE, len(KEY) // blocks)
+    expected = pool(QUERY, key, value, **SETTINGS)
+    client.wait_for_workers(2, timeout=60)
+    processes = client.run(os.getpid)
+    done = []
+
+    def kill():
+        while len(list(tmp_path.iterdir())) < blocks // 2:
+            time.sleep(0.01)
+        os.kill(sorted(processes.values())[attempt % 2], signal.SIGKILL)
+        done.append(len(list(tmp_path.iterdir())))
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    pooled = pool(QUERY, key.map_blocks(slow, dtype=float, meta=np.empty((0, 0))), value, client=client, **SETTINGS)
+    killer.join()
+    assert done[0] < blocks
+    np.testing.assert_array_equal(pooled, expected)
+
+
+@pytest.mark.slow
+def test_a_cluster_of_one_worker_gives_the_bits_of_two(client):
+    key, value = cut(KEY, 300), cut(VALUE, 300)
+    options = {"n_workers": 1, "threads_per_worker": 1, "processes": True, "dashboard_address": ":0"}
+    with distributed.LocalCluster(**options) as small, distributed.Client(small, set_as_default=False) as other:
+        alone = pool(QUERY, key, value, client=other, **SETTINGS)
+    np.testing.assert_array_equal(alone, pool(QUERY, key, value, client=client, **SETTINGS))
+
+
+def fitted(*arguments, **options):
+    return DaskNadarayaWatsonRegressor(**options).fit(*arguments)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_regressor_is_the_local_one(weighted):
+    weight = WEIGHT if weighted else None
+    local = NadarayaWatsonRegressor(bandwidth=[0.2, 0.4]).fit(KEY, VALUE, weight)
+    lazy = [cut(KEY, 800), cut(VALUE, 800)] + ([cut(WEIGHT, 800)] if weighted else [])
+    model = fitted(*lazy, bandwidth=[0.2, 0.4])
+    assert model.bandwidth_note_ == "as given"
+    assert (model.n_rows_, model.n_features_in_) == (3000, 2)
+    np.testing.assert_allclose(model.predict(QUERY), local.predict(QUERY), **CLOSE)
+    assert isinstance(model.predict(cut(QUERY, 50)), da.Array)
+    np.testing.assert_allclose(model.to_local().predict(QUERY), local.predict(QUERY), **CLOSE)
+    assert model.to_local().get_params() == local.get_params()
+    assert model.score(cut(KEY, 800), cut(VALUE, 700)) == pytest.approx(local.score(KEY, VALUE), abs=1e-9)
+    expected = local.leave_one_out().error
+    assert model.leave_one_out_error() == pytest.approx(expected, rel=1e-9)
+    assert model.leave_one_out_error(max_rows=2000) == pytest.approx(expected, rel=0.2)
+    with pytest.raises(ValueError, match="2 columns"):
+        model.predict(cut(KEY[:, :1], 100))
+
+
+def test_leave_one_out_of_empty_windows_and_several_outputs():
+    value, options = np.column_stack([VALUE, KEY]), {"kernel": "boxcar", "bandwidth": 0.05}
+    local = NadarayaWatsonRegressor(**options).fit(KEY, value, WEIGHT).leave_one_out()
+    assert local.empty_windows > 0
+    model = fitted(cut(KEY, 800), cut(value, 800), cut(WEIGHT, 800), **options)
+    assert model.leave_one_out_error() == pytest.approx(local.error, rel=1e-9)
+
+
+def test_small_data_find_the_bandwidth_of_the_local_search():
+    key, value = KEY[:400], VALUE[:400]
+    local = NadarayaWatsonRegressor().fit(key, value)
+    model = fitted(cut(key, 150), cut(value, 150))
+    np.testing.assert_allclose(model.bandwidth_, local.bandwidth_, rtol=1e-12)
+    assert model.loo_error_ == local.loo_error_
+    assert model.bandwidth_note_ == "'loo' on all 400 rows"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["loo", "scott"])
+def test_larger_data_are_searched_by_a_sample(name, client):
+    options, key = {"bandwidth": name, "max_search_rows": 500}, KEY[:, :1]
+    model = fitted(cut(key, 1500), cut(VALUE, 1500), **options)
+    assert "500 of 3000 rows" in model.bandwidth_note_
+    other = fitted(cut(key, 1100), cut(VALUE, 1100), **options, client=client)
+    np.testing.assert_allclose(other.bandwidth_, model.bandwidth_, rtol=1e-12)  # rows are drawn by number
+    local = NadarayaWatsonRegressor(bandwidth=name).fit(key, VALUE)
+    np.testing.assert_allclose(model.bandwidth_, local.bandwidth_, rtol=0.3)
+    if name == "loo":
+        assert model.loo_error_ <= 1.1 * local.loo_error_
+        assert model.loo_error_ == pytest.approx(model.leave_one_out_error(), rel=1e-12)
+        assert model.to_local().loo_error_ == model.loo_error_
+
+
+@pytest.mark.slow
+def test_regressor_of_files_keeps_references(client, tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    table = pyarrow.table({"a": KEY[:, 0], "b": KEY[:, 1], "y": VALUE})
+    parquet.write_table(table, tmp_path / "pairs.parquet", row_group_size=400)
+    model = DaskNadarayaWatsonRegressor(bandwidth=0.3, client=client)
+    model.fit(open_chunks(tmp_path / "pairs.parquet", target="y", rows=400))
+    assert model.client_ is client
+    assert pickle.loads(pickle.dumps(model)).client is None
+    assert clone(model).get_params() == model.get_params()
+    assert list(model.feature_names_in_) == ["a", "b"]
+    assert len(pickle.dumps(model)) < 10_000
+    with pytest.warns(UserWarning, match="does not have valid feature names"):
+        pooled = model.predict(QUERY)
+    np.testing.assert_allclose(pooled, kernpool.pool(QUERY, KEY, VALUE, bandwidth=0.3), **CLOSE)
+    again = DaskNadarayaWatsonRegressor(bandwidth=0.3).fit(tmp_path / "pairs.parquet", "y")
+    np.testing.assert_allclose(again.predict(cut(QUERY, 50)).compute(), pooled, **CLOSE)
+
+
+def test_regressor_of_a_dataframe():
+    pandas = pytest.importorskip("pandas")
+    frames = pytest.importorskip("dask.dataframe")
+    frame = pandas.DataFrame({"b": KEY[:, 1], "y": VALUE, "a": KEY[:, 0], "w": WEIGHT})
+    lazy, query = frames.from_pandas(frame, npartitions=4), pandas.DataFrame(QUERY, columns=["a", "b"])
+    expected = kernpool.pool(QUERY, KEY, VALUE, key_weight=WEIGHT, bandwidth=0.3)
+    model = DaskNadarayaWatsonRegressor(bandwidth=0.3)
+    model.fit(lazy, "y", "w", features=["a", "b"])
+    np.testing.assert_allclose(model.predict(query), expected, **CLOSE)
+    assert model.n_rows_ == len(KEY)
+    model.fit(lazy[["a", "b"]], lazy.y, lazy.w)
+    np.testing.assert_allclose(model.predict(query), expected, **CLOSE)
+    np.testing.assert_allclose(model.predict(frames.from_pandas(query, npartitions=2)).compute(), expected, **CLOSE)
+    np.testing.assert_allclose(model.to_local().predict(query), expected, **CLOSE)
+
+
+def test_regressor_refuses_what_it_cannot_do():
+    key, value = cut(KEY, 1000), cut(VALUE, 1000)
+    for options, message in (
+        ({"bandwidth": "lou"}, "bandwidth must be"),
+        ({"ordered": ["a"]}, "ordered must be None"),
+        ({"max_search_rows": 1}, "max_search_rows must be"),
+        ({"empty": "none"}, "empty must be"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            fitted(key, value, **options)
+    with pytest.raises(ValueError, match="all partitions are empty"):
+        fitted(key[:0], value[:0], bandwidth=1.0)
+    with pytest.raises(TypeError, match="y and sample_weight must be None"):
+        fitted(open_chunks(KEY, VALUE), VALUE)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("lazy", [False, True])
+def test_tasks_are_tried_again(lazy, tmp_path, client):
+    class Flaky(ArrayChunks):
+        def __iter__(self):
+            if len(list(folder.iterdir())) < 3:
+                (folder / str(len(list(folder.iterdir())))).touch()
+                raise OSError("the network is down")
+            return super().__iter__()
+
+        def parts(self):
+            return [self]
+
+    folder = tmp_path
+    query = cut(QUERY, 60) if lazy else QUERY
+    pooled = pool(query, Flaky(KEY, VALUE), client=client, **SETTINGS)
+    # Dask forgets retries where it fuses tasks of an array, unless they are asked for as here.
+    pooled = client.compute(pooled, retries=3).result() if lazy else pooled
+    np.testing.assert_allclose(pooled, kernpool.pool(QUERY, KEY, VALUE, **SETTINGS), **CLOSE)
+    for file in folder.iterdir():
+        file.unlink()
+    with pytest.raises(OSError, match="the network is down"):
+        compute([pool(query, Flaky(KEY, VALUE), client=client, retries=0, **SETTINGS)], client, 0)
+
+
+def recipe(name):
+    """The code of the page that is about a package."""
+    text = (Path(__file__).parents[2] / "docs" / "clusters.md").read_text()
+    (code,) = [block.split("```")[0] for block in text.split("```python")[1:] if f"import {name}" in block]
+    return code
+
+
+@pytest.mark.parametrize("package", ["ray", "pyspark"])
+def test_recipes(package, tmp_path, monkeypatch):
+    pytest.importorskip(package)
+    parquet = pytest.importorskip("pyarrow.parquet")
+    pyarrow = pytest.importorskip("pyarrow")
+    table = pyarrow.table({"a": KEY[:, 0], "b": KEY[:, 1], "y": VALUE})
+    parquet.write_table(table, tmp_path / "big.parquet", row_group_size=400)
+    monkeypatch.chdir(tmp_path)
+    names = {"query": QUERY}
+    exec(recipe(package), names)
+    np.testing.assert_allclose(names["pooled"][:, 0], kernpool.pool(QUERY, KEY, VALUE, bandwidth=0.1), **CLOSE)
+
+
+def test_without_dask_the_extra_is_named():
+    script = """
+import sys
+
+class Nowhere:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] == "dask":
+            raise ModuleNotFoundError(f"No module named {name!r}")
+
+sys.meta_path.insert(0, Nowhere())
+try:
+    from kernpool import DaskNadarayaWatsonRegressor
+except ImportError as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert "needs Dask, which is not installed; install it with: pip install 'kernpool[dask]'" in done.stdout

@@ -1,0 +1,101 @@
+"""Parts of chunks: their concatenation is the whole, they travel by name, and errors still say where."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+from kernpool import open_chunks
+from kernpool.data.tables import TableError
+
+RNG = np.random.default_rng(0)
+TABLE = RNG.normal(size=(5000, 4))
+BYTES_OF_A_REFERENCE = 2000
+
+
+def rows_of(chunks):
+    parts = [np.column_stack([c.key, c.value, np.ones(len(c.key)) if c.weight is None else c.weight]) for c in chunks]
+    return np.concatenate(parts)
+
+
+def parquet_folder(tmp_path, groups=700):
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    for i, part in enumerate(np.array_split(TABLE, 3)):
+        table = pyarrow.table({name: part[:, j] for j, name in enumerate("abyw")})
+        parquet.write_table(table, tmp_path / f"{i}.parquet", row_group_size=groups)
+    return tmp_path
+
+
+def npy_file(tmp_path):
+    np.save(tmp_path / "table.npy", TABLE)
+    return tmp_path / "table.npy"
+
+
+def opened(kind, tmp_path, rows):
+    if kind == "parquet":
+        return open_chunks(parquet_folder(tmp_path), target="y", weight="w", rows=rows)
+    if kind == "npy":
+        return open_chunks(npy_file(tmp_path), target="2", weight="3", rows=rows)
+    if kind == "arrays":
+        return open_chunks(TABLE[:, :2], TABLE[:, 2], TABLE[:, 3], rows=rows)
+    return open_chunks([(part[:, :2], part[:, 2], part[:, 3]) for part in np.array_split(TABLE, 3)], rows=rows)
+
+
+@pytest.mark.parametrize("rows", [1, 500, 1500, 10_000])
+@pytest.mark.parametrize("kind", ["parquet", "npy", "arrays", "list"])
+def test_parts_are_the_whole_cut(kind, rows, tmp_path):
+    rows = max(rows, 100) if kind != "npy" else max(rows, 50)
+    chunks = opened(kind, tmp_path, rows)
+    parts = [pickle.loads(pickle.dumps(part)) for part in chunks.parts()]
+    np.testing.assert_array_equal(np.concatenate([rows_of(part) for part in parts]), TABLE)
+    np.testing.assert_array_equal(rows_of(chunks), TABLE)
+    assert [part.rows for part in parts] == [len(rows_of(part)) for part in parts]
+    assert {part.flat for part in parts} == {True}
+    assert {part.outputs for part in parts} == {1}
+    assert max(len(chunk.key) for part in parts for chunk in part) <= rows
+
+
+@pytest.mark.parametrize("kind", ["parquet", "npy"])
+def test_parts_of_files_hold_no_data(kind, tmp_path):
+    parts = opened(kind, tmp_path, 1500).parts()
+    assert len(parts) > 2
+    assert max(len(pickle.dumps(part)) for part in parts) < BYTES_OF_A_REFERENCE
+
+
+def test_row_groups_are_joined_up_to_the_rows_of_a_chunk(tmp_path):
+    parts = open_chunks(parquet_folder(tmp_path), target="y", rows=1400).parts()
+    assert [part.rows for part in parts] == [1400, 267, 1400, 267, 1400, 266]
+    parts = open_chunks(tmp_path, target="y", rows=100).parts()
+    assert [part.rows for part in parts[:3]] == [700, 700, 267]
+
+
+def test_relative_names_are_found_from_another_folder(tmp_path, monkeypatch):
+    parquet_folder(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    parts = open_chunks("0.parquet", target="y").parts()
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert len(rows_of(parts[0])) == parts[0].rows
+
+
+def test_parts_name_file_row_group_row_and_column(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    column = np.arange(100.0)
+    column[57] = np.nan
+    parquet.write_table(pyarrow.table({"x": column, "y": np.ones(100)}), tmp_path / "bad.parquet", row_group_size=10)
+    part = open_chunks(tmp_path / "bad.parquet", target="y", rows=20).parts()[2]
+    with pytest.raises(TableError, match=r"bad\.parquet: row group 5, row 57, column 'x' is nan"):
+        list(part)
+    part = open_chunks(column, np.ones(100), rows=20).parts()[2]
+    with pytest.raises(TableError, match="row 57 of key is nan"):
+        list(part)
+
+
+def test_what_goes_by_once_has_no_parts():
+    with pytest.raises(TypeError, match=r"goes by once.*give a list"):
+        open_chunks(iter([([0.0], [1.0])])).parts()
+    pyarrow = pytest.importorskip("pyarrow")
+    with pytest.raises(TypeError, match=r"StreamChunks cannot be cut into parts.*Parquet or \.npy"):
+        open_chunks(pyarrow.table({"x": [0.0], "y": [1.0]}), target="y").parts()

@@ -1,0 +1,396 @@
+"""Pairs in chunks: every container, every cut, the numbers of memory; and what is said about bad ones."""
+
+import functools
+import itertools
+import re
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kernpool import kernel_names, merge, open_chunks, pool
+from kernpool.algorithms.sweep.few_queries import KERNELS
+from kernpool.data.chunks.base import Chunk, Chunks
+from kernpool.data.chunks.opening import reopen
+from kernpool.data.tables import TableError
+from kernpool.pooling.chunked import Pooling
+from kernpool.pooling.line_chunks import sum_on_a_line
+
+pyarrow = pytest.importorskip("pyarrow", reason="Parquet and Arrow need the extra 'arrow'")
+from pyarrow import parquet
+
+ROWS = 3000
+
+
+def table_of(generator, rows=ROWS):
+    a, b = generator.random(rows), generator.integers(0, 9, rows)
+    return {"a": a, "b": b, "y": np.sin(5 * a) + b + 1000.0, "w": generator.integers(0, 4, rows)}
+
+
+def write(columns, path, **options):
+    parquet.write_table(pyarrow.table(columns), path, **options)
+    return path
+
+
+@pytest.fixture
+def containers(generator, tmp_path):
+    """The same pairs, in everything that holds pairs."""
+    columns = table_of(generator)
+    table = pyarrow.table(columns)
+    X, y, w = np.column_stack([columns["a"], columns["b"]]), columns["y"], columns["w"]
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    for i, part in enumerate(np.array_split(np.arange(ROWS), 3)):
+        write(
+            {name: column[part] for name, column in columns.items()}, folder / f"part-{i}.parquet", row_group_size=400
+        )
+    np.save(tmp_path / "matrix.npy", np.column_stack(list(columns.values())))
+    named = np.zeros(ROWS, dtype=[(name, column.dtype) for name, column in columns.items()])
+    for name, column in columns.items():
+        named[name] = column
+    np.save(tmp_path / "named.npy", named)
+    np.save(tmp_path / "X.npy", X)
+    np.save(tmp_path / "y.npy", y.astype(np.float64))
+    cuts = [slice(0, 1), slice(1, 1), slice(1, 2000), slice(2000, None)]
+    pandas, polars = pytest.importorskip("pandas"), pytest.importorskip("polars")
+    by_name = {"target": "y", "features": ["a", "b"], "weight": "w"}
+    sources = {
+        "Parquet file": (write(columns, tmp_path / "one.parquet", row_group_size=700), by_name),
+        "Parquet folder": (folder, by_name),
+        "matrix": (tmp_path / "matrix.npy", {"target": "2", "features": ["0", "1"], "weight": "3"}),
+        "named columns": (tmp_path / "named.npy", by_name),
+        "memory maps": (
+            np.load(tmp_path / "X.npy", mmap_mode="r"),
+            {"value": np.load(tmp_path / "y.npy", mmap_mode="r"), "weight": w},
+        ),
+        "arrow": (table, by_name),
+        "pandas": (pandas.DataFrame(columns), by_name),
+        "polars": (polars.DataFrame(columns), by_name),
+        "list": ([(X[cut], y[cut], w[cut]) for cut in cuts], {}),
+    }
+    return X, y, w, sources
+
+
+KINDS = [
+    "Parquet file",
+    "Parquet folder",
+    "matrix",
+    "named columns",
+    "memory maps",
+    "arrow",
+    "pandas",
+    "polars",
+    "list",
+]
+
+
+@pytest.mark.parametrize(
+    ("degree", "rows"),
+    [(0, None), (0, 7), (0, 999), (1, None), pytest.param(1, 7, marks=pytest.mark.slow), (1, 999)],  # 7: 429 chunks
+)
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_container_has_the_numbers_of_memory(kind, degree, rows, containers, generator):
+    X, y, w, sources = containers
+    source, options = sources[kind]
+    query = np.column_stack([generator.random(20), generator.integers(0, 9, 20)])
+    expected = pool(query, X, y, bandwidth=[0.2, 2.0], key_weight=w, degree=degree)
+    chunks = open_chunks(source, **options, rows=rows)
+    for _ in range(2):  # one can go through them again
+        found = pool(query, chunks, bandwidth=[0.2, 2.0], degree=degree)
+        np.testing.assert_allclose(found, expected, rtol=1e-12)
+    sizes = [len(chunk.key) for chunk in chunks]
+    assert sum(sizes) == ROWS
+    assert rows is None or max(sizes) <= rows
+
+
+@pytest.mark.parametrize("kernel", kernel_names())
+@pytest.mark.parametrize("empty", ["nan", "zero", "nearest", "mean"])
+@pytest.mark.filterwarnings("ignore::kernpool.EmptyWindowWarning")
+def test_few_queries_on_a_line_are_done_in_one_pass(kernel, empty, generator):
+    """Queries among the keys and far from them; the latter in a second pass."""
+    key, value = generator.random(60_000), 1e6 + generator.normal(size=(60_000, 2))
+    query = np.concatenate([generator.random(20), [-0.5, 3.0, 40.0]])
+    options = {"kernel": kernel, "bandwidth": 0.05, "empty": empty}
+    chunks = open_chunks(key, value, rows=9000)
+    found = pool(query, chunks, **options)
+    np.testing.assert_allclose(found, pool(query, key, value, **options), rtol=1e-12)
+    similarity = {"kernel": kernel, "bandwidth": 0.05, "composition": "radial", "tol": None}
+    in_one = sum_on_a_line(query[:, None], chunks, similarity, 1, None)
+    assert (in_one is not None) == (kernel in KERNELS)
+    if in_one is not None:
+        assert np.sum(in_one[0].denominator >= 0) >= 20
+
+
+def test_one_pass_says_when_it_cannot(generator):
+    key, value, query = generator.random(60_000), generator.random(60_000), np.array([[0.5]])
+    similarity = {"kernel": "gaussian", "bandwidth": 0.1, "composition": "radial", "tol": None}
+    assert sum_on_a_line(query, open_chunks(key, value, rows=9000), similarity, 1, None) is not None
+    assert sum_on_a_line(query, open_chunks(key, value, value, rows=9000), similarity, 1, None) is None
+    assert sum_on_a_line(query, open_chunks(key, value), similarity | {"kernel": "cosine"}, 1, None) is None
+    with pytest.raises(ValueError, match="bandwidth is too small"):
+        pool([0.5], open_chunks(key * 5e149, value, rows=700), bandwidth=0.1)
+
+
+@given(st.lists(st.integers(0, 200), max_size=6), st.randoms(use_true_random=False))
+def test_any_cut_and_any_order_of_merging(cuts, random):
+    generator = np.random.default_rng(0)
+    key, value, query = generator.random((200, 2)), generator.normal(size=200), generator.random((7, 2))
+    edges = [0, *sorted(cuts), 200]
+    pooling = Pooling(query, similarity={"bandwidth": 0.1})
+    parts = [Chunk(key[a:b], value[a:b, None]) for a, b in itertools.pairwise(edges)]
+    states = [pooling.state(part, np.zeros(1)) for part in parts]
+    random.shuffle(states)
+    found = functools.reduce(merge, states).finalize()[:, 0]
+    np.testing.assert_allclose(found, pool(query, key, value, bandwidth=0.1), rtol=0, atol=1e-12)
+
+
+def test_large_values_with_small_differences_keep_their_digits(generator):
+    key, query = generator.random(4000), np.array([0.3, 0.6])
+    value = 1e9 + key  # exact to 1e-7
+    by_chunks = pool(query, open_chunks(key, value, rows=500), bandwidth=0.1, degree=1)
+    np.testing.assert_allclose(by_chunks, pool(query, key, value, bandwidth=0.1, degree=1), rtol=0, atol=2.4e-7)
+
+
+def test_an_iterator_is_gone_through_once(generator):
+    key, value = generator.random(50), generator.random(50)
+    pairs = ((key[i : i + 10], value[i : i + 10]) for i in range(0, 50, 10))
+    np.testing.assert_allclose(pool([0.5], pairs), pool([0.5], key, value), rtol=1e-13)
+    once = iter([(key, value)])
+    with pytest.raises(ValueError, match="an iterator does not allow"):
+        pool([50.0], once, kernel="boxcar", empty="nearest")
+
+
+def test_progress_counts_pairs(generator):
+    seen = []
+    for key in (generator.random(1000), generator.random((1000, 2))):
+        pool(
+            key[:5],
+            open_chunks(key, key[..., None] if key.ndim == 1 else key, rows=300),
+            progress=lambda *at: seen.append(at),
+        )
+    assert seen == [(300, 1000), (600, 1000), (900, 1000), (1000, 1000)] * 2
+
+
+def test_a_large_memory_map_is_read_in_chunks(generator, tmp_path, monkeypatch):
+    np.save(tmp_path / "key.npy", generator.integers(0, 9, 500))
+    key, value = np.load(tmp_path / "key.npy", mmap_mode="r"), generator.random(500)
+    expected = pool([4.0], np.asarray(key), value)
+    monkeypatch.setattr("kernpool.data.chunks.base.BYTES_PER_CHUNK", 1000)
+    module = sys.modules["kernpool.pooling.pool"]  # the function of that name hides it
+    monkeypatch.setattr(module, "Batch", lambda *_, **__: pytest.fail("read as a whole"))
+    np.testing.assert_allclose(pool([4.0], key, value), expected, rtol=1e-13)
+
+
+def test_a_chunk_without_weight_and_one_without_rows(generator):
+    key, value = generator.random(20), generator.random(20)
+    pairs = [(key[:0], value[:0]), (key[:9], value[:9], np.zeros(9)), (key[9:], value[9:], np.ones(11))]
+    np.testing.assert_allclose(pool([0.5], pairs), pool([0.5], key[9:], value[9:]), rtol=1e-13)
+    for nothing in ([], [(key[:0], value[:0])]):
+        with pytest.raises(ValueError, match="no pairs of positive weight"):
+            pool([0.5], nothing)
+
+
+class TestBadFiles:
+    def test_a_truncated_file(self, generator, tmp_path):
+        path = write(table_of(generator), tmp_path / "t.parquet", row_group_size=500)
+        path.write_bytes(path.read_bytes()[:-1000])
+        with pytest.raises(TableError, match=re.escape(f"{path} is truncated or no Parquet file")):
+            open_chunks(path, target="y")
+
+    def test_a_damaged_page(self, generator, tmp_path):
+        path = write(table_of(generator), tmp_path / "t.parquet", row_group_size=500, compression="zstd")
+        whole = bytearray(path.read_bytes())
+        whole[200:3000] = bytes(2800)
+        path.write_bytes(bytes(whole))
+        with pytest.raises(TableError, match=re.escape(str(path))):
+            pool([[0.5, 1.0]], open_chunks(path, target="y", features=["a", "b"]))
+
+    @pytest.mark.parametrize("bad", [np.nan, np.inf, None])
+    def test_a_row_group_with_nan(self, bad, generator, tmp_path):
+        columns = table_of(generator)
+        columns["a"] = columns["a"].astype(object)
+        columns["a"][1234] = bad
+        columns["a"] = pyarrow.array(columns["a"].tolist(), type=pyarrow.float64())
+        path = write(columns, tmp_path / "t.parquet", row_group_size=500)
+        with pytest.raises(
+            TableError, match=re.escape(f"{path}: row group 2, row 1234, column 'a' is {np.float64(bad)}")
+        ):
+            pool([[0.5, 1.0]], open_chunks(path, target="y", features=["a", "b"], rows=100))
+
+    def test_schemas_that_differ(self, generator, tmp_path):
+        first, second = table_of(generator), table_of(generator)
+        second["y"] = second["y"].astype(np.float32)
+        write(first, tmp_path / "a.parquet")
+        write(second, tmp_path / "b.parquet")
+        with pytest.raises(TableError, match=r"b\.parquet: column 'y' holds float, and double in .*a\.parquet"):
+            open_chunks(tmp_path, target="y")
+        del second["y"]
+        write(second, tmp_path / "b.parquet")
+        with pytest.raises(TableError, match=r"b\.parquet: no column 'y', which .*a\.parquet has"):
+            open_chunks(tmp_path, target="y")
+
+    def test_columns_that_are_missing_or_no_numbers(self, generator, tmp_path):
+        path = write(table_of(generator) | {"name": ["x"] * ROWS}, tmp_path / "t.parquet")
+        with pytest.raises(TableError, match=r"no column 'z'; columns are 'a', 'b', 'y', 'w', 'name'"):
+            open_chunks(path, target="z")
+        with pytest.raises(TableError, match=r"column 'name' holds string, not real numbers"):
+            open_chunks(path, target="y")
+        with pytest.raises(TableError, match="each column once"):
+            open_chunks(path, target="y", features=["a", "y"])
+        with pytest.raises(TypeError, match="target must name"):
+            open_chunks(path)
+
+    def test_objects_are_never_unpickled(self, tmp_path):
+        np.save(tmp_path / "t.npy", np.array([{"a": 1}], dtype=object), allow_pickle=True)
+        with pytest.raises(TableError, match="Python objects"):
+            open_chunks(tmp_path / "t.npy", target="0")
+
+    def test_a_folder_without_files_and_a_path_that_is_not_there(self, tmp_path):
+        with pytest.raises(TableError, match=r"no file whose name ends in \.parquet"):
+            open_chunks(tmp_path, target="y")
+        with pytest.raises(FileNotFoundError, match="does not exist"):
+            open_chunks(tmp_path / "none.parquet", target="y")
+
+    def test_chunks_that_are_no_pairs(self):
+        for pairs in ([([1.0], [1.0, 2.0])], [(["a"], [1.0])]):
+            with pytest.raises(TableError, match="chunk 0"):
+                pool([0.5], pairs)
+        for pairs in (iter([1.0]), [([1.0], [1.0], [1.0], [1.0])]):
+            with pytest.raises(TypeError, match=r"chunk 0 must be a tuple .* value="):
+                pool([0.5], pairs)
+        with pytest.raises(ValueError, match="chunks bring their own weights"):
+            pool([0.5], [([1.0], [1.0])], exclude_self=True)
+        with pytest.raises(TypeError, match="source must be a file"):
+            open_chunks(np.zeros(3))
+
+    @pytest.mark.parametrize(
+        "key",
+        [
+            np.zeros(3),
+            np.zeros((2, 3, 1)),
+            [0.0, 1.0],
+            [[0.0, 1.0], [2.0, 3.0]],
+            [[0.0], [1.0]],
+            [np.zeros(2), np.ones(2)],
+            (0.0, 1.0),
+            range(3),
+            np.float64(1.0),
+            0.5,
+            None,
+        ],
+        ids=str,
+    )
+    def test_keys_without_values_are_told_that_value_is_missing(self, key):
+        for options in ({}, {"key_weight": np.ones(3)}, {"exclude_self": True}):
+            with pytest.raises(TypeError, match=r"value is missing.*chunks.*open_chunks"):
+                pool([0.5], key, **options)
+
+    @pytest.mark.parametrize("library", ["pandas", "polars"])
+    def test_frames_without_values_are_told_so_too(self, library):
+        frames = pytest.importorskip(library)
+        for key in (frames.DataFrame({"a": [0.0, 1.0]}), frames.Series([0.0, 1.0])):
+            with pytest.raises(TypeError, match=r"value is missing.*target="):
+                pool([0.5], key)
+
+
+def test_files_that_have_changed_are_told(generator, tmp_path):
+    write(table_of(generator), tmp_path / "a.parquet")
+    np.save(tmp_path / "t.npy", generator.random((50, 2)))
+    references = [
+        open_chunks(path, target=name).reference() for path, name in ((tmp_path, "y"), (tmp_path / "t.npy", "1"))
+    ]
+    assert [isinstance(reopen(reference), Chunks) for reference in references] == [True, True]
+    np.save(tmp_path / "t.npy", generator.random((50, 2)))
+    with pytest.raises(TableError, match="not the file that the model was fitted to"):
+        reopen(references[1])
+    write(table_of(generator), tmp_path / "b.parquet")
+    with pytest.raises(TableError, match=r"b\.parquet was not there"):
+        reopen(references[0])
+    (tmp_path / "t.npy").unlink()
+    with pytest.raises(TableError, match="does not exist"):
+        reopen(references[1])
+
+
+@pytest.mark.parametrize("rows", [7402, 1000])
+@pytest.mark.parametrize("h", [10.0, 59.38126276521873])
+def test_nearest_keys_that_are_tied_in_several_chunks(h, rows, generator):
+    query = np.concatenate([[-232.56547986, -174.33657875547294, -1781.43788296], 1e4 * generator.normal(size=20)])
+    key, value = np.arange(9000) % 20 * 1.0, (np.arange(9000) >= 7402) * 1.0
+    options = {"bandwidth": h, "kernel": "boxcar", "empty": "nearest"}
+    found = pool(query, open_chunks(key, value, rows=rows), **options)
+    np.testing.assert_allclose(found, pool(query, key, value, **options), rtol=1e-12)
+
+
+@pytest.mark.parametrize("degree", [0, 1])
+def test_rows_without_weight_decide_nothing(degree, generator):
+    key, value = generator.random(30), generator.random(30)
+    pairs = [(key, np.full(30, 1e20), np.zeros(30)), (key, value, np.ones(30))]
+    np.testing.assert_allclose(pool([0.5], pairs, degree=degree), pool([0.5], key, value, degree=degree), rtol=1e-12)
+    for empty in ("nan", "nearest", "mean"):
+        with pytest.raises(ValueError, match="no pairs of positive weight"):
+            pool([0.5], pairs[:1], degree=degree, empty=empty)
+
+
+def test_values_of_very_different_size_keep_their_digits(generator):
+    """The first chunks of a sorted file may be a billion times as large as what a query sees."""
+    for rows, n in ((500, 4000), (9000, 60_000)):  # merged, and in one pass
+        key = np.sort(generator.random(n))
+        value = np.where(key < 0.25, 1e9, np.sin(5 * key) + 2)
+        options = {"bandwidth": 0.05, "kernel": "epanechnikov"}
+        found = pool([0.8, 0.9], open_chunks(key, value, rows=rows), **options)
+        np.testing.assert_allclose(found, pool([0.8, 0.9], key, value, **options), rtol=1e-12)
+
+
+def test_values_out_of_range_are_refused_in_later_chunks_too(generator):
+    key, value = generator.random(60_000), np.ones(60_000)
+    value[10_000:] = 1.7e308
+    with pytest.raises(ValueError, match="beyond 1e\\+150"):
+        pool([0.2, 0.5], open_chunks(key, value, rows=7000), bandwidth=0.1)
+
+
+def test_labels_of_rows_are_no_keys(generator, tmp_path):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(table_of(generator, 50)).query("a > 0.1")
+    frame.to_parquet(tmp_path / "t.parquet")
+    for source in (frame, tmp_path / "t.parquet"):
+        assert open_chunks(source, target="y").names == ("a", "b", "w")
+    assert open_chunks(frame, target="y", features=["__index_level_0__"]).names == ("__index_level_0__",)
+
+
+def test_a_damaged_footer_is_named(generator, tmp_path):
+    path = write(table_of(generator), tmp_path / "t.parquet")
+    whole, raised = path.read_bytes(), 0
+    for place in range(len(whole) - 600, len(whole) - 12, 7):
+        damaged = bytearray(whole)
+        damaged[place] ^= 0xFF
+        path.write_bytes(bytes(damaged))
+        try:
+            open_chunks(path, target="y")
+        except TableError as error:
+            raised += str(path) in str(error)
+    assert raised > 5
+
+
+def test_chunks_that_disagree_are_named():
+    for second in (([2.0], [[3.0]]), ([[2.0, 1.0]], [3.0])):
+        with pytest.raises(TableError, match="chunk 1 has keys and values of"):
+            pool([0.5], [([0.0, 1.0], [1.0, 2.0]), second])
+
+
+def test_what_is_no_list_of_pairs_says_how_to_open_it(generator, tmp_path):
+    path = write(table_of(generator), tmp_path / "t.parquet")
+    with pytest.raises(TypeError, match="open it with open_chunks"):
+        pool([0.5], path)
+    with pytest.raises(TypeError, match="source must be a file"):
+        pool([[0.5]], ([[0.0], [1.0]], [[1.0], [2.0]]))
+
+
+def test_a_path_holds_in_other_folders(generator, tmp_path, monkeypatch):
+    write(table_of(generator), tmp_path / "t.parquet")
+    np.save(tmp_path / "t.npy", generator.random((9, 2)))
+    monkeypatch.chdir(tmp_path)
+    chunks = [open_chunks("t.parquet", target="y"), open_chunks("t.npy", target="1")]
+    monkeypatch.chdir("/")
+    assert [sum(len(chunk.key) for chunk in one) for one in chunks] == [ROWS, 9]

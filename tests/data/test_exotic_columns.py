@@ -1,0 +1,112 @@
+"""Columns of Parquet files that are no numbers, or not quite: each is read right, or one line says what it is."""
+
+import datetime
+import decimal
+
+import numpy as np
+import pytest
+
+from kernpool.cli.main import main
+
+pa = pytest.importorskip("pyarrow")
+parquet = pytest.importorskip("pyarrow.parquet")
+
+X, Y = np.array([0.0, 1.0, 2.0, 4.0]), np.array([1.0, 3.0, 2.0, 5.0])
+DAY = datetime.date(2020, 1, 1)
+REFUSED = {
+    "categories (dictionary<values=string, indices=int32, ordered=0>)": pa.array(list("abab")).dictionary_encode(),
+    "string": pa.array(["1", "2", "3", "4"]),
+    "large_string": pa.array(list("abcd"), pa.large_string()),
+    "binary": pa.array([b"1", b"2", b"3", b"4"]),
+    "list<": pa.array([[1.0], [2.0], [3.0], [4.0]]),
+    "struct<a: int64>": pa.array([{"a": 1}] * 4),
+    "decimal128(3, 2)": pa.array([decimal.Decimal("1.25")] * 4),
+    "date32[day]": pa.array([DAY] * 4),
+    "timestamp[ns]": pa.array([1700000000123456789] * 4, pa.timestamp("ns")),
+    "time64[us]": pa.array([datetime.time(1)] * 4),
+    "duration[ns]": pa.array([1, 2, 3, 4], pa.duration("ns")),
+    "null": pa.nulls(4),
+}
+READ = {
+    "bool": (pa.array([True, False, True, True]), [1.0, 0.0, 1.0, 1.0]),
+    "halffloat": (pa.array(X.astype(np.float16)), X),
+    "float": (pa.array(X.astype(np.float32)), X),
+    "uint8": (pa.array(X.astype(np.uint8)), X),
+    "int64": (pa.array(X.astype(np.int64)), X),
+    "uint64": (pa.array(X.astype(np.uint64)), X),
+    "dictionary": (pa.array(X).dictionary_encode(), X),  # of numbers, which Parquet stores as numbers
+    "chunked": (pa.chunked_array([X[:1], X[1:]]), X),
+}
+FIT = ["fit", "t.parquet", "--target", "y", "--bandwidth", "1", "--quiet", "--model", "model"]
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def one_line(capsys):
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert "Traceback" not in error
+    return error
+
+
+@pytest.mark.parametrize("memory", [(), ("--memory", "1MiB")], ids=["whole", "chunks"])
+@pytest.mark.parametrize("kind", REFUSED)
+def test_columns_that_are_no_numbers(kind, memory, capsys):
+    parquet.write_table(pa.table({"a": X, "b": REFUSED[kind], "y": Y}), "t.parquet")
+    assert main([*FIT, *memory]) == 1
+    error = one_line(capsys)
+    assert "column 'b' holds" in error
+    assert kind in error or (memory and "categories" in kind and "dictionary<" in error)
+    assert "--features" in error or (memory and "features" in error)
+    # what the message advises
+    assert main([*FIT, *memory, "--features", "a"]) == 0
+    # and as a target or a query
+    assert main([*FIT[:3], "b", *FIT[4:], "--features", "a", "--force", *memory]) == 1
+    error = one_line(capsys)
+    assert "column 'b' holds" in error
+    assert "features" not in error
+    parquet.write_table(pa.table({"a": REFUSED[kind]}), "new.parquet")
+    assert main(["predict", "model", "new.parquet", *memory]) == 1
+    error = one_line(capsys)
+    assert "column 'a' holds" in error
+    assert "features" not in error
+
+
+@pytest.mark.parametrize("memory", [(), ("--memory", "1MiB")], ids=["whole", "chunks"])
+@pytest.mark.parametrize("kind", READ)
+def test_columns_that_are_numbers(kind, memory, capsys):
+    column, numbers = READ[kind]
+    parquet.write_table(pa.table({"a": column, "y": Y}), "t.parquet")
+    assert main([*FIT, *memory]) == 0
+    parquet.write_table(pa.table({"a": np.asarray(numbers), "y": Y}), "t.parquet")
+    assert main([*FIT[:-1], "plain", *memory]) == 0
+    parquet.write_table(pa.table({"a": column}), "new.parquet")
+    for model in ("model", "plain"):
+        if not memory:
+            assert main(["predict", model, "new.parquet"]) == 0
+    if not memory:
+        out = capsys.readouterr().out.split()
+        assert len(out) == 10
+        assert out[:5] == out[5:]
+
+
+@pytest.mark.parametrize("memory", [(), ("--memory", "1MiB")], ids=["whole", "chunks"])
+@pytest.mark.parametrize("values", [[1, None, 3, 4], [1.0, None, 3.0, 4.0], [True, None, False, True]])
+def test_missing_cells_are_named(values, memory, capsys):
+    parquet.write_table(pa.table({"a": pa.array(values), "y": Y}), "t.parquet")
+    assert main([*FIT, *memory]) == 1
+    error = one_line(capsys)
+    assert "row 1, column 'a' is" in error
+    assert "(rows are counted from 0)" in error
+    if not memory:
+        assert "is empty" in error
+
+
+def test_what_is_not_used_may_be_anything(capsys):
+    parquet.write_table(pa.table({"a": X, "y": Y} | {str(i): c for i, c in enumerate(REFUSED.values())}), "t.parquet")
+    assert main([*FIT, "--features", "a"]) == 0
+    assert main(["predict", "model", "t.parquet"]) == 0
+    assert len(capsys.readouterr().out.split()) == 5

@@ -1,0 +1,310 @@
+"""Frames and arrays with categorical columns: what is read of them, what an encoding keeps, and what it refuses."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kernpool.data.columns import Columns
+from kernpool.data.frames import Encoding
+from kernpool.kernels import get_categorical_kernel
+
+SIZES = ["small", "medium", "large"]
+
+
+def pandas_frame():
+    pandas = pytest.importorskip("pandas", reason="reads frames of pandas")
+    return pandas.DataFrame(
+        {
+            "height": [1.5, 2.5, 3.5],
+            "city": ["Rome", "Oslo", "Rome"],
+            "size": pandas.Categorical(["large", "small", "large"], categories=SIZES, ordered=True),
+            "shape": pandas.Categorical(["round", "flat", "flat"], categories=["round", "flat", "long"]),
+            "open": [True, False, True],
+            "count": pandas.array([1, 2, 3], dtype="Int64"),
+        }
+    )
+
+
+def polars_frame():
+    polars = pytest.importorskip("polars", reason="reads frames of polars")
+    return polars.DataFrame(
+        {
+            "height": [1.5, 2.5, 3.5],
+            "city": ["Rome", "Oslo", "Rome"],
+            "size": polars.Series(["large", "small", "large"], dtype=polars.Enum(SIZES)),
+            "shape": polars.Series(["round", "flat", "flat"], dtype=polars.Categorical),
+            "open": [True, False, True],
+            "count": polars.Series([1, 2, 3], dtype=polars.UInt8),
+        }
+    )
+
+
+FRAMES = pytest.mark.parametrize("make", [pandas_frame, polars_frame])
+
+
+@FRAMES
+def test_what_frames_say_of_their_columns(make):
+    encoding = Encoding.fit(make())
+    assert encoding.names == ("height", "city", "size", "shape", "open", "count")
+    assert encoding.kinds == ("numeric", "unordered", "ordered", "unordered", "numeric", "numeric")
+    assert encoding.numeric == (0, 4, 5)
+    assert encoding.categorical == (1, 2, 3)
+    assert encoding.levels[:2] == (("Oslo", "Rome"), tuple(SIZES))
+    # a pandas category declares a level that no row has; the categories of polars belong to no column
+    assert encoding.levels[2] == (("round", "flat", "long") if make is pandas_frame else ("flat", "round"))
+    assert encoding.places == (None, (0.0, 1.0, 2.0), None)
+    numeric, code = encoding.encode(make())
+    np.testing.assert_array_equal(numeric, [[1.5, 1, 1], [2.5, 0, 2], [3.5, 1, 3]])
+    np.testing.assert_array_equal(code[:, :2], [[1, 2], [0, 0], [1, 2]])
+    assert numeric.dtype == np.float64
+    assert code.dtype == np.int64
+    assert [encoding.levels[2][i] for i in code[:, 2]] == ["round", "flat", "flat"]
+
+
+@FRAMES
+def test_columns_can_be_overruled_by_name_and_by_position(make):
+    encoding = Encoding.fit(make(), unordered=["open", 2], ordered=["count"])
+    assert encoding.kinds == ("numeric", "unordered", "unordered", "unordered", "unordered", "ordered")
+    assert encoding.levels[1] == tuple(SIZES)  # all that are declared
+    assert encoding.levels[3] == (False, True)
+    assert encoding.places == (None, None, None, None, (1.0, 2.0, 3.0))
+    np.testing.assert_array_equal(encoding.encode(make())[1][:, 3], [1, 0, 1])
+
+
+@FRAMES
+def test_what_kernels_want_to_know(make):
+    encoding = Encoding.fit(make())
+    count, places, declared = encoding.table_levels
+    assert count == 2
+    np.testing.assert_array_equal(places, [0, 1, 2])
+    assert declared == len(encoding.levels[2])
+    assert get_categorical_kernel("wang_van_ryzin").table(places, 0.5)[0, 2] == 0.25 * 0.25
+    assert get_categorical_kernel("aitchison_aitken").table(count, 0.5)[0, 1] == 0.5
+
+
+def test_pandas_and_polars_and_arrays_are_the_same_table():
+    """Fitted on one, asked with another."""
+    frame, other = pandas_frame(), polars_frame()
+    encoding = Encoding.fit(frame)
+    for expected, found in zip(encoding.encode(frame), encoding.encode(other), strict=True):
+        np.testing.assert_array_equal(found, expected)
+    rows = [list(row) for row in other.iter_rows()]
+    for expected, found in zip(encoding.encode(frame), encoding.encode(rows), strict=True):
+        np.testing.assert_array_equal(found, expected)
+    unnamed = Encoding.fit(rows, unordered=[1, 3, 2])
+    assert unnamed.names is None
+    np.testing.assert_array_equal(unnamed.encode(frame)[0], encoding.encode(frame)[0])
+
+
+def test_arrays_declare_nothing():
+    X = np.array([[2.0, 1.0], [5.0, 0.0], [2.0, 1.0]])
+    assert Encoding.fit(X).kinds == ("numeric", "numeric")
+    encoding = Encoding.fit(X.astype(np.float32), ordered=[0], unordered=[np.int64(1)])
+    assert encoding.levels == ((2.0, 5.0), (0.0, 1.0))
+    assert encoding.places == ((2.0, 5.0), None)
+    numeric, code = encoding.encode(X.astype(int))  # 2 is 2.0
+    assert numeric.shape == (3, 0)
+    np.testing.assert_array_equal(code, [[0, 1], [1, 0], [0, 1]])
+    text = np.array([["a", "1.5"], ["b", "2.5"]])
+    with pytest.raises(ValueError, match=r"column 1 of X holds text such as '1.5' .* name it in unordered="):
+        Encoding.fit(text, unordered=[0]).encode(text)
+    assert Encoding.fit(text, unordered=[0, 1]).levels == (("a", "b"), ("1.5", "2.5"))
+
+
+def test_places_of_ordered_levels():
+    pandas = pytest.importorskip("pandas", reason="reads frames of pandas")
+
+    def places(values, categories=None, **options):
+        column = pandas.Categorical(values, categories=categories, ordered=True) if categories else values
+        return Encoding.fit(pandas.DataFrame({"x": column}), ordered=["x"], **options).places[0]
+
+    assert places([1960, 1970, 1965]) == (1960, 1965, 1970)
+    assert places([1960, 1970, 1965], ordered_by="rank") == (0, 1, 2)
+    assert places([1960, 1970], [1960, 1965, 1970]) == (1960, 1965, 1970)
+    assert places([3, 1], [3, 2, 1]) == (3, 2, 1)
+    assert places([3, 1], [3, 1, 2]) == (0, 1, 2)  # the order that is declared is not that of the numbers
+    assert places(["b", "a"], ["b", "a"]) == (0, 1)
+    cut = pandas.cut(pandas.Series([0.5, 2.5, 1.5]), [0, 1, 2, 3])
+    encoding = Encoding.fit(pandas.DataFrame({"x": cut}))
+    assert encoding.levels == (("(0, 1]", "(1, 2]", "(2, 3]"),)
+    np.testing.assert_array_equal(encoding.encode(pandas.DataFrame({"x": cut}))[1][:, 0], [0, 2, 1])
+    plain = pandas.DataFrame({"x": pandas.Categorical([10, 9, 10], categories=[10, 9])})
+    assert Encoding.fit(plain, ordered=["x"]).places == ((9.0, 10.0),)  # nobody has declared an order
+
+
+def test_text_has_no_order_by_itself():
+    pandas = pytest.importorskip("pandas", reason="reads frames of pandas")
+    frame = pandas.DataFrame({"size": ["small", "large"], "kind": pandas.Categorical(["small", "large"])})
+    for name in frame:
+        with pytest.raises(ValueError, match=f"column '{name}' of X is to be ordered .* nobody has declared"):
+            Encoding.fit(frame, ordered=[name])
+
+
+@FRAMES
+def test_unseen_levels(make):
+    frame = make()
+    encoding = Encoding.fit(frame[:2] if make is polars_frame else frame.iloc[:2], unordered=["count"])
+    with pytest.raises(
+        ValueError, match=r"'count' of X has the level 3 in row 2 .* known levels are 1, 2\. .*'unlike'"
+    ):
+        encoding.encode(frame)
+    np.testing.assert_array_equal(encoding.encode(frame, unseen="unlike")[1][:, -1], [0, 1, -1])
+    with pytest.raises(ValueError, match="unseen must be 'raise' or 'unlike'"):
+        encoding.encode(frame, unseen="ignore")
+
+
+def test_many_known_levels_are_cut_short():
+    encoding = Encoding.fit(np.arange(100)[:, None], unordered=[0])
+    with pytest.raises(ValueError, match=r"known levels are 0, 1, .*, 19, \.\.\.\. To pool"):
+        encoding.encode([[100]])
+
+
+@pytest.mark.parametrize("missing", [None, np.nan, "NA", "NaT"])
+def test_missing_cells_are_named(missing):
+    pandas = pytest.importorskip("pandas", reason="reads frames of pandas")
+    missing = {"NA": pandas.NA, "NaT": pandas.NaT}.get(missing, missing) if isinstance(missing, str) else missing
+    frame = pandas.DataFrame({"a": [1.0, 2.0, 3.0], "city": np.array(["x", "y", missing], dtype=object)})
+    whole = Encoding.fit(frame.iloc[:2])
+    for fails in (lambda: Encoding.fit(frame), lambda: whole.encode(frame), lambda: whole.encode(frame.to_numpy())):
+        with pytest.raises(ValueError, match=r"column .* of X is missing in row 2 \(counted from 0\)"):
+            fails()
+    category = frame.assign(city=frame["city"].astype("category"))
+    with pytest.raises(ValueError, match="'city' of X is missing in row 2"):
+        Encoding.fit(category)
+
+
+@FRAMES
+def test_missing_numbers_are_named(make):
+    frame = make()
+    encoding = Encoding.fit(frame)
+    if make is pandas_frame:
+        frame.loc[1, "count"] = None
+    else:
+        polars = pytest.importorskip("polars", reason="reads frames of polars")
+        frame = frame.with_columns(polars.Series("count", [1, None, 3]))
+    with pytest.raises(ValueError, match=r"column 'count' of X holds nan at index \(1,\)"):
+        encoding.encode(frame)
+
+
+def test_missing_cells_of_polars_are_named():
+    polars = pytest.importorskip("polars", reason="reads frames of polars")
+    for dtype in (polars.String, polars.Categorical, polars.Enum(["x", "y"])):
+        with pytest.raises(ValueError, match="'city' of X is missing in row 1"):
+            Encoding.fit(polars.DataFrame({"city": polars.Series(["x", None], dtype=dtype)}))
+
+
+@FRAMES
+def test_columns_have_to_be_those_of_the_fit(make):
+    frame = make()
+    encoding = Encoding.fit(frame)
+    names = list(encoding.names)
+    with pytest.raises(ValueError, match=r"same order: they are in another order; take X\[\['height', "):
+        encoding.encode(frame[names[::-1]])
+    with pytest.raises(ValueError, match="X has 5 columns, but 6 columns were fitted"):
+        encoding.encode(frame[names[:5]])
+    renamed = frame.rename(columns={"city": "town"}) if make is pandas_frame else frame.rename({"city": "town"})
+    with pytest.raises(ValueError, match=r"new are \['town'\], missing are \['city'\]"):
+        encoding.encode(renamed)
+
+
+@FRAMES
+def test_text_never_becomes_a_number(make):
+    frame = make()
+    encoding = Encoding.fit(frame)
+    cells = ["1.5", "2.5", "3.5"]
+    if make is pandas_frame:
+        frame["height"] = cells
+    else:
+        polars = pytest.importorskip("polars", reason="reads frames of polars")
+        frame = frame.with_columns(polars.Series("height", cells))
+    with pytest.raises(ValueError, match=r"column 'height' of X holds text such as '1.5'"):
+        encoding.encode(frame)
+
+
+def test_objects_without_text_are_numbers_and_dates_are_an_error():
+    pandas = pytest.importorskip("pandas", reason="reads frames of pandas")
+    frame = pandas.DataFrame({"a": np.array([1, 2.5], dtype=object), "b": np.array([1, "x"], dtype=object)})
+    encoding = Encoding.fit(frame)
+    assert encoding.kinds == ("numeric", "unordered")
+    assert encoding.levels == ((1, "x"),)  # numbers come before text
+    dates = pandas.DataFrame({"when": pandas.to_datetime(["2020-01-01", "2020-01-02"])})
+    with pytest.raises(TypeError, match="column 'when' of X must hold real numbers, got dtype datetime64"):
+        Encoding.fit(dates).encode(dates)
+    assert Encoding.fit(dates, unordered=["when"]).levels[0][0].startswith("2020-01-01")
+
+
+def test_names_that_are_not_text_are_no_names():
+    pandas = pytest.importorskip("pandas", reason="reads frames of pandas")
+    frame = pandas.DataFrame(np.eye(2))
+    assert Encoding.fit(frame, unordered=[1]).names is None
+    frame.columns = ["a", 1]
+    with pytest.raises(TypeError, match="names of columns must be all strings or none"):
+        Encoding.fit(frame)
+    frame.columns = ["a", "a"]
+    with pytest.raises(ValueError, match="two columns of X have the same name"):
+        Encoding.fit(frame)
+
+
+def test_what_is_refused():
+    X = [[1.0, 2.0]]
+    for options, message in (
+        ({"unordered": "ab"}, r"use \['ab'\]"),
+        ({"unordered": [1.5]}, "names or positions"),
+        ({"unordered": [True]}, "names or positions"),
+    ):
+        with pytest.raises(TypeError, match=message):
+            Encoding.fit(X, **options)
+    for options, message in (
+        ({"ordered": [2]}, "ordered holds position 2, but X has the columns 0 to 1"),
+        ({"ordered": [-1]}, "ordered holds position -1"),
+        ({"unordered": ["a"]}, "unordered names a column 'a', but the columns of X have no names"),
+        ({"unordered": [0], "ordered": [0]}, "column 0 of X is named twice"),
+        ({"unordered": [0, 0]}, "column 0 of X is named twice"),
+        ({"ordered_by": "text"}, "ordered_by must be 'value' or 'rank'"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            Encoding.fit(X, **options)
+    for X in ([1.0, 2.0], [], np.empty((0, 2)), np.empty((2, 0)), "abc", None):
+        with pytest.raises(ValueError, match=r"X must be a frame or an array|X is empty"):
+            Encoding.fit(X)
+    with pytest.raises(ValueError, match="infinite levels"):
+        Encoding.fit([[np.inf], [1.0]], ordered=[0])
+
+
+@FRAMES
+def test_encodings_travel_as_json(make):
+    encoding = Encoding.fit(make(), unordered=["open"], ordered=["count"])
+    again = Encoding.from_json(json.loads(json.dumps(encoding.to_json())))
+    assert again == encoding
+    for expected, found in zip(encoding.encode(make()), again.encode(make()), strict=True):
+        np.testing.assert_array_equal(found, expected)
+
+
+@given(st.lists(st.one_of(st.text(), st.integers(), st.floats(allow_nan=False), st.booleans()), min_size=1))
+def test_any_levels_come_back(items):
+    """Every cell has the number of its own level, before and after a file."""
+    X = np.array([*items, None], dtype=object)[:-1, None]
+    encoding = Encoding.fit(X, unordered=[0])
+    again = Encoding.from_json(json.loads(json.dumps(encoding.to_json())))
+    for each in (encoding, again):
+        assert [each.levels[0][i] for i in each.encode(X)[1][:, 0]] == items
+
+
+def test_reading_an_array_imports_no_frames():
+    code = (
+        "import sys\nfrom kernpool.data.frames import Encoding\nEncoding.fit([['a', 1.0]], unordered=[0])\n"
+        "assert not {'pandas', 'polars', 'sklearn', 'scipy', 'numba'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_columns_say_how_many_rows_there_are():
+    table = Columns.of(np.ones((3, 2)))
+    assert table.rows == 3
+    assert table.names is None
+    assert [column.kind for column in table.columns] == ["numeric", "numeric"]

@@ -1,0 +1,257 @@
+"""Integers that float64 would round are refused, wherever they come from; those that it holds are taken."""
+
+import io
+import sys
+
+import numpy as np
+import pytest
+
+from kernpool import (
+    LocalLinearRegressor,
+    NadarayaWatsonClassifier,
+    NadarayaWatsonRegressor,
+    RunningPool,
+    open_chunks,
+    pool,
+    pooling_weights,
+)
+from kernpool.cli.main import main
+from kernpool.data.tables import TableError
+
+BIG = 2**53
+INEXACT = (BIG + 1, -BIG - 1, 2**60 + 1, 2**63 - 1, 10**23, 10**30 + 1)
+EXACT = (BIG, -BIG, BIG + 2, 2**60, -(2**63), 2**63, 2**70)
+REMEDY = "subtract an offset"
+
+
+def holds(array, dtype=None):
+    return np.array([[0], [array]], dtype=dtype)
+
+
+@pytest.mark.parametrize("number", INEXACT)
+@pytest.mark.parametrize("place", ["query", "key", "value"])
+def test_pool_refuses_what_would_be_rounded(number, place):
+    arguments = {"query": [0, 1], "key": [0, 1], "value": [0, 1]}
+    for numbers in ([0, number], [0.5, number], (number, 0.5), np.array([0, number], dtype=object)):
+        with pytest.raises(ValueError, match=rf"{place} holds the integer {number} .*{REMEDY}"):
+            pool(**arguments | {place: numbers})
+    if place != "value":
+        with pytest.raises(ValueError, match=f"{place} holds the integer {number}"):
+            pooling_weights([[0.5], [number]] if place == "query" else [[0]], [[number]])
+
+
+@pytest.mark.parametrize("number", EXACT)
+def test_pool_takes_what_is_exact(number):
+    for numbers in ([number, 0], [number, 0.5], np.array([number, 0], dtype=object)):
+        assert pool([0.0], [0.0, 1e9], numbers, bandwidth=1.0) == [float(number)]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "number"),
+    [(np.int64, BIG + 1), (np.int64, -BIG - 1), (np.int64, 2**63 - 1), (np.uint64, 2**63 + 1), (np.uint64, 2**64 - 1)],
+)
+@pytest.mark.parametrize("order", ["<", ">"])
+def test_arrays_of_integers(dtype, number, order):
+    numbers = np.array([0, number, 7], dtype=np.dtype(dtype).newbyteorder(order))
+    with pytest.raises(ValueError, match=rf"key holds the integer {number} at index \(1,\)"):
+        pool([0.0], numbers, [1.0, 2.0, 3.0])
+    with pytest.raises(ValueError, match=f"the integer {number}"):
+        RunningPool([0.0]).update(numbers, [1.0, 2.0, 3.0])
+    with pytest.raises(ValueError, match=f"row 1 of key.* the integer {number}"):
+        pool([0.0], open_chunks([(numbers, [1.0, 2.0, 3.0])]))
+    with pytest.raises(ValueError, match=f"column 1 of key .*the integer {number}|row 1 of key, column 1.*{number}"):
+        pool([[0.0, 0.0]], open_chunks(np.c_[numbers * 0, numbers], [1.0, 2.0, 3.0]))
+
+
+def test_differences_of_integers_are_the_remedy():
+    """What the message advises gives the exact answer."""
+    query, key, value = np.array([BIG + 1]), np.array([BIG, BIG + 1, BIG + 2]), [1.0, 2.0, 4.0]
+    with pytest.raises(ValueError, match=REMEDY):
+        pool(query, key, value, bandwidth=0.1)
+    assert pool(query - key[0], key - key[0], value, bandwidth=0.1) == pytest.approx(2.0, rel=1e-15)
+
+
+def frame_of(library, **columns):
+    return pytest.importorskip(library).DataFrame(columns)
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_frames(library):
+    """A frame of integers and floats is an array of floats, in which the integers are rounded already."""
+    X, y = frame_of(library, a=[BIG + 1, 0, 1], b=[0.5, 1.5, 2.5]), [1.0, 2.0, 3.0]
+    fine, text = frame_of(library, a=[BIG, 0, 1], b=[0.5, 1.5, 2.5]), ["u", "v", "u"]
+    with pytest.raises(ValueError, match=f"query.* the integer {BIG + 1}"):
+        pool(X, fine, y)
+    with pytest.raises(ValueError, match=f"the integer {BIG + 1}"):
+        pool([[0.0, 0.0]], open_chunks(X, y))
+    model = NadarayaWatsonRegressor(bandwidth=1.0)
+    with pytest.raises(ValueError, match=f"X.* the integer {BIG + 1}"):
+        model.fit(X, y)
+    with pytest.raises(ValueError, match=f"X.* the integer {BIG + 1}"):
+        model.fit(fine, y).predict(X)
+    mixed = NadarayaWatsonRegressor(bandwidth=1.0, smoothing=0.1)
+    big, small = (frame_of(library, a=[number, 0, 1], c=text) for number in (BIG + 1, BIG))
+    with pytest.raises(ValueError, match=f"column 'a' of X holds the integer {BIG + 1}"):
+        mixed.fit(big, y)
+    with pytest.raises(ValueError, match=f"column 'a' of X holds the integer {BIG + 1}"):
+        mixed.fit(small, y).predict(big)
+
+
+def test_nullable_and_arrow_columns():
+    pandas, pa = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
+    for dtype in ("Int64", "UInt64", pandas.ArrowDtype(pa.int64())):
+        column = pandas.Series([BIG + 1, 0, 1], dtype=dtype)
+        for X in (column.to_frame("a"), column.to_frame("a").assign(b=0.5)):
+            with pytest.raises(ValueError, match=f"the integer {BIG + 1}"):
+                NadarayaWatsonRegressor(bandwidth=1.0).fit(X, [0.0, 1.0, 2.0])
+        X = column.to_frame("a").assign(c=["u", "v", "u"])
+        with pytest.raises(ValueError, match=f"column 'a' of X holds the integer {BIG + 1}"):
+            NadarayaWatsonRegressor(bandwidth=1.0, smoothing=0.1).fit(X, [0.0, 1.0, 2.0])
+
+
+@pytest.mark.parametrize("make", [NadarayaWatsonRegressor, LocalLinearRegressor, NadarayaWatsonClassifier])
+@pytest.mark.parametrize("kind", [list, np.array, lambda rows: np.array(rows, dtype=object)])
+def test_estimators(make, kind):
+    big, fine = kind([[BIG + 1], [0], [1]]), [[0], [1], [2]]
+    with pytest.raises(ValueError, match=f"X holds the integer {BIG + 1} .*{REMEDY}"):
+        make(bandwidth=1.0).fit(big, [0, 1, 1])
+    model = make(bandwidth=1.0).fit(fine, [0, 1, 1])
+    with pytest.raises(ValueError, match=f"X holds the integer {BIG + 1}"):
+        model.predict(big)
+    if make is not NadarayaWatsonClassifier:
+        for y in ([0, BIG + 1, 1], [0.5, BIG + 1, 1]):
+            with pytest.raises(ValueError, match=f"y holds the integer {BIG + 1}"):
+                make(bandwidth=1.0).fit(fine, y)
+            with pytest.raises(ValueError, match=f"y holds the integer {BIG + 1}"):
+                model.partial_fit(fine, y)
+
+
+def test_labels_may_be_any_integers():
+    model = NadarayaWatsonClassifier(bandwidth=0.1).fit([[0], [1]], [BIG, BIG + 1])
+    assert model.predict([[1]]).tolist() == [BIG + 1]
+
+
+def test_learned_estimators():
+    pytest.importorskip("torch", reason="learning needs the extra 'torch'")
+    from kernpool import LearnedPoolingClassifier, LearnedPoolingRegressor
+
+    big, fine = [[BIG + 1], [0], [1], [2]], [[0], [1], [2], [3]]
+    for make in (LearnedPoolingRegressor, LearnedPoolingClassifier):
+        with pytest.raises(ValueError, match=f"X holds the integer {BIG + 1}"):
+            make(max_epochs=0).fit(big, [0, 1, 1, 0])
+        with pytest.raises(ValueError, match=f"X holds the integer {BIG + 1}"):
+            make(max_epochs=0).fit(fine, [0, 1, 1, 0]).predict(big)
+    with pytest.raises(ValueError, match=f"y holds the integer {BIG + 1}"):
+        LearnedPoolingRegressor(max_epochs=0).fit(fine, [0, 1, BIG + 1, 0])
+
+
+def test_files_and_streams(tmp_path):
+    pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    a, y = np.array([0, BIG + 1, 2]), np.array([0.5, 1.5, 2.5])
+    np.save(tmp_path / "plain.npy", np.c_[a, a])
+    table = np.zeros(3, dtype=[("a", np.int64), ("y", float)])
+    table["a"], table["y"] = a, y
+    np.save(tmp_path / "named.npy", table)
+    columns = pa.table({"a": a, "y": y})
+    parquet.write_table(columns, tmp_path / "rows.parquet")
+    for source, key, target in (
+        (tmp_path / "plain.npy", "0", "1"),
+        (tmp_path / "named.npy", "a", "y"),
+        (tmp_path / "rows.parquet", "a", "y"),
+        (columns, "a", "y"),
+    ):
+        chunks = open_chunks(source, target=target, features=[key])
+        with pytest.raises(TableError, match=f"row 1.*column '{key}'.* the integer {BIG + 1}.*{REMEDY}"):
+            pool([0.0], chunks)
+        for part in open_chunks(source, target=target).parts() if source is not columns else ():
+            with pytest.raises(TableError, match=f"the integer {BIG + 1}"):
+                list(part)
+
+
+def command(*arguments, stdin=""):
+    with pytest.MonkeyPatch.context() as patch:
+        for name, content in {"stdin": stdin, "stdout": "", "stderr": ""}.items():
+            stream = io.TextIOWrapper(io.BytesIO(content.encode()), encoding="utf-8", write_through=True)
+            patch.setattr(sys, name, stream)
+        code = main([str(argument) for argument in arguments])
+        return code, sys.stdout.buffer.getvalue().decode(), sys.stderr.buffer.getvalue().decode()
+
+
+STAMP = 1_700_000_000_123_456_789
+
+
+@pytest.mark.parametrize("cell", [str(STAMP), f" {STAMP} ", f"+{STAMP}", f"-{STAMP}", "9" * 400])
+@pytest.mark.parametrize("beside", ["1", "0.5"])
+def test_cells_of_csv(cell, beside):
+    code, _, error = command("fit", "-", "--target", "y", stdin=f"t,y\n{beside},1\n{cell},2\n3,4\n")
+    assert code == 1
+    assert "column 't'" in error
+    assert "line 3" in error
+    assert len(cell) == 400 or (f"the integer {int(cell)}" in error and REMEDY in error)
+
+
+def test_cells_that_are_exact_or_no_integers(tmp_path):
+    table = f"t,y\n{2**60},1\n1.7e18,2\n1700000000123456789.5,3\n{BIG + 2},4\n"
+    code, _, error = command("fit", "-", "--target", "y", "--bandwidth", "1", "--model", tmp_path / "m", stdin=table)
+    assert code == 0, error
+    code, out, _ = command("predict", tmp_path / "m", "-", stdin=f"t\n{2**60}\n")
+    assert (code, out) == (0, "y\n1.0\n")
+    code, _, error = command("predict", tmp_path / "m", "-", stdin=f"t\n{2**60 + 1}\n")
+    assert code == 1
+    assert f"the integer {2**60 + 1}" in error
+
+
+@pytest.mark.parametrize("memory", [(), ("--memory", "1MiB")])
+@pytest.mark.parametrize("suffix", ["parquet", "npy"])
+def test_tables_of_other_formats(suffix, memory, tmp_path):
+    t, y = np.array([0, STAMP, STAMP + 1]), np.array([0, 1, 2])
+    if suffix == "npy":
+        table = np.zeros(3, dtype=[("t", np.int64), ("y", np.int64)])
+        table["t"], table["y"] = t, y
+        np.save(tmp_path / "t.npy", table)
+    else:
+        pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+        parquet.write_table(pa.table({"t": t, "y": y}), tmp_path / "t.parquet")
+    code, _, error = command("fit", tmp_path / f"t.{suffix}", "--target", "y", *memory)
+    assert code == 1
+    assert f"the integer {STAMP}" in error
+    assert "column 't'" in error
+    assert REMEDY in error
+
+
+def test_dask():
+    da = pytest.importorskip("dask.array")
+    dd, pandas = pytest.importorskip("dask.dataframe"), pytest.importorskip("pandas")
+    from kernpool import DaskNadarayaWatsonRegressor
+    from kernpool.dask.pool import pool as dask_pool
+
+    key, value = np.array([0, BIG + 1, 2]), np.array([0.5, 1.5, 2.5])
+    with pytest.raises(ValueError, match=f"the integer {BIG + 1}"):
+        dask_pool([0.0], da.from_array(key, chunks=2), da.from_array(value, chunks=2))
+    with pytest.raises(ValueError, match=f"query holds the integer {BIG + 1}"):
+        dask_pool([0.5, BIG + 1], da.from_array(value, chunks=2), da.from_array(value, chunks=2))
+    frame = dd.from_pandas(pandas.DataFrame({"t": key, "b": value, "y": value}), npartitions=2)
+    with pytest.raises(ValueError, match=f"column 't'.* the integer {BIG + 1}"):
+        dask_pool([[0.0, 0.0]], frame, target="y")
+    with pytest.raises(ValueError, match=f"the integer {BIG + 1}"):
+        dask_pool([[0.0, 0.0]], frame[["t", "b"]], frame["y"])
+    model = DaskNadarayaWatsonRegressor(bandwidth=1.0)
+    with pytest.raises(ValueError, match=f"the integer {BIG + 1}"):
+        model.fit(frame[["t", "b"]], frame["y"]).predict(np.zeros((1, 2)))
+    small = dd.from_pandas(pandas.DataFrame({"b": value, "y": value}), npartitions=2)
+    with pytest.raises(ValueError, match=f"X holds the integer {BIG + 1}"):
+        model.fit(small[["b"]], small["y"]).predict(pandas.DataFrame({"b": [BIG + 1]}))
+
+
+def test_floats_and_small_integers_are_not_looked_at_twice(monkeypatch):
+    """The check is one comparison for them."""
+    from kernpool.data import integers
+
+    def fail(*_):
+        raise AssertionError("looked at number by number")
+
+    monkeypatch.setattr(integers, "_first_inexact", fail)
+    monkeypatch.setattr(integers, "_of_objects", fail)
+    for numbers in ([0.5, 1e15], np.array([1e300]) * 1e-160, np.arange(3), np.array([2**31 - 1], np.int32), [2**52]):
+        pool([0.0], numbers, numbers)
+        NadarayaWatsonRegressor(bandwidth=1.0).fit(np.reshape(numbers, (-1, 1)), numbers).predict([[0.0]])

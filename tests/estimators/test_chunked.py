@@ -1,0 +1,226 @@
+"""Estimators on chunks: the predictions of the rows in memory, from rows that are elsewhere."""
+
+import pickle
+from importlib.util import find_spec
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from kernpool import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor, open_chunks
+from kernpool.bandwidth.rate import rate_factor
+from kernpool.data.tables import TableError
+from kernpool.estimators.search_sample import draw, seed_of
+
+needs_pyarrow = pytest.mark.skipif(not find_spec("pyarrow"), reason="Parquet needs the extra 'arrow'")
+ESTIMATORS = [NadarayaWatsonRegressor, LocalLinearRegressor]
+
+
+@pytest.fixture
+def rows(generator):
+    X = generator.normal(size=(700, 2))
+    return X, np.sin(2 * X[:, 0]) + X[:, 1] + 0.1 * generator.normal(size=700), generator.integers(0, 4, 700) * 1.0
+
+
+@pytest.fixture
+def path(rows, tmp_path):
+    X, y, weight = rows
+    table = np.rec.fromarrays([*X.T, y, weight], names="a,b,y,w")
+    np.save(tmp_path / "rows.npy", table.view(np.ndarray))
+    return tmp_path / "rows.npy"
+
+
+def named(query):
+    pandas = pytest.importorskip("pandas")
+    return pandas.DataFrame(query, columns=["a", "b"])
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+@pytest.mark.parametrize("options", [{}, {"kernel": "epanechnikov", "empty": "nearest", "bandwidth": [1.0, 1.5]}])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_predictions_are_those_of_the_rows_in_memory(estimator, options, weighted, rows, generator):
+    X, y, weight = rows
+    query = generator.normal(size=(50, 2))
+    if options:  # an empty window; a plane there would be no more than rounding
+        query[7] = 9.0
+    options = {"bandwidth": 0.6} | options
+    for width in (y, np.column_stack([y, X[:, 0]])):
+        expected = estimator(**options).fit(X, width, weight if weighted else None).predict(query)
+        for size in (1, 97, 700):
+            cut = [slice(i, i + size) for i in range(0, 700, size)][: 30 if size == 1 else None]
+            cut[-1] = slice(cut[-1].start, None)
+            chunks = open_chunks([(X[s], width[s], weight[s]) if weighted else (X[s], width[s]) for s in cut])
+            model = estimator(**options).fit(chunks)
+            np.testing.assert_allclose(model.predict(query), expected, rtol=1e-12, atol=1e-12)
+
+
+def test_a_file_with_the_name_of_the_target(rows, path, generator):
+    X, y, weight = rows
+    query = generator.normal(size=(20, 2))
+    model = NadarayaWatsonRegressor(bandwidth=0.5).fit(path, "y", "w")
+    assert model.n_features_in_ == 2
+    assert model.feature_names_in_.tolist() == ["a", "b"]
+    expected = NadarayaWatsonRegressor(bandwidth=0.5).fit(X, y, weight).predict(query)
+    np.testing.assert_allclose(model.predict(named(query)), expected, rtol=1e-12)
+    with pytest.raises(ValueError, match="feature names should match"):
+        model.predict(named(query)[["b", "a"]])
+
+
+def test_a_plain_matrix_has_no_names(rows, tmp_path):
+    X, y, _ = rows
+    np.save(tmp_path / "plain.npy", np.c_[X, y])
+    model = NadarayaWatsonRegressor(bandwidth=0.5).fit(str(tmp_path / "plain.npy"), "2")
+    assert not hasattr(model, "feature_names_in_")
+    np.testing.assert_allclose(
+        model.predict(X[:5]), NadarayaWatsonRegressor(bandwidth=0.5).fit(X, y).predict(X[:5]), rtol=1e-12
+    )
+
+
+@needs_pyarrow
+def test_parquet_and_streams(rows, tmp_path):
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    X, y, _ = rows
+    table = pa.table({"a": X[:, 0], "b": X[:, 1], "y": y})
+    parquet.write_table(table, tmp_path / "rows.parquet", row_group_size=100)
+    expected = NadarayaWatsonRegressor(bandwidth=0.5).fit(X, y).predict(X[:9])
+    for source in (tmp_path / "rows.parquet", str(tmp_path / "rows.parquet"), table):
+        model = NadarayaWatsonRegressor(bandwidth=0.5).fit(source, "y")
+        assert model.feature_names_in_.tolist() == ["a", "b"]
+        np.testing.assert_allclose(model.predict(named(X[:9])), expected, rtol=1e-12)
+    with pytest.raises(ValueError, match="which an iterator does not allow"):
+        NadarayaWatsonRegressor(bandwidth=0.5).fit(table.to_reader(), "y")
+
+
+@pytest.mark.parametrize("bandwidth", ["loo", "aicc", "scott"])
+def test_few_rows_give_the_bandwidth_of_the_rows_in_memory(bandwidth, rows):
+    X, y, _ = (part[:150] for part in rows)
+    expected = NadarayaWatsonRegressor(bandwidth=bandwidth).fit(X, y)
+    model = NadarayaWatsonRegressor(bandwidth=bandwidth).fit(open_chunks(X, y, rows=40))
+    np.testing.assert_array_equal(model.bandwidth_, expected.bandwidth_)
+    assert getattr(model, "loo_error_", None) == getattr(expected, "loo_error_", None)
+    assert model.bandwidth_note_ == f"{bandwidth!r} on all 150 rows"
+
+
+@pytest.mark.parametrize("name", ["loo", "plugin", "silverman"])
+def test_many_rows_give_that_of_a_sample_at_the_rate_of_all(name, generator):
+    x = generator.normal(size=3000)
+    y = np.sin(2 * x) + 0.3 * generator.normal(size=3000)
+    make = NadarayaWatsonRegressor(bandwidth=name, max_search_rows=300, random_state=3)
+    fits = [clone(make).fit(open_chunks(x, y, rows=size)) for size in (3000, 701, 64)]
+    for model in fits[1:]:
+        np.testing.assert_array_equal(model.bandwidth_, fits[0].bandwidth_)
+    sample = draw(open_chunks(x, y, rows=500), 300, seed_of(3))
+    alone = NadarayaWatsonRegressor(bandwidth=name, random_state=3).fit(sample.key, sample.value[:, 0])
+    np.testing.assert_allclose(fits[0].bandwidth_, alone.bandwidth_ * 0.1**0.2, rtol=1e-12)
+    assert getattr(fits[0], "loo_error_", None) == getattr(alone, "loo_error_", None)
+    assert "on a sample of 300 of 3000 rows (random_state=3)" in fits[0].bandwidth_note_
+    assert fits[0].bandwidth_ != clone(make).set_params(random_state=4).fit(open_chunks(x, y)).bandwidth_
+
+
+def test_a_column_that_plays_no_role_does_not_count(generator):
+    X = generator.normal(size=(1500, 2))
+    y = np.sin(2 * X[:, 0]) + 0.1 * generator.normal(size=1500)
+    model = NadarayaWatsonRegressor(max_search_rows=200).fit(open_chunks(X, y))
+    search = model.bandwidth_search_
+    matters = search.relevance > 0
+    assert matters.tolist() == [True, False]
+    np.testing.assert_array_equal(model.bandwidth_, search.bandwidth * np.where(matters, rate_factor(200, 1500, 1), 1))
+
+
+def test_samples_are_uniform_and_leave_rows_of_no_weight_out():
+    x, hits = np.arange(40.0), np.zeros(40)
+    weight = np.where(x < 10, 0.0, 2.0)
+    for seed in range(400):
+        sample = draw(open_chunks(x, x, weight, rows=7), 6, seed_of(seed))
+        assert sample.rows == 30
+        assert np.all(np.diff(sample.key[:, 0]) > 0)
+        hits[sample.key[:, 0].astype(int)] += 1
+    assert not hits[:10].any()
+    # 400 draws of 6 in 30: 80 each, with standard deviation 8
+    assert np.all(np.abs(hits[10:] - 80) < 40)
+    assert np.std(hits[10:]) < 14
+
+
+def test_progress_counts_rows_of_the_sample_and_of_predict():
+    seen = []
+    x = np.arange(50.0)
+    draw(open_chunks(x, x, rows=20), 5, 0, progress=lambda *report: seen.append(report), total=50)
+    assert seen == [(20, 50), (40, 50), (50, 50)]
+
+
+def test_what_needs_the_rows_says_so(rows, path):
+    X, y, _ = rows
+    model = NadarayaWatsonRegressor(bandwidth=0.5).fit(open_chunks(X, y))
+    assert not hasattr(model, "key_")
+    for use in (
+        lambda: model.attention_weights(X[:2]),
+        lambda: model.effective_sample_size(X[:2]),
+        lambda: model.support_mask(X[:2]),
+        lambda: model.derivative(X[:2]),
+        lambda: model.leave_one_out(),
+        lambda: LocalLinearRegressor(bandwidth=0.5).fit(open_chunks(X, y)).derivative(X[:2]),
+    ):
+        with pytest.raises(AttributeError, match=r"fitted to chunks.*fit it to arrays"):
+            use()
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        model.nothing  # noqa: B018  # the access is the test
+    with pytest.raises(TypeError, match="partial_fit adds rows to rows in memory"):
+        model.partial_fit(X, y)
+    with pytest.raises(TypeError, match="fit NadarayaWatsonRegressor to one column"):
+        NadarayaWatsonClassifier().fit(path, "y")
+    assert model.score(X, y) > 0.5
+
+
+def test_a_refit_forgets_the_other_kind(rows):
+    X, y, _ = rows
+    model = NadarayaWatsonRegressor(bandwidth=0.5).fit(open_chunks(X, y))
+    model.fit(X[:100], y[:100])
+    assert not hasattr(model, "chunks_")
+    assert not hasattr(model, "bandwidth_note_")
+    model.attention_weights(X[:2])
+    model.fit(open_chunks(X, y))
+    assert not hasattr(model, "key_")
+    expected = model.predict(X[:5])
+    with pytest.raises(ValueError, match="is empty"):
+        model.fit(open_chunks([]))
+    np.testing.assert_array_equal(model.predict(X[:5]), expected)  # a failed refit leaves the old fit whole
+
+
+def test_copies(rows):
+    X, y, _ = rows
+    model = NadarayaWatsonRegressor(bandwidth=0.5, max_search_rows=50).fit(open_chunks(X, y))
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.predict(X[:5]), model.predict(X[:5]))
+    assert clone(model).get_params() == model.get_params()
+    assert not hasattr(clone(model), "chunks_")
+
+
+def test_arguments_that_do_not_go_together(rows, path, tmp_path):
+    X, y, weight = rows
+    fit = NadarayaWatsonRegressor(bandwidth=0.5).fit
+    with pytest.raises(TypeError, match="chunks bring their values and weights"):
+        fit(open_chunks(X, y), y)
+    with pytest.raises(TypeError, match=r"y must name the column of .*rows\.npy"):
+        fit(path, y)
+    with pytest.raises(TypeError, match="sample_weight must name a column"):
+        fit(path, "y", weight)
+    with pytest.raises(TypeError, match="names a column, so X must be a file"):
+        fit(X, "y")
+    with pytest.raises(TableError, match="no column 'z'"):
+        fit(path, "z")
+    with pytest.raises(FileNotFoundError, match="does not exist"):
+        fit(tmp_path / "nowhere.parquet", "y")
+    with pytest.raises(TypeError, match="unordered must be None for rows in chunks"):
+        NadarayaWatsonRegressor(bandwidth=0.5, unordered=["a"]).fit(path, "y")
+    with pytest.raises(ValueError, match="requires y to be passed"):
+        fit(X)
+
+
+def test_what_is_no_number_is_found_by_the_first_pass(rows):
+    X, y, _ = rows
+    y = y.copy()
+    y[333] = np.nan
+    with pytest.raises(TableError, match="row 333 of value is nan"):
+        NadarayaWatsonRegressor().fit(open_chunks(X, y, rows=100))

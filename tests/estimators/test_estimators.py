@@ -1,0 +1,205 @@
+"""The estimators beyond scikit-learn's own checks."""
+
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from kernpool import (
+    EmptyWindowWarning,
+    NadarayaWatsonClassifier,
+    NadarayaWatsonRegressor,
+    kernel_names,
+    make_kernel,
+    pool,
+)
+from kernpool.datasets import make_sine_power
+from kernpool.execution.progress import report_progress
+
+
+@pytest.fixture
+def sample():
+    return make_sine_power(random_state=0)
+
+
+def test_prediction_is_pooling(sample):
+    X = sample.x_train[:, None]
+    model = NadarayaWatsonRegressor(bandwidth=0.4).fit(X, sample.y_train)
+    expected = pool(sample.x_test, sample.x_train, sample.y_train, bandwidth=0.4)
+    np.testing.assert_array_equal(model.predict(sample.x_test[:, None]), expected)
+
+
+@pytest.mark.parametrize("kernel", kernel_names())
+def test_attention_weights_make_the_prediction(kernel, sample):
+    X, query = sample.x_train[:, None], sample.x_test[:, None]
+    model = NadarayaWatsonRegressor(kernel, 0.5, empty="nearest").fit(X, sample.y_train)
+    weights = model.attention_weights(query)
+    assert weights.shape == (50, 50)
+    np.testing.assert_allclose(weights.sum(axis=1), 1, rtol=1e-14)
+    np.testing.assert_allclose(weights @ sample.y_train, model.predict(query), rtol=1e-12)
+    with pytest.raises(ValueError, match="max_bytes"):
+        model.attention_weights(query, max_bytes=100)
+
+
+@pytest.mark.parametrize("kernel", kernel_names())
+@pytest.mark.parametrize("algorithm", ["reference", "brute"])
+def test_effective_sample_size(kernel, algorithm, sample, generator):
+    X, query = sample.x_train[:, None], np.r_[sample.x_test, 60.0][:, None]
+    weight = generator.integers(1, 4, 50)
+    model = NadarayaWatsonRegressor(kernel, 0.5, empty="zero", algorithm=algorithm)
+    size = model.fit(X, sample.y_train).effective_sample_size(query)
+    alpha = model.attention_weights(query)
+    occupied = alpha.any(axis=1)
+    np.testing.assert_allclose(size[occupied], 1 / np.sum(alpha[occupied] ** 2, axis=1), rtol=1e-9)
+    assert np.all(size[~occupied] == 0)
+    np.testing.assert_array_equal(model.support_mask(query), occupied)
+    weighted = model.fit(X, sample.y_train, sample_weight=weight).effective_sample_size(query)
+    repeated = model.fit(np.repeat(X, weight, axis=0), np.repeat(sample.y_train, weight)).effective_sample_size(query)
+    np.testing.assert_allclose(weighted, repeated, rtol=1e-9)
+
+
+def test_several_outputs(sample):
+    X, y = sample.x_train[:, None], np.c_[sample.y_train, -2 * sample.y_train + 1]
+    model = NadarayaWatsonRegressor().fit(X, y)
+    alone = NadarayaWatsonRegressor().fit(X, sample.y_train)
+    np.testing.assert_allclose(model.bandwidth_, alone.bandwidth_, rtol=1e-5)  # errors are 5 times those of the first
+    assert model.loo_error_ == pytest.approx(5 * alone.loo_error_)
+    np.testing.assert_allclose(model.predict(X)[:, 1], -2 * model.predict(X)[:, 0] + 1, rtol=1e-12)
+
+
+@pytest.mark.parametrize("y", [np.arange(12) % 3, np.arange(12) % 2 == 0])
+def test_integer_and_boolean_outputs_are_numbers(y):
+    X = np.arange(12.0)[:, None]
+    model = NadarayaWatsonRegressor(bandwidth=1.0).fit(X, y)
+    np.testing.assert_array_equal(model.predict(X), NadarayaWatsonRegressor(bandwidth=1.0).fit(X, y * 1.0).predict(X))
+    assert model.predict(X).dtype == np.float64
+
+
+def test_outside_the_support(sample):
+    X = sample.x_train[:, None]
+    model = NadarayaWatsonRegressor("epanechnikov", 0.5).fit(X, sample.y_train)
+    with pytest.warns(EmptyWindowWarning, match="1 of 2 queries"):
+        assert np.isnan(model.predict([[50.0], [2.0]])).tolist() == [True, False]
+    np.testing.assert_array_equal(model.support_mask([[50.0], [2.0]]), [False, True])
+    assert model.set_params(empty="nearest").predict([[50.0]]) == sample.y_train[-1]
+    assert model.set_params(empty="mean").predict([[50.0]]) == pytest.approx(sample.y_train.mean())
+
+
+def test_search_results_do_not_outlive_a_refit(sample):
+    X = sample.x_train[:, None]
+    model = NadarayaWatsonRegressor().fit(X, sample.y_train)
+    assert hasattr(model, "loo_error_")
+    model.set_params(bandwidth=0.3).fit(X, sample.y_train)
+    assert not hasattr(model, "loo_error_")
+    assert model.leave_one_out().error > 0
+
+
+def test_classifier_probabilities():
+    generator = np.random.default_rng(0)
+    X = np.r_[generator.normal(0, 1, (60, 2)), generator.normal(3, 1, (40, 2))]
+    y = np.r_[np.full(60, "left"), np.full(40, "right")]
+    model = NadarayaWatsonClassifier("triweight", bandwidth=2.0).fit(X, y)
+    probability = model.predict_proba(X)
+    np.testing.assert_allclose(probability.sum(axis=1), 1, rtol=1e-13)
+    assert model.score(X, y) > 0.9
+    np.testing.assert_allclose(model.predict_proba([[99.0, 99.0]]), [[0.6, 0.4]])  # the class priors
+    assert model.predict([[99.0, 99.0]]) == ["left"]
+    with pytest.raises(ValueError, match="empty='zero' gives them no class"):
+        model.set_params(empty="zero").predict([[99.0, 99.0]])
+
+
+def test_classifier_bandwidth_minimises_the_brier_score():
+    generator = np.random.default_rng(1)
+    X = generator.normal(size=(80, 1))
+    y = (X[:, 0] + generator.normal(0, 0.5, 80) > 0).astype(int)
+    model = NadarayaWatsonClassifier().fit(X, y)
+
+    def brier(h):
+        found = pool(X, X, np.eye(2)[y], bandwidth=h, exclude_self=True)
+        return np.mean(np.sum((np.eye(2)[y] - found) ** 2, axis=1))
+
+    assert model.loo_error_ == pytest.approx(brier(model.bandwidth_))
+    assert model.loo_error_ <= min(brier(h) for h in np.geomspace(0.01, 10, 500)) * (1 + 1e-9)
+
+
+def test_in_the_company_of_scikit_learn(sample):
+    X, y = sample.x_train[:, None], sample.y_train
+    pipeline = make_pipeline(StandardScaler(), NadarayaWatsonRegressor(n_jobs=2))
+    assert cross_val_score(pipeline, X, y, cv=3).shape == (3,)
+    search = GridSearchCV(NadarayaWatsonRegressor(), {"bandwidth": [0.1, 0.4, 2.0], "kernel": ["gaussian", "laplace"]})
+    assert search.fit(X, y).best_params_["bandwidth"] in (0.1, 0.4)
+    model = clone(NadarayaWatsonRegressor(make_kernel("test-own", lambda u: 1 / (1 + u**2) ** 2))).fit(X, y)
+    assert model.bandwidth_ > 0
+
+
+def test_pickles(sample):
+    model = NadarayaWatsonRegressor().fit(sample.x_train[:, None], sample.y_train)
+    again = pickle.loads(pickle.dumps(model))
+    query = sample.x_test[:, None]
+    np.testing.assert_array_equal(again.predict(query), model.predict(query))
+
+
+def test_progress_needs_no_parameter(sample):
+    seen = []
+    with report_progress(lambda done, total: seen.append((done, total))):
+        model = NadarayaWatsonRegressor().fit(sample.x_train[:, None], sample.y_train)
+        fitted = len(seen)
+        model.predict(sample.x_test[:, None])
+    assert fitted > 60
+    assert seen[-1] == (50, 50)
+    model.predict(sample.x_test[:, None])
+    assert seen[-1] == (50, 50)
+    assert len(seen) == fitted + 1
+
+
+def test_effective_sample_size_far_away():
+    """Two equal nearest keys, a thousand million bandwidths away."""
+    for algorithm in ("reference", "brute"):
+        model = NadarayaWatsonRegressor(bandwidth=1.0, algorithm=algorithm).fit([[0.0], [0.0], [-1.0]], [1.0, 2.0, 3.0])
+        np.testing.assert_array_equal(model.effective_sample_size([[1e9]]), [2.0])
+
+
+def test_a_constant_column_is_recognised_whatever_its_value():
+    for value in (0.1, 0.3, 0.7, 1e6 + 0.1):
+        X = np.c_[np.linspace(0, 1, 50), np.full(50, value)]
+        with pytest.warns(UserWarning, match="do not vary"):
+            model = NadarayaWatsonRegressor().fit(X, X[:, 0])
+        found = model.predict([[0.2, value], [0.2, value + 1e-9]])
+        np.testing.assert_allclose(found, found[0], rtol=1e-6)
+
+
+def test_normalised_weights_are_searched_like_others(sample):
+    X = sample.x_train[:, None]
+    for total in (1.0, 1 - 1e-16, 1 + 4e-16):
+        with pytest.warns(UserWarning, match="weights are read as frequencies"):
+            model = NadarayaWatsonRegressor().fit(X, sample.y_train, sample_weight=np.full(50, total / 50))
+        assert model.loo_error_ == pytest.approx(NadarayaWatsonRegressor().fit(X, sample.y_train).loo_error_, rel=1e-6)
+
+
+def test_a_failed_refit_leaves_the_old_fit_whole(sample):
+    model = NadarayaWatsonRegressor(bandwidth=0.2).fit(sample.x_train[:, None], sample.y_train)
+    with pytest.raises(ValueError, match="bandwidth must be positive"):
+        model.set_params(bandwidth=-1.0).fit(np.zeros((9, 1)), np.zeros(9))
+    assert model.key_.shape == (50, 1)
+    assert model.predict([[2.0]]) == pool([2.0], sample.x_train, sample.y_train, bandwidth=0.2)
+
+
+def test_the_model_owns_its_data(sample):
+    X, y = sample.x_train[:, None].copy(), sample.y_train.copy()
+    model = NadarayaWatsonRegressor(bandwidth=0.2).fit(X, y)
+    before = model.predict([[2.0]])
+    X[:], y[:] = 0.0, 0.0
+    assert model.predict([[2.0]]) == before
+
+
+@pytest.mark.parametrize(
+    ("parameter", "message"),
+    [({"tol": 5}, "tol must be"), ({"algorithm": "x"}, "unknown algorithm"), ({"n_jobs": 0}, "n_jobs")],
+)
+def test_fit_checks_what_predict_will_need(parameter, message, sample):
+    with pytest.raises(ValueError, match=message):
+        NadarayaWatsonRegressor(bandwidth=1.0, **parameter).fit(sample.x_train[:, None], sample.y_train)

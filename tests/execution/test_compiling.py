@@ -1,0 +1,44 @@
+"""The compile cache knows every file that compiled code comes from, and nothing is compiled from any other."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from kernpool.execution import compiling
+from kernpool.execution.compiling import LOOPS, PACKAGE, compiled_sources, digest_of, loop
+
+DECORATORS = re.compile(r"^@(part|loop|ordered_loop|strict_loop|bare_part|bare_loop|by_type)\b", re.MULTILINE)
+
+
+def test_every_compiled_function_is_in_a_file_that_the_digest_covers():
+    compiled = {path for path in PACKAGE.rglob("*.py") if DECORATORS.search(path.read_text(encoding="utf-8"))}
+    assert len(compiled) > 20
+    assert compiled <= set(compiled_sources(PACKAGE))
+    assert {path.parent.name for path in compiled} == {LOOPS}
+    assert Path(compiling.__file__) in compiled_sources(PACKAGE)
+
+
+def test_a_change_in_any_folder_of_loops_changes_the_digest(tmp_path):
+    places = [tmp_path / LOOPS, tmp_path / "algorithms" / LOOPS, tmp_path / "algorithms" / "tree" / LOOPS]
+    for place in places:
+        place.mkdir(parents=True)
+        (place / "sums.py").write_text("x = 1")
+    seen = {digest_of(compiled_sources(tmp_path))}
+    for place in places:
+        (place / "sums.py").write_text("x = 2")
+        seen.add(digest_of(compiled_sources(tmp_path)))
+    (places[2] / "new.py").write_text("")
+    seen.add(digest_of(compiled_sources(tmp_path)) + "new")
+    assert len(seen) == 5
+    before = digest_of(compiled_sources(tmp_path))
+    (tmp_path / "algorithms" / "plain.py").write_text("y = 1")  # holds no loop: nothing has to be compiled again
+    assert digest_of(compiled_sources(tmp_path)) == before
+
+
+def test_nothing_is_compiled_outside_of_a_folder_of_loops():
+    with pytest.raises(ValueError, match=r"test_compiling\..*f would be compiled outside a folder named 'loops'"):
+
+        @loop
+        def f(x):
+            return x

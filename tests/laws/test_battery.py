@@ -1,0 +1,257 @@
+"""The battery: every registered kernel in every registered algorithm agrees with the slow twin.
+
+A new kernel or algorithm is tested here by being registered.
+"""
+
+import numpy as np
+import pytest
+
+from kernpool import Problem, choose, get_kernel, kernel_names, merge, pool, pool_state
+from kernpool.algorithms import ALGORITHMS
+from tests.support.capabilities import OTHERS, OWN_KERNEL, able, algorithms, fitting_columns
+from tests.support.problems import EVERYTHING, VARIANTS, make_problem
+from tests.support.promises import rounding
+
+BOTH = ["radial", "product"]
+WITH_SLOPE = [name for name in kernel_names() if get_kernel(name).log_slope]
+
+
+@algorithms(OTHERS, kernel=kernel_names(), composition=BOTH, columns=[1, 3], variant=list(VARIANTS))
+def test_pooled_values_agree_with_the_slow_twin(algorithm, kernel, composition, columns, variant):
+    problem = make_problem(kernel, composition, columns, variant)
+    plan = choose(problem, algorithm)
+    expected = choose(problem, "reference").reduce(problem)
+    state = plan.reduce(problem)
+    np.testing.assert_array_equal(state.denominator == 0, expected.denominator == 0)
+    error, allowed = np.abs(state.finalize("zero") - expected.finalize("zero")), rounding(problem, expected)
+    assert np.all(error <= allowed), f"{np.max(error / allowed):.3g} times what is allowed"
+    occupied = state.denominator > 0
+    np.testing.assert_allclose(
+        state.log_denominator[occupied], expected.log_denominator[occupied], rtol=1e-10, atol=1e-10
+    )
+
+
+@algorithms(
+    OTHERS, kernel=WITH_SLOPE, composition=BOTH, columns=[1, 3],
+    variant=["weighted", "masked", "weighted leave-one-out", "float mask"],
+)  # fmt: skip
+def test_gradients_agree_with_the_slow_twin(algorithm, kernel, composition, columns, variant, generator):
+    problem = make_problem(kernel, composition, columns, variant, m=40, n=700, bandwidth=1.1)
+    cotangent = generator.normal(size=(40, 2))
+    reference, other = choose(problem, "reference"), choose(problem, algorithm)
+    expected = reference.pullback(problem, reference.reduce(problem), cotangent, EVERYTHING)
+    found = other.pullback(problem, other.reduce(problem), cotangent, EVERYTHING)
+    for name in EVERYTHING:
+        target = getattr(expected, name)
+        np.testing.assert_allclose(getattr(found, name), target, rtol=1e-9, atol=1e-9 * np.abs(target).max())
+
+
+@pytest.mark.parametrize("kernel", WITH_SLOPE)
+@pytest.mark.parametrize("composition", BOTH)
+def test_gradients_are_derivatives(kernel, composition):
+    """Central differences of the slow twin; boxcar and constant have slope zero wherever they have one."""
+    problem = make_problem(kernel, composition, 2, "weighted leave-one-out", m=6, n=30, bandwidth=1.3)
+    plan = choose(problem, "reference")
+    cotangent = np.random.default_rng(3).normal(size=(6, 2))
+    found = plan.pullback(problem, plan.reduce(problem), cotangent, EVERYTHING)
+
+    def loss(query=None, key=None, value=None, log_bandwidth=None):
+        moved = Problem.from_arrays(
+            problem.query if query is None else query,
+            problem.key if key is None else key,
+            problem.value + problem.value_center if value is None else value,
+            kernel=kernel,
+            composition=composition,
+            bandwidth=problem.similarity.bandwidth * (1 if log_bandwidth is None else np.exp(log_bandwidth)),
+            key_weight=problem.key_weight * problem.weight_unit,
+            exclude_self=True,
+            self_index=problem.self_index,
+        )
+        return np.sum(cotangent * choose(moved, "reference").reduce(moved).finalize("zero"))
+
+    starts = {
+        "query": problem.query,
+        "key": problem.key,
+        "value": problem.value + problem.value_center,
+        "log_bandwidth": np.zeros(2),
+    }
+    for name, start in starts.items():
+        target = getattr(found, name)
+        gradient = target.sum(axis=0) if name == "log_bandwidth" else target
+        for index in list(np.ndindex(start.shape))[:8]:
+            step = np.zeros_like(start)
+            step[index] = 1e-6
+            difference = (loss(**{name: start + step}) - loss(**{name: start - step})) / 2e-6
+            assert gradient[index] == pytest.approx(difference, rel=1e-5, abs=1e-6)
+
+
+@algorithms(OTHERS, kernel="own")
+def test_an_unregistered_kernel_runs_wherever_kernels_of_ones_own_do(algorithm):
+    problem = make_problem(OWN_KERNEL, "radial", fitting_columns(algorithm), "weighted")
+    plan, expected = choose(problem, algorithm), choose(problem, "reference").reduce(problem).finalize()
+    np.testing.assert_allclose(plan.reduce(problem).finalize(), expected, rtol=1e-12)
+
+
+@algorithms(OTHERS, kernel=["gaussian", "epanechnikov", "logistic"])
+def test_the_bits_do_not_depend_on_the_number_of_threads(algorithm, kernel, generator):
+    shape = (9000, fitting_columns(algorithm, 1))
+    problem = Problem.from_arrays(
+        generator.normal(size=shape), generator.normal(size=shape), generator.normal(size=9000), kernel=kernel
+    )
+    plan = choose(problem, algorithm)
+    first = plan.reduce(problem, n_jobs=1)
+    for n_jobs in (2, 8):
+        again = plan.reduce(problem, n_jobs=n_jobs)
+        assert first.numerator.tobytes() == again.numerator.tobytes()
+        assert first.denominator.tobytes() == again.denominator.tobytes()
+
+
+@pytest.mark.parametrize("queries", [20, 3000])
+@algorithms(OTHERS, kernel=kernel_names(), moments=[0, 1], columns=[1, 3])  # loops that are compiled already
+def test_no_sum_depends_on_what_was_in_memory(algorithm, kernel, moments, columns, queries, generator, monkeypatch):
+    """Memory that nobody has written to yet holds zeros in a young process, and anything in an old one."""
+    key = np.round(generator.uniform(size=(3000, columns)), 3)
+    query, value = generator.uniform(-0.1, 1.1, size=(queries, columns)), generator.normal(size=(len(key), 2))
+    problem = Problem.from_arrays(query, key, value, kernel=kernel, bandwidth=0.11, moments=moments)
+    plan, empty = choose(problem, algorithm), np.empty
+    expected = plan.reduce(problem)  # compiles with the true np.empty
+
+    def poisoned(*args, **kwargs):
+        out = empty(*args, **kwargs)
+        if out.dtype.kind == "f":
+            out.fill(np.nan)
+        return out
+
+    monkeypatch.setattr(np, "empty", poisoned)
+    found = plan.reduce(problem)
+    np.testing.assert_array_equal(found.denominator, expected.denominator)
+    np.testing.assert_array_equal(found.numerator, expected.numerator)
+
+
+def test_boxcar_edges_on_a_grid_are_the_same_in_every_algorithm():
+    """On gridded data |q - k| = h happens; one predicate, fl(|q - k|) <= h, decides it everywhere."""
+    grid = np.arange(0, 60) * 0.1
+    for bandwidth in (0.1, 0.3, 0.7, 1.1):
+        problem = Problem.from_arrays(grid, grid, np.arange(60.0), kernel="boxcar", bandwidth=bandwidth)
+        counts = np.sum(np.abs(grid[:, None] - grid) <= bandwidth, axis=1)
+        for algorithm in able(problem):
+            np.testing.assert_array_equal(choose(problem, algorithm).reduce(problem).denominator, counts)
+    corners = np.array([[3.0, 4.0], [4.0, 3.0], [0.6, 0.8], [5.0, 12.0], [0.0, 1.0]])
+    for bandwidth in (1.0, 5.0, 13.0):
+        problem = Problem.from_arrays(np.zeros((1, 2)), corners, np.zeros(5), kernel="boxcar", bandwidth=bandwidth)
+        counts = {name: choose(problem, name).reduce(problem).denominator[0] for name in able(problem)}
+        assert len(set(counts.values())) == 1, counts
+
+
+@algorithms(columns=1)
+def test_padding_does_not_spoil_the_digits_of_the_rest(algorithm):
+    """Values that do not take part, and outliers out of reach, may be as large as they like."""
+    options = {"algorithm": algorithm}
+    if ALGORITHMS[algorithm].attn_mask:
+        mask = [[True, True, False]]
+        assert pool([0.0], [0.0, 0.0, 0.0], [1.0, 2.0, 1e18], attn_mask=mask, **options) == [1.5]
+    assert pool([0.0], [0.0, 0.0, 0.0], [1.0, 2.0, 1e18], key_weight=[1, 1, 0], **options) == [1.5]
+    assert pool([0.0], [0.0, 0.0, 100.0], [1.0, 2.0, 1e18], kernel="epanechnikov", **options) == [1.5]
+
+
+@algorithms(columns=1)
+@pytest.mark.parametrize("scale", [1e-200, 1e-28, 1e28, 1e100])
+def test_the_scale_of_key_weights_does_not_matter(algorithm, scale, generator):
+    weight = scale * np.array([1.0, 1.0])
+    assert pool([1000.0], [0.0, 1.0], [10.0, 20.0], key_weight=weight, algorithm=algorithm) == [20.0]
+    query, key, value = generator.normal(size=20), generator.normal(size=30), generator.normal(size=30)
+    weights = generator.integers(1, 5, 30).astype(float)
+    plain = pool(query, key, value, key_weight=weights, algorithm=algorithm)
+    scaled = pool(query, key, value, key_weight=weights * 2.0 ** round(np.log2(scale)), algorithm=algorithm)
+    np.testing.assert_array_equal(scaled, plain)
+
+
+@algorithms(columns=1)
+def test_weights_of_very_different_size(algorithm):
+    found = pool([0.0], [0.0, 100.0], [0.0, 1.0], key_weight=[1e-150, 1e150], algorithm=algorithm)
+    assert found == [0.0]  # exp(-5000) beats 1e300
+
+
+def test_states_of_chunks_with_weights_of_very_different_size_merge(generator):
+    query, key, value = generator.normal(size=5), generator.normal(size=40), generator.normal(size=40)
+    weight = np.exp(generator.normal(size=40) * 30)
+    parts = [pool_state(query, key[part], value[part], key_weight=weight[part]) for part in (slice(0, 7), slice(7, 40))]
+    expected = pool(query, key, value, key_weight=weight)
+    np.testing.assert_allclose(merge(*parts).finalize()[:, 0], expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("kernel", [name for name in kernel_names() if get_kernel(name).is_compact])
+@pytest.mark.parametrize("composition", ["radial", "product"])
+@pytest.mark.parametrize("step", [7, pytest.param(1, marks=pytest.mark.slow)])  # all 500 take half a second each time
+def test_keys_exactly_on_the_edge(kernel, composition, step):
+    """fl(h * (1 / h)) is not always one, so an edge that is decided by a product would differ from the reference."""
+    for bandwidth in np.linspace(0.01, 5, 500)[::step]:
+        problem = Problem.from_arrays(
+            [[0.0, 0.0]], [[bandwidth, 0.0], [0.0, 9 * bandwidth]], [5.0, 7.0],
+            kernel=kernel, bandwidth=bandwidth, composition=composition,
+        )  # fmt: skip
+        found = {name: choose(problem, name).reduce(problem).denominator[0] == 0 for name in able(problem)}
+        assert set(found.values()) == {kernel != "boxcar"}, (bandwidth, found)
+
+
+@algorithms(kernel=["triweight", "epanechnikov", "cosine"], composition="product", columns=200)
+def test_products_of_many_columns_do_not_underflow(kernel, algorithm):
+    query, key = np.full((1, 200), 0.95), np.zeros((2, 200))
+    key[1, 0] = 0.01
+    found = pool(query, key, [3.0, 5.0], kernel=kernel, composition="product", algorithm=algorithm)
+    weight = get_kernel(kernel).profile(np.array([0.95, 0.94]))
+    assert found[0] == pytest.approx((3 * weight[0] + 5 * weight[1]) / weight.sum(), rel=1e-10)
+
+
+@pytest.mark.parametrize("moments", [0, 1])
+@pytest.mark.parametrize("kernel", ["epanechnikov", "triweight", "cosine"])
+@pytest.mark.parametrize("algorithm", ["brute", "kd_tree"])
+def test_gradients_on_a_grid_as_wide_as_the_window(algorithm, kernel, moments):
+    """Keys an ulp inside of the edge of one column have a weight, so their slope needs that very distance."""
+    h = 0.7
+    step = h / 2 * np.arange(12)
+    grid = np.stack(np.meshgrid(step, step), axis=-1).reshape(-1, 2)
+    value = np.sin(grid[:, 0] / h) + grid[:, 1] / h
+    problem = Problem.from_arrays(grid, grid, value, kernel=kernel, bandwidth=h, composition="product", moments=moments)
+    reference, other = choose(problem, "reference"), choose(problem, algorithm)
+    state, cotangent = reference.reduce(problem), np.ones((len(grid), 1))
+    expected = reference.pullback(problem, state, cotangent, EVERYTHING)
+    found = other.pullback(problem, state, cotangent, EVERYTHING)
+    for name in EVERYTHING:
+        target = getattr(expected, name)
+        np.testing.assert_allclose(getattr(found, name), target, atol=1e-9 * np.abs(target).max(), err_msg=name)
+
+
+@pytest.mark.parametrize("kernel", ["biweight", "tricube"])
+def test_a_key_on_the_edge_gives_no_warning(kernel):
+    problem = Problem.from_arrays([[0.0, 0.0]], [[1.0, 0.0], [0.1, 0.2]], [1.0, 2.0], kernel=kernel, bandwidth=1.0)
+    plan = choose(problem, "reference")
+    gradients = plan.pullback(problem, plan.reduce(problem), np.ones((1, 1)), EVERYTHING)
+    assert np.all(gradients.key[0] == 0)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize("algorithm", ["brute", "sweep", "kd_tree"])
+def test_progress_of_gradients_counts_once(algorithm, n_jobs, generator):
+    key, query = generator.normal(size=3000), generator.normal(size=2000)
+    problem, seen = Problem.from_arrays(query, key, key, kernel="epanechnikov", bandwidth=0.1), []
+    plan = choose(problem, algorithm)
+    state, cotangent = plan.reduce(problem), np.ones((2000, 1))
+    plan.pullback(problem, state, cotangent, EVERYTHING, n_jobs=n_jobs, progress=lambda *report: seen.append(report))
+    done, total = np.transpose(seen)
+    assert set(total) == {5000}
+    assert np.all(np.diff(done) > 0)
+    assert done[-1] == 5000
+
+
+def test_what_a_pullback_is_given_is_checked():
+    problem = make_problem("gaussian", "radial", 1, "plain", m=5, n=8)
+    plan = choose(problem, "brute")
+    state = plan.reduce(problem)
+    for cotangent in (np.ones((5, 1)), np.ones(5), np.ones((4, 2))):
+        with pytest.raises(ValueError, match="cotangent must have shape"):
+            plan.pullback(problem, state, cotangent, {"value"})
+    other = choose(problem.block(slice(0, 3)), "brute").reduce(problem.block(slice(0, 3)))
+    with pytest.raises(ValueError, match=r"state.numerator must have shape"):
+        plan.pullback(problem, other, np.ones((5, 2)), ["value"])
+    assert plan.pullback(problem, state, np.ones((5, 2)), ["value"]).value.shape == (8, 2)

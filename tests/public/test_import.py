@@ -1,0 +1,72 @@
+"""What importing and small problems load, and what they leave to later."""
+
+import subprocess
+import sys
+
+import pytest
+
+
+def loaded_after(code):
+    script = f"{code}\nimport sys\nprint(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    return {name.partition(".")[0] for name in done.stdout.splitlines()[-1].split()}
+
+
+HEAVY = {"numba", "torch", "sklearn", "matplotlib", "scipy", "pandas", "pyarrow", "joblib"}
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import kernpool",
+        "import kernpool; kernpool.pool(range(50), range(50), range(50))",
+        "import kernpool; kernpool.pooling_weights(range(50), range(50), kernel='epanechnikov')",
+    ],
+)
+def test_small_problems_load_numpy_alone(code):
+    modules = loaded_after(code)
+    assert not HEAVY & modules
+    assert "numpy" in modules
+
+
+def test_help_loads_not_even_numpy_beyond_the_package_itself():
+    code = (
+        "import contextlib\nfrom kernpool.cli.main import main\n"
+        "with contextlib.suppress(SystemExit):\n    main(['fit', '--help'])"
+    )
+    assert not HEAVY & loaded_after(code)
+
+
+def test_learning_without_torch_names_the_extra():
+    script = """
+import sys
+
+class Nowhere:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] == "torch":
+            raise ModuleNotFoundError(f"No module named {name!r}")
+
+sys.meta_path.insert(0, Nowhere())
+from kernpool import LearnedPoolingRegressor
+
+try:
+    LearnedPoolingRegressor().fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 2.0])
+except ImportError as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert "needs torch, which is not installed; install it with: pip install 'kernpool[torch]'" in done.stdout
+
+
+def test_everything_public_is_there():
+    import kernpool
+
+    for name in kernpool.__all__:
+        try:
+            assert getattr(kernpool, name) is not None
+        except ImportError as error:  # an extra is not installed
+            assert name.startswith("Dask"), name
+            assert "pip install 'kernpool[dask]'" in str(error)  # noqa: PT017  # with the extra nothing is raised
+    assert set(kernpool.__all__) <= set(dir(kernpool))
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        kernpool.nothing  # noqa: B018  # the access is the test

@@ -1,0 +1,33 @@
+"""Problems that exercise every part: kernels, compositions, masks, weights, own keys, far queries."""
+
+import numpy as np
+
+from kernpool import Problem
+
+EVERYTHING = frozenset({"query", "key", "value", "log_bandwidth"})  # that can be differentiated by
+VARIANTS = ("plain", "weighted", "masked", "leave-one-out", "weighted leave-one-out", "float mask", "offset", "far")
+
+
+def make_problem(kernel, composition, columns, variant, *, m=90, n=1300, seed=0, bandwidth=0.8, moments=0):
+    """A problem that spans several tiles of 512 keys, with two value columns."""
+    generator = np.random.default_rng(seed)
+    query, key = generator.normal(size=(m, columns)), generator.normal(size=(n, columns))
+    value = generator.normal((0.0, 5.0), size=(n, 2))
+    extra = {}
+    if "weighted" in variant:
+        extra["key_weight"] = generator.integers(0, 4, n).astype(float)
+    if variant == "masked":
+        extra["attn_mask"] = generator.random((m, n)) < 0.3
+        extra["attn_mask"][7] = False
+    if "leave-one-out" in variant:
+        query = key[:m].copy()
+        extra |= {"exclude_self": True, "self_index": np.where(np.arange(m) % 5 == 4, -1, np.arange(m))}
+    if variant == "float mask":
+        extra["attn_mask"] = np.where(generator.random((m, n)) < 0.3, -np.inf, generator.normal(size=(m, n)))
+    if variant == "offset":
+        query, key = query + 1000.0, key + 1000.0
+    if variant == "far":
+        query = query + 60.0 * generator.integers(0, 2, (m, 1))
+    return Problem.from_arrays(
+        query, key, value, kernel=kernel, composition=composition, bandwidth=bandwidth, moments=moments, **extra
+    )

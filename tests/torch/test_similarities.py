@@ -1,0 +1,336 @@
+"""Kernel similarities of torch: the numbers of `pool` for every kernel and form, gradients, and edges."""
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="the layers need the extra 'torch'")
+
+import kernpool
+from kernpool import pool
+from kernpool.kernels import BUILT_IN, get_kernel
+from kernpool.torch import AttentionPooling, GaussianSimilarity, KernelSimilarity, attention_pool
+from kernpool.torch.similarities.profiles import LOG_PROFILES
+
+COMPACT = [name for name in BUILT_IN if get_kernel(name).is_compact]
+FORMS = ["shared", "per_feature", "linear"]
+# Their logits have a continuous derivative inside the support, zero distance included.
+SMOOTH = ["gaussian", "epanechnikov", "biweight", "triweight", "tricube", "cosine", "logistic", "constant"]
+KINKED = ["triangular", "laplace"]
+
+
+def kernel_layer(kernel, width=1.0, **options):
+    return AttentionPooling(KernelSimilarity(kernel, width, dtype=torch.float64, **options))
+
+
+def tensors(*arrays):
+    return [torch.tensor(array) for array in arrays]
+
+
+def test_every_built_in_kernel_is_there():
+    assert tuple(LOG_PROFILES) == BUILT_IN
+
+
+@pytest.mark.parametrize("kernel", BUILT_IN)
+def test_profiles_are_those_of_the_kernels(kernel):
+    u = np.r_[np.linspace(0.0, 2.0, 201), 40.0, 1e6]
+    found = LOG_PROFILES[kernel](torch.tensor(u) ** 2).numpy()
+    np.testing.assert_allclose(found, get_kernel(kernel).log_profile(np.sqrt(u**2)), rtol=1e-13, atol=1e-13)
+
+
+@pytest.mark.parametrize("kernel", BUILT_IN)
+@pytest.mark.parametrize("parameterization", ["log_bandwidth", "inverse_bandwidth"])
+@pytest.mark.parametrize("width", [0.3, 1.7, 50.0])
+def test_the_numbers_of_pool(kernel, parameterization, width, generator):
+    query, key = generator.normal(size=(2, 1, 9, 2)), generator.normal(size=(3, 30, 2))
+    value, mask = generator.normal(size=(2, 3, 30, 2)), generator.random((3, 9, 30)) < 0.7
+    query[0, 0, 4] += 100.0  # an empty window where the support is compact
+    layer = kernel_layer(kernel, width, parameterization=parameterization)
+    found = layer(*tensors(query, key, value, mask)).detach().numpy()
+    expected = pool(query, key, value, kernel=kernel, bandwidth=width, attn_mask=mask, empty="zero")
+    # Far away the promise is 8 eps (1 + u^2 / 2), and rows that far are compared with that.
+    far = np.abs(query).max(axis=-1) > 50
+    tolerance = np.where(far, 8 * 2.2e-16 * (1 + (145 / width) ** 2 / 2), 1e-12)[..., None]
+    assert np.all(np.abs(found - expected) <= np.maximum(tolerance, 1e-12))
+
+
+@pytest.mark.parametrize("kernel", BUILT_IN)
+def test_a_width_for_each_feature(kernel, generator):
+    query, key = generator.normal(size=(8, 3)), generator.normal(size=(40, 3))
+    value, width = generator.normal(size=(40, 1)), [0.7, 1.5, 4.0]
+    layer = kernel_layer(kernel, width, form="per_feature")
+    expected = pool(query, key, value, kernel=kernel, bandwidth=width, empty="zero")
+    np.testing.assert_allclose(layer(*tensors(query, key, value)).detach().numpy(), expected, rtol=0, atol=1e-12)
+    assert layer.similarity.bandwidth == pytest.approx(width)
+
+
+@pytest.mark.parametrize("kernel", BUILT_IN)
+@pytest.mark.parametrize("offset", [0.0, 1e6])
+def test_a_linear_map(kernel, offset, generator):
+    """Pooling the mapped points; and keys far from the origin lose nothing by the map."""
+    query, key = (generator.normal(size=(n, 3)) + offset - offset for n in (8, 40))  # to add it again is exact
+    value, matrix = generator.normal(size=(40, 1)), generator.normal(size=(2, 3))
+    layer = kernel_layer(kernel, form="linear", size=3, output_size=2)
+    with torch.no_grad():
+        layer.similarity.map.copy_(torch.tensor(matrix))
+    expected = pool(query @ matrix.T, key @ matrix.T, value, kernel=kernel, empty="zero")
+    shifted = layer(*tensors(query + offset, key + offset, value)).detach().numpy()
+    np.testing.assert_allclose(shifted, expected, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("kernel", ["gaussian", "tricube", "laplace"])
+def test_the_parts_give_the_whole(form, kernel, generator):
+    """What a similarity tells of itself is enough to compute its logits."""
+    width = 0.8 if form == "shared" else [0.8, 2.0]
+    similarity = KernelSimilarity(kernel, width, form=form, dtype=torch.float64)
+    query, key = tensors(generator.normal(size=(5, 2)), generator.normal(size=(7, 2)))
+    difference = similarity.mapped(query)[:, None] - similarity.mapped(key)[None]
+    u = torch.linalg.vector_norm(difference * similarity.inverse_bandwidth, dim=-1).detach().numpy()
+    expected = get_kernel(similarity.kernel_name).log_profile(u)
+    np.testing.assert_allclose(similarity(query, key).detach().numpy(), expected, rtol=1e-12, atol=1e-12)
+    assert similarity.form == form
+    assert similarity.inverse_bandwidth.requires_grad == (form != "linear")
+    assert similarity.inverse_bandwidth.shape == ((2,) if form == "per_feature" else ())
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_at_the_start_all_forms_are_one(form, generator):
+    query, key, value = tensors(*(generator.normal(size=(n, 3)) for n in (5, 9, 9)))
+    expected = kernel_layer("epanechnikov", 2.0)(query, key, value)
+    found = kernel_layer("epanechnikov", 2.0, form=form, size=3)(query, key, value)
+    torch.testing.assert_close(found, expected, rtol=1e-13, atol=1e-13)
+    gaussian = GaussianSimilarity(2.0, form=form, size=3, dtype=torch.float64)
+    torch.testing.assert_close(gaussian(query, key), KernelSimilarity(width=2.0, dtype=torch.float64)(query, key))
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("kernel", [*SMOOTH, *KINKED])
+def test_gradients(kernel, form, generator):
+    """Away from the edge of the support; for the smooth ones with a query on a key, which for the others is a kink."""
+    query, key, value = tensors(*(generator.uniform(size=(n, 2)) for n in (4, 6, 6)))
+    if kernel in SMOOTH:
+        query[0] = key[2]
+    layer = kernel_layer(kernel, [1.9, 1.6] if form != "shared" else 1.9, form=form)
+    (parameter,) = layer.parameters()
+    (name,) = layer.state_dict()
+
+    def by_all(query, key, value, parameter):
+        return torch.func.functional_call(layer, {name: parameter}, (query, key, value))
+
+    inputs = [tensor.requires_grad_() for tensor in (query, key, value, parameter.detach().clone())]
+    assert torch.autograd.gradcheck(by_all, inputs)
+
+
+@pytest.mark.parametrize("kernel", BUILT_IN)
+def test_outside_of_the_support_and_at_distance_zero(kernel):
+    """Keys at the query, inside, at the edge, beyond, and so far that squares overflow."""
+    key = torch.tensor([[0.0], [0.5], [1.0], [1.5], [1e200]], dtype=torch.float64, requires_grad=True)
+    query = torch.zeros(1, 1, dtype=torch.float64, requires_grad=True)
+    similarity = KernelSimilarity(kernel, dtype=torch.float64)
+    logits = similarity(query, key)
+    finite = torch.isfinite(logits)[0]
+    edge = kernel == "boxcar" or kernel not in COMPACT
+    assert finite.tolist() == [True, True, edge, kernel not in COMPACT, kernel == "constant"]
+    value = torch.arange(5.0, dtype=torch.float64)[:, None]
+    attention_pool(query, key, value, similarity=similarity).sum().backward()
+    for gradient in (query.grad, key.grad, similarity.log_bandwidth.grad):
+        assert torch.isfinite(gradient).all()
+    assert key.grad[~finite].eq(0).all()
+
+
+@pytest.mark.parametrize("kernel", COMPACT)
+@pytest.mark.parametrize("masked", [False, True])
+def test_an_empty_window_is_zero_with_zero_gradient(kernel, masked):
+    query = torch.tensor([[0.0], [50.0]], dtype=torch.float64, requires_grad=True)
+    key = torch.tensor([[0.2], [0.3]], dtype=torch.float64, requires_grad=True)
+    value = torch.tensor([[3.0], [5.0]], dtype=torch.float64, requires_grad=True)
+    layer = kernel_layer(kernel)
+    mask = torch.tensor([[True, False], [True, True]]) if masked else None
+    pooled, weights = layer(query, key, value, mask, return_weights=True)
+    assert pooled[1] == 0
+    assert weights[1].eq(0).all()
+    (far,) = torch.autograd.grad(pooled[1].sum(), layer.similarity.log_bandwidth, retain_graph=True)
+    pooled.sum().backward()
+    assert far == 0
+    assert query.grad[1] == 0
+    assert all(torch.isfinite(tensor.grad).all() for tensor in (query, key, value))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("log_bandwidth", [-40.0, -20.0, 20.0, 40.0])
+@pytest.mark.parametrize("form", ["shared", "per_feature"])
+@pytest.mark.parametrize("kernel", BUILT_IN)
+def test_widths_that_training_drives_to_an_end(kernel, form, log_bandwidth, dtype, generator):
+    """The nearest key, or nothing; and the mean of all keys: finite either way, and so are the gradients."""
+    query, key, value = (torch.tensor(generator.normal(size=(n, 2)), dtype=dtype) for n in (6, 9, 9))
+    query[0] = key[3]
+    similarity = KernelSimilarity(kernel, form=form, size=2, dtype=dtype)
+    torch.nn.init.constant_(similarity.log_bandwidth, log_bandwidth)
+    for tensor in (query, key, value):
+        tensor.requires_grad_()
+    pooled = attention_pool(query, key, value, similarity=similarity)
+    pooled.square().sum().backward()
+    assert all(torch.isfinite(tensor.grad).all() for tensor in (query, key, value, similarity.log_bandwidth))
+    mean = value.detach().mean(dim=0).expand(6, 2)
+    nearest = value.detach()[torch.cdist(query.double(), key.double()).argmin(dim=1)]
+    if kernel == "constant" or log_bandwidth > 0:
+        expected = mean
+    elif kernel in COMPACT:
+        expected = torch.where(torch.arange(6)[:, None] == 0, nearest, 0.0)
+    else:
+        expected = nearest
+    torch.testing.assert_close(pooled.detach(), expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("kernel", BUILT_IN)
+def test_beyond_where_squares_overflow_there_is_nothing(kernel):
+    key = torch.tensor([[1.0], [2.0]], requires_grad=True)
+    similarity = KernelSimilarity(kernel, 1e-25)
+    pooled = attention_pool(torch.zeros(1, 1), key, torch.tensor([[3.0], [5.0]]), similarity=similarity)
+    pooled.sum().backward()
+    assert pooled == (4 if kernel == "constant" else 0)
+    assert key.grad.eq(0).all()
+    assert similarity.log_bandwidth.grad == 0
+
+
+@pytest.mark.parametrize("kernel", BUILT_IN)
+def test_an_inverse_bandwidth_of_zero_is_a_stationary_point(kernel):
+    layer = kernel_layer(kernel, parameterization="inverse_bandwidth")
+    torch.nn.init.zeros_(layer.similarity.w)
+    x = torch.tensor([[0.0], [1.0], [2.0]], dtype=torch.float64)
+    pooled = layer(x, x, x)
+    pooled.sum().backward()
+    assert pooled.flatten().tolist() == pytest.approx([1.0, 1.0, 1.0])
+    assert layer.similarity.w.grad == 0
+
+
+@pytest.mark.parametrize("kernel", BUILT_IN)
+def test_nan_is_not_taken_for_far_away(kernel):
+    """Silently it would be a window without keys, and the result zero."""
+    query = torch.tensor([[torch.nan], [0.0]])
+    found = AttentionPooling(KernelSimilarity(kernel))(query, torch.zeros(2, 1), torch.ones(2, 1))
+    assert torch.isnan(found[0])
+    assert found[1] == 1
+
+
+def test_a_nan_key_of_another_query_does_not_leak_through_the_map():
+    similarity = GaussianSimilarity(form="linear", size=1)
+    key, mask = torch.tensor([[0.0], [torch.nan]]), torch.tensor([[True, False], [False, True]])
+    found = attention_pool(torch.zeros(2, 1), key, torch.tensor([[3.0], [4.0]]), mask, similarity=similarity)
+    assert found[0] == 3
+
+
+def test_second_derivatives_with_a_query_on_a_key(generator):
+    x, value = tensors(generator.uniform(size=(4, 2)), generator.normal(size=(4, 1)))
+    for kernel in ("gaussian", "epanechnikov", "biweight", "triweight"):
+        layer = kernel_layer(kernel, 2.0)
+        assert torch.autograd.gradgradcheck(lambda q, layer=layer: layer(q, x, value), x.clone().requires_grad_())
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_half_precision_and_automatic_mixed_precision(form, generator):
+    query, key, value = (torch.tensor(generator.normal(size=(n, 2)), dtype=torch.float32) for n in (5, 9, 9))
+    similarity = KernelSimilarity("laplace", 0.5, form=form, size=2)
+    expected = attention_pool(query, key, value, similarity=similarity)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        found = similarity(query, key)
+    assert found.dtype == torch.float32
+    torch.testing.assert_close(found, similarity(query, key))
+    for dtype in (torch.float16, torch.bfloat16):
+        found = attention_pool(query.to(dtype), key.to(dtype), value.to(dtype), similarity=similarity.to(dtype))
+        assert found.dtype == dtype
+        torch.testing.assert_close(found.float(), expected, rtol=0, atol=0.05)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_the_linear_map_learns_what_the_target_depends_on(form, generator):
+    """The target is a function of one direction; the map finds it, and widths per feature cannot."""
+    x = torch.tensor(generator.normal(size=(150, 2)))
+    y = torch.sin(2 * (x[:, :1] + x[:, 1:]))
+    layer = kernel_layer("gaussian", 0.7, form=form, size=2)
+    optimizer = torch.optim.Adam(layer.parameters(), lr=0.05)
+    for _ in range(100):
+        optimizer.zero_grad()
+        loss = torch.mean((layer(x, x, y, exclude_self=True) - y) ** 2)
+        loss.backward()
+        optimizer.step()
+    if form == "linear":
+        along, across = (layer.similarity.map @ torch.tensor([[1.0, 1.0], [1.0, -1.0]]).double()).norm(dim=0)
+        assert across < 0.3 * along
+        assert loss < 0.03
+    else:
+        assert loss > 0.05
+
+
+def test_names_of_state_and_round_trips(tmp_path):
+    cases = [
+        ({"form": "shared"}, "log_bandwidth", ()),
+        ({"form": "per_feature", "size": 3, "parameterization": "inverse_bandwidth"}, "w", (3,)),
+        ({"form": "linear", "size": 3, "output_size": 2}, "map", (2, 3)),
+    ]
+    for options, name, shape in cases:
+        similarity = KernelSimilarity("cosine", 0.5, **options)
+        assert {key: tuple(tensor.shape) for key, tensor in similarity.state_dict().items()} == {name: shape}
+        torch.save(similarity.state_dict(), tmp_path / "weights.pt")
+        other = KernelSimilarity("cosine", 9.0, **options)
+        other.load_state_dict(torch.load(tmp_path / "weights.pt", weights_only=True))
+        assert other.bandwidth == pytest.approx(0.5 if shape == () else [0.5] * shape[0])
+        other.reset_parameters()
+        assert other.bandwidth == pytest.approx(9.0 if shape == () else [9.0] * shape[0])
+
+
+def test_what_a_similarity_says_of_itself():
+    assert repr(GaussianSimilarity(0.5)) == "GaussianSimilarity(bandwidth=0.5, parameterization='log_bandwidth')"
+    assert KernelSimilarity("tophat").extra_repr().startswith("kernel='boxcar', bandwidth=1")
+    assert "bandwidth=[1, 2], form='per_feature'" in repr(KernelSimilarity(width=[1.0, 2.0], form="per_feature"))
+    assert repr(GaussianSimilarity(form="linear", size=2)) == "GaussianSimilarity(size=2, output_size=2, form='linear')"
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_model_may_be_built_without_memory_first(form):
+    with torch.device("meta"):
+        layer = AttentionPooling(KernelSimilarity("laplace", 0.5, form=form, size=2))
+        assert layer(torch.zeros(4, 2), torch.zeros(5, 2), torch.zeros(5, 1)).shape == (4, 1)
+        assert form == "linear" or "bandwidth=?" in repr(layer)
+    similarity = layer.to_empty(device="cpu").similarity
+    similarity.reset_parameters()
+    assert similarity.bandwidth == pytest.approx(0.5 if form == "shared" else [0.5, 0.5])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"kernel": "gausian"}, "did you mean 'gaussian'"),
+        ({"composition": "product"}, "composition='product' is not available for torch; use 'radial'"),
+        ({"composition": "sum"}, "composition must be"),
+        ({"form": "diagonal"}, "form must be 'shared', 'per_feature' or 'linear', got 'diagonal'"),
+        ({"form": "linear"}, "needs size="),
+        ({"form": "per_feature", "size": 0}, "size must be at least 1, got 0"),
+        ({"form": "per_feature", "size": 3, "width": [1.0, 2.0]}, "width has 2 entries for size=3"),
+        ({"form": "per_feature", "width": [1.0, -2.0]}, "width must be positive and finite"),
+        ({"form": "per_feature", "width": []}, "width must be one number"),
+        ({"width": [1.0, 2.0]}, "one per feature, got .* with form='shared'"),
+        ({"output_size": 2}, "belongs to form='linear'"),
+        ({"form": "linear", "size": 2, "output_size": 3}, "at most the number of features, 2, got 3"),
+        ({"parameterization": "sigma"}, "parameterization must be"),
+    ],
+)
+def test_bad_input(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        KernelSimilarity(**arguments)
+
+
+def test_a_width_is_a_number():
+    with pytest.raises(TypeError, match="width must be a positive number, or one per feature, got 'scott'"):
+        KernelSimilarity(width="scott")
+
+
+def test_a_kernel_of_ones_own_is_refused():
+    own = kernpool.make_kernel("my cauchy", lambda u: 1 / (1 + u**2) ** 2)
+    with pytest.raises(ValueError, match=r"made of NumPy functions.*use one of gaussian, .* or write an nn.Module"):
+        KernelSimilarity(own)
+
+
+def test_the_number_of_features_is_checked():
+    with pytest.raises(ValueError, match="expected queries of size 2 and keys of size 2"):
+        KernelSimilarity(form="per_feature", size=2)(torch.zeros(1, 3), torch.zeros(1, 3))
