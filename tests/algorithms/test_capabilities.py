@@ -18,7 +18,7 @@ BUILT_IN = [
     "laplace", "logistic",
 ]  # fmt: skip
 COLUMNS = (1, 2, 3, 9, 10, 16, 17, 40)  # where loops change, and where an algorithm ends
-EVERY = {"composition": ("radial", "product"), "columns": COLUMNS, "mask": (None, "bool", "float"), "moments": (0, 1)}
+EVERY = {"composition": ("radial", "product"), "columns": COLUMNS, "mask": (None, "bool", "float"), "degree": (0, 1)}
 
 # What an algorithm can do is the product of its sets; "own" is a kernel that a user has registered or made.
 GOLDEN = {
@@ -26,7 +26,7 @@ GOLDEN = {
     "brute": EVERY | {"kernel": [*BUILT_IN, "own"]},
     "sweep": EVERY | {"kernel": BUILT_IN, "columns": (1,), "mask": (None,)},
     "kd_tree": EVERY | {"kernel": BUILT_IN, "columns": (1, 2, 3, 9, 10, 16), "mask": (None,)},
-    "nufft": EVERY | {"kernel": ["gaussian"], "columns": (2, 3), "mask": (None,), "moments": (0,)},
+    "nufft": EVERY | {"kernel": ["gaussian"], "columns": (2, 3), "mask": (None,), "degree": (0,)},
 }
 PACKAGES = {"nufft": "finufft"}  # without which an algorithm cannot run
 
@@ -36,12 +36,12 @@ class Case(NamedTuple):
     composition: str
     columns: int
     mask: str | None
-    moments: int
+    degree: int
 
 
 def cases_of(kernel):
-    for composition, columns, mask, moments in product(("radial", "product"), COLUMNS, (None, "bool", "float"), (0, 1)):
-        yield Case(kernel, composition, columns, mask, moments)
+    for composition, columns, mask, degree in product(("radial", "product"), COLUMNS, (None, "bool", "float"), (0, 1)):
+        yield Case(kernel, composition, columns, mask, degree)
 
 
 def allowed(algorithm, case):

@@ -14,14 +14,14 @@ INFINITE = [name for name in kernel_names() if not get_kernel(name).is_compact]
 EVERYTHING = frozenset({"query", "key", "value", "log_bandwidth"})
 
 
-def make(algorithm, kernel, tol, *, m=200, n=900, moments=0, **options):
+def make(algorithm, kernel, tol, *, m=200, n=900, degree=0, **options):
     """Several leaves and tiles, with queries near keys, far from them, and very far."""
     generator = np.random.default_rng(0)
     d = fitting_columns(algorithm)
     key = generator.uniform(size=(n, d))
     query = generator.uniform(size=(m, d)) + generator.choice([0.0, 0.0, 0.0, 3.0, 200.0], (m, 1))
     return Problem.from_arrays(
-        query, key, generator.normal(size=(n, 2)), kernel=kernel, bandwidth=0.05, tol=tol, moments=moments, **options
+        query, key, generator.normal(size=(n, 2)), kernel=kernel, bandwidth=0.05, tol=tol, degree=degree, **options
     )
 
 
@@ -55,9 +55,9 @@ def test_no_leaf_is_counted_twice(algorithm, kernel, columns, tol, generator):
 
 
 @pytest.mark.parametrize("tol", TOLERANCES)
-@algorithms(kernel=["gaussian", "laplace"], moments=[0, 1])
-def test_gradients_and_local_linear_fits(algorithm, kernel, moments, tol, generator):
-    problem = make(algorithm, kernel, tol, moments=moments, exclude_self=True, self_index=np.arange(200))
+@algorithms(kernel=["gaussian", "laplace"], degree=[0, 1])
+def test_gradients_and_local_linear_fits(algorithm, kernel, degree, tol, generator):
+    problem = make(algorithm, kernel, tol, degree=degree, exclude_self=True, self_index=np.arange(200))
     problem = problem.block(np.flatnonzero(np.all(np.abs(problem.query) < 2, axis=1)))
     reference, plan, cotangent = (
         choose(problem, "reference"),

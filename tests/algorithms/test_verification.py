@@ -54,7 +54,7 @@ def test_impossible_answers_are_computed_again_and_counted(variant, what, faults
 
 
 def test_impossible_answers_with_moments_are_computed_again(faults):
-    problem = make_problem("gaussian", "radial", 2, "weighted", moments=1)
+    problem = make_problem("gaussian", "radial", 2, "weighted", degree=1)
     right = choose(problem, "brute").reduce(problem)
     found, count = corrected(problem, damaged(problem.reduced(right), [0, 1, 2], "denominator"), "brute")
     assert count == 3

@@ -57,29 +57,29 @@ def check_moments(problem, algorithm, twin):
     assert np.all(np.abs(found.finalize("zero") - mean) <= 2e-12 * factor * size + 1e-300)
 
 
-@algorithms(OTHERS, kernel=kernel_names(), composition=BOTH, columns=[1, 3], variant=list(VARIANTS), moments=1)
+@algorithms(OTHERS, kernel=kernel_names(), composition=BOTH, columns=[1, 3], variant=list(VARIANTS), degree=1)
 def test_moments_agree_with_the_slow_twin(algorithm, kernel, composition, columns, variant):
-    check_moments(make_problem(kernel, composition, columns, variant, m=60, n=700, moments=1), algorithm, "reference")
+    check_moments(make_problem(kernel, composition, columns, variant, m=60, n=700, degree=1), algorithm, "reference")
 
 
 @pytest.mark.parametrize("leave_one_out", [False, True])
-@algorithms([name for name in OTHERS if name != "brute"], kernel=kernel_names(), columns=1, moments=1)
+@algorithms([name for name in OTHERS if name != "brute"], kernel=kernel_names(), columns=1, degree=1)
 def test_moments_agree_with_brute_force(algorithm, kernel, leave_one_out, generator):
     """Long enough for far keys to be added up; with gaps, ties, and queries all alone."""
     key = np.concatenate([generator.uniform(size=2500), generator.normal(3, 1, 500), np.repeat([0.5, 6.0], 50), [50.0]])
     query = key if leave_one_out else np.concatenate([generator.uniform(-0.2, 1.2, 2900), key[-60:]])
     value = np.column_stack([np.sin(9 * key), generator.normal(size=len(key))])
     extra = {"exclude_self": True, "key_weight": generator.integers(1, 4, len(key))} if leave_one_out else {}
-    problem = Problem.from_arrays(query, key, value, kernel=kernel, bandwidth=0.11, moments=1, **extra)
+    problem = Problem.from_arrays(query, key, value, kernel=kernel, bandwidth=0.11, degree=1, **extra)
     check_moments(problem, algorithm, "brute")
 
 
 @algorithms(
-    OTHERS, kernel=SMOOTH, composition=BOTH, columns=[1, 3], moments=1,
+    OTHERS, kernel=SMOOTH, composition=BOTH, columns=[1, 3], degree=1,
     variant=["weighted", "masked", "weighted leave-one-out", "float mask"],
 )  # fmt: skip
 def test_gradients_agree_with_the_slow_twin(algorithm, kernel, composition, columns, variant, generator):
-    problem = make_problem(kernel, composition, columns, variant, m=40, n=700, bandwidth=1.6, moments=1)
+    problem = make_problem(kernel, composition, columns, variant, m=40, n=700, bandwidth=1.6, degree=1)
     cotangent = generator.normal(size=(40, 2))
     reference, other = choose(problem, "reference"), choose(problem, algorithm)
     state = reference.reduce(problem)
@@ -103,7 +103,7 @@ def test_keys_below_epsilon_determine_the_slope_of_a_query_on_a_key(kernel, gene
     value = np.column_stack([key @ [1.0, 2.0, 3.0], generator.normal(size=len(key))])
     query = place[13:14]  # one, or its block of queries reaches everything
     h = 1 / 6 if kernel == "gaussian" else 1 / 30
-    problem = Problem.from_arrays(query, key, value, kernel=kernel, bandwidth=h, moments=1).without_center()
+    problem = Problem.from_arrays(query, key, value, kernel=kernel, bandwidth=h, degree=1).without_center()
     expected = solve(choose(problem, "reference").reduce(problem), problem.layout)
     np.testing.assert_array_equal(expected.rank, 3)
     cotangent = generator.normal(size=(len(query), 2))
@@ -125,7 +125,7 @@ def test_keys_beside_a_faint_one_determine_a_slope():
     """The nearest key at 34 bandwidths in one column, the next at 38 in the other: e^-144 of its weight is in range."""
     key, value = np.array([[0.0, 3.4], [3.8, 0.0], [0.0, 3.5]]), np.array([1.0, 5.0, 2.0])
     for query in ([[0.0, 0.0]], [[0.1, 0.0]]):
-        problem = Problem.from_arrays(query, key, value, bandwidth=0.1, moments=1).without_center()
+        problem = Problem.from_arrays(query, key, value, bandwidth=0.1, degree=1).without_center()
         plans = [choose(problem, name) for name in ("reference", "brute", "kd_tree")]
         fits = [solve(plan.reduce(problem), problem.layout) for plan in plans]
         for fit in fits[1:]:
@@ -136,7 +136,7 @@ def test_keys_beside_a_faint_one_determine_a_slope():
 @pytest.mark.parametrize("kernel", [name for name in SMOOTH if name != "boxcar"])
 @pytest.mark.parametrize("composition", ["radial", "product"])
 def test_gradients_are_derivatives(kernel, composition):
-    problem = make_problem(kernel, composition, 2, "weighted leave-one-out", m=6, n=30, bandwidth=2.3, moments=1)
+    problem = make_problem(kernel, composition, 2, "weighted leave-one-out", m=6, n=30, bandwidth=2.3, degree=1)
     plan = choose(problem, "reference")
     cotangent = np.random.default_rng(3).normal(size=(6, 2))
     found = plan.pullback(problem, plan.reduce(problem), cotangent, EVERYTHING)
@@ -152,7 +152,7 @@ def test_gradients_are_derivatives(kernel, composition):
         problem_there = Problem.from_arrays(
             at["query"], at["key"], at["value"], kernel=kernel, composition=composition,
             bandwidth=problem.similarity.bandwidth * np.exp(at["log_bandwidth"]), exclude_self=True,
-            key_weight=problem.key_weight * problem.weight_unit, self_index=problem.self_index, moments=1,
+            key_weight=problem.key_weight * problem.weight_unit, self_index=problem.self_index, degree=1,
         )  # fmt: skip
         return np.sum(cotangent * local_fit(problem_there, "reference").intercept)
 
@@ -166,7 +166,7 @@ def test_gradients_are_derivatives(kernel, composition):
             assert gradient[index] == pytest.approx(difference, rel=1e-5, abs=3e-6)
 
 
-@algorithms(kernel=["gaussian", "epanechnikov", "laplace"], composition="product", columns=[1, 2, 4], moments=1)
+@algorithms(kernel=["gaussian", "epanechnikov", "laplace"], composition="product", columns=[1, 2, 4], degree=1)
 def test_the_fit_is_weighted_least_squares(algorithm, kernel, columns, generator):
     """At the boundary too: half of the queries lie in corners, where windows are one-sided."""
     key, query = generator.uniform(size=(400, columns)), generator.uniform(size=(30, columns))
@@ -178,7 +178,7 @@ def test_the_fit_is_weighted_least_squares(algorithm, kernel, columns, generator
     expected = least_squares(query, key, value, pooling_weights(query, key, **similarity))
     found = pool(query, key, value, degree=1, algorithm=algorithm, **similarity)
     np.testing.assert_allclose(found, expected[:, 0], rtol=1e-11, atol=1e-11)
-    problem = Problem.from_arrays(query, key, value, moments=1, **similarity)
+    problem = Problem.from_arrays(query, key, value, degree=1, **similarity)
     fit = local_fit(problem, algorithm)
     np.testing.assert_allclose(fit.slope / bandwidth[:, None], expected[:, 1:], rtol=1e-8, atol=1e-8)
     offset = np.stack([problem.similarity.offset(query, key, a) for a in range(columns)], axis=2)
@@ -195,7 +195,7 @@ def test_the_fit_is_weighted_least_squares(algorithm, kernel, columns, generator
 )
 def test_an_affine_function_is_returned_as_it_is(seed, columns, kernel, composition, data):
     generator = np.random.default_rng(seed)
-    asked = {"kernel": kernel, "composition": composition, "columns": columns, "moments": 1}
+    asked = {"kernel": kernel, "composition": composition, "columns": columns, "degree": 1}
     algorithm = data.draw(st.sampled_from([name for name in ALGORITHMS if can_here(name, **asked)]))
     key = generator.normal(size=(60, columns)) + 100.0 * generator.integers(0, 2)
     query = key[:10] + 0.1
@@ -208,25 +208,25 @@ def test_an_affine_function_is_returned_as_it_is(seed, columns, kernel, composit
     np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-10 * max(level, np.abs(expected).max()))
 
 
-@algorithms(kernel=["gaussian", "biweight"], columns=1, moments=1)
+@algorithms(kernel=["gaussian", "biweight"], columns=1, degree=1)
 def test_states_of_chunks_merge_and_order_does_not_matter(algorithm, kernel, generator):
     query, key, value = generator.normal(size=20), generator.normal(size=300), 1e3 + generator.normal(size=300)
-    options = {"kernel": kernel, "bandwidth": 1.5, "algorithm": algorithm, "moments": 1}
+    options = {"kernel": kernel, "bandwidth": 1.5, "algorithm": algorithm, "degree": 1}
     whole = pool_state(query, key, value, **options).finalize()
     parts = merge(*(pool_state(query, key[part], value[part], **options) for part in (slice(90), slice(90, None))))
     order = generator.permutation(300)
     shuffled = pool_state(query, key[order], value[order], **options)
     for other in (parts, shuffled):
         np.testing.assert_allclose(other.finalize(), whole, rtol=1e-11, atol=1e-11)
-    fit = solve(parts, Problem.from_arrays(query, key, value, moments=1).layout)
+    fit = solve(parts, Problem.from_arrays(query, key, value, degree=1).layout)
     direct = pool(query, key, value, kernel=kernel, bandwidth=1.5, degree=1)
     np.testing.assert_allclose(fit.intercept[:, 0], direct, rtol=1e-11)
 
 
-@algorithms(OTHERS, moments=1)
+@algorithms(OTHERS, degree=1)
 def test_the_bits_do_not_depend_on_the_number_of_threads(algorithm, generator):
     key = generator.normal(size=(6000, fitting_columns(algorithm)))
-    problem = Problem.from_arrays(key, key, key, bandwidth=0.3, moments=1)
+    problem = Problem.from_arrays(key, key, key, bandwidth=0.3, degree=1)
     plan = choose(problem, algorithm)
     bits = {plan.reduce(problem, n_jobs=n_jobs).numerator.tobytes() for n_jobs in (1, 2, 8)}
     assert len(bits) == 1
@@ -239,7 +239,7 @@ def test_gradients_and_fits_with_a_kernel_of_ones_own(generator):
     np.testing.assert_allclose(found["brute"], found["reference"], rtol=1e-11)
 
 
-@algorithms(columns=1, moments=1)
+@algorithms(columns=1, degree=1)
 def test_what_keys_do_not_determine_is_constant(algorithm):
     """No key, one key, one place: as much of a plane as there is."""
     options = {"kernel": "epanechnikov", "algorithm": algorithm, "degree": 1}
@@ -251,7 +251,7 @@ def test_what_keys_do_not_determine_is_constant(algorithm):
         assert np.isnan(pool([20.0], key, value, **options)).all()
 
 
-@algorithms(columns=2, moments=1)
+@algorithms(columns=2, degree=1)
 def test_a_duplicated_column_shares_the_slope(algorithm):
     key = np.array([0.0, 5.0, 5.0, 9.0, 9.5])
     twice = np.column_stack([key, 3 * key])
@@ -300,16 +300,16 @@ def test_bad_degrees_and_moments_are_refused():
         with pytest.raises(ValueError, match="degree must be 0"):
             pool([0.0], [0.0], [0.0], degree=degree)
         with pytest.raises(ValueError, match="moments must be 0"):
-            pool_state([0.0], [0.0], [0.0], moments=degree)
-    problem = Problem.from_arrays([0.0], [0.0], [0.0], moments=1)
+            pool_state([0.0], [0.0], [0.0], degree=degree)
+    problem = Problem.from_arrays([0.0], [0.0], [0.0], degree=1)
     for one in ALGORITHMS.values():
-        assert one.moments or "moments of a local linear fit" in one.refusal(problem)
-    plan, state = choose(problem), choose(problem).reduce(replace(problem, moments=0))
+        assert one.degree or "moments of a local linear fit" in one.refusal(problem)
+    plan, state = choose(problem), choose(problem).reduce(replace(problem, degree=0))
     with pytest.raises(ValueError, match="columns of its layout"):
         plan.pullback(problem, state, np.ones((1, 1)), ["value"])
 
 
-@algorithms(columns=2, moments=1)
+@algorithms(columns=2, degree=1)
 def test_fit_of_np(algorithm):
     """Numbers of R's np at its cross-validated bandwidths, data of statsmodels' `test_continuousdata_ll_cvls`."""
     draw = np.random.RandomState(123456)  # the published numbers belong to this generator

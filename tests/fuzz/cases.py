@@ -56,7 +56,7 @@ class Case:
         return replace(self, query=query, key=key, value=value, options=options, codes=codes, part=part)
 
     def __str__(self):
-        options = {name: self.options[name] for name in ("kernel", "composition", "tol", "moments")}
+        options = {name: self.options[name] for name in ("kernel", "composition", "tol", "degree")}
         h = np.array2string(np.asarray(self.options["bandwidth"]), precision=4)
         extra = [name for name in ("key_weight", "self_index", "attn_mask") if self.options.get(name) is not None]
         m, n, (d, c) = len(self.query), len(self.key), (self.key.shape[1], self.value.shape[1])
@@ -96,7 +96,7 @@ def draw(seed, index, regime="all"):
         "composition": "radial" if kind == "torch" else str(g.choice(["radial", "product"], p=[0.7, 0.3])),
         "bandwidth": bandwidth if kind != "torch" else float(np.median(bandwidth)),
         "tol": float(g.choice(TOLERANCES)) if g.random() < 0.15 and kind in ("pool", "chunks", "door") else None,
-        "moments": int(kind == "linear" or (kind in ("chunks", "levels", *plan.may_be_linear) and g.random() < 0.3)),
+        "degree": int(kind == "linear" or (kind in ("chunks", "levels", *plan.may_be_linear) and g.random() < 0.3)),
     }
     c = int(g.integers(1, 4)) if g.random() < 0.95 else 9
     value = g.normal((0.0, 1e4, -3.0) * 3, (1.0, 1.0, 1e-3) * 3, size=(n, 9))[:, :c]

@@ -22,7 +22,7 @@ def chunks(case, report):
     cut = [slice(*pair) for pair in pairwise(edges)]
     parts = [(case.key[s], case.value[s], *([] if weight is None else [weight[s]])) for s in cut]
     names = {"kernel", "composition", "bandwidth", "tol"}
-    options = {name: case.options[name] for name in names} | {"degree": problem.moments, "empty": "zero"}
+    options = {name: case.options[name] for name in names} | {"degree": problem.degree, "empty": "zero"}
     expected = pool(case.query, case.key, case.value, key_weight=weight, algorithm="brute", **options)
     allowed = _allowed_of_chunks(case, problem, base)
     for name in able(problem):
@@ -37,12 +37,12 @@ def _allowed_of_chunks(case, problem, base):
     """How far merged states may be off: as the whole, and for planes as far as keys determine them."""
     spread = np.ptp(problem.value, axis=0)
     allowed = (
-        2.0 * rounding(replace(problem, moments=0), _values_of(problem, base))
+        2.0 * rounding(replace(problem, degree=0), _values_of(problem, base))
         + 1e-15 * np.abs(case.value).max(axis=0)
         + LEAST
     )
     allowed += problem.tol * spread
-    if problem.moments:
+    if problem.degree:
         centred = problem.without_center()
         least = truth.conditioning(choose(centred, "brute").reduce(centred), problem.layout)
         allowed = 10.0 * (allowed + 1e-12 * spread) / np.maximum(least, 1e-30)[:, None] ** 2

@@ -51,7 +51,7 @@ def model(case, report):
 
 def hold_planes(case, weight, found, report):
     """Hold local linear predictions against the sums of brute force, where they determine a plane."""
-    problem = case.problem(key_weight=weight, moments=1)
+    problem = case.problem(key_weight=weight, degree=1)
     centred = problem.without_center()
     state = choose(centred, "brute").reduce(centred)
     least = truth.conditioning(state, problem.layout)

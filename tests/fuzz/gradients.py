@@ -18,11 +18,11 @@ def gradients(case, report):
     cotangent = case.generator().normal(size=(len(problem.query), problem.value.shape[1]))
     plan = choose(problem, "brute")
     state = plan.reduce(problem)
-    if problem.moments:  # slopes of windows that do not determine them are anything
+    if problem.degree:  # slopes of windows that do not determine them are anything
         cotangent[truth.conditioning(state, problem.layout) < truth.WELL_POSED] = 0.0
     base = plan.pullback(problem, state, cotangent, WANTED)
     scale = sizes(problem, state, base, cotangent)
-    if not problem.moments:
+    if not problem.degree:
         hold_against_truth(case, problem, state, base, cotangent, scale, report)
     for name in able(problem):
         other = choose(problem, name)
@@ -64,7 +64,7 @@ def sizes(problem, state, base, cotangent):
     density = problem.total_weight * np.exp(-log) if problem.similarity.kernel.is_compact else 1.0
     reach = np.where(occupied, 10.0 + distance + density, 0.0)
     pull = np.abs(cotangent) @ spread
-    if problem.moments:  # a local linear fit weighs keys with signs, by as much as they determine it badly
+    if problem.degree:  # a local linear fit weighs keys with signs, by as much as they determine it badly
         factor = factor / np.maximum(truth.conditioning(state, problem.layout), 1e-30) ** 2
         reach = reach**2
     per_row = 50.0 * (factor * reach * pull)[:, None]

@@ -42,7 +42,7 @@ def compare(problem, state, base, who, report):
         off = np.abs(state.finalize("zero") - base.finalize("zero"))[:, layout.value]
         logs = np.abs(state.log_denominator - base.log_denominator)
     left_out = problem.tol * spread
-    narrow = problem.dtype == np.float32 and not problem.moments
+    narrow = problem.dtype == np.float32 and not problem.degree
     quick = (1e-6 if narrow else 5e-13) * spread + left_out + LEAST
     quick_logs = (1e-6 if narrow else 1e-12) * (1.0 + np.abs(base.log_denominator)) + problem.tol
     doubtful = np.flatnonzero((base.denominator > 0) & ~(np.all(off <= quick, axis=1) & (logs <= quick_logs)))

@@ -107,12 +107,12 @@ def test_the_bits_do_not_depend_on_the_number_of_threads(algorithm, kernel, gene
 
 
 @pytest.mark.parametrize("queries", [20, 3000])
-@algorithms(OTHERS, kernel=kernel_names(), moments=[0, 1], columns=[1, 3])  # loops that are compiled already
-def test_no_sum_depends_on_what_was_in_memory(algorithm, kernel, moments, columns, queries, generator, monkeypatch):
+@algorithms(OTHERS, kernel=kernel_names(), degree=[0, 1], columns=[1, 3])  # loops that are compiled already
+def test_no_sum_depends_on_what_was_in_memory(algorithm, kernel, degree, columns, queries, generator, monkeypatch):
     """Memory that nobody has written to yet holds zeros in a young process, and anything in an old one."""
     key = np.round(generator.uniform(size=(3000, columns)), 3)
     query, value = generator.uniform(-0.1, 1.1, size=(queries, columns)), generator.normal(size=(len(key), 2))
-    problem = Problem.from_arrays(query, key, value, kernel=kernel, bandwidth=0.11, moments=moments)
+    problem = Problem.from_arrays(query, key, value, kernel=kernel, bandwidth=0.11, degree=degree)
     plan, empty = choose(problem, algorithm), np.empty
     expected = plan.reduce(problem)  # compiles with the true np.empty
 
@@ -203,16 +203,16 @@ def test_products_of_many_columns_do_not_underflow(kernel, algorithm):
     assert found[0] == pytest.approx((3 * weight[0] + 5 * weight[1]) / weight.sum(), rel=1e-10)
 
 
-@pytest.mark.parametrize("moments", [0, 1])
+@pytest.mark.parametrize("degree", [0, 1])
 @pytest.mark.parametrize("kernel", ["epanechnikov", "triweight", "cosine"])
 @pytest.mark.parametrize("algorithm", ["brute", "kd_tree"])
-def test_gradients_on_a_grid_as_wide_as_the_window(algorithm, kernel, moments):
+def test_gradients_on_a_grid_as_wide_as_the_window(algorithm, kernel, degree):
     """Keys an ulp inside of the edge of one column have a weight, so their slope needs that very distance."""
     h = 0.7
     step = h / 2 * np.arange(12)
     grid = np.stack(np.meshgrid(step, step), axis=-1).reshape(-1, 2)
     value = np.sin(grid[:, 0] / h) + grid[:, 1] / h
-    problem = Problem.from_arrays(grid, grid, value, kernel=kernel, bandwidth=h, composition="product", moments=moments)
+    problem = Problem.from_arrays(grid, grid, value, kernel=kernel, bandwidth=h, composition="product", degree=degree)
     reference, other = choose(problem, "reference"), choose(problem, algorithm)
     state, cotangent = reference.reduce(problem), np.ones((len(grid), 1))
     expected = reference.pullback(problem, state, cotangent, EVERYTHING)

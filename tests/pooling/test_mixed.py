@@ -33,7 +33,7 @@ def make(
     m=25,
     n=60,
     columns=1,
-    moments=0,
+    degree=0,
     kernel="gaussian",
     bandwidth=0.8,
     variant="plain",
@@ -61,7 +61,7 @@ def make(
         options["attn_mask"] = generator.random((m, n)) < 0.6
     if variant == "float mask":
         options["attn_mask"] = generator.normal(size=(m, n))
-    problem = Problem.from_arrays(query, key, value, kernel=kernel, bandwidth=bandwidth, moments=moments, **options)
+    problem = Problem.from_arrays(query, key, value, kernel=kernel, bandwidth=bandwidth, degree=degree, **options)
     return MixedProblem(problem, query_code, code, **tabulate(lambdas))
 
 
@@ -87,7 +87,7 @@ def dense_fit(mixed, weight=None):
     fit = np.zeros((len(problem.query), value.shape[1]))
     for i, w in enumerate(weight):
         design = np.ones((len(w), 1))
-        if problem.moments:
+        if problem.degree:
             design = np.hstack([design, problem.key - problem.query[i]])
         root = np.sqrt(w)[:, None]
         if w.any():
@@ -102,23 +102,21 @@ def fit_of(mixed, algorithm="auto"):
 VARIANTS = ["plain", "weighted", "leave-one-out", "weighted leave-one-out", "masked", "float mask"]
 
 
-@algorithms(kernel=["gaussian", "epanechnikov"], columns=[1, 2], moments=[0, 1], variant=VARIANTS)
-def test_states_are_those_of_one_dense_sum(algorithm, kernel, columns, moments, variant):
-    mixed = make(
-        columns=columns, moments=moments, kernel=kernel, bandwidth=4.0, variant=variant, unseen=[(3, 0), (5, 1)]
-    )
+@algorithms(kernel=["gaussian", "epanechnikov"], columns=[1, 2], degree=[0, 1], variant=VARIANTS)
+def test_states_are_those_of_one_dense_sum(algorithm, kernel, columns, degree, variant):
+    mixed = make(columns=columns, degree=degree, kernel=kernel, bandwidth=4.0, variant=variant, unseen=[(3, 0), (5, 1)])
     state, weight = mixed.reduce(algorithm), dense_weights(mixed)
     unit = 1.0 if mixed.problem.key_weight is None else mixed.problem.weight_unit
     np.testing.assert_allclose(np.exp(state.log_denominator), unit * weight.sum(axis=1), rtol=1e-11)
-    if moments == 0:
+    if degree == 0:
         np.testing.assert_allclose(state.finalize(), dense_fit(mixed, weight), rtol=1e-11)
     else:  # a window of few keys asks for slopes that no algorithm has all digits of
         np.testing.assert_allclose(fit_of(mixed, algorithm), dense_fit(mixed, weight), rtol=1e-7)
 
 
-@pytest.mark.parametrize("moments", [0, 1])
-def test_without_categorical_columns_it_is_the_plain_problem_bit_by_bit(moments):
-    problem = make(columns=2, moments=moments, variant="weighted leave-one-out").problem
+@pytest.mark.parametrize("degree", [0, 1])
+def test_without_categorical_columns_it_is_the_plain_problem_bit_by_bit(degree):
+    problem = make(columns=2, degree=degree, variant="weighted leave-one-out").problem
     empty = np.empty((len(problem.query), 0), dtype=int), np.empty((len(problem.key), 0), dtype=int)
     mixed, cotangent = MixedProblem(problem, *empty, (), ()), np.ones((len(problem.query), 2))
     for algorithm in ("auto", "reference", "brute"):
@@ -140,9 +138,9 @@ def loss(mixed, cotangent, lambdas=LAMBDAS, log_bandwidth=0.0, query=0.0):
     return np.sum(cotangent * dense_fit(replace(mixed, problem=problem, **tabulate(lambdas))), axis=1)
 
 
-@algorithms(columns=[1, 2], moments=[0, 1], variant=["plain", "weighted leave-one-out", "masked"])
-def test_gradients_are_derivatives(algorithm, columns, moments, variant, generator):
-    mixed = make(columns=columns, moments=moments, bandwidth=1.4, variant=variant, unseen=[(3, 0), (5, 1)])
+@algorithms(columns=[1, 2], degree=[0, 1], variant=["plain", "weighted leave-one-out", "masked"])
+def test_gradients_are_derivatives(algorithm, columns, degree, variant, generator):
+    mixed = make(columns=columns, degree=degree, bandwidth=1.4, variant=variant, unseen=[(3, 0), (5, 1)])
     cotangent = generator.normal(size=(len(mixed.query_code), 2))
     found = mixed.pullback(
         mixed.reduce(algorithm), cotangent, ["log_bandwidth", "smoothing", "query"], algorithm=algorithm
@@ -162,10 +160,10 @@ def test_gradients_are_derivatives(algorithm, columns, moments, variant, generat
 
 
 @pytest.mark.parametrize("lambdas", [(0.0, 0.45), (0.3, 0.0), (0.0, 0.0)])
-@algorithms(columns=2, moments=[0, 1])
-def test_gradients_at_a_smoothing_of_zero(algorithm, moments, lambdas, generator):
+@algorithms(columns=2, degree=[0, 1])
+def test_gradients_at_a_smoothing_of_zero(algorithm, degree, lambdas, generator):
     """One-sided; fits of the few keys of one's own levels, and none at all of levels that nobody has seen."""
-    mixed = make(n=200, columns=2, moments=moments, bandwidth=3.0, lambdas=lambdas, unseen=[(3, 0), (5, 1)])
+    mixed = make(n=200, columns=2, degree=degree, bandwidth=3.0, lambdas=lambdas, unseen=[(3, 0), (5, 1)])
     cotangent = generator.normal(size=(len(mixed.query_code), 2))
     state = mixed.reduce(algorithm)
     np.testing.assert_array_equal(state.denominator == 0, dense_weights(mixed).sum(axis=1) == 0)
@@ -192,12 +190,12 @@ def test_gradients_at_a_smoothing_of_zero(algorithm, moments, lambdas, generator
         np.testing.assert_allclose(found.log_bandwidth[occupied, a], expected[occupied], rtol=1e-6, atol=1e-6 * scale)
 
 
-@pytest.mark.parametrize("moments", [0, 1])
+@pytest.mark.parametrize("degree", [0, 1])
 @pytest.mark.parametrize("lambdas", [LAMBDAS, (0.0, 0.45)])
-def test_a_state_of_other_values_gives_the_derivative_of_the_hat_diagonal(moments, lambdas):
+def test_a_state_of_other_values_gives_the_derivative_of_the_hat_diagonal(degree, lambdas):
     """log s_i = log K(0) + log T_ii + log c_0 with c = A^-1 e_0: its derivative is that of a fit of other values."""
     n = 40
-    mixed = make(m=n, n=n, columns=2, moments=moments, bandwidth=2.0, lambdas=lambdas)
+    mixed = make(m=n, n=n, columns=2, degree=degree, bandwidth=2.0, lambdas=lambdas)
     problem = replace(mixed.problem, query=mixed.problem.key, value=np.zeros((n, 1)), value_center=np.zeros(1))
     mixed = replace(mixed, problem=problem, query_code=mixed.key_code)
 
@@ -208,7 +206,7 @@ def test_a_state_of_other_values_gives_the_derivative_of_the_hat_diagonal(moment
         hat = np.empty(n)
         for i, w in enumerate(dense_weights(here)):
             design = np.ones((n, 1))
-            if moments:
+            if degree:
                 design = np.hstack([design, (problem.key - problem.key[i]) / similarity.bandwidth])
             hat[i] = w[i] * np.linalg.inv((design * w[:, None]).T @ design)[0, 0]
         return np.log(hat)
@@ -217,7 +215,7 @@ def test_a_state_of_other_values_gives_the_derivative_of_the_hat_diagonal(moment
     base = solve(state, layout).base
     numerator = state.numerator.copy()
     numerator[:, layout.value] = (state.denominator / base)[:, None]
-    if moments:
+    if degree:
         numerator[:, layout.cross] = 0.0
     doctored = PoolState(state.shift, state.denominator, numerator)
     np.testing.assert_allclose(
@@ -257,8 +255,8 @@ def test_zero_smoothing_is_a_fit_per_cell(algorithm):
 
 def test_an_irrelevant_smoothing_ignores_the_column():
     kernels = (get_categorical_kernel("aitchison_aitken"), get_categorical_kernel("li_racine_ordered"))
-    for moments in (0, 1):
-        mixed = make(columns=2, moments=moments, variant="leave-one-out")
+    for degree in (0, 1):
+        mixed = make(columns=2, degree=degree, variant="leave-one-out")
         tops = [kernel.largest(4) for kernel in kernels]
         mixed = replace(mixed, **tabulate(tops, kernels))
         plain = solve(choose(mixed.problem).reduce(mixed.problem), mixed.problem.layout)
@@ -309,8 +307,8 @@ def test_statsmodels_agrees_on_both_kinds_at_once(generator):
 def test_a_cell_that_counts_nothing_but_is_near_gives_no_nan():
     """All keys of one's own level are 60 bandwidths away: the truth, exp(1800) and more, is beyond any float."""
     kernel, code = get_categorical_kernel("li_racine"), np.array([[0], [0], [1]])
-    for moments in (0, 1):
-        problem = Problem.from_arrays([0.0], [60.0, 61.0, 0.0], [1.0, 2.0, 5.0], moments=moments)
+    for degree in (0, 1):
+        problem = Problem.from_arrays([0.0], [60.0, 61.0, 0.0], [1.0, 2.0, 5.0], degree=degree)
         mixed = MixedProblem(problem, code[:1], code, **tabulate((0.0,), (kernel,), (2,)))
         for algorithm in ("reference", "brute", "sweep", "kd_tree"):
             found = mixed.pullback(mixed.reduce(algorithm), np.ones((1, 1)), algorithm=algorithm)
@@ -345,7 +343,7 @@ def test_cells_of_faint_key_weights_keep_their_digits(algorithm, generator):
 
 @pytest.mark.parametrize("n_jobs", [2, 3])
 def test_the_bits_do_not_depend_on_the_number_of_threads(n_jobs):
-    mixed = make(m=300, n=3000, columns=2, moments=1)
+    mixed = make(m=300, n=3000, columns=2, degree=1)
     one, several = mixed.reduce("brute", n_jobs=1), mixed.reduce("brute", n_jobs=n_jobs)
     assert one.numerator.tobytes() == several.numerator.tobytes()
     cotangent = np.ones((300, 2))
@@ -421,10 +419,10 @@ def test_larger_cells_too(algorithm, columns, lambdas):
         np.testing.assert_allclose(getattr(found, name), target, rtol=1e-9, atol=1e-9 * np.abs(target).max())
 
 
-@pytest.mark.parametrize("moments", [0, 1])
-def test_values_far_from_zero_keep_their_digits(moments):
+@pytest.mark.parametrize("degree", [0, 1])
+def test_values_far_from_zero_keep_their_digits(degree):
     """Cells have one centre, and not each its own."""
-    near = make(columns=2, moments=moments, bandwidth=2.0)
+    near = make(columns=2, degree=degree, bandwidth=2.0)
     far = replace(near, problem=replace(near.problem, value_center=near.problem.value_center + 1e6))
     bare = [replace(each.problem, value_center=np.zeros(2)) for each in (near, far)]
     fits = [solve(replace(near, problem=problem).reduce(), problem.layout) for problem in bare]

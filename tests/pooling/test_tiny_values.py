@@ -27,14 +27,14 @@ def test_constant_values_come_back(generator):
 
 @pytest.mark.parametrize("scale", [2.0**-70, 2.0**-600, 2.0**-950])
 @pytest.mark.parametrize("kernel", ["gaussian", "laplace", "epanechnikov"])
-@pytest.mark.parametrize("moments", [0, 1])
+@pytest.mark.parametrize("degree", [0, 1])
 @pytest.mark.parametrize("columns", [1, 2])
-def test_powers_of_two_scale_the_answer_exactly(columns, moments, kernel, scale, generator):
+def test_powers_of_two_scale_the_answer_exactly(columns, degree, kernel, scale, generator):
     """One column of ordinary size beside a tiny one; near queries, and some at up to 36 bandwidths."""
     key = generator.normal(size=(700, columns))
     query = generator.normal(size=(40, columns)) * np.where(np.arange(40) % 4, 1.0, 12.0)[:, None]
     value = generator.normal((3.0, 5.0), size=(700, 2))
-    options = {"kernel": kernel, "bandwidth": 0.9, "moments": moments}
+    options = {"kernel": kernel, "bandwidth": 0.9, "degree": degree}
     plain = Problem.from_arrays(query, key, value, **options)
     tiny = Problem.from_arrays(query, key, value * [1.0, scale], **options)
     for algorithm in able(plain):
@@ -44,12 +44,12 @@ def test_powers_of_two_scale_the_answer_exactly(columns, moments, kernel, scale,
 
 
 @pytest.mark.parametrize("kernel", [name for name in kernel_names() if name not in ("boxcar", "constant")])
-@pytest.mark.parametrize("moments", [0, 1])
-def test_gradients_scale_too(moments, kernel, generator):
+@pytest.mark.parametrize("degree", [0, 1])
+def test_gradients_scale_too(degree, kernel, generator):
     key, query = generator.normal(size=(300, 2)), generator.normal(size=(20, 2))
     value, cotangent = generator.normal((3.0, 5.0), size=(300, 2)), generator.normal(size=(20, 2))
     scale = 2.0**-300
-    options = {"kernel": kernel, "bandwidth": 1.3, "moments": moments}
+    options = {"kernel": kernel, "bandwidth": 1.3, "degree": degree}
     gradients = []
     for factor in (1.0, scale):
         problem = Problem.from_arrays(query, key, value * factor, **options).without_center()

@@ -8,7 +8,7 @@ EVERYTHING = frozenset({"query", "key", "value", "log_bandwidth"})  # that can b
 VARIANTS = ("plain", "weighted", "masked", "leave-one-out", "weighted leave-one-out", "float mask", "offset", "far")
 
 
-def make_problem(kernel, composition, columns, variant, *, m=90, n=1300, seed=0, bandwidth=0.8, moments=0):
+def make_problem(kernel, composition, columns, variant, *, m=90, n=1300, seed=0, bandwidth=0.8, degree=0):
     """A problem that spans several tiles of 512 keys, with two value columns."""
     generator = np.random.default_rng(seed)
     query, key = generator.normal(size=(m, columns)), generator.normal(size=(n, columns))
@@ -29,5 +29,5 @@ def make_problem(kernel, composition, columns, variant, *, m=90, n=1300, seed=0,
     if variant == "far":
         query = query + 60.0 * generator.integers(0, 2, (m, 1))
     return Problem.from_arrays(
-        query, key, value, kernel=kernel, composition=composition, bandwidth=bandwidth, moments=moments, **extra
+        query, key, value, kernel=kernel, composition=composition, bandwidth=bandwidth, degree=degree, **extra
     )

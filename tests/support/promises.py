@@ -69,7 +69,7 @@ def share(problem, state, dtype=None):
 
 def _terms(problem, dtype):
     if dtype is None:
-        dtype = np.float64 if problem.moments else problem.dtype
+        dtype = np.float64 if problem.degree else problem.dtype
     return TERMS[np.dtype(dtype)]
 
 

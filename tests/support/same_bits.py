@@ -80,21 +80,18 @@ def of_levels(name):
     return np.concatenate([model.bandwidth_, model.smoothing_, model.predict(tables[1])])
 
 
-def differentiated(algorithm, columns, moments=0, kernel="gaussian"):
+def differentiated(algorithm, columns, degree=0, kernel="gaussian"):
     """Differentiate a pooled value by everything."""
     import kernpool
 
     query, key, value, weight = samples(columns, 150, 900)
     problem = kernpool.Problem.from_arrays(
-        query, key, value, key_weight=weight, kernel=kernel, bandwidth=0.7, **{DEGREE: moments}
+        query, key, value, key_weight=weight, kernel=kernel, bandwidth=0.7, degree=degree
     )
     plan = kernpool.choose(problem, algorithm)
     wanted = ("query", "key", "value", "log_bandwidth")
     found = plan.pullback(problem, plan.reduce(problem), np.ones((150, 2)), wanted)
     return np.concatenate([getattr(found, name).ravel() for name in wanted])
-
-
-DEGREE = "moments"  # the argument of `Problem.from_arrays`
 
 
 def problems():

@@ -92,7 +92,7 @@ class Algorithm:
         ``(problem, n_jobs, progress) -> PoolState`` of the problem's centred values.
     pullback : callable or None
         ``(problem, state, cotangent, wanted, n_jobs, progress) -> Gradients``. With the fit ``yhat``, local linear for
-        ``moments=1``, and a cotangent ``g`` of shape (m, c) it differentiates :math:`L = \sum_{ic} g_{ic} \hat
+        ``degree=1``, and a cotangent ``g`` of shape (m, c) it differentiates :math:`L = \sum_{ic} g_{ic} \hat
         y_{ic}`: ``query`` (m, d) and ``log_bandwidth`` (m, d) keep one row per query, ``key`` (n, d) and ``value``
         (n, c) one row per key. A gradient is a second pass and not a bigger sum, because the terms ``v_j - yhat_i``
         are small where the sums are large.
@@ -104,7 +104,7 @@ class Algorithm:
         The smallest and the largest number of columns it can do.
     kernels : frozenset of str or None
         Names of the built-in kernels it can do; None is all.
-    moments : {0, 1}
+    degree : {0, 1}
         The highest moments it can do: 1 for the sums of a local linear fit, with gradients of that fit.
     needs : (str, str) or None
         An optional package without which it cannot run, and the extra that installs it.
@@ -120,7 +120,7 @@ class Algorithm:
     own_kernels: bool = True
     columns: tuple[int, int] = (1, 1 << 62)
     kernels: frozenset[str] | None = None
-    moments: int = 0
+    degree: int = 0
     needs: tuple[str, str] | None = None
 
     def refusal(self, problem: Problem) -> str | None:
@@ -136,7 +136,7 @@ class Algorithm:
             return f"has no loop for the kernel {kernel.name!r}"
         if self.kernels is not None and kernel.name not in self.kernels:
             return f"does not do the kernel {kernel.name!r}"
-        if problem.moments > self.moments:
+        if problem.degree > self.degree:
             return "does not do the moments of a local linear fit"
         fewest, most = self.columns
         if not fewest <= problem.key.shape[1] <= most:

@@ -45,7 +45,7 @@ def reduce(problem: Problem, n_jobs: int = 1, progress: Progress | None = None) 
     """Sum weights and weighted values over all keys, and what `kernpool.core.moments` says."""
     shift, weight = pair_weights(problem)
     columns = [weight @ problem.value]
-    if problem.moments:
+    if problem.degree:
         offset, d = partial(problem.similarity.offset, problem.query, problem.key), problem.key.shape[1]
         columns += [np.sum(weight * offset(a), axis=1) for a in range(d)]
         columns += [np.sum(weight * offset(a) * offset(b), axis=1) for a in range(d) for b in range(a, d)]
@@ -98,7 +98,7 @@ def pullback(
             change = np.multiply(logit, slope, where=weight > 0, out=np.zeros((m, n)))  # by u, which is -t
             if "log_bandwidth" in wanted:
                 columns["log_bandwidth"].append(-np.sum(change * u, axis=1))
-            if problem.moments:
+            if problem.degree:
                 change -= alpha * residual * fit.tilt[:, a, None] - share * along[:, a, None]
             if "query" in wanted:
                 columns["query"].append(change.sum(axis=1) / problem.similarity.bandwidth[a])
@@ -116,4 +116,4 @@ def _finite(shift: Array) -> Array:
     return np.where(np.isneginf(shift), 0.0, shift)
 
 
-REFERENCE = Algorithm(name="reference", summary="dense NumPy", reduce=reduce, pullback=pullback, moments=1)
+REFERENCE = Algorithm(name="reference", summary="dense NumPy", reduce=reduce, pullback=pullback, degree=1)

@@ -52,7 +52,7 @@ def leave_one_out(
     Parameters
     ----------
     problem : Problem or MixedProblem
-        With the training rows as queries and as keys, and ``exclude_self=True``; local linear with ``moments=1``.
+        With the training rows as queries and as keys, and ``exclude_self=True``; local linear with ``degree=1``.
     algorithm, n_jobs, progress
         As in `pool`.
 

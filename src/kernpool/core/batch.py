@@ -24,7 +24,7 @@ class Batch:
         As in `pool`; a value of None stands for one column of zeros, where only weights are asked for.
     key_weight, attn_mask, self_index : array_like or None
         As in `pool`; they may have leading dimensions too.
-    moments : {0, 1}, default=0
+    degree : {0, 1}, default=0
         As in `pool_state`.
     **similarity
         Everything else that `Problem.from_arrays` takes.
@@ -46,7 +46,7 @@ class Batch:
         key_weight: Any = None,
         attn_mask: Any = None,
         self_index: Any = None,
-        moments: int = 0,
+        degree: int = 0,
         **similarity: Any,
     ) -> None:
         for name in similarity:
@@ -80,7 +80,7 @@ class Batch:
             name: np.broadcast_to(array, self.shape + array.shape[len(leading[name]) :])
             for name, (array, _) in items.items()
         }
-        self._similarity = {**similarity, "moments": moments}
+        self._similarity = {**similarity, "degree": degree}
         self._first: Problem | None = None
         self._first = self.problem(0)
         self.n_queries, self.n_keys = self._first.shape

@@ -102,15 +102,15 @@ def solve(state: PoolState, layout: Layout) -> LocalFit:
     Examples
     --------
     >>> import kernpool
-    >>> state = kernpool.pool_state([2.0], [2.0, 3.0, 5.0], [1.0, 3.0, 7.0], bandwidth=2.0, moments=1)
-    >>> fit = solve(state, Layout(values=1, columns=1, moments=1))
+    >>> state = kernpool.pool_state([2.0], [2.0, 3.0, 5.0], [1.0, 3.0, 7.0], bandwidth=2.0, degree=1)
+    >>> fit = solve(state, Layout(values=1, columns=1, degree=1))
     >>> fit.intercept, fit.slope / 2.0, fit.rank
     (array([[1.]]), array([[[2.]]]), array([1]))
     """
     m, c, d = len(state.denominator), layout.values, layout.columns
     occupied, rank, lost = state.denominator > 0, np.zeros(m, dtype=np.intp), np.zeros(m, dtype=np.int8)
     share = np.divide(1.0, state.denominator, where=occupied, out=np.zeros(m))
-    if not layout.moments:
+    if not layout.degree:
         intercept = state.numerator * share[:, None]
         return LocalFit(intercept, np.empty((m, 0, c)), np.ones(m), np.empty((m, 0)), rank, occupied, lost)
     fit = LocalFit(np.empty((m, c)), np.empty((m, d, c)), np.empty(m), np.empty((m, d)), rank, occupied, lost)
@@ -176,23 +176,6 @@ def _lost(covariance: Array, inverse: Array, offset: Array, rank: NDArray[np.int
         missing = far & (eigenvalues <= RANK_TOLERANCE)
         lost[few] = np.where((far & ~missing & (eigenvalues < UNSURE)).any(axis=1), 2, missing.any(axis=1))
     return lost
-
-
-def check_degree(degree: int) -> None:
-    """Refuse a degree that is neither 0, local constant, nor 1, local linear.
-
-    Parameters
-    ----------
-    degree : int
-        What the caller passed.
-
-    Raises
-    ------
-    ValueError
-        If it is anything else.
-    """
-    if isinstance(degree, bool) or degree not in (0, 1):
-        raise ValueError(f"degree must be 0 (local constant) or 1 (local linear), got {degree!r}")
 
 
 def warn_of_rank(rank: NDArray[np.intp], occupied: NDArray[np.bool_], columns: int) -> None:

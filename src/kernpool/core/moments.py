@@ -1,6 +1,6 @@
 r"""Moments: the columns of a pooling state that a local linear fit needs, next to those of a local constant one.
 
-With the offsets :math:`t_a = (k_a - q_a) / h_a` of a key from the query, in bandwidths, a state of ``moments=1`` sums
+With the offsets :math:`t_a = (k_a - q_a) / h_a` of a key from the query, in bandwidths, a state of ``degree=1`` sums
 
 ======== ================= ======================== =================================
 columns  how many          weight times             order
@@ -37,21 +37,21 @@ class Layout:
         Number c of value columns.
     columns : int
         Number d of columns of queries and keys.
-    moments : {0, 1}
+    degree : {0, 1}
         0 for the values alone.
 
     Examples
     --------
-    >>> layout = Layout(values=1, columns=2, moments=1)
+    >>> layout = Layout(values=1, columns=2, degree=1)
     >>> layout.value, layout.first, layout.second, layout.cross, layout.width
     (slice(0, 1, None), slice(1, 3, None), slice(3, 6, None), slice(6, 8, None), 8)
-    >>> Layout(values=1, columns=2, moments=0).width
+    >>> Layout(values=1, columns=2, degree=0).width
     1
     """
 
     values: int
     columns: int
-    moments: int
+    degree: int
 
     @property
     def value(self) -> slice:
@@ -78,7 +78,7 @@ class Layout:
     @property
     def width(self) -> int:
         """Number of columns in all."""
-        return self.cross.stop if self.moments else self.values
+        return self.cross.stop if self.degree else self.values
 
     def moved(self, denominator: Array, numerator: Array, shift: Array) -> Array:
         """Return the numerator of offsets that are larger by `shift`, such as those from another place.
@@ -134,7 +134,7 @@ class Layout:
         >>> Layout(1, 1, 1).with_center(np.array([2.0]), np.array([[5.0, 3.0, 9.0, 7.0]]), np.array([100.0]))
         array([[205.,   3.,   9., 307.]])
         """
-        if not self.moments:
+        if not self.degree:
             moved = np.empty_like(numerator)
             for start in range(0, len(moved), PIECE):  # a single call over many rows is deaf to Ctrl-C
                 rows = slice(start, start + PIECE)
@@ -145,3 +145,20 @@ class Layout:
         moved[:, self.value] += denominator[:, None] * center
         moved[:, self.cross] += np.repeat(numerator[:, self.first], self.values, axis=1) * np.tile(center, self.columns)
         return moved
+
+
+def check_degree(degree: int) -> None:
+    """Refuse a degree that is neither 0, local constant, nor 1, local linear.
+
+    Parameters
+    ----------
+    degree : int
+        What the caller passed.
+
+    Raises
+    ------
+    ValueError
+        If it is anything else.
+    """
+    if isinstance(degree, bool) or degree not in (0, 1):
+        raise ValueError(f"degree must be 0 (local constant) or 1 (local linear), got {degree!r}")

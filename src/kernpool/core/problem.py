@@ -12,7 +12,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kernpool.core.moments import Layout
+from kernpool.core.moments import Layout, check_degree
 from kernpool.core.similarity import Composition, KernelSimilarity, check_composition
 from kernpool.core.state import PoolState
 from kernpool.data import checks
@@ -60,7 +60,7 @@ class Problem:
     dtype : numpy.dtype
         float32 if all arrays came as float32 or less, so that float32 arithmetic is precise enough; else float64. The
         arrays themselves are float64 either way, which is exact.
-    moments : {0, 1}
+    degree : {0, 1}
         0 to sum values alone, 1 for the sums of a local linear fit as well; see `kernpool.core.moments`.
     """
 
@@ -76,7 +76,7 @@ class Problem:
     logit_bias: Array | None = None
     tol: float = float(np.finfo(np.float64).eps)
     dtype: np.dtype[Any] = FLOAT64
-    moments: int = 0
+    degree: int = 0
 
     @classmethod
     def from_arrays(
@@ -93,13 +93,13 @@ class Problem:
         exclude_self: bool = False,
         self_index: ArrayLike | None = None,
         tol: float | None = None,
-        moments: int = 0,
+        degree: int = 0,
     ) -> Problem:
         """Check arrays without batch dimensions and make a problem of them; parameters as in `pool`."""
         check_composition(composition)
-        check_moments(moments)
+        check_degree(degree)
         tol = max(as_tol(tol, query, key, value), LEAST_TOL)
-        if moments:  # what is left out counts in proportion to its squared distance
+        if degree:  # what is left out counts in proportion to its squared distance
             tol = min(tol, float(np.finfo(np.float64).eps))
         order = order_of_columns(labels_of(query), labels_of(key))
         dtype = _precision(query, key, value, *([] if key_weight is None else [key_weight]))
@@ -133,7 +133,7 @@ class Problem:
             logit_bias=bias,
             tol=tol,
             dtype=dtype,
-            moments=int(moments),
+            degree=int(degree),
         )
 
     @property
@@ -144,7 +144,7 @@ class Problem:
     @property
     def layout(self) -> Layout:
         """Which columns a numerator has."""
-        return Layout(self.value.shape[1], self.key.shape[1], self.moments)
+        return Layout(self.value.shape[1], self.key.shape[1], self.degree)
 
     @property
     def total_weight(self) -> float:
@@ -236,23 +236,6 @@ def _as_matrix(name: str, array: Any) -> Array:
     if read.size == 0:
         raise ValueError(f"{name} is empty, of shape {read.shape}; at least one row and one column are needed")
     return np.ascontiguousarray(read[:, None] if read.ndim == 1 else read, dtype=np.float64)
-
-
-def check_moments(moments: int) -> None:
-    """Refuse a degree of moments that no algorithm knows.
-
-    Parameters
-    ----------
-    moments : int
-        What the caller passed.
-
-    Raises
-    ------
-    ValueError
-        If it is neither 0 nor 1.
-    """
-    if isinstance(moments, bool) or moments not in (0, 1):
-        raise ValueError(f"moments must be 0 (values alone) or 1 (the sums of a local linear fit), got {moments!r}")
 
 
 def as_tol(tol: float | None, *arrays: Any) -> float:

@@ -180,7 +180,7 @@ class LocalLinearRegressor(KernelRegressor):
         array([[2.]])
         """
         check_is_fitted(self)
-        pairs = self._pairs(X, self.value_, moments=1)
+        pairs = self._pairs(X, self.value_, degree=1)
         fit = mixed_fit(pairs, self.algorithm, self.n_jobs, current_progress())
         slopes: Array = fit.slope / pairs.problem.similarity.bandwidth[:, None]
         slopes[~fit.occupied] = np.nan
@@ -210,7 +210,7 @@ class LocalLinearRegressor(KernelRegressor):
             If the shares need more than `max_bytes`.
         """
         share: Any = super().attention_weights(X, max_bytes=max_bytes)
-        pairs = self._pairs(X, moments=1)
+        pairs = self._pairs(X, degree=1)
         problem, fit = pairs.problem, mixed_fit(pairs, self.algorithm, self.n_jobs)
         tilted = np.repeat(fit.base[:, None], share.shape[1], axis=1)
         for a in range(problem.key.shape[1]):

@@ -271,13 +271,13 @@ class KernelSmoother(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships
         return _at_least_one_column(numeric), code
 
     def _pairs(
-        self, X: ArrayLike | None, value: ArrayLike | None = None, moments: int = 0, exclude_self: bool = False
+        self, X: ArrayLike | None, value: ArrayLike | None = None, degree: int = 0, exclude_self: bool = False
     ) -> MixedProblem:
         """Return queries (for None the training rows themselves) and keys, with their categorical columns."""
         query, code = (self.key_, self.key_code_) if X is None else self._mixed_query(X)
         value = np.zeros(len(self.key_)) if value is None else value
         problem = Problem.from_arrays(
-            query, self.key_, value, moments=moments, exclude_self=exclude_self, tol=self.tol, **self._similarity
+            query, self.key_, value, degree=degree, exclude_self=exclude_self, tol=self.tol, **self._similarity
         )
         categories = NO_CATEGORIES if self.encoding_ is None else self._categories_of(self.encoding_)
         smoothing = self.smoothing_

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kernpool.core.local_fit import check_degree, report_rank, solve
-from kernpool.core.moments import Layout
+from kernpool.core.local_fit import report_rank, solve
+from kernpool.core.moments import Layout, check_degree
 from kernpool.core.problem import Problem
 from kernpool.core.state import Empty, PoolState, check_empty, empty_state, merge
 from kernpool.data.checks import as_real_array
@@ -80,7 +80,7 @@ class Pooling:
         if not len(chunk.key) or (chunk.weight is not None and not chunk.weight.any()):
             return empty_state(len(self.query), layout.width)
         problem = Problem.from_arrays(
-            self.query, chunk.key, chunk.value, key_weight=chunk.weight, moments=self.degree, **self.similarity
+            self.query, chunk.key, chunk.value, key_weight=chunk.weight, degree=self.degree, **self.similarity
         )
         if self.degree:
             problem = replace(problem, value_center=problem.value_center - center)

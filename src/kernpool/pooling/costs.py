@@ -78,7 +78,7 @@ class Costs:
                 seconds = 40e-9 * d if similarity.kernel.is_compact and d > 5 else seconds * d
         if self.problem.logit_bias is not None:
             seconds += 20e-9
-        if self.problem.moments:  # in staged tiles, with (d + 1) (d + 2) / 2 + d c more sums
+        if self.problem.degree:  # in staged tiles, with (d + 1) (d + 2) / 2 + d c more sums
             seconds += 1e-9 + 0.35e-9 * (d + d * (d + 1) // 2 + d * c)
         return seconds + 0.3e-9 * (c - 1)
 
@@ -134,7 +134,7 @@ class Costs:
         reach = radius(similarity.kernel, nearest, problem.tol / n * relative.clip(1.0, n))
         # Leaf and tile meet if any of their places do.
         near = distance <= (reach + boxes)[:, None]
-        if similarity.composition == "radial" and similarity.kernel.name in COLLAPSING and not problem.moments:
+        if similarity.composition == "radial" and similarity.kernel.name in COLLAPSING and not problem.degree:
             near &= distance > (1.0 - boxes)[:, None]  # what lies within the support as a whole is added by moments
         return Sample(float(near.mean()), float(weight.mean()))
 
@@ -145,7 +145,7 @@ def _reference(costs: Costs) -> float:
         return float("inf")
     # beyond the cache its temporaries take three times as long
     d = int(costs.problem.key.shape[1])
-    pair = 15e-9 + 5e-9 * d + (5e-9 * d * (d + 2) if costs.problem.moments else 0.0)
+    pair = 15e-9 + 5e-9 * d + (5e-9 * d * (d + 2) if costs.problem.degree else 0.0)
     return 60e-6 + m * n * pair * (1.0 if m * n < 200_000 else 2.0)
 
 
@@ -161,12 +161,12 @@ def _linear(costs: Costs) -> float:
     rows = per_key * n + PER_QUERY * m + PER_BIN * sqrt(m * n)
     if costs.problem.similarity.kernel.name == "gaussian":  # cells of few keys are summed key by key
         rows += 1.5e-6 * m * min(1.0, 100 / n)
-    return costs.loading + call + (4.0 if costs.problem.moments else 1.0) * rows
+    return costs.loading + call + (4.0 if costs.problem.degree else 1.0) * rows
 
 
 def _sweep(costs: Costs) -> float:
     m, n = costs.problem.shape
-    if are_few(m, n) and not costs.problem.moments and not costs.is_windowed:
+    if are_few(m, n) and not costs.problem.degree and not costs.is_windowed:
         return costs.loading + 2e-3 + 25e-9 * n + 10e-6 * m  # keys are not put in order
     seconds = _linear(costs)
     if costs.is_windowed and seconds + costs.sampling < _brute(costs):

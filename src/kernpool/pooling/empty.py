@@ -27,7 +27,7 @@ def limit_problem(problem: Problem, empty: str) -> Problem:
 
 def fill_empty(problem: Problem, rows: NDArray[np.intp], empty: str, n_jobs: int | None = None) -> Array:
     """Return the values of rows whose window is empty under the policy "nearest" or "mean"."""
-    limit = replace(limit_problem(problem.block(rows), empty), moments=0)
+    limit = replace(limit_problem(problem.block(rows), empty), degree=0)
     state = choose(limit).reduce(limit, n_jobs=n_jobs)
     with np.errstate(invalid="ignore"):  # 0 / 0 where no key takes part at all
         return state.numerator / state.denominator[:, None]

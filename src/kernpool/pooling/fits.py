@@ -18,7 +18,7 @@ from kernpool.pooling.plan import choose
 def local_fit(
     problem: Problem, algorithm: str = "auto", n_jobs: int | None = None, progress: Progress | None = None
 ) -> LocalFit:
-    """Fit a plane around each query of a problem with ``moments=1``, by the keys themselves where sums have lost it.
+    """Fit a plane around each query of a problem with ``degree=1``, by the keys themselves where sums have lost it.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ def local_fit(
     Examples
     --------
     >>> import kernpool
-    >>> problem = kernpool.Problem.from_arrays([1.0], [0.0, 2.0, 3.0], [5.0, 9.0, 11.0], bandwidth=2.0, moments=1)
+    >>> problem = kernpool.Problem.from_arrays([1.0], [0.0, 2.0, 3.0], [5.0, 9.0, 11.0], bandwidth=2.0, degree=1)
     >>> local_fit(problem).slope / problem.similarity.bandwidth[:, None]
     array([[[2.]]])
     """

@@ -408,7 +408,7 @@ def _moved(own: PoolState, fit: LocalFit, cotangent: Array, layout: Layout) -> A
     mean = own.numerator * share[:, None]
     level = np.sum(cotangent * fit.intercept, axis=1)
     moved: Array = fit.base * (np.sum(cotangent * mean[:, layout.value], axis=1) - level)
-    if not layout.moments:
+    if not layout.degree:
         return moved
     m, d = fit.tilt.shape
     along, first = np.einsum("mc,mdc->md", cotangent, fit.slope), mean[:, layout.first]

@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kernpool.core.batch import Batch
-from kernpool.core.local_fit import check_degree, report_rank
+from kernpool.core.local_fit import report_rank
+from kernpool.core.moments import check_degree
 from kernpool.core.state import Empty, PoolState, check_empty
 from kernpool.data.chunks.base import Chunks
 from kernpool.data.chunks.opening import open_chunks, refuse_keys_alone
@@ -213,7 +214,7 @@ def pool(
         attn_mask=attn_mask,
         exclude_self=exclude_self,
         self_index=self_index,
-        moments=degree,
+        degree=degree,
         **options,
     )
     state = (_fit if degree else _reduce)(batch, algorithm, n_jobs, progress)
@@ -232,7 +233,7 @@ def pool_state(
     key: ArrayLike,
     value: ArrayLike,
     *,
-    moments: int = 0,
+    degree: int = 0,
     algorithm: str = "auto",
     n_jobs: int | None = None,
     progress: Progress | None = None,
@@ -244,7 +245,7 @@ def pool_state(
     ----------
     query, key, value : array_like
         As in `pool`.
-    moments : {0, 1}, default=0
+    degree : {0, 1}, default=0
         1 to sum what a local linear fit needs as well, in more columns of the numerator: see `kernpool.core.moments`
         for their order, and `kernpool.core.local_fit.solve` for the fit.
     algorithm, n_jobs, progress
@@ -277,7 +278,7 @@ def pool_state(
     >>> reduce(kernpool.merge, states).finalize()
     array([[2.]])
     """
-    batch = Batch(query, key, value, moments=moments, **similarity)
+    batch = Batch(query, key, value, degree=degree, **similarity)
     state = _reduce(batch, algorithm, n_jobs, progress)
     shape = (*batch.shape, batch.n_queries)
     return PoolState(state.shift.reshape(shape), state.denominator.reshape(shape), state.numerator.reshape(*shape, -1))

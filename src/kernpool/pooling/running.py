@@ -9,8 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kernpool.core.local_fit import check_degree
-from kernpool.core.moments import Layout
+from kernpool.core.moments import Layout, check_degree
 from kernpool.core.problem import as_tol
 from kernpool.core.similarity import check_composition
 from kernpool.core.state import Empty, PoolState, check_empty, merge

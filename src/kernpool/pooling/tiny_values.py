@@ -97,7 +97,7 @@ def multiplied(problem: Problem, state: PoolState, exponents: Exponents) -> Pool
     layout, state = problem.layout, near_one(state, np.inf)
     numerator = state.numerator.copy()
     numerator[:, layout.value] = np.ldexp(numerator[:, layout.value], exponents)
-    if layout.moments:
+    if layout.degree:
         numerator[:, layout.cross] = np.ldexp(numerator[:, layout.cross], np.tile(exponents, layout.columns))
     return PoolState(state.shift, state.denominator, numerator)
 

@@ -64,7 +64,7 @@ def pooling_weights(
     >>> kernpool.pooling_weights([0.0], [-1.0, 0.0, 1.0]).round(3)
     array([[0.274, 0.452, 0.274]])
     """
-    batch = Batch(query, key, None, moments=0, **similarity)
+    batch = Batch(query, key, None, degree=0, **similarity)
     weights = weight_tables(batch.problem, len(batch), empty=empty, max_bytes=max_bytes)
     return weights.reshape(*batch.shape, batch.n_queries, batch.n_keys)
 

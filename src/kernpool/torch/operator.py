@@ -201,7 +201,7 @@ def _by_log_bandwidth(problem: Problem, found: Gradients) -> NDArray[np.float64]
 
 
 def _width(query: Tensor, value: Tensor, degree: int) -> int:
-    return Layout(values=value.shape[-1], columns=query.shape[-1], moments=degree).width
+    return Layout(values=value.shape[-1], columns=query.shape[-1], degree=degree).width
 
 
 def _array(tensor: Tensor) -> NDArray[Any]:
@@ -283,5 +283,5 @@ def _problem(
         attn_mask=mask,
         exclude_self=own is not None,
         self_index=own,
-        moments=degree,
+        degree=degree,
     )

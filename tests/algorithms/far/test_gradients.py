@@ -136,14 +136,14 @@ def test_a_tie_of_a_local_linear_fit():
     for far in (1e2, 1e5, 1e8, 1e11):
         query, key = np.array([[0.0]]), np.array([[1.0], [-1.0], [5.0]])
         value, options = np.array([[1.0], [4.0], [2.0]]), {"bandwidth": [1 / far]}
-        problem = Problem.from_arrays(query, key, value, moments=1, **options)
+        problem = Problem.from_arrays(query, key, value, degree=1, **options)
         check(problem, exact_gradients(query, key, value, degree=1, **options), rtol=1e-6)
 
 
 def test_a_local_linear_fit_of_one_place_is_constant():
     query, key = np.array([[1e9]]), np.array([[0.5], [0.5], [-8.0]])
     value, options = np.array([[1.0], [4.0], [2.0]]), {"bandwidth": [0.3]}
-    check(Problem.from_arrays(query, key, value, moments=1, **options), exact_gradients(query, key, value, **options))
+    check(Problem.from_arrays(query, key, value, degree=1, **options), exact_gradients(query, key, value, **options))
 
 
 @pytest.mark.parametrize("kernel", list(LOG_KERNELS))
@@ -210,16 +210,16 @@ def test_cells_of_categorical_columns_compete_from_afar(algorithm):
         np.testing.assert_allclose(getattr(found, name), expected[name], rtol=1e-7, atol=1e-12)
 
 
-@pytest.mark.parametrize("moments", [0, 1])
-def test_a_state_of_other_values_is_the_fit(moments):
+@pytest.mark.parametrize("degree", [0, 1])
+def test_a_state_of_other_values_is_the_fit(degree):
     """The hat diagonal is differentiated so: values are zero, and the state says what they would be."""
-    problem = Problem.from_arrays([[1e6]], [[0.0], [0.25], [-1.0]], np.zeros((3, 1)), moments=moments)
+    problem = Problem.from_arrays([[1e6]], [[0.0], [0.25], [-1.0]], np.zeros((3, 1)), degree=degree)
     plan = choose(problem, "reference")
     state = plan.reduce(problem)
     numerator = state.numerator.copy()
     numerator[:, 0] = 5.0 * state.denominator
     found = plan.pullback(problem, replace(state, numerator=numerator), np.ones((1, 1)), {"log_bandwidth"})
-    if not moments:
+    if not degree:
         assert found.log_bandwidth[0, 0] == pytest.approx(-5.0 * (1e6 - 0.25) ** 2, rel=1e-9)
     else:
         assert np.isfinite(found.log_bandwidth).all()

@@ -28,7 +28,7 @@ def silent(*arguments, **options):
         return pool(*arguments, degree=1, **options)
 
 
-@algorithms(columns=1, moments=1)
+@algorithms(columns=1, degree=1)
 @pytest.mark.parametrize("n", [20, 50, 200])
 def test_far_queries_continue_the_line_of_the_nearest_keys(algorithm, n):
     key, value = curve(n)
@@ -45,7 +45,7 @@ def test_very_far_it_is_the_line_through_the_two_nearest_keys(query):
     (a, b), (v, w) = key[order], value[order]
     found = silent([query], key, value, bandwidth=H)
     assert found[0] == pytest.approx(v + (w - v) / (b - a) * (query - a), rel=1e-12)
-    slope = local_fit(Problem.from_arrays([query], key, value, bandwidth=H, moments=1)).slope[0, 0, 0] / H
+    slope = local_fit(Problem.from_arrays([query], key, value, bandwidth=H, degree=1)).slope[0, 0, 0] / H
     assert slope == pytest.approx((w - v) / (b - a), rel=1e-12)
 
 
@@ -61,7 +61,7 @@ def test_planes_against_mpmath(kernel, composition, columns, generator):
         [generator.random((2, columns)), 1 + generator.random((2, columns)), generator.normal(0, 4, (3, columns))]
     )
     options = {"kernel": kernel, "composition": composition, "bandwidth": bandwidth}
-    problem = Problem.from_arrays(query, key, value, key_weight=weight, moments=1, **options)
+    problem = Problem.from_arrays(query, key, value, key_weight=weight, degree=1, **options)
     plain = solve(choose(problem, "reference").reduce(problem.without_center()), problem.layout)
     assert plain.lost[4:].any() or kernel != "gaussian"
     fit = local_fit(problem)
@@ -81,7 +81,7 @@ def test_a_window_with_a_key_at_its_very_edge():
         assert pool([0.0], [-0.5, 1.0, 3.0], [1.0, 7.0, 100.0], kernel="epanechnikov", degree=1)[0] == 1.0
 
 
-@algorithms(columns=2, moments=1)
+@algorithms(columns=2, degree=1)
 @pytest.mark.parametrize("kernel", ["gaussian", "laplace", "logistic"])
 def test_affine_functions_are_continued_at_any_distance(algorithm, kernel, generator):
     key = generator.random((60, 2))
@@ -103,7 +103,7 @@ def test_a_lattice_in_any_direction(angle, generator):
         np.testing.assert_allclose(found, 2.0 + query @ slope, rtol=1e-8)
 
 
-@algorithms(columns=2, moments=1)
+@algorithms(columns=2, degree=1)
 def test_what_no_key_determines_is_constant(algorithm):
     options = {"degree": 1, "bandwidth": 0.05, "algorithm": algorithm}
     key = np.array([[0.0, 0.0], [1.0, 1.0], [1.0, 1.0], [0.4, 0.4]])
@@ -161,7 +161,7 @@ def test_many_keys_are_searched_by_a_tree_and_few_one_by_one(kernel, composition
     query = np.vstack([generator.normal(0.5, 0.6, (150, 2)), generator.normal(0.5, 1e6, (5, 2))])
     weight = generator.integers(0, 3, len(key))
     problem = Problem.from_arrays(
-        query, key, value, kernel=kernel, composition=composition, bandwidth=0.006, key_weight=weight, moments=1
+        query, key, value, kernel=kernel, composition=composition, bandwidth=0.006, key_weight=weight, degree=1
     )
     found = local_fit(problem)
     assert found.lost.sum() >= {"gaussian": 60, "laplace": 5, "triweight": 20}[kernel]
@@ -216,7 +216,7 @@ def test_ordinary_queries_are_left_alone(columns, generator, monkeypatch):
     query = generator.random((500, columns))
     value = generator.normal(size=2000)
     for kernel in ("gaussian", "laplace", "epanechnikov"):
-        problem = Problem.from_arrays(query, key, value, kernel=kernel, bandwidth=0.3, moments=1)
+        problem = Problem.from_arrays(query, key, value, kernel=kernel, bandwidth=0.3, degree=1)
         plain = solve(choose(problem).reduce(problem.without_center()), problem.layout).intercept
         np.testing.assert_array_equal(local_fit(problem).intercept, plain + problem.value_center)
     outside = np.where(generator.random((200, columns)) < 0.5, 1.6, -0.6)
@@ -229,7 +229,7 @@ def test_collinear_columns_are_left_as_they_were(generator, monkeypatch):
     x = generator.random(300)
     key = np.column_stack([x, 3 * x, np.full(300, 7.0)])
     query = np.vstack([key[:20], key[:20] + np.array([0.0, 0.5, 1.0])])
-    problem = Problem.from_arrays(query, key, x, bandwidth=0.4, moments=1)
+    problem = Problem.from_arrays(query, key, x, bandwidth=0.4, degree=1)
     plain = solve(choose(problem).reduce(problem.without_center()), problem.layout)
     assert plain.lost[20:].any()
     monkeypatch.setattr("kernpool.algorithms.far.keys._Keys.fit", None)
@@ -249,7 +249,7 @@ def test_the_fit_moves_continuously_into_the_distance():
     """Where sums hand over to keys no step is seen: second differences stay as small as they are on either side."""
     key, value = curve(200)
     query = np.linspace(1.0, 3.0, 4001)
-    fit = local_fit(Problem.from_arrays(query, key, value, bandwidth=H, moments=1))
+    fit = local_fit(Problem.from_arrays(query, key, value, bandwidth=H, degree=1))
     assert (fit.lost > 0).any()
     assert (fit.lost == 0).any()
     handed = np.flatnonzero(np.diff((fit.lost > 0).astype(int)))

@@ -164,4 +164,4 @@ _KEY_ROWS = 1024  # keys per block when sums are per key: two tiles of the loops
 _FEWEST_KEY_BLOCKS = 8  # that keep threads busy
 _NUMBERS_PER_PASS = 1 << 20  # sums per query that each block of keys keeps until the blocks before it are done
 
-BRUTE = Algorithm(name="brute", summary="every pair, in compiled tiles", reduce=reduce, pullback=pullback, moments=1)
+BRUTE = Algorithm(name="brute", summary="every pair, in compiled tiles", reduce=reduce, pullback=pullback, degree=1)

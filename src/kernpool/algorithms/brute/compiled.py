@@ -49,8 +49,8 @@ class CompiledBlocks:
         )
         self.solved: tuple[PoolState, LocalFit] | None = None
         # Sums of offsets need float64, and take longer than the weights.
-        self.uses_blas = not problem.moments and not FusedPairs.can_do(problem) and Products.can_do(problem)
-        plain = similarity.kernel.name == "gaussian" and problem.attn_mask is None and not problem.moments
+        self.uses_blas = not problem.degree and not FusedPairs.can_do(problem) and Products.can_do(problem)
+        plain = similarity.kernel.name == "gaussian" and problem.attn_mask is None and not problem.degree
         self.gradients_use_blas = plain and Products.can_do(problem)
         # 3 ms of Gaussian, 40 ms of the slowest kernel, as long for many columns: short for Ctrl-C, long for a call
         # from Python, and for the keys that a call of matrix products centres and scales for all of its queries.
@@ -68,7 +68,7 @@ class CompiledBlocks:
         if self.uses_blas:
             narrow = narrow_type(problem) == np.float32 and problem.similarity.kernel.name == "gaussian"
             return [Products(problem, 32), Products(problem, 64)] if narrow else [Products(problem, 64)]
-        return [FusedPairs(problem)] if not problem.moments and FusedPairs.can_do(problem) else []
+        return [FusedPairs(problem)] if not problem.degree and FusedPairs.can_do(problem) else []
 
     def _pairs(self, queries: slice | NDArray[np.intp], keys: slice) -> tuple[object, ...]:
         problem = self.problem
@@ -107,7 +107,7 @@ class CompiledBlocks:
         pairs = self._pairs(queries, keys)
         m = len(self.own[queries])
         state = PoolState(np.empty(m), np.empty(m), np.empty((m, self.problem.layout.width)))
-        loops.reduce_block(*pairs, self.problem.moments or None, state.shift, state.denominator, state.numerator)
+        loops.reduce_block(*pairs, self.problem.degree or None, state.shift, state.denominator, state.numerator)
         return state
 
     def _fit_of(self, state: PoolState) -> LocalFit:

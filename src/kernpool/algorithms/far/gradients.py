@@ -174,11 +174,11 @@ def _fit(problem: Problem, pairs: FarPairs, state: PoolState, g: Array) -> Resid
     beyond = value - value[pairs.best]
     share, layout = pairs.share, problem.layout
     offset = np.empty((len(share), 0))
-    if layout.moments:
+    if layout.degree:
         offset = (problem.key[pairs.key] - problem.query[pairs.query]) / problem.similarity.bandwidth
     fit = _solve(pairs, beyond, offset, problem)
     residual = _residual(pairs, beyond, offset, fit)
-    if layout.moments:  # once more for what rounding has left
+    if layout.degree:  # once more for what rounding has left
         again = _solve(pairs, residual, offset, problem)
         residual = _residual(pairs, residual, offset, again)
         fit = replace(fit, slope=fit.slope + again.slope)
@@ -190,7 +190,7 @@ def _fit(problem: Problem, pairs: FarPairs, state: PoolState, g: Array) -> Resid
     level = value[pairs.best][pairs.start] + fit.intercept
     spread = np.maximum.reduceat(np.abs(beyond), pairs.start, axis=0)
     allowed = SAME * (np.abs(given.intercept) + np.abs(level)) + rounding[:, None] * spread
-    if layout.moments:
+    if layout.degree:
         allowed = np.where(spread > 0.0, np.inf, allowed)
     other = more | np.any(np.abs(given.intercept - level) > allowed, axis=1)
     if other.any():

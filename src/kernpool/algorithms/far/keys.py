@@ -53,7 +53,7 @@ def fit_lost(problem: Problem, fit: LocalFit) -> LocalFit:
     >>> import kernpool
     >>> from kernpool.core.local_fit import solve
     >>> key = [0.0, 0.5, 1.0]
-    >>> problem = kernpool.Problem.from_arrays([2.0], key, key, bandwidth=0.05, moments=1).without_center()
+    >>> problem = kernpool.Problem.from_arrays([2.0], key, key, bandwidth=0.05, degree=1).without_center()
     >>> fit = solve(kernpool.choose(problem).reduce(problem), problem.layout)
     >>> better = fit_lost(problem, fit)
     >>> fit.rank, (fit.intercept + 0.5).round(2), better.rank, better.intercept + 0.5

@@ -78,7 +78,7 @@ class FewQueries:
         Where keys are more than those of the problem, all of them have weight one.
         """
         kernel, query, h = problem.similarity.kernel, problem.query[:, 0], float(problem.similarity.bandwidth[0])
-        if kernel.name not in KERNELS or problem.moments:
+        if kernel.name not in KERNELS or problem.degree:
             return None
         # Half of a sum may be the own key, which is taken away.
         total = problem.total_weight if keys == len(problem.key) else float(keys)

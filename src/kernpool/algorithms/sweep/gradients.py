@@ -44,7 +44,7 @@ def applies(problem: Problem, state: PoolState, wanted: frozenset[str]) -> bool:
         problem.similarity.kernel.name == "gaussian"
         and problem.dtype == np.float32
         and problem.attn_mask is None
-        and not problem.moments
+        and not problem.degree
         and wanted <= WANTED
         and (own is None or (problem.key_weight is None and _differ(own[own >= 0])))
         and float(np.mean(_weight_about(state))) >= MANY
@@ -100,7 +100,7 @@ def _by_series(
     denominator = sums.denominator[:, None]
     pooled = sums.numerator[:, :c] / denominator
     if "query" in wanted:
-        asked = replace(problem, moments=1, tol=EPSILON)
+        asked = replace(problem, degree=1, tol=EPSILON)
         own, layout = sweep_sums.reduce(asked, n_jobs), asked.layout
         # In the unit of the state, which may be that of other keys too.
         first, cross = own.numerator[:, layout.first], own.numerator[:, layout.cross]
@@ -123,7 +123,7 @@ def _by_series(
     return found
 
 
-def _exchanged(problem: Problem, answer: Array, moments: bool) -> Problem:
+def _exchanged(problem: Problem, answer: Array, degree: bool) -> Problem:
     """Return the problem in which keys ask and queries answer."""
     own = None
     if problem.self_index is not None:
@@ -141,5 +141,5 @@ def _exchanged(problem: Problem, answer: Array, moments: bool) -> Problem:
         self_index=own,
         tol=EPSILON,
         dtype=FLOAT64,
-        moments=int(moments),
+        degree=int(degree),
     )

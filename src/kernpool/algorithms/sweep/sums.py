@@ -72,17 +72,17 @@ def _sum_in_order(problem: Problem, line: Line, result: PoolState, n_jobs: int, 
     from kernpool.algorithms.sweep import laplace, laplace_moments, panels, polynomials
 
     name = problem.similarity.kernel.name
-    if name in polynomials.POLYNOMIALS and problem.moments:
+    if name in polynomials.POLYNOMIALS and problem.degree:
         panels.reduce(
             line, lambda panel, out, jobs: polynomials.reduce(panel, name, out, jobs, None), result, n_jobs, progress
         )
     elif name in polynomials.POLYNOMIALS:
         polynomials.reduce(line, name, result, n_jobs, progress)
     elif name == "laplace":
-        far = laplace_moments if problem.moments else laplace
+        far = laplace_moments if problem.degree else laplace
         far.reduce(line, result, n_jobs, progress)
     elif name == "gaussian":
-        series = taylor_moments if problem.moments else taylor
+        series = taylor_moments if problem.degree else taylor
         series.reduce(line, problem.tol, result, n_jobs, progress)
 
 
@@ -111,14 +111,14 @@ def _sum_all(problem: Problem, result: PoolState) -> None:
         # A subtraction costs digits only where little is left.
         result.denominator[:] = np.where(removed <= 0.5 * total, total - removed, -1.0)
         result.numerator[:] -= removed[:, None] * columns[own]
-    if problem.moments:
+    if problem.degree:
         shift = (middle - problem.query) / problem.similarity.bandwidth
         result.numerator[:] = problem.layout.moved(result.denominator, result.numerator, shift)
 
 
 def _columns(problem: Problem, difference: Array, value: Array) -> Array:
     """Values of keys, and their moments about a place; one column."""
-    if not problem.moments:
+    if not problem.degree:
         return value
     offset = difference / problem.similarity.bandwidth
     return np.hstack([value, offset, offset * offset, offset * value])

@@ -54,5 +54,5 @@ SWEEP = Algorithm(
     logit_bias=False,
     own_kernels=False,
     columns=(1, 1),
-    moments=1,
+    degree=1,
 )

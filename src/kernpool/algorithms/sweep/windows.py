@@ -32,7 +32,7 @@ ROWS = 256  # queries, or keys, whose windows are joined to one
 
 
 def spans(
-    line: Line, kernel: Kernel, rows: NDArray[np.intp], tol: float, moments: bool
+    line: Line, kernel: Kernel, rows: NDArray[np.intp], tol: float, degree: bool
 ) -> tuple[NDArray[np.int64], ...]:
     """First and last-plus-one key of the window of each of some queries."""
     keys, q = line.keys, line.queries.x[rows]
@@ -40,7 +40,7 @@ def spans(
     if not kernel.is_compact:
         own = line.queries.own[rows] if line.leave_out else line.queries.own
         left = line.queries.own_weight[rows] if line.leave_out else line.queries.own_weight
-        window_loops.nearest_keys(q, own, left, line.leave_out, moments, keys, nearest, share)
+        window_loops.nearest_keys(q, own, left, line.leave_out, degree, keys, nearest, share)
         nearest /= line.bandwidth
         share *= tol / line.total_weight
     with np.errstate(over="ignore"):
@@ -63,7 +63,7 @@ def reduce(
 
     Neighbours whose windows are nearly the same are one block of brute force over the keys of all of them.
     """
-    first, last = spans(line, problem.similarity.kernel, rows, problem.tol, problem.moments > 0)
+    first, last = spans(line, problem.similarity.kernel, rows, problem.tol, problem.degree > 0)
     starts = window_loops.join(first, last, np.empty(len(rows) + 1, dtype=np.int64))
     blocks = CompiledBlocks(_in_order(problem, line, rows))
     blocks.faster.clear()  # fused loops copy all keys first, which the few queries that are left are not worth
@@ -110,7 +110,7 @@ def pullback(
     part_of = PoolState(state.shift[queries.order], state.denominator[queries.order], state.numerator[queries.order])
     cotangent, blocks = cotangent[queries.order], CompiledBlocks(_in_order(problem, line))
     first, last = spans(
-        line, problem.similarity.kernel, np.arange(len(queries.x)), np.finfo(float).eps, problem.moments > 0
+        line, problem.similarity.kernel, np.arange(len(queries.x)), np.finfo(float).eps, problem.degree > 0
     )
     # Where no window before ends later, and none after begins earlier: with these, windows are in order.
     end, begin = np.maximum.accumulate(last), np.minimum.accumulate(first[::-1])[::-1]

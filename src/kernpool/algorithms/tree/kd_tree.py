@@ -38,7 +38,7 @@ class Tree(NamedTuple):
         The box around the keys of a node, and its centre.
     mass : ndarray of shape (nodes,)
         Sum of key weights.
-    moments : ndarray of shape (nodes, 1 + c, 2 + d)
+    degree : ndarray of shape (nodes, 1 + c, 2 + d)
         Sums of 1, t and t**2 about the centre, in bandwidths, weighted and for each value; empty if nobody asks.
     """
 

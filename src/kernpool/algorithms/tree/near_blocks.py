@@ -53,7 +53,7 @@ def weakest(problem: Problem, state: PoolState) -> PoolState:
     With moments that may be the mean square of an offset: where the nearest keys are at the very place of the query, a
     slope is determined by the next ones, however small their share.
     """
-    if not problem.moments:
+    if not problem.degree:
         return state
     least = np.minimum(state.denominator, mean_squares(problem, state).min(axis=1))
     return PoolState(state.shift, np.where(state.denominator > 0.0, np.maximum(least, TINIEST), 0.0), state.numerator)

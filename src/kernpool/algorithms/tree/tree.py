@@ -33,10 +33,10 @@ def reduce(problem: Problem, n_jobs: int = 1, progress: Progress | None = None) 
     from kernpool.algorithms.tree.block import visit_blocks  # loads Numba, which small problems never wait for
     from kernpool.algorithms.tree.planted import Planted
 
-    planted = Planted(replace(problem, moments=0), n_jobs)
-    state, _ = visit_blocks(planted, planted.blocks(), n_jobs, None if problem.moments else progress)
+    planted = Planted(replace(problem, degree=0), n_jobs)
+    state, _ = visit_blocks(planted, planted.blocks(), n_jobs, None if problem.degree else progress)
     state = compared(planted.problem, state, TREE.name, n_jobs)
-    if problem.moments:
+    if problem.degree:
         from kernpool.algorithms.tree import local_linear as tree_local_linear
 
         return tree_local_linear.reduce(problem, state, n_jobs, progress)
@@ -68,5 +68,5 @@ TREE = Algorithm(
     logit_bias=False,
     own_kernels=False,
     columns=(1, 16),
-    moments=1,
+    degree=1,
 )

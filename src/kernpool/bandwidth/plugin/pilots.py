@@ -177,12 +177,10 @@ def residual_variance(points: Points, bandwidth: float) -> float:
     Exact, in two passes of `pool_state`: the square of a Gaussian is one of ``bandwidth / sqrt(2)``, so that sums of
     squared shares are moments too.
     """
-    layout = Layout(values=1, columns=1, moments=1)
+    layout = Layout(values=1, columns=1, degree=1)
     place, rows = points.place, points.rows
-    state = pool_state(place, place, points.mean, bandwidth=bandwidth, key_weight=rows, moments=1)
-    narrow = pool_state(
-        place, place, np.zeros(len(place)), bandwidth=bandwidth / np.sqrt(2), key_weight=rows, moments=1
-    )
+    state = pool_state(place, place, points.mean, bandwidth=bandwidth, key_weight=rows, degree=1)
+    narrow = pool_state(place, place, np.zeros(len(place)), bandwidth=bandwidth / np.sqrt(2), key_weight=rows, degree=1)
     fit = solve(state, layout)
     base, tilt = fit.base, fit.tilt[:, 0]
     first = narrow.numerator[:, layout.first.start] / np.sqrt(2)  # offsets there are counted in narrower bandwidths

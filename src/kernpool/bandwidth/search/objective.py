@@ -171,7 +171,7 @@ class Objective:
             composition=composition,
             key_weight=None if np.all(rows.weight == 1.0) else rows.weight,
             exclude_self=criterion.exclude_self,
-            moments=degree,
+            degree=degree,
         )
         self._problem = problem.without_center()
         self._share = np.sqrt(rows.weight / rows.total)[:, None]
@@ -229,7 +229,7 @@ class Objective:
         """Whether this is a local constant fit with the Gaussian kernel, by whatever algorithm is the fastest."""
         similarity = self._problem.similarity
         gaussian = similarity.kernel is get_kernel("gaussian")
-        return gaussian and not self._problem.moments and not len(self.categories) and self.algorithm == "auto"
+        return gaussian and not self._problem.degree and not len(self.categories) and self.algorithm == "auto"
 
     @property
     def all_tried(self) -> list[Tried]:
@@ -263,7 +263,7 @@ class Objective:
     def _penalty_gradient(self, at: Evaluation) -> Array:
         layout = replace(at.pairs.problem.layout, values=1)
         own = np.zeros((len(at.hat), layout.width))
-        if layout.moments:
+        if layout.degree:
             whole = at.pairs.problem.layout
             own[:, layout.first] = at.state.numerator[:, whole.first]
             own[:, layout.second] = at.state.numerator[:, whole.second]
