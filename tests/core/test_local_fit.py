@@ -299,7 +299,7 @@ def test_bad_degrees_and_moments_are_refused():
     for degree in (2, -1, "linear", None, True):
         with pytest.raises(ValueError, match="degree must be 0"):
             pool([0.0], [0.0], [0.0], degree=degree)
-        with pytest.raises(ValueError, match="moments must be 0"):
+        with pytest.raises(ValueError, match="degree must be 0"):
             pool_state([0.0], [0.0], [0.0], degree=degree)
     problem = Problem.from_arrays([0.0], [0.0], [0.0], degree=1)
     for one in ALGORITHMS.values():

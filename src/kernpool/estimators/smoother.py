@@ -14,7 +14,8 @@ from kernpool.bandwidth import CRITERIA, RULES, LeaveOneOut, leave_one_out, rule
 from kernpool.bandwidth.categories import NO_CATEGORIES, Categories
 from kernpool.bandwidth.plugin.plugin import plugin_bandwidth
 from kernpool.core.local_fit import report_rank
-from kernpool.core.problem import Problem, as_tol
+from kernpool.core.problem import Problem
+from kernpool.core.reading import as_tol
 from kernpool.core.similarity import check_composition
 from kernpool.core.state import check_empty
 from kernpool.data.checks import as_bandwidth, as_key_weight, refuse_misread

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.core.problem import Problem, column_range
+from kernpool.core.problem import Problem
+from kernpool.core.reading import column_range
 from kernpool.core.state import PoolState
 from kernpool.data.checks import LARGEST
 from kernpool.data.chunks.base import Chunks

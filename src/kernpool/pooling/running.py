@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kernpool.core.moments import Layout, check_degree
-from kernpool.core.problem import as_tol
+from kernpool.core.reading import as_tol
 from kernpool.core.similarity import check_composition
 from kernpool.core.state import Empty, PoolState, check_empty, merge
 from kernpool.data.checks import as_bandwidth, as_real_array

@@ -20,7 +20,8 @@ from kernpool.algorithms.far.gradients import find_far
 from kernpool.algorithms.sweep.gradients import applies
 from kernpool.core.local_fit import solve
 from kernpool.core.moments import Layout
-from kernpool.core.problem import Problem, column_range
+from kernpool.core.problem import Problem
+from kernpool.core.reading import column_range
 from kernpool.core.state import PoolState
 from kernpool.data.checks import LARGEST
 from kernpool.pooling.plan import choose

@@ -15,7 +15,8 @@ from kernpool.algorithms.brute.loops.products import STEEPEST
 from kernpool.algorithms.brute.product_gradients import ProductGradients
 from kernpool.algorithms.loops.tiles import CODES, GAUSSIAN, LN_2
 from kernpool.core.local_fit import LocalFit, solve
-from kernpool.core.problem import Problem, column_range
+from kernpool.core.problem import Problem
+from kernpool.core.reading import column_range
 from kernpool.core.state import PoolState
 
 Array = NDArray[np.float64]
