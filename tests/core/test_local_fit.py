@@ -22,7 +22,7 @@ from kernpool import (
 )
 from kernpool.algorithms import ALGORITHMS
 from kernpool.core.local_fit import bounded_inverse, solve
-from kernpool.pooling.pool import local_fit
+from kernpool.pooling.arrays import local_fit
 from tests.support.capabilities import OTHERS, algorithms, can_here, fitting_columns
 from tests.support.problems import EVERYTHING, VARIANTS, make_problem
 

@@ -6,8 +6,8 @@ from itertools import pairwise
 import numpy as np
 
 from kernpool import choose, pool
+from kernpool.core import Factors
 from kernpool.core.state import PoolState
-from kernpool.pooling.mixed import MixedProblem
 from tests.fuzz import truth
 from tests.fuzz.report import LEAST, able
 from tests.support.promises import rounding
@@ -60,11 +60,12 @@ def levels(case, report):
     factors = np.ones(problem.shape)
     for a, table in enumerate(case.tables):
         factors *= table[case.codes[0][:, a][:, None], case.codes[1][:, a]]
-    mixed = MixedProblem(problem, *case.codes, case.tables, tuple(np.zeros_like(table) for table in case.tables))
+    slopes = tuple(np.zeros_like(table) for table in case.tables)
+    mixed = problem.with_factors(Factors(*case.codes, case.tables, slopes))
     right, log = truth.pooled(problem, np.arange(len(problem.query)), factors)
     spread, scale = np.ptp(problem.value, axis=0), np.abs(problem.value).max(axis=0)
     for name in able(problem):
-        state = mixed.reduce(algorithm=name)
+        state = choose(mixed, name).reduce(mixed)
         report.saw(f"levels, {name}", len(right))
         found = state.finalize("zero")[:, problem.layout.value]
         occupied = np.isfinite(log) & (log > -30.0 if problem.similarity.kernel.is_compact else True)

@@ -32,6 +32,7 @@ class Gradients(NamedTuple):
     key: Array | None = None
     value: Array | None = None
     log_bandwidth: Array | None = None
+    smoothing: Array | None = None  # of categorical columns, by plans that know them
 
 
 class Reduce(Protocol):

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kernpool.core.reading import Rows, as_matrix, center_of_values, dtype_of, in_unit, read_rows, subtract
+from kernpool.core.reading import Rows, center_of_values, dtype_of, in_unit, read_rows, subtract
 from kernpool.data import checks
 
 Array = NDArray[np.float64]
@@ -117,7 +117,7 @@ class Keys:
     def read(
         cls,
         key: ArrayLike | Rows,
-        value: ArrayLike,
+        value: ArrayLike | Rows,
         key_weight: ArrayLike | None = None,
         mask: NDArray[np.bool_] | None = None,
     ) -> Keys:
@@ -147,11 +147,11 @@ class Keys:
         >>> keys.center, keys.value.ravel()
         (array([11.]), array([-1.,  0.,  1.]))
         """
-        rows, table = read_rows("key", key), as_matrix("value", value)
-        n = len(rows.array)
+        rows, values = read_rows("key", key), read_rows("value", value)
+        n, table = len(rows.array), values.array
         if n != len(table):
             raise ValueError(f"key has {n} rows and value has {len(table)}; each key needs its value")
         weight, unit = (None, 1.0) if key_weight is None else in_unit(checks.as_key_weight(key_weight, (n,)))
         center = center_of_values(table, weight, mask)
-        dtypes = (dtype_of(value), *([] if key_weight is None else [dtype_of(key_weight)]))
+        dtypes = (values.dtype, *([] if key_weight is None else [dtype_of(key_weight)]))
         return cls(rows, subtract(table, center), center, weight, unit, dtypes)

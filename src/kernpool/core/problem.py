@@ -103,7 +103,7 @@ class Problem:
         cls,
         query: ArrayLike | Rows,
         key: ArrayLike | Keys,
-        value: ArrayLike | None = None,
+        value: ArrayLike | Rows | None = None,
         *,
         kernel: str | Kernel = "gaussian",
         bandwidth: ArrayLike = 1.0,
@@ -151,7 +151,7 @@ class Problem:
                 "A single query of several columns has shape (1, columns)"
             )
         mask, bias = as_mask(attn_mask, (m, n))
-        keys = key if isinstance(key, Keys) else Keys.read(rows, cast(ArrayLike, value), key_weight, mask)
+        keys = key if isinstance(key, Keys) else Keys.read(rows, cast(ArrayLike | Rows, value), key_weight, mask)
         similarity = KernelSimilarity(
             get_kernel(kernel), checks.as_bandwidth(bandwidth, d), cast(Composition, composition)
         )
@@ -257,6 +257,10 @@ class Problem:
             if rows != codes:
                 raise ValueError(f"{name} has {rows} rows, and its levels are of {codes}")
         return replace(self, factors=factors if factors.tables else None)
+
+    def without_factors(self) -> Problem:
+        """Return the problem of the numeric columns alone."""
+        return replace(self, factors=None)
 
     def with_dense_factors(self) -> Problem:
         """Return the same problem with the factors of all pairs as a bias of the logits: m x n numbers."""

@@ -65,6 +65,12 @@ def read_rows(name: str, given: Any) -> Rows:
     return Rows(array, *column_range(array), dtype_of(given), labels_of(given))
 
 
+def checked_rows(name: str, read: NDArray[np.floating[Any]]) -> Rows:
+    """Return rows of an array that `as_real_array` has read, without reading it again."""
+    array = _as_table(name, read)
+    return Rows(array, *column_range(array), read.dtype, None)
+
+
 def dtype_of(array: Any) -> np.dtype[Any] | None:
     """Return the dtype that an array came in, None for what has none."""
     dtype = getattr(array, "dtype", None)
@@ -73,7 +79,10 @@ def dtype_of(array: Any) -> np.dtype[Any] | None:
 
 def as_matrix(name: str, array: Any) -> Array:
     """Read a table of numbers with at least one row and one column; one dimension counts as one column."""
-    read = checks.as_real_array(name, array)
+    return _as_table(name, checks.as_real_array(name, array))
+
+
+def _as_table(name: str, read: NDArray[np.floating[Any]]) -> Array:
     if read.ndim not in (1, 2):
         raise ValueError(f"{name} must have shape (rows,) or (rows, columns) here, got {read.shape}")
     if read.size == 0:

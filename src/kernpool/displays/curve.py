@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kernpool.core.state import EmptyWindowWarning
+from kernpool.core.empty import EmptyWindowWarning
 from kernpool.displays.style import BLACK, GREY, RED, evenly, new_axes, tidy
 
 if TYPE_CHECKING:

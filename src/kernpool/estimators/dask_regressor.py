@@ -14,10 +14,11 @@ from sklearn.metrics import r2_score
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from kernpool.core.state import check_empty
+from kernpool.core.empty import check_empty
+from kernpool.dask.cluster import compute, find_client
 from kernpool.dask.leave_one_out import LeaveOneOutError, draw_rows, joined, leave_one_out_error
 from kernpool.dask.partitions import Partitions, as_dask_array, as_partitions, is_frame, read_block
-from kernpool.dask.pool import RETRIES, compute, find_client, options, pool_partitions
+from kernpool.dask.pool import RETRIES, pool_partitions
 from kernpool.data.checks import as_bandwidth, refuse_misread
 from kernpool.data.chunks.base import Chunk, Chunks
 from kernpool.data.chunks.opening import open_chunks
@@ -25,8 +26,9 @@ from kernpool.estimators.nadaraya_watson import NadarayaWatsonRegressor
 from kernpool.estimators.search_sample import DEFAULT_SEARCH_ROWS, Sample, bandwidth_of_sample, draw, join, seed_of
 from kernpool.estimators.smoother import NAMED_BANDWIDTHS
 from kernpool.kernels import Kernel, check_convention, convert_bandwidth, get_kernel
+from kernpool.pooling.recipe import Recipe
 
-# after kernpool.dask.partitions, which tells what to install
+# after kernpool.dask, which says what to install
 # isort: split
 from dask.base import is_dask_collection
 from dask.delayed import delayed
@@ -210,8 +212,7 @@ class DaskNadarayaWatsonRegressor(RegressorMixin, BaseEstimator):  # type: ignor
             X = as_dask_array(X[list(self.partitions_.names)] if is_frame(X) and self.partitions_.names else X)
             if X.ndim != 2 or X.shape[1] != self.n_features_in_:
                 raise ValueError(f"X must have {self.n_features_in_} columns, as in fit, got shape {X.shape}")
-        chosen = self._options(self.bandwidth_)
-        return pool_partitions(X, self.partitions_, chosen, self.empty, self.client_, RETRIES)  # type: ignore[arg-type]
+        return pool_partitions(self._recipe(self.bandwidth_), X, self.partitions_, self.client_, RETRIES)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the coefficient of determination R^2 of the predictions, averaged over outputs.
@@ -304,16 +305,11 @@ class DaskNadarayaWatsonRegressor(RegressorMixin, BaseEstimator):  # type: ignor
         most = self.max_search_rows
         if most is not None and (isinstance(most, bool) or not isinstance(most, int | np.integer) or most < 2):
             raise ValueError(f"max_search_rows must be None, for 10 000, or a number of rows from 2 on, got {most!r}")
-        self._options(1.0)
+        self._recipe(1.0)
 
-    def _options(self, bandwidth: Any) -> dict[str, Any]:
-        similarity = {
-            "kernel": self.kernel,
-            "bandwidth": bandwidth,
-            "composition": self.composition,
-            "tol": self.tol,
-        }
-        return options(0, self.algorithm, similarity)
+    def _recipe(self, bandwidth: Any) -> Recipe:
+        options = {name: getattr(self, name) for name in ("composition", "tol", "algorithm", "empty")}
+        return Recipe.of(self.kernel, bandwidth, **options, n_jobs=1)
 
     def _counted(self, partitions: Partitions) -> tuple[Partitions, int]:
         """Return partitions that know how many rows they have, and the number of columns of keys."""
@@ -365,8 +361,8 @@ class DaskNadarayaWatsonRegressor(RegressorMixin, BaseEstimator):  # type: ignor
             limit = 1.0
 
     def _loo(self, partitions: Partitions, places: list[NDArray[np.intp]], bandwidth: Array) -> LeaveOneOutError:
-        chosen = self._options(bandwidth)
-        return leave_one_out_error(partitions, places, chosen, client=self.client_, retries=RETRIES)
+        recipe = self._recipe(bandwidth)
+        return leave_one_out_error(partitions, places, recipe, client=self.client_, retries=RETRIES)
 
     def _places(self, partitions: Partitions, most: int) -> list[NDArray[np.intp]]:
         """Return for each partition which of its rows are drawn; all, if there are no more."""

@@ -13,23 +13,20 @@ from sklearn.utils.validation import check_is_fitted, check_X_y, validate_data
 from kernpool.bandwidth import CRITERIA, RULES, LeaveOneOut, leave_one_out, rule_of_thumb, search_bandwidth
 from kernpool.bandwidth.categories import NO_CATEGORIES, Categories
 from kernpool.bandwidth.plugin.plugin import plugin_bandwidth
-from kernpool.core.local_fit import report_rank
-from kernpool.core.problem import Problem
+from kernpool.core.empty import check_empty
+from kernpool.core.keys import Prepared
 from kernpool.core.reading import as_tol
 from kernpool.core.similarity import check_composition
-from kernpool.core.state import check_empty
-from kernpool.data.checks import as_bandwidth, as_key_weight, refuse_misread
+from kernpool.data.checks import as_bandwidth, as_key_weight
 from kernpool.data.columns import is_frame
 from kernpool.data.frames import Encoding
-from kernpool.estimators.chunked import predict_chunks
+from kernpool.estimators.fitted import at_least_one_column, pool_at, problem_of, recipe_of
 from kernpool.execution.progress import current_progress
 from kernpool.execution.threads import resolve_n_jobs
 from kernpool.execution.warnings import warn_caller
 from kernpool.kernels import Kernel, check_convention, convert_bandwidth, get_categorical_kernel, get_kernel
-from kernpool.pooling.mixed import MixedProblem
-from kernpool.pooling.mixed_pool import mixed_fit, settle_empty
+from kernpool.pooling.choice import choose
 from kernpool.pooling.plan import check_algorithm
-from kernpool.pooling.pool import pool
 from kernpool.pooling.weights import weight_rows, weight_tables
 
 Array = NDArray[np.float64]
@@ -81,7 +78,7 @@ class KernelSmoother(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships
         validate_data(self, X, skip_check_array=True)  # keeps names and number of columns
         numeric, code = encoding.encode(X)
         _, y = check_X_y(code, y, estimator=self, **options)
-        return _at_least_one_column(numeric), code, y
+        return at_least_one_column(numeric), code, y
 
     def _fit_pairs(
         self,
@@ -133,7 +130,7 @@ class KernelSmoother(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships
 
     def _fresh(self) -> dict[str, Any]:
         """Return what every fit begins with, empty, and predictions fill."""
-        return {}
+        return {"_prepared": Prepared()}
 
     if not TYPE_CHECKING:
 
@@ -245,68 +242,12 @@ class KernelSmoother(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships
             raise ValueError(f"smoothing must lie in [0, {largest.tolist()}] column by column, got {self.smoothing!r}")
         return smoothing
 
-    @property
-    def _similarity(self) -> dict[str, Any]:
-        return {
-            "kernel": self.kernel,
-            "bandwidth": self.bandwidth_,
-            "composition": self.composition,
-            "key_weight": self.key_weight_,
-        }
-
-    def _query(self, X: ArrayLike) -> Array:
-        """Read queries without categorical columns."""
-        check_is_fitted(self)
-        query: Array = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
-        refuse_misread("X", X)
-        return query
-
-    def _mixed_query(self, X: ArrayLike) -> tuple[Array, Codes]:
-        """Read queries: numbers and level numbers."""
-        check_is_fitted(self)
-        if self.encoding_ is None:
-            query = self._query(X)
-            return query, np.zeros((len(query), 0), dtype=np.int64)
-        validate_data(self, X, skip_check_array=True, reset=False)
-        numeric, code = self.encoding_.encode(X, self.unseen)
-        return _at_least_one_column(numeric), code
-
-    def _pairs(
-        self, X: ArrayLike | None, value: ArrayLike | None = None, degree: int = 0, exclude_self: bool = False
-    ) -> MixedProblem:
-        """Return queries (for None the training rows themselves) and keys, with their categorical columns."""
-        query, code = (self.key_, self.key_code_) if X is None else self._mixed_query(X)
-        value = np.zeros(len(self.key_)) if value is None else value
-        problem = Problem.from_arrays(
-            query, self.key_, value, degree=degree, exclude_self=exclude_self, tol=self.tol, **self._similarity
-        )
-        categories = NO_CATEGORIES if self.encoding_ is None else self._categories_of(self.encoding_)
-        smoothing = self.smoothing_
-        return MixedProblem(problem, code, self.key_code_, categories.tables(smoothing), categories.slopes(smoothing))
-
     def _pool(self, X: ArrayLike) -> NDArray[Any]:
         check_is_fitted(self)
-        if "chunks_" in self.__dict__:
-            return predict_chunks(self, self._query(X))
-        progress = current_progress()
-        if self.encoding_ is not None or self._degree:  # planes as the search has them, see `LocalLinearRegressor`
-            pairs = self._pairs(X, self.value_, self._degree)
-            fit = mixed_fit(pairs, self.algorithm, self.n_jobs, progress)
-            if self._degree and (self.encoding_ is None or self.encoding_.numeric):
-                report_rank(fit.rank, fit.occupied, fit.tilt.shape[1])
-            pooled = settle_empty(pairs, fit, self.empty, self.n_jobs)
-            return pooled.reshape(len(pooled), *self.value_.shape[1:]).astype(pairs.problem.dtype, copy=False)
-        return pool(
-            self._query(X),
-            self.key_,
-            self.value_,
-            algorithm=self.algorithm,
-            tol=self.tol,
-            empty=self.empty,  # type: ignore[arg-type]  # checked in fit
-            n_jobs=self.n_jobs,
-            progress=progress,
-            **self._similarity,
-        )
+        return pool_at(self, X, self._report_rank)
+
+    def _report_rank(self, rank: NDArray[np.intp], occupied: NDArray[np.bool_], columns: int) -> None:
+        """Hear of planes that are not determined, of which a constant has none."""
 
     def attention_weights(self, X: ArrayLike, *, max_bytes: int = 1 << 30) -> Array:
         """Compute the weights that pooling gives to every training row.
@@ -334,9 +275,8 @@ class KernelSmoother(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships
         EmptyWindowWarning
             If a query has no training row within the kernel's support and ``empty="nan"``.
         """
-        pairs = self._pairs(X)
-        empty: Any = self.empty
-        weights: Array = weight_tables(lambda _: pairs, empty=empty, max_bytes=max_bytes)[0]
+        problem, empty = problem_of(self, X), recipe_of(self).empty
+        weights: Array = weight_tables(lambda _: problem, empty=empty, max_bytes=max_bytes)[0]
         return weights
 
     def effective_sample_size(self, X: ArrayLike) -> Array:
@@ -359,11 +299,11 @@ class KernelSmoother(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships
         -----
         This is Kish's effective sample size of the pooling weights. O(n m d) time in dense NumPy, O(n + m) memory.
         """
-        pairs = self._pairs(X)
+        problem = problem_of(self, X)
         times = np.ones(len(self.key_)) if self.key_weight_ is None else self.key_weight_
         kept = times > 0
-        size = np.zeros(len(pairs.problem.query))
-        for rows, weights in weight_rows(pairs):
+        size = np.zeros(len(problem.query))
+        for rows, weights in weight_rows(problem):
             squares = np.sum(weights[:, kept] ** 2 / times[kept], axis=1)
             size[rows] = np.divide(1.0, squares, where=squares > 0, out=np.zeros_like(squares))
         return size
@@ -382,7 +322,9 @@ class KernelSmoother(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships
             False where the window is empty, so that `empty` decides the prediction. Always True for kernels of infinite
             support, unless levels are kept apart; there `effective_sample_size` shows extrapolation.
         """
-        return self._pairs(X).reduce(self.algorithm, n_jobs=self.n_jobs).denominator > 0
+        problem = problem_of(self, X)
+        occupied = choose(problem, self.algorithm).reduce(problem, n_jobs=self.n_jobs).denominator > 0
+        return np.asarray(occupied)
 
     def leave_one_out(self) -> LeaveOneOut:
         """Predict every training row from the others, at the fitted bandwidth.
@@ -392,15 +334,8 @@ class KernelSmoother(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships
         LeaveOneOut
             With `prediction` of shape (n, c), `error` and `empty_windows`. For a row of weight 3 one unit is left out.
         """
-        check_is_fitted(self)
-        pairs = self._pairs(None, self.value_, self._degree, exclude_self=True)
-        exact = replace(pairs, problem=replace(pairs.problem, tol=as_tol(None)))
+        exact = replace(problem_of(self, None, exclude_self=True), tol=as_tol(None))
         return leave_one_out(exact, algorithm=self.algorithm, n_jobs=self.n_jobs, progress=current_progress())
-
-
-def _at_least_one_column(numeric: Array) -> Array:
-    """Return the numeric columns, or one of zeros if there are none: then levels alone decide."""
-    return numeric if numeric.shape[1] else np.zeros((len(numeric), 1))
 
 
 def _in_order(relevance: Array, encoding: Encoding) -> Array:

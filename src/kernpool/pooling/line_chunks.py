@@ -8,18 +8,17 @@ queries and a hundred million keys that takes half of the time.
 from __future__ import annotations
 
 from itertools import chain
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.core.problem import Problem
-from kernpool.core.reading import column_range
+from kernpool.core.reading import Rows, column_range
 from kernpool.core.state import PoolState
 from kernpool.data.checks import LARGEST
 from kernpool.data.chunks.base import Chunks
 from kernpool.execution.progress import Progress
 from kernpool.execution.threads import resolve_n_jobs
+from kernpool.pooling.recipe import Recipe
 
 Array = NDArray[np.float64]
 
@@ -33,22 +32,20 @@ def are_on_a_line(query: Array, degree: int, algorithm: str, chunks: Chunks) -> 
 
 
 def sum_on_a_line(
-    query: Array, chunks: Chunks, similarity: dict[str, Any], n_jobs: int | None, progress: Progress | None
+    recipe: Recipe, query: Rows, chunks: Chunks, progress: Progress | None
 ) -> tuple[PoolState, Array] | None:
     """Sum all chunks.
 
     Parameters
     ----------
-    query : ndarray of shape (m, 1)
-        Where to pool.
+    recipe : Recipe
+        How to pool.
+    query : Rows
+        Where to pool, in one column.
     chunks : Chunks
         Of one column.
-    similarity : dict
-        As for `Problem.from_arrays`.
-    n_jobs : int or None
-        Threads.
     progress : callable or None
-        As in `pool_chunks`.
+        Called as ``progress(pairs_done, pairs_total)`` after every chunk.
 
     Returns
     -------
@@ -58,11 +55,11 @@ def sum_on_a_line(
     """
     from kernpool.algorithms.sweep.few_queries import FewQueries  # loads Numba
 
-    jobs, rest, done = resolve_n_jobs(n_jobs), (chunk for chunk in chunks if len(chunk.key)), 0
+    jobs, rest, done = resolve_n_jobs(recipe.n_jobs), (chunk for chunk in chunks if len(chunk.key)), 0
     first = next(rest, None)
     if first is None or first.weight is not None or chunks.rows is None:
         return None
-    problem = Problem.from_arrays(query, first.key, first.value, **similarity)
+    problem = recipe.problem(query, first.key, first.value)
     few = FewQueries.of(problem, chunks.rows, -np.inf, np.inf)
     if few is None:
         return None
@@ -70,12 +67,12 @@ def sum_on_a_line(
     for chunk in chain([first], rest):
         keys, values = (np.abs(column_range(part)).max() for part in (chunk.key, chunk.value))
         if not (keys <= 0.25 * LARGEST * min(h, 1.0) and values <= LARGEST):
-            Problem.from_arrays(query, chunk.key, chunk.value, **similarity)  # says what is wrong
+            recipe.problem(query, chunk.key, chunk.value)  # says what is wrong
         few.add(chunk.key[:, 0], None, chunk.value, jobs)
         done += len(chunk.key)
         if progress is not None:
             progress(done, chunks.rows)
-    m = len(query)
+    m = len(query.array)
     state = PoolState(np.zeros(m), np.empty(m), np.empty((m, len(zeros))))
     few.finish(state, jobs, None)
     state.shift[state.denominator == 0] = -np.inf

@@ -24,7 +24,7 @@ from kernpool.core.problem import Problem
 from kernpool.core.reading import column_range
 from kernpool.core.state import PoolState
 from kernpool.data.checks import LARGEST
-from kernpool.pooling.plan import choose
+from kernpool.pooling.choice import choose
 
 MASK_BYTES = 1 << 24  # of the mask of a block of queries, where queries see different numbers of keys
 WANTED = ("query", "key", "value", "log_bandwidth")

@@ -8,8 +8,8 @@ from mpmath import exp, log, matrix, mp, mpf, sqrt
 
 from kernpool import Problem, choose, make_kernel
 from kernpool.algorithms import ALGORITHMS
+from kernpool.core import Factors
 from kernpool.kernels import get_categorical_kernel
-from kernpool.pooling.mixed import MixedProblem
 from tests.support.capabilities import algorithms, fitting_columns
 
 EVERYTHING = frozenset({"query", "key", "value", "log_bandwidth"})
@@ -203,9 +203,10 @@ def test_cells_of_categorical_columns_compete_from_afar(algorithm):
     problem = Problem.from_arrays(query, key, value, bandwidth=h)
     levels = np.array([[0], [1], [0]])
     tables = (kernel.table(2, 0.25),), (kernel.table_slope(2, 0.25),)
-    mixed = MixedProblem(problem, levels[:1], levels, *tables)
+    mixed = problem.with_factors(Factors(levels[:1], levels, *tables))
+    plan = choose(mixed, algorithm)
     expected = exact_gradients(query, key, value, bandwidth=[h], kernel="gaussian", key_weight=[1.0, 0.25, 1.0])
-    found = mixed.pullback(mixed.reduce(algorithm), np.ones((1, 1)), ["log_bandwidth", "query"], algorithm=algorithm)
+    found = plan.pullback(mixed, plan.reduce(mixed), np.ones((1, 1)), ["log_bandwidth", "query"])
     for name in ("log_bandwidth", "query"):
         np.testing.assert_allclose(getattr(found, name), expected[name], rtol=1e-7, atol=1e-12)
 
