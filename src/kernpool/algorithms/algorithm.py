@@ -14,6 +14,7 @@ from kernpool.core.problem import Problem
 from kernpool.core.state import PoolState
 from kernpool.execution.progress import Progress
 from kernpool.kernels import is_built_in
+from kernpool.kernels.forms import Form
 
 Array = NDArray[np.float64]
 
@@ -102,8 +103,8 @@ class Algorithm:
         Whether it can do boolean masks, float masks, and kernels that users registered.
     columns : tuple of int
         The smallest and the largest number of columns it can do.
-    kernels : frozenset of str or None
-        Names of the built-in kernels it can do; None is all.
+    form : type or None
+        The form of kernels that it can do (`kernpool.kernels.forms`); None is all.
     degree : {0, 1}
         The highest moments it can do: 1 for the sums of a local linear fit, with gradients of that fit.
     needs : (str, str) or None
@@ -119,7 +120,7 @@ class Algorithm:
     logit_bias: bool = True
     own_kernels: bool = True
     columns: tuple[int, int] = (1, 1 << 62)
-    kernels: frozenset[str] | None = None
+    form: type[Form] | None = None
     degree: int = 0
     needs: tuple[str, str] | None = None
 
@@ -134,7 +135,7 @@ class Algorithm:
             return "does not do a floating-point attn_mask"
         if not is_built_in(kernel) and not self.own_kernels:
             return f"has no loop for the kernel {kernel.name!r}"
-        if self.kernels is not None and kernel.name not in self.kernels:
+        if self.form is not None and not isinstance(kernel.form, self.form):
             return f"does not do the kernel {kernel.name!r}"
         if problem.degree > self.degree:
             return "does not do the moments of a local linear fit"

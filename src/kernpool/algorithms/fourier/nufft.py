@@ -33,6 +33,7 @@ from kernpool.core.problem import Problem
 from kernpool.core.state import PoolState
 from kernpool.execution.progress import Progress
 from kernpool.execution.threads import cut, run_blocks
+from kernpool.kernels.forms import Gaussian
 
 SAMPLE = 64  # queries that are computed both ways
 SAFETY = 3.0
@@ -220,6 +221,6 @@ NUFFT = Algorithm(
     logit_bias=False,
     own_kernels=False,
     columns=(2, 3),
-    kernels=frozenset({"gaussian"}),
+    form=Gaussian,
     needs=("finufft", "nufft"),
 )

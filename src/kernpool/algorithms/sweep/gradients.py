@@ -26,6 +26,7 @@ from kernpool.algorithms.sweep import windows
 from kernpool.core.problem import FLOAT64, Problem
 from kernpool.core.state import PoolState
 from kernpool.execution.progress import Progress
+from kernpool.kernels.forms import Gaussian
 
 # Weight about a query below which it is done pair by pair. What series leave out is a share of all weights about a key,
 # and counts as much more as the query that it belongs to has less.
@@ -41,7 +42,7 @@ def applies(problem: Problem, state: PoolState, wanted: frozenset[str]) -> bool:
     """Whether these gradients of this problem can be had from series, and sooner than from pairs."""
     own = problem.self_index
     return (
-        problem.similarity.kernel.name == "gaussian"
+        isinstance(problem.similarity.kernel.form, Gaussian)
         and problem.dtype == np.float32
         and problem.attn_mask is None
         and not problem.degree

@@ -14,28 +14,20 @@ from kernpool.algorithms.sweep.near import Blocks
 from kernpool.core.state import PoolState
 from kernpool.execution.progress import Progress
 from kernpool.execution.threads import cut, run_blocks
+from kernpool.kernels.forms import Polynomial
 
 Array = NDArray[np.float64]
 
-# K(u) = height (1 - |u|**inner)**outer inside of the support
-POLYNOMIALS = {
-    "boxcar": (1.0, 2, 0),
-    "epanechnikov": (3 / 4, 2, 1),
-    "triangular": (1.0, 1, 1),
-    "biweight": (15 / 16, 2, 2),
-    "triweight": (35 / 32, 2, 3),
-    "tricube": (70 / 81, 3, 3),
-}
 BINS_PER_CALL = 1 << 12
 BINS_PER_SUM = 1 << 18
 QUERIES_PER_CALL = 1 << 14
 CELL, BLOCK = 0.5, 0.25  # widths in bandwidths, at most
 
 
-def reduce(line: Line, name: str, out: PoolState, n_jobs: int, progress: Progress | None) -> None:
+def reduce(line: Line, form: Polynomial, out: PoolState, n_jobs: int, progress: Progress | None) -> None:
     """Pool into `out`; some denominators mark the queries that are left over, to be done key by key."""
     keys, queries, h = line.keys, line.queries, line.bandwidth
-    height, inner, outer = POLYNOMIALS[name]
+    height, inner, outer = form.height, form.inner, form.outer
     polynomial, bins, columns = derivatives(inner, outer), len(keys.low), 1 + len(keys.value)
     terms = polynomial.shape[1]
     start, cell_of = np.empty(bins + 1, np.int64), np.empty(bins, np.int64)

@@ -15,6 +15,7 @@ from kernpool.core.problem import Problem
 from kernpool.core.state import PoolState
 from kernpool.execution.progress import Progress
 from kernpool.execution.threads import cut
+from kernpool.kernels.forms import Exponential, Flat, Gaussian, Polynomial
 
 if TYPE_CHECKING:
     from kernpool.algorithms.sweep.line import Line
@@ -40,7 +41,7 @@ def reduce(problem: Problem, n_jobs: int = 1, progress: Progress | None = None) 
         """Turn groups done of groups in all into queries; the second half is for those that are done once more."""
         return None if progress is None else lambda done, total: progress(start + done * (stop - start) // total, m)
 
-    if kernel.name == "constant":
+    if isinstance(kernel.form, Flat):
         _sum_all(problem, result)
     elif not (are_few(*problem.shape) and few_queries.reduce(problem, result, n_jobs, report(0, m // 2))):
         line = arrange(problem, n_jobs)
@@ -71,17 +72,17 @@ def _sum_in_order(problem: Problem, line: Line, result: PoolState, n_jobs: int, 
     from kernpool.algorithms.sweep import gaussian_moments as taylor_moments
     from kernpool.algorithms.sweep import laplace, laplace_moments, panels, polynomials
 
-    name = problem.similarity.kernel.name
-    if name in polynomials.POLYNOMIALS and problem.degree:
+    form = problem.similarity.kernel.form
+    if isinstance(form, Polynomial) and problem.degree:
         panels.reduce(
-            line, lambda panel, out, jobs: polynomials.reduce(panel, name, out, jobs, None), result, n_jobs, progress
+            line, lambda panel, out, jobs: polynomials.reduce(panel, form, out, jobs, None), result, n_jobs, progress
         )
-    elif name in polynomials.POLYNOMIALS:
-        polynomials.reduce(line, name, result, n_jobs, progress)
-    elif name == "laplace":
+    elif isinstance(form, Polynomial):
+        polynomials.reduce(line, form, result, n_jobs, progress)
+    elif isinstance(form, Exponential):
         far = laplace_moments if problem.degree else laplace
         far.reduce(line, result, n_jobs, progress)
-    elif name == "gaussian":
+    elif isinstance(form, Gaussian):
         series = taylor_moments if problem.degree else taylor
         series.reduce(line, problem.tol, result, n_jobs, progress)
 
