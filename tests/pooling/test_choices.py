@@ -3,13 +3,11 @@
 import json
 from pathlib import Path
 
-import numba  # noqa: F401  # the plan of a process that has loaded it
 import numpy as np
 import pytest
 
 from kernpool import Problem, choose
-from kernpool.algorithms import ALGORITHMS
-from kernpool.pooling.costs import Costs
+from kernpool.pooling.plan import estimates
 
 STORED = Path(__file__).with_name("choices.json")
 
@@ -75,11 +73,6 @@ def problem_of(m, n, d, options):
     if mask := options.pop("mask", None):
         options["attn_mask"] = (generator.random((m, n)) < 0.5).astype(mask)
     return Problem.from_arrays(query, key, value, **{"bandwidth": 0.3} | options)
-
-
-def estimates(problem):
-    costs = Costs(problem)
-    return {name: costs.seconds(name) for name, other in ALGORITHMS.items() if other.refusal(problem) is None}
 
 
 def take(case):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
@@ -10,6 +11,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from kernpool.algorithms.estimate import Sample
 from kernpool.core.problem import Problem
 from kernpool.core.state import PoolState
 from kernpool.execution.progress import Progress
@@ -57,6 +59,22 @@ class Pullback(Protocol):
         """Return the wanted gradients."""
 
 
+class Seconds(Protocol):
+    """How long an algorithm takes, on one thread."""
+
+    def __call__(self, problem: Problem, sample: Sample, known: Mapping[str, float]) -> float:
+        """Return the seconds, infinity for what should run only if asked for.
+
+        Only ratios matter, and the plan needs them right to a factor of two. `known` are the estimates of the
+        algorithms registered before: where they cannot be beaten, it is no use to look at a sample, which takes time.
+        """
+
+
+def only_if_asked(problem: Problem, sample: Sample, known: Mapping[str, float]) -> float:  # noqa: ARG001
+    """Estimate infinity."""
+    return float("inf")
+
+
 class Blocks(Protocol):
     """The parts of a problem that one call computes, for algorithms that go through it block by block."""
 
@@ -97,6 +115,8 @@ class Algorithm:
         y_{ic}`: ``query`` (m, d) and ``log_bandwidth`` (m, d) keep one row per query, ``key`` (n, d) and ``value``
         (n, c) one row per key. A gradient is a second pass and not a bigger sum, because the terms ``v_j - yhat_i``
         are small where the sums are large.
+    seconds : callable
+        ``(problem, sample, known) -> float``: what it would take for a problem that it can do, see `Seconds`.
     compositions : frozenset of str
         Which compositions it can do.
     attn_mask, logit_bias, own_kernels : bool
@@ -115,6 +135,7 @@ class Algorithm:
     summary: str
     reduce: Reduce
     pullback: Pullback | None = None
+    seconds: Seconds = only_if_asked
     compositions: frozenset[str] = frozenset({"radial", "product"})
     attn_mask: bool = True
     logit_bias: bool = True

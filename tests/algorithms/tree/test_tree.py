@@ -10,10 +10,10 @@ import pytest
 
 from kernpool import Problem, choose, get_kernel, kernel_names, pool
 from kernpool.algorithms.brute.compiled import CompiledBlocks
+from kernpool.algorithms.estimate import Sample
 from kernpool.algorithms.tree.block import Block
 from kernpool.algorithms.tree.loops import pairs as tree_pairs
 from kernpool.algorithms.tree.planted import Planted
-from kernpool.pooling.costs import Costs
 from tests.support.problems import EVERYTHING
 from tests.support.promises import rounding
 from tests.support.tree import count_pairs
@@ -193,9 +193,9 @@ def test_far_pairs_are_left_out_and_the_estimate_knows_it(generator):
         problem = Problem.from_arrays(query, key, value, kernel=kernel, bandwidth=h)
         share = count_pairs(problem) / everything
         assert share < most
-        assert share / 3 < Costs(problem).sample.share < 8 * share + 0.02
+        assert share / 3 < Sample(problem).share < 8 * share + 0.02
     wide = Problem.from_arrays(generator.normal(size=(5000, 8)), generator.normal(size=(5000, 8)), value[:5000])
-    assert Costs(wide).sample.share > 0.9
+    assert Sample(wide).share > 0.9
     loose = Problem.from_arrays(query, key, value, bandwidth=0.02, tol=1e-3)
     tight = Problem.from_arrays(query, key, value, bandwidth=0.02)
     assert count_pairs(loose) < 0.5 * count_pairs(tight)

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from kernpool.algorithms import reference
 from kernpool.algorithms.algorithm import PER_QUERY, Algorithm, Blocks, Gradients
+from kernpool.algorithms.brute.cost import seconds
 from kernpool.core.problem import Problem
 from kernpool.core.state import PoolState, empty_state, merge
 from kernpool.execution.blas import one_thread
@@ -164,4 +165,6 @@ _KEY_ROWS = 1024  # keys per block when sums are per key: two tiles of the loops
 _FEWEST_KEY_BLOCKS = 8  # that keep threads busy
 _NUMBERS_PER_PASS = 1 << 20  # sums per query that each block of keys keeps until the blocks before it are done
 
-BRUTE = Algorithm(name="brute", summary="every pair, in compiled tiles", reduce=reduce, pullback=pullback, degree=1)
+BRUTE = Algorithm(
+    name="brute", summary="every pair, in compiled tiles", reduce=reduce, pullback=pullback, seconds=seconds, degree=1
+)

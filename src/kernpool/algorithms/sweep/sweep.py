@@ -22,6 +22,7 @@ window, one by one. So is every gradient, but for those of `gradients.py`.
 from __future__ import annotations
 
 from kernpool.algorithms.algorithm import Algorithm, Array, Gradients
+from kernpool.algorithms.sweep.cost import seconds
 from kernpool.algorithms.sweep.sums import arrange, reduce
 from kernpool.core.problem import Problem
 from kernpool.core.state import PoolState
@@ -50,6 +51,7 @@ SWEEP = Algorithm(
     summary="one column in linear time",
     reduce=reduce,
     pullback=pullback,
+    seconds=seconds,
     attn_mask=False,
     logit_bias=False,
     own_kernels=False,

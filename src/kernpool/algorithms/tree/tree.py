@@ -10,10 +10,13 @@ Not for masks, which say something about pairs and not about places.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from kernpool.algorithms.algorithm import Algorithm, Array, Gradients
 from kernpool.algorithms.brute import brute
+from kernpool.algorithms.brute.cost import pair_seconds
+from kernpool.algorithms.estimate import Sample
 from kernpool.algorithms.reference import may_underflow
 from kernpool.algorithms.verification import compared
 from kernpool.core.problem import Problem
@@ -59,11 +62,26 @@ def pullback(
     return tree_gradients.pullback(problem, state, cotangent, wanted, n_jobs, progress)
 
 
+PER_PLACE, NEAR_PAIR = 0.5e-6, 3e-9  # of a key or a query in kd order; of a pair near enough to be visited, at least
+
+
+def seconds(problem: Problem, sample: Sample, known: Mapping[str, float]) -> float:
+    """Estimate the time to plant a tree and visit what a sample says is near; parameters as of `Algorithm.seconds`."""
+    (m, n), kernel = problem.shape, problem.similarity.kernel
+    building = 1.5e-3 + PER_PLACE * (m + n)
+    on_a_line = problem.key.shape[1] == 1 and kernel.adds_up
+    if building + sample.seconds > (known["sweep"] if on_a_line else 0.7 * known["brute"]):
+        return float("inf")  # no sample can help it
+    pair = (1.0 if kernel.is_compact else 1.5) * pair_seconds(problem)
+    return building + m * n * sample.share * max(NEAR_PAIR, pair)
+
+
 TREE = Algorithm(
     name="kd_tree",
     summary="near pairs only, by a kd tree",
     reduce=reduce,
     pullback=pullback,
+    seconds=seconds,
     attn_mask=False,
     logit_bias=False,
     own_kernels=False,
