@@ -6,8 +6,8 @@ python benchmarks/choice.py --all      all, about an hour
 python benchmarks/choice.py -d 1 -k gaussian laplace --csv FILE     only these; every measurement and estimate in a file
 python benchmarks/choice.py --again FILE [FILE ...]    what would be picked today, with the times of then; in seconds
 
-To calibrate: keep the times in a file, change the constants beside `seconds` of each algorithm, look at what `--again` says;
-its last table tells measured from estimated seconds.
+To calibrate: keep the times in a file, change the constants beside `seconds` of each algorithm, look at what `--again`
+says; its last table tells measured from estimated seconds.
 """
 
 import argparse

@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.algorithms.estimate import Sample
+from kernpool.algorithms.estimate import Look
 from kernpool.core.problem import Problem
 from kernpool.core.state import PoolState
 from kernpool.execution.progress import Progress
@@ -62,7 +62,7 @@ class Pullback(Protocol):
 class Seconds(Protocol):
     """How long an algorithm takes, on one thread."""
 
-    def __call__(self, problem: Problem, sample: Sample, known: Mapping[str, float]) -> float:
+    def __call__(self, problem: Problem, look: Look, known: Mapping[str, float]) -> float:
         """Return the seconds, infinity for what should run only if asked for.
 
         Only ratios matter, and the plan needs them right to a factor of two. `known` are the estimates of the
@@ -70,7 +70,7 @@ class Seconds(Protocol):
         """
 
 
-def only_if_asked(problem: Problem, sample: Sample, known: Mapping[str, float]) -> float:  # noqa: ARG001
+def only_if_asked(problem: Problem, look: Look, known: Mapping[str, float]) -> float:  # noqa: ARG001
     """Estimate infinity."""
     return float("inf")
 
@@ -83,10 +83,10 @@ class Blocks(Protocol):
     uses_blas: bool
     gradients_use_blas: bool
 
-    def reduce(self, queries: slice, keys: slice) -> PoolState:
+    def sum_block(self, queries: slice, keys: slice) -> PoolState:
         """Return the state of one block."""
 
-    def pullback(
+    def differentiate_block(
         self, queries: slice, keys: slice, state: PoolState, cotangent: Array, wanted: frozenset[str]
     ) -> Gradients:
         """Return the part of the gradients that one block contributes."""
@@ -116,7 +116,7 @@ class Algorithm:
         (n, c) one row per key. A gradient is a second pass and not a bigger sum, because the terms ``v_j - yhat_i``
         are small where the sums are large.
     seconds : callable
-        ``(problem, sample, known) -> float``: what it would take for a problem that it can do, see `Seconds`.
+        ``(problem, look, known) -> float``: what it would take for a problem that it can do, see `Seconds`.
     compositions : frozenset of str
         Which compositions it can do.
     attn_mask, logit_bias, own_kernels : bool

@@ -19,7 +19,7 @@ BOX = 0.6  # how far a box reaches, in radii of the ball that holds as much: fit
 
 
 @dataclass(frozen=True)
-class Sample:
+class Look:
     """Some queries and keys of a problem; nothing is looked at before somebody asks for what it tells.
 
     Parameters
@@ -44,15 +44,15 @@ class Sample:
     @property
     def share(self) -> float:
         """Share of pairs that a tree would visit one by one."""
-        return self._look[0]
+        return self._found[0]
 
     @property
     def weight(self) -> float:
         """Mean sum of the weights of a query."""
-        return self._look[1]
+        return self._found[1]
 
     @cached_property
-    def _look(self) -> tuple[float, float]:
+    def _found(self) -> tuple[float, float]:
         problem, (m, n) = self.problem, self.problem.shape
         similarity, d = problem.similarity, problem.key.shape[1]
         kernel = similarity.kernel

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.algorithms.algorithm import Algorithm, Gradients
-from kernpool.algorithms.estimate import Sample
+from kernpool.algorithms.estimate import Look
 from kernpool.core.local_fit import solve
 from kernpool.core.problem import Problem
 from kernpool.core.state import PoolState
@@ -121,7 +121,7 @@ def _finite(shift: Array) -> Array:
 MOST_PAIRS = 1_000_000  # arrays of 8 MiB; beyond them it runs only if asked for
 
 
-def seconds(problem: Problem, sample: Sample, known: Mapping[str, float]) -> float:
+def seconds(problem: Problem, look: Look, known: Mapping[str, float]) -> float:
     """Estimate the time of dense arrays: beyond the cache temporaries take three times as long."""
     (m, n), d = problem.shape, int(problem.key.shape[1])
     if m * n > MOST_PAIRS:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from kernpool.algorithms import ALGORITHMS, Algorithm, Gradients
 from kernpool.algorithms.algorithm import PER_QUERY, WANTED, Pullback
-from kernpool.algorithms.estimate import Sample
+from kernpool.algorithms.estimate import Look
 from kernpool.algorithms.far import gradients as far_gradients
 from kernpool.algorithms.reference import REFERENCE, may_underflow
 from kernpool.algorithms.verification import corrected
@@ -142,7 +142,7 @@ class Plan:
         if not far.size:
             return pullback(problem, reduced, cotangent, wanted, jobs, progress)
         # Algorithms take weights from logits, which round by more than one far out there.
-        of_far = far_gradients.pullback(problem.block(far), reduced.rows(far), cotangent[far], wanted, jobs)
+        of_far = far_gradients.differentiate_far(problem.block(far), reduced.rows(far), cotangent[far], wanted, jobs)
         found = pullback(problem, reduced.without(far), cotangent, wanted, jobs, progress)
         for name in wanted:
             getattr(found, name)[far if name in PER_QUERY else slice(None)] += getattr(of_far, name)
@@ -262,10 +262,10 @@ def estimates(problem: Problem) -> dict[str, float]:
     dict
         Names of algorithms to seconds.
     """
-    sample, seconds = Sample(problem), dict[str, float]()
+    look, seconds = Look(problem), dict[str, float]()
     for name, algorithm in ALGORITHMS.items():
         if algorithm.refusal(problem) is None:
-            seconds[name] = algorithm.seconds(problem, sample, seconds)
+            seconds[name] = algorithm.seconds(problem, look, seconds)
     return seconds
 
 

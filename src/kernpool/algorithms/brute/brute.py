@@ -40,11 +40,11 @@ class DenseBlocks:
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
 
-    def reduce(self, queries: slice, keys: slice) -> PoolState:
+    def sum_block(self, queries: slice, keys: slice) -> PoolState:
         """Return the state of one block."""
         return reference.reduce(self.problem.block(queries, keys))
 
-    def pullback(
+    def differentiate_block(
         self, queries: slice, keys: slice, state: PoolState, cotangent: Array, wanted: frozenset[str]
     ) -> Gradients:
         """Return the part of the gradients that one block contributes."""
@@ -90,7 +90,7 @@ def _sum_blocks(problem: Problem, blocks: Blocks, n_jobs: int = 1, progress: Pro
     def work(queries: slice) -> Iterator[None]:
         state = empty_state(queries.stop - queries.start, problem.layout.width)
         for keys in chunks:
-            state = merge(state, blocks.reduce(queries, keys))
+            state = merge(state, blocks.sum_block(queries, keys))
             yield
         result.shift[queries] = state.shift
         result.denominator[queries] = state.denominator
@@ -122,7 +122,7 @@ def pullback(
     }
 
     def add(names: frozenset[str], queries: slice, keys: slice) -> None:
-        part = blocks.pullback(queries, keys, state, cotangent, names)._asdict()
+        part = blocks.differentiate_block(queries, keys, state, cotangent, names)._asdict()
         for name in names:
             sums[name][queries if name in PER_QUERY else keys] += part[name]
 
@@ -140,7 +140,7 @@ def pullback(
         terms = {name: np.zeros((some.stop - some.start, sums[name].shape[1])) for name in ordered}
         for piece in cut(some.stop - some.start, blocks.pairs_per_call // _KEY_ROWS):
             queries = slice(some.start + piece.start, some.start + piece.stop)
-            part = blocks.pullback(queries, keys, state, cotangent, wanted)._asdict()
+            part = blocks.differentiate_block(queries, keys, state, cotangent, wanted)._asdict()
             for name in wanted:
                 (terms[name][piece] if name in ordered else sums[name][keys])[...] += part[name]
             yield

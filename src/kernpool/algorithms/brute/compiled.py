@@ -85,7 +85,7 @@ class CompiledBlocks:
             *self.kernel,
         )
 
-    def reduce(self, queries: slice, keys: slice) -> PoolState:
+    def sum_block(self, queries: slice, keys: slice) -> PoolState:
         """Return the state of one block: the fastest loops first, and what they cannot hold with the next."""
         m = queries.stop - queries.start
         state = PoolState(np.empty(m), np.empty(m), np.empty((m, self.problem.layout.width)))
@@ -118,7 +118,7 @@ class CompiledBlocks:
             self.solved = solved = (state, solve(state, self.problem.layout))
         return solved[1]
 
-    def pullback(
+    def differentiate_block(
         self, queries: slice, keys: slice, state: PoolState, cotangent: Array, wanted: frozenset[str]
     ) -> Gradients:
         """Return the part of the gradients that one block contributes."""

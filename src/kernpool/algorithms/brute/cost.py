@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kernpool.algorithms.algorithm import FEWEST_FOR_PRODUCTS
-from kernpool.algorithms.estimate import Sample
+from kernpool.algorithms.estimate import Look
 from kernpool.core.problem import Problem
 from kernpool.kernels.forms import Exponential, Gaussian, NearlyExponential, power_of_square
 
@@ -32,7 +32,7 @@ def pair_seconds(problem: Problem) -> float:
     return seconds + 0.3e-9 * (c - 1)
 
 
-def seconds(problem: Problem, sample: Sample, known: Mapping[str, float]) -> float:  # noqa: ARG001
+def seconds(problem: Problem, look: Look, known: Mapping[str, float]) -> float:  # noqa: ARG001
     """Estimate the time of every pair; parameters as of `Algorithm.seconds`."""
     m, n = problem.shape
     call = 400e-6 if problem.key.shape[1] < FEWEST_FOR_PRODUCTS else 2500e-6

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from kernpool.algorithms.algorithm import Algorithm, Reduce
 from kernpool.algorithms.brute import brute
-from kernpool.algorithms.estimate import Sample
+from kernpool.algorithms.estimate import Look
 from kernpool.algorithms.fourier import gridding
 from kernpool.algorithms.fourier.gridding import Array, Field, Grid
 from kernpool.algorithms.tree import tree
@@ -217,10 +217,10 @@ PER_POINT = {2: 1.1e-6, 3: 4.5e-6}  # seconds per key and per query, by number o
 DENSE_WINDOW = 300.0  # sum of weights from which on a transform can be certified
 
 
-def seconds(problem: Problem, sample: Sample, known: Mapping[str, float]) -> float:
+def seconds(problem: Problem, look: Look, known: Mapping[str, float]) -> float:
     """Estimate the time of a transform that can be certified; parameters as of `Algorithm.seconds`."""
     transform = 10e-3 + PER_POINT[problem.key.shape[1]] * sum(problem.shape)
-    worthwhile = transform + sample.seconds <= 0.8 * known["brute"] and sample.weight >= DENSE_WINDOW
+    worthwhile = transform + look.seconds <= 0.8 * known["brute"] and look.weight >= DENSE_WINDOW
     return transform if worthwhile else float("inf")
 
 

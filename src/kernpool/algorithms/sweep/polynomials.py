@@ -1,4 +1,4 @@
-"""Compact polynomial kernels on a line: the moments of cells, then the queries; see `polynomial_loops.py`."""
+"""Compact polynomial kernels on a line: the moments of cells, then the queries; see `loops/polynomials.py`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from kernpool.algorithms.sweep.line import Line
 from kernpool.algorithms.sweep.loops import polynomials as loops
-from kernpool.algorithms.sweep.near import Blocks
+from kernpool.algorithms.sweep.near import QueryBlocks
 from kernpool.core.state import PoolState
 from kernpool.execution.progress import Progress
 from kernpool.execution.threads import cut, run_blocks
@@ -24,8 +24,8 @@ QUERIES_PER_CALL = 1 << 14
 CELL, BLOCK = 0.5, 0.25  # widths in bandwidths, at most
 
 
-def reduce(line: Line, form: Polynomial, out: PoolState, n_jobs: int, progress: Progress | None) -> None:
-    """Pool into `out`; some denominators mark the queries that are left over, to be done key by key."""
+def pool_polynomial(line: Line, form: Polynomial, out: PoolState, n_jobs: int, progress: Progress | None) -> None:
+    """Pool into `out`; queries that have to be done key by key are marked."""
     keys, queries, h = line.keys, line.queries, line.bandwidth
     height, inner, outer = form.height, form.inner, form.outer
     polynomial, bins, columns = derivatives(inner, outer), len(keys.low), 1 + len(keys.value)
@@ -45,7 +45,7 @@ def reduce(line: Line, form: Polynomial, out: PoolState, n_jobs: int, progress: 
             yield
 
     def pool(part: slice) -> Iterator[None]:
-        blocks = Blocks.cut(line, part, BLOCK * h, line.queries_per_block)
+        blocks = QueryBlocks.cut(line, part, BLOCK * h, line.queries_per_block)
         loops.find_runs(keys.offset, keys.low, keys.high, blocks.low, blocks.high, h, inner % 2 == 1, blocks.runs)
         number = len(blocks.low)
         local, degree, far_weight = np.empty((number, columns, terms)), np.empty(number, np.int64), np.empty(number)
