@@ -94,9 +94,6 @@ def block_state(
     PoolState
         That of no keys, where there are none.
     """
-    # The choice among algorithms looks at whether the compiler is loaded; what a worker did before must not matter.
-    import numba  # noqa: F401
-
     m, start = len(asked), 0
     state = empty_state(m, asked.layout(outputs).width)
     for chunk in read_block(block) if m else ():

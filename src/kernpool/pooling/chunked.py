@@ -187,12 +187,11 @@ def reduce_chunks(
     if asked.limit is None and are_on_a_line(asked.query.array, recipe.degree, recipe.algorithm, chunks):
         found = sum_on_a_line(recipe, asked.query, chunks, progress)
         if found is not None:
-            state, center = found
-            (left,) = np.nonzero(state.denominator < 0)
-            if len(left):
-                rest, _ = _merge_all(asked.at(left), chunks, None, center)
-                state.shift[left], state.denominator[left] = rest.shift, rest.denominator
-                state.numerator[left] = rest.numerator
+            state, center, undone = found
+            if len(undone):
+                rest, _ = _merge_all(asked.at(undone), chunks, None, center)
+                state.shift[undone], state.denominator[undone] = rest.shift, rest.denominator
+                state.numerator[undone] = rest.numerator
             return state, center
     return _merge_all(asked, chunks, progress, center)
 

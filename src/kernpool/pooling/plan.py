@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from kernpool.algorithms import ALGORITHMS, Algorithm, Gradients
 from kernpool.algorithms.algorithm import PER_QUERY, WANTED, Pullback
+from kernpool.algorithms.estimate import Look
 from kernpool.algorithms.far import gradients as far_gradients
 from kernpool.algorithms.reference import REFERENCE, may_underflow
 from kernpool.algorithms.verification import corrected
@@ -18,7 +19,6 @@ from kernpool.core.problem import Problem
 from kernpool.core.state import PoolState
 from kernpool.execution.progress import Progress
 from kernpool.execution.threads import resolve_n_jobs
-from kernpool.pooling.costs import Costs
 from kernpool.pooling.tiny_values import brought_back, enlarged, multiplied, without_shift
 
 
@@ -142,7 +142,7 @@ class Plan:
         if not far.size:
             return pullback(problem, reduced, cotangent, wanted, jobs, progress)
         # Algorithms take weights from logits, which round by more than one far out there.
-        of_far = far_gradients.pullback(problem.block(far), reduced.rows(far), cotangent[far], wanted, jobs)
+        of_far = far_gradients.differentiate_far(problem.block(far), reduced.rows(far), cotangent[far], wanted, jobs)
         found = pullback(problem, reduced.without(far), cotangent, wanted, jobs, progress)
         for name in wanted:
             getattr(found, name)[far if name in PER_QUERY else slice(None)] += getattr(of_far, name)
@@ -201,16 +201,33 @@ def choose_algorithm(problem: Problem, algorithm: str = "auto") -> Plan:
             able = [name for name, other in ALGORITHMS.items() if other.refusal(problem) is None]
             raise ValueError(f"algorithm {algorithm!r} {refusal}; use algorithm='auto' or one of {able}")
         return Plan(chosen.name, f"{chosen.summary}: as asked", chosen)
-    costs = Costs(problem)
-    seconds = {name: costs.seconds(name) for name, other in ALGORITHMS.items() if other.refusal(problem) is None}
+    seconds = estimates(problem)
     best, *others = sorted(seconds, key=seconds.__getitem__)
     m, n = problem.shape
     why = f"about {_brief(seconds[best])} for {m} queries x {n} keys"
     if others and seconds[others[0]] < float("inf"):
         why += f", {others[0]} about {_brief(seconds[others[0]])}"
-    if best == "reference" and costs.waits_for_compiler:
-        why += "; compiled loops are not loaded yet"
     return Plan(best, f"{ALGORITHMS[best].summary}: {why}", ALGORITHMS[best])
+
+
+def estimates(problem: Problem) -> dict[str, float]:
+    """Estimate the seconds of every algorithm that can do a problem, on one thread; infinity is for those not wanted.
+
+    Parameters
+    ----------
+    problem : Problem
+        What is to be summed.
+
+    Returns
+    -------
+    dict
+        Names of algorithms to seconds.
+    """
+    look, seconds = Look(problem), dict[str, float]()
+    for name, algorithm in ALGORITHMS.items():
+        if algorithm.refusal(problem) is None:
+            seconds[name] = algorithm.seconds(problem, look, seconds)
+    return seconds
 
 
 def _brief(seconds: float) -> str:
