@@ -1,11 +1,11 @@
-"""Whatever way a layer pools, its numbers and gradients are those of the dense layer."""
+"""Which way a layer pools, and why; and whatever the way, numbers and gradients are those of the dense layer."""
 
 import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch", reason="the layers need the extra 'torch'")
 
-from kernpool import LocalLinearRegressor
+from kernpool import LocalLinearRegressor, Problem, choose
 from kernpool.kernels import BUILT_IN
 from kernpool.torch import (
     AdditiveSimilarity,
@@ -14,9 +14,13 @@ from kernpool.torch import (
     DotProductSimilarity,
     GaussianSimilarity,
     KernelSimilarity,
+    Request,
     attention_pool,
+    choose_route,
+    pooling,
 )
 from kernpool.torch import route as dispatch
+from kernpool.torch.route import choose_width_gradient
 
 double = {"dtype": torch.float64}
 SIMILARITIES = {
@@ -90,14 +94,119 @@ def test_large_problems_take_the_engine(kernel, generator, monkeypatch):
     """And nobody sees a difference."""
     tensors, similarity = make(generator, rows=300, keys=400, columns=2), KernelSimilarity(kernel, 1.7, **double)
     called = []
-    engine = dispatch.pool_by_engine
-    monkeypatch.setattr(
-        dispatch, "pool_by_engine", lambda *given, **options: called.append(1) or engine(*given, **options)
-    )
+    engine = pooling.pool_by_engine
+    monkeypatch.setattr(pooling, "pool_by_engine", lambda request: called.append(1) or engine(request))
     dense, fused = (attention_pool(*tensors, similarity=similarity, algorithm=name) for name in ("dense", "auto"))
     assert called == [1]
     if kernel != "boxcar":  # whose edge is decided in another rounding
         np.testing.assert_allclose(fused.detach(), dense.detach(), rtol=0, atol=1e-12)
+
+
+class Twice(GaussianSimilarity):
+    def forward(self, query, key):
+        return 2 * super().forward(query, key)
+
+
+def hooked():
+    similarity = GaussianSimilarity(0.9)
+    similarity.register_forward_hook(lambda _module, _given, logits: logits)
+    return similarity
+
+
+SMALL, LARGE, HUGE = (20, 20), (300, 400), (4100, 4100)  # queries and keys, of three columns
+FEW, MANY = "at most 65536 pairs times columns", "more than 65536 pairs times columns"
+NO_DISTANCE, ADDED = "is none of the similarities of distances", "the mask adds to the logits"
+FITS, TOO_MANY = "at most 16777216 pairs, whose weights fit", "more than 16777216 pairs"
+# Similarity, sizes, options, the way, and words of the reason.
+SITUATIONS = {
+    "few pairs": (GaussianSimilarity, SMALL, {}, "dense", [FEW, FITS]),
+    "many pairs": (GaussianSimilarity, LARGE, {}, "engine", [MANY]),
+    "half precision": (GaussianSimilarity, LARGE, {"dtype": torch.float16}, "engine", [MANY]),
+    "no gradient": (GaussianSimilarity, LARGE, {"grad": False}, "engine", [MANY]),
+    "batches": (GaussianSimilarity, SMALL, {"batch": (100,)}, "engine", [MANY]),
+    "few pairs, fused": (GaussianSimilarity, SMALL, {"algorithm": "fused"}, "engine", ["as asked"]),
+    "many pairs, dense": (GaussianSimilarity, LARGE, {"algorithm": "dense"}, "dense", ["as asked"]),
+    "planes": (GaussianSimilarity, SMALL, {"degree": 1}, "engine", ["nothing else fits local planes"]),
+    "weights": (GaussianSimilarity, LARGE, {"return_weights": True}, "dense", ["the weights are asked for"]),
+    "dropout": (GaussianSimilarity, LARGE, {"dropout_p": 0.5}, "dense", ["dropout needs the weights"]),
+    "boolean mask": (GaussianSimilarity, LARGE, {"mask": (300, 400)}, "engine", [MANY]),
+    "mask of one row": (GaussianSimilarity, LARGE, {"mask": (1, 400)}, "engine", [MANY]),
+    "float mask": (GaussianSimilarity, LARGE, {"mask": (400,), "added": True}, "dense", [ADDED, FITS]),
+    "float mask, huge": (GaussianSimilarity, HUGE, {"mask": (4100,), "added": True}, "blocks", [ADDED, TOO_MANY]),
+    "lengths": (GaussianSimilarity, LARGE, {"valid_lens": torch.tensor(300)}, "engine", [MANY]),
+    "another device": (GaussianSimilarity, LARGE, {"device": "meta"}, "dense", ["the tensors are on meta", FITS]),
+    "another device, huge": (GaussianSimilarity, HUGE, {"device": "meta"}, "blocks", ["on meta", TOO_MANY]),
+    "a function": (lambda: lambda q, k: q @ k.mT, LARGE, {}, "dense", ["function " + NO_DISTANCE, FITS]),
+    "a subclass": (Twice, LARGE, {}, "dense", ["Twice " + NO_DISTANCE, FITS]),
+    "a hook": (hooked, LARGE, {}, "dense", ["GaussianSimilarity " + NO_DISTANCE, FITS]),
+    "additive": (lambda: AdditiveSimilarity(3, 3, 4), HUGE, {}, "blocks", ["Additive", NO_DISTANCE, TOO_MANY]),
+    "dot product": (DotProductSimilarity, SMALL, {}, "attention", ["torch streams the keys"]),
+    "bilinear, float mask": (
+        lambda: BilinearSimilarity(3, 3), LARGE, {"mask": (400,), "added": True}, "attention", ["torch streams"]
+    ),
+    "dot product, lengths": (
+        DotProductSimilarity, LARGE, {"valid_lens": torch.tensor(300)}, "dense", ["neither valid_lens nor", FITS]
+    ),
+    "dot product, one row": (DotProductSimilarity, HUGE, {"mask": (4100,)}, "blocks", ["a whole table", TOO_MANY]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("situation", SITUATIONS)
+def test_the_route_and_its_reason(situation, generator, monkeypatch):
+    """As a user asks for it; and what pools goes that way."""
+    make_similarity, (rows, keys), given, way, words = SITUATIONS[situation]
+    device, dtype = given.get("device", "cpu"), given.get("dtype", torch.float32)
+    tensors = make(generator, *given.get("batch", ()), rows=rows, keys=keys)
+    tensors = [tensor.to(device, dtype).requires_grad_(given.get("grad", True)) for tensor in tensors]
+    conditions = {name: given[name] for name in ("valid_lens", "return_weights") if name in given}
+    if "mask" in given:
+        conditions["attn_mask"] = torch.ones(given["mask"], dtype=dtype if "added" in given else torch.bool)
+    conditions |= {name: given[name] for name in ("algorithm", "degree", "dropout_p") if name in given}
+    conditions["similarity"] = make_similarity()
+    found = choose_route(Request.check(*tensors, **conditions))
+    assert found.way == way
+    for part in words:
+        assert part in found.reason
+    ways, gone = ("engine", "attention", "blocks", "dense"), []
+    functions = ("pool_by_engine", "pool_by_attention", "pool_in_blocks", "pool_densely")
+    for name, which in zip(functions, ways, strict=True):
+        result = (None, None) if which == "dense" else None
+        monkeypatch.setattr(pooling, name, lambda _, which=which, result=result: gone.append(which) or result)
+    attention_pool(*tensors, **conditions)
+    assert gone == [way]
+
+
+@pytest.mark.parametrize(
+    ("columns", "width", "options", "wanted", "way", "reason"),
+    [
+        (20, 5.0, {}, {"query", "key", "log_bandwidth"}, "places", "are matrix products"),
+        (20, 5.0, {"masked": True}, {"query", "key", "log_bandwidth"}, "pairs", "another pass"),
+        (20, 5.0, {}, {"key", "log_bandwidth"}, "pairs", "another pass"),
+        (20, 5.0, {"kernel": "laplace"}, {"query", "key", "log_bandwidth"}, "pairs", "another pass"),
+        (20, 5.0, {"degree": 1}, {"query", "key", "log_bandwidth"}, "pairs", "another pass"),
+        (20, 5.0, {}, {"query", "key"}, "pairs", "no gradient by bandwidths"),
+        (20, 5.0, {"far": 1e8}, {"query", "key", "log_bandwidth"}, "pairs", "cancel"),
+        (3, 1.0, {}, {"query", "key", "log_bandwidth"}, "pairs", "another pass"),
+        (1, 1.0, {"dtype": np.float32}, {"log_bandwidth"}, "places", "in linear time"),
+        (1, 1.0, {"dtype": np.float64}, {"log_bandwidth"}, "pairs", "another pass"),
+        (1, 1e-3, {"dtype": np.float32}, {"log_bandwidth"}, "pairs", "another pass"),
+    ],
+)
+def test_the_gradient_by_widths_and_its_reason(columns, width, options, wanted, way, reason, generator):
+    dtype, kernel, degree = (
+        options.get("dtype", np.float64),
+        options.get("kernel", "gaussian"),
+        options.get("degree", 0),
+    )
+    query, key, value = (
+        generator.normal(size=(n, c)).astype(dtype) for n, c in ((300, columns), (900, columns), (900, 1))
+    )
+    query[0, 0] += options.get("far", 0.0)
+    problem = Problem.from_arrays(query, key, value, kernel=kernel, bandwidth=width, degree=degree).without_center()
+    state = choose(problem, "brute").reduce(problem)
+    found = choose_width_gradient(problem, state, frozenset(wanted), masked=options.get("masked", False))
+    assert found.way == way
+    assert reason in found.reason
 
 
 def test_local_linear_layers(generator):
@@ -184,10 +293,6 @@ def test_keys_that_no_query_sees_may_hold_anything(generator):
 
 
 def test_what_users_change_is_what_they_get(generator):
-    class Twice(GaussianSimilarity):
-        def forward(self, query, key):
-            return 2 * super().forward(query, key)
-
     tensors, similarity = make(generator, rows=300, keys=400), Twice(1.0, **double)
     narrower = attention_pool(*tensors, similarity=GaussianSimilarity(0.5**0.5, **double))
     np.testing.assert_allclose(

@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from kernpool.torch.dense import Similarity
 from kernpool.torch.pooling import AttentionPooling, attention_pool
+from kernpool.torch.request import Similarity
 
 SAVED = ("key", "value", "position", "appended")
 
