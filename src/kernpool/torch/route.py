@@ -1,4 +1,4 @@
-"""Which way a layer pools, and how it differentiates, with the reason: the only place of this room that decides."""
+"""Which way a layer pools, and how it differentiates by widths, with the reason; nothing else here decides."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def choose_width_gradient(problem: Problem, state: PoolState, wanted: frozenset[
     Parameters
     ----------
     problem : Problem
-        A sequence, without the centre of its values.
+        A sequence, whose values have their center at zero.
     state : PoolState
         Its sums.
     wanted : frozenset of {"query", "key", "value", "log_bandwidth"}

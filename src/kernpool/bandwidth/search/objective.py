@@ -222,7 +222,7 @@ class Objective:
 
     @property
     def value(self) -> Array:
-        """Outputs of the rows, less a common centre."""
+        """Outputs of the rows, less a common center."""
         return self._problem.value
 
     @property

@@ -215,7 +215,7 @@ def go_on(objective: SumOfSquares, descent: Descent, tolerance: float) -> Descen
 def flatten(objective: SumOfSquares, descent: Descent) -> Descent:
     """Smooth away every column that the criterion is not worse without.
 
-    Towards an infinite bandwidth the criterion becomes flat, and a descent ends wherever it gets tired.
+    Towards an infinite bandwidth the criterion becomes flat, and a descent stops at an arbitrary point.
 
     Parameters
     ----------

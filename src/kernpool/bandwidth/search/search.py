@@ -16,7 +16,7 @@ from kernpool.bandwidth.search.objective import Objective, Tried
 from kernpool.bandwidth.search.outcome import BandwidthSearch
 from kernpool.bandwidth.search.pairwise import MOST_ROWS_WITHOUT_COMPILER
 from kernpool.bandwidth.search.rows import TrainingRows, canonical_rows
-from kernpool.bandwidth.search.setting import Setting
+from kernpool.bandwidth.search.setting import Ended, Setting
 from kernpool.execution.progress import Progress
 from kernpool.kernels import Kernel
 
@@ -157,34 +157,37 @@ def search_bandwidth(
         ended = one_factor.search(objective, first, setting, spread)
     else:
         ended = per_column.search(objective, first, setting, spread, generator)
-    best = objective.best
-    if not np.isfinite(best.penalised):
+    if not np.isfinite(objective.best.penalised):
         raise ValueError(
             f"the criterion {criterion!r} is not defined for {rows.total:g} rows at any bandwidth; use 'loo', a rule, "
             "or more rows"
         )
-    d, tried = len(spread), objective.all_tried
+    return _outcome(objective, ended, spread, scale, one, started)
+
+
+def _outcome(
+    objective: Objective, ended: Ended, spread: Array, scale: Array, one: bool, started: float
+) -> BandwidthSearch:
+    best, tried, d = objective.best, objective.all_tried, len(spread)
+    criterion, X = objective.criterion, objective.rows.X
     bandwidth, smoothing = np.exp(best.theta[:d]), best.theta[d:]
-    if one:
-        matters = bandwidth < FLAT_FACTOR * np.ptp(rows.X, axis=0)
-    else:
-        matters = per_column.relevant(objective, best.theta)[:d]
-    relevance = np.concatenate([np.where(matters, spread / bandwidth, 0.0), categories.relevance(smoothing)])
+    matters = bandwidth < FLAT_FACTOR * np.ptp(X, axis=0) if one else per_column.relevant(objective, best.theta)[:d]
+    of_categories = objective.categories.relevance(smoothing)
     return BandwidthSearch(
-        criterion=criterion,
-        value=CRITERIA[criterion].value(best.penalised),
+        criterion=criterion.name,
+        value=criterion.value(best.penalised),
         bandwidth=bandwidth,
         smoothing=smoothing,
-        relevance=relevance,
+        relevance=np.concatenate([np.where(matters, spread / bandwidth, 0.0), of_categories]),
         spread=spread,
         common_factor=one,
         error=best.error if np.all(scale == 1.0) else _unscaled(objective, best, scale),
         empty_windows=best.empty_windows,
         tried=np.array([[*np.exp(at.theta[:d]), *at.theta[d:]] for at in tried]),
-        values=np.array([CRITERIA[criterion].value(at.penalised) for at in tried]),
+        values=np.array([criterion.value(at.penalised) for at in tried]),
         evaluations=len(tried) + ended.on_fewer,
         starts=ended.starts,
-        rows=len(rows.X),
+        rows=len(X),
         seconds=time.perf_counter() - started,
         reason=ended.reason,
         way=ended.way,
