@@ -214,15 +214,15 @@ class Objective:
         residual = (problem.value - prediction) * self._share
         hat = np.empty(0)
         if self.criterion.log_penalty is not None:
-            own = [np.diagonal(table)[level] for table, level in zip(tables, self.rows.code.T, strict=True)]
-            hat = np.exp(self._log_peak - state.shift) * fit.base / state.denominator * np.prod(own, axis=0)
+            of_levels = [np.diagonal(table)[level] for table, level in zip(tables, self.rows.code.T, strict=True)]
+            hat = np.exp(self._log_peak - state.shift) * fit.base / state.denominator * np.prod(of_levels, axis=0)
         penalised, error, residual, slope = penalise(self.criterion, residual, self.rows.weight, hat)
         self.tried.append(Tried(theta, penalised, error, int(np.count_nonzero(~fit.occupied))))
         return Evaluation(theta, penalised, error, residual, problem, state, fit, hat, slope)
 
     @property
     def value(self) -> Array:
-        """Outputs of the rows, less a common centre."""
+        """Outputs of the rows, less a common center."""
         return self._problem.value
 
     @property
@@ -263,20 +263,20 @@ class Objective:
 
     def _penalty_gradient(self, at: Evaluation) -> Array:
         layout = replace(at.problem.layout, values=1)
-        own = np.zeros((len(at.hat), layout.width))
+        numerator = np.zeros((len(at.hat), layout.width))
         if layout.degree:
             whole = at.problem.layout
-            own[:, layout.first] = at.state.numerator[:, whole.first]
-            own[:, layout.second] = at.state.numerator[:, whole.second]
-        own[:, layout.value] = (at.state.denominator / at.fit.base)[:, None]
+            numerator[:, layout.first] = at.state.numerator[:, whole.first]
+            numerator[:, layout.second] = at.state.numerator[:, whole.second]
+        numerator[:, layout.value] = (at.state.denominator / at.fit.base)[:, None]
         problem = replace(at.problem, value=np.zeros((len(at.hat), 1)), value_center=np.zeros(1))
-        state = PoolState(at.state.shift, at.state.denominator, own)
+        state = PoolState(at.state.shift, at.state.denominator, numerator)
         log_hat = self._pullback(problem, state, np.ones((len(at.hat), 1)))
         factors = at.problem.factors
         columns = () if factors is None else zip(factors.tables, factors.slopes, strict=True)
         for a, (table, slope) in enumerate(columns):
-            own_level = self.rows.code[:, a]
-            log_hat[:, self.columns + a] += (np.diagonal(slope) / np.diagonal(table))[own_level]
+            level = self.rows.code[:, a]
+            log_hat[:, self.columns + a] += (np.diagonal(slope) / np.diagonal(table))[level]
         return np.asarray(at.penalty_slope * ((self.rows.weight * at.hat) @ log_hat))
 
     def _pullback(self, problem: Problem, state: PoolState, cotangent: Array) -> Array:
@@ -289,7 +289,7 @@ class Objective:
 
     def _mean_of_others(self) -> Array:
         rows, value = self.rows, self._problem.value
-        own = np.minimum(rows.weight, 1.0)
-        others = rows.total - own
-        total = rows.weight @ value - own[:, None] * value
+        itself = np.minimum(rows.weight, 1.0)
+        others = rows.total - itself
+        total = rows.weight @ value - itself[:, None] * value
         return np.divide(total, others[:, None], where=others[:, None] > 0, out=np.zeros_like(total))
