@@ -29,9 +29,9 @@ from kernpool.data.files import check_model_folder, refuse_existing, whole_file
 from kernpool.data.tables import Advice, Table, TableError, read_table, table_format, write_table
 from kernpool.displays import KernelCurveDisplay, import_pyplot
 from kernpool.estimators import LocalLinearRegressor, NadarayaWatsonRegressor
+from kernpool.estimators.parameters import NAMED_BANDWIDTHS
 from kernpool.estimators.regression import KernelRegressor
 from kernpool.estimators.saving.models import load_model, read_header, save_model
-from kernpool.estimators.smoother import NAMED_BANDWIDTHS
 from kernpool.execution.threads import resolve_n_jobs
 from kernpool.kernels import get_kernel
 from kernpool.pages.tour import LANGUAGES, LARGEST_SEED, make_tour

@@ -9,7 +9,6 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from kernpool.core.local_fit import listen_to_rank
-from kernpool.estimators.rank_notes import RankNotes
 from kernpool.estimators.regression import KernelRegressor
 from kernpool.execution.progress import current_progress
 from kernpool.pooling.mixed_pool import mixed_fit
@@ -136,21 +135,17 @@ class LocalLinearRegressor(KernelRegressor):
 
     _degree = 1
 
-    def _fresh(self) -> dict[str, Any]:
-        return {"_rank_notes": RankNotes()}
-
     def _pool(self, X: ArrayLike) -> NDArray[Any]:
-        with listen_to_rank(self._tell_of_rank):
+        with listen_to_rank(self._warn_of_rank):
             return super()._pool(X)
 
-    def _tell_of_rank(self, rank: NDArray[np.intp], occupied: NDArray[np.bool_], columns: int) -> None:
+    def _warn_of_rank(self, rank: NDArray[np.intp], occupied: NDArray[np.bool_], columns: int) -> None:
         """Warn of slopes that are not determined, once per fit."""
-        fitted = self.__dict__
-        notes = fitted.setdefault("_rank_notes", RankNotes())  # a model from a file has none yet
+        fitted = vars(self)
         names: Any = self.encoding_.names if self.encoding_ is not None else fitted.get("feature_names_in_")
         places = range(columns) if self.encoding_ is None else self.encoding_.numeric
         labels = [str(i) if names is None else repr(str(names[i])) for i in places]
-        notes.tell(rank, occupied, fitted.get("key_"), labels, fitted.get("key_weight_"))
+        self._rank_notes.warn(rank, occupied, fitted.get("key_"), labels, fitted.get("key_weight_"))
 
     def derivative(self, X: ArrayLike) -> Array:
         r"""Return the slopes of the local planes.

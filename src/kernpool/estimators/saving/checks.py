@@ -11,12 +11,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import check_random_state
 
 from kernpool.data.checks import as_bandwidth, as_key_weight
 from kernpool.data.files import ModelFileError
-from kernpool.estimators.smoother import NAMED_BANDWIDTHS
-from kernpool.kernels import get_categorical_kernel
 
 ROWS = ("key_", "value_", "key_weight_", "key_code_")
 ARRAYS = (*ROWS, "bandwidth_", "smoothing_", "relevance_", "classes_", "feature_names_in_")
@@ -69,35 +66,6 @@ def check_entries(header: Mapping[str, Any], source: Path, parameters: set[str],
     for name, value in header["results"].items():
         if type(value) is not RESULTS[name] or (type(value) is int and not 0 <= value < 2**63):
             raise edited(source, f"{name} cannot be {_short(value)}")
-
-
-def check_parameters(model: Any) -> None:
-    """Raise if a parameter of a fitted estimator is out of its range.
-
-    Parameters
-    ----------
-    model : KernelSmoother
-        With `bandwidth_`.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If one is; the message names it.
-    """
-    model._check_parameters()
-    if not (isinstance(model.bandwidth, str) and model.bandwidth in NAMED_BANDWIDTHS):
-        as_bandwidth(model.bandwidth, len(model.bandwidth_))
-    for name in ("unordered", "ordered"):
-        columns = getattr(model, name)
-        if columns is not None and (isinstance(columns, str | dict) or not all(map(_is_column, columns))):
-            raise ValueError(f"{name} must be None or a collection of names or positions, got {columns!r}")
-        get_categorical_kernel(getattr(model, f"{name}_kernel"), ordered=name == "ordered")
-    if model.ordered_by not in ("value", "rank"):
-        raise ValueError(f"ordered_by must be 'value' or 'rank', got {model.ordered_by!r}")
-    smoothing = np.atleast_1d(np.asarray(0.0 if model.smoothing is None else model.smoothing, dtype=np.float64))
-    if smoothing.ndim != 1 or not np.all(smoothing >= 0.0):
-        raise ValueError(f"smoothing must be None, or numbers from 0 on, got {model.smoothing!r}")
-    check_random_state(model.random_state)
 
 
 def check_fit(model: Any, features: Sequence[str]) -> None:
@@ -165,10 +133,6 @@ def _of_kind(name: str, array: NDArray[Any], kinds: str, shape: tuple[int, ...])
     if array.dtype.kind not in kinds or array.shape != shape:
         raise ValueError(f"{name} holds {array.dtype} in shape {array.shape}, where {shape} is expected")
     return array
-
-
-def _is_column(column: Any) -> bool:
-    return isinstance(column, str | int | np.integer) and not isinstance(column, bool)
 
 
 def _short(value: Any) -> str:

@@ -18,7 +18,8 @@ from kernpool.data.files import ModelFileError, check_model_folder, read_model_h
 from kernpool.data.folders import read_array, write_array
 from kernpool.data.frames import Encoding
 from kernpool.estimators import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor
-from kernpool.estimators.saving.checks import ARRAYS, RESULTS, WRONG, check_entries, check_fit, check_parameters, edited
+from kernpool.estimators.parameters import check_restored
+from kernpool.estimators.saving.checks import ARRAYS, RESULTS, WRONG, check_entries, check_fit, edited
 from kernpool.estimators.saving.references import check_saved, open_reference
 from kernpool.kernels import get_kernel, registered_name
 
@@ -85,7 +86,7 @@ def save_model(
         raise TypeError(f"model must be one of {', '.join(ESTIMATORS)}, got {type(model).__name__}")
     folder = Path(folder)
     check_model_folder(folder, force)
-    check_parameters(model)
+    check_restored(model)
     reference = check_saved(vars(model)["reference_"]) if "chunks_" in vars(model) else None
     if reference is not None:
         features = reference["features"] if features is None else features
@@ -156,8 +157,8 @@ def load_model(folder: str | Path, *, memory: int | None = None) -> Model:
     try:
         encoding = fitted["encoding_"] = None if header["encoding"] is None else Encoding.from_json(header["encoding"])
         model = ESTIMATORS[header["estimator"]](**header["parameters"])
-        model.__dict__ |= fitted | header["results"]
-        check_parameters(model)
+        model._replace_fit(fitted | header["results"])
+        check_restored(model)
     except WRONG as error:
         raise edited(source, str(error)) from None
     try:
