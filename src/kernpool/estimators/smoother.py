@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,11 +16,13 @@ from kernpool.bandwidth.categories import NO_CATEGORIES, Categories
 from kernpool.core.local_fit import report_rank
 from kernpool.core.problem import Problem, as_tol
 from kernpool.data.checks import refuse_misread
+from kernpool.data.folders import Record
 from kernpool.data.frames import Encoding
 from kernpool.estimators.bandwidth_choice import choose_bandwidth, in_order_of_columns
 from kernpool.estimators.chunked import predict_chunks
 from kernpool.estimators.parameters import check_parameters, search_parameters
 from kernpool.estimators.rank_notes import RankNotes
+from kernpool.estimators.records import VERSION, VERSION_ON_CHUNKS, record_of, restored
 from kernpool.estimators.rows import Rows, at_least_one_column, frequencies, unshared
 from kernpool.execution.progress import current_progress
 from kernpool.kernels import Kernel, get_categorical_kernel
@@ -56,11 +59,13 @@ class KernelSmoother(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships
     """Fit bandwidths to pairs, pool, and show the weights. Subclasses say what the values are."""
 
     # What a fit leaves. Files hold the arrays, the results, `encoding_` and `reference_`.
-    _arrays = (
+    _arrays: ClassVar[tuple[str, ...]] = (
         "key_", "value_", "key_weight_", "key_code_", "bandwidth_", "smoothing_", "relevance_", "classes_",
     )  # fmt: skip
-    _results = {"loo_error_": float, "loo_empty_windows_": int, "bandwidth_note_": str}  # noqa: RUF012
-    _others = ("encoding_", "reference_", "chunks_", "bandwidth_search_", "_growing")
+    _results: ClassVar[dict[str, type]] = {"loo_error_": float, "loo_empty_windows_": int, "bandwidth_note_": str}
+    _others: ClassVar[tuple[str, ...]] = ("encoding_", "reference_", "chunks_", "bandwidth_search_", "_growing")
+    record_format: ClassVar[str] = "kernpool model"
+    record_versions: ClassVar[tuple[int, ...]] = (VERSION, VERSION_ON_CHUNKS)
     _degree = 0  # of the local fit
 
     key_ = InMemory()
@@ -135,6 +140,16 @@ class KernelSmoother(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships
         for stale in (*self._arrays, *self._results, *self._others):
             self.__dict__.pop(stale, None)
         self.__dict__ |= fitted | {"_rank_notes": RankNotes()}
+
+    def to_record(self, features: Sequence[str] | None = None, target: str | None = None) -> Record:
+        """Return the fitted model as JSON and arrays; `save_model` writes them, and says more."""
+        return record_of(self, features, target)
+
+    @classmethod
+    def from_record(cls, record: Record) -> Self:
+        """Return the model of a record, after checking all of it; `load_model` reads it from a folder."""
+        model: Self = restored(cls, record)
+        return model
 
     def _categories_of(self, encoding: Encoding) -> Categories:
         names = {"ordered": self.ordered_kernel, "unordered": self.unordered_kernel}
