@@ -27,7 +27,7 @@ import os, signal, sys
 import resource
 from kernpool.data import writers as row_writers
 from kernpool.cli import chunked as chunked_commands
-from kernpool.estimators.saving import models as model_files
+from kernpool.data import folders as model_files
 from kernpool.cli.main import main
 from kernpool.estimators import chunked as chunked_fit
 {half_way}
@@ -45,7 +45,7 @@ def some(self):
 ParquetChunks.__iter__ = some
 """
 KILLED_IN_SAVE = """
-model_files.write_model_header = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+model_files.write_header = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
 """
 KILLED_IN_PREDICT = """
 before = chunked_commands._predicted

@@ -333,12 +333,14 @@ def test_regressor_refuses_what_it_cannot_do():
     key, value = cut(KEY, 1000), cut(VALUE, 1000)
     for options, message in (
         ({"bandwidth": "lou"}, "bandwidth must be"),
-        ({"ordered": ["a"]}, "ordered must be None"),
+        ({"common_factor": 1}, "common_factor must be"),
         ({"max_search_rows": 1}, "max_search_rows must be"),
         ({"empty": "none"}, "empty must be"),
     ):
         with pytest.raises(ValueError, match=message):
             fitted(key, value, **options)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'ordered'"):
+        fitted(key, value, ordered=["a"])
     with pytest.raises(ValueError, match="all partitions are empty"):
         fitted(key[:0], value[:0], bandwidth=1.0)
     with pytest.raises(TypeError, match="y and sample_weight must be None"):

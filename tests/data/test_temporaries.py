@@ -16,7 +16,7 @@ pytestmark = pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="this sys
 SAVE = """
 import sys
 from kernpool import NadarayaWatsonRegressor, save_model
-from kernpool.estimators.saving import models as model_files
+from kernpool.data import folders as model_files
 model = NadarayaWatsonRegressor(bandwidth=3.0).fit([[0.0], [1.0]], [0.0, 1.0])
 {half_way}
 save_model(model, "k.mod", force=True)
@@ -25,7 +25,7 @@ save_model(model, "k.mod", force=True)
 COPIES = """
 import os, shutil, signal, sys
 from kernpool import NadarayaWatsonRegressor, save_model
-from kernpool.estimators.saving import models as model_files
+from kernpool.data import folders as model_files
 model = NadarayaWatsonRegressor(bandwidth=3.0).fit([[0.0], [1.0]], [0.0, 1.0])
 for line in sys.stdin:
     folder, half_way = line.rstrip().split(chr(9))
@@ -36,15 +36,15 @@ for line in sys.stdin:
         os._exit(0)
     print(os.waitstatus_to_exitcode(os.waitpid(copy, 0)[1]), flush=True)
 """
-KILLED_BEFORE_THE_HEADER = "model_files.write_model_header = lambda *_: os.kill(os.getpid(), signal.SIGKILL)"
+KILLED_BEFORE_THE_HEADER = "model_files.write_header = lambda *_: os.kill(os.getpid(), signal.SIGKILL)"
 KILLED_WHEN_REMOVING_THE_OLD = "shutil.rmtree = lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL)"
 WAITS_BEFORE_THE_HEADER = """
-whole = model_files.write_model_header
+whole = model_files.write_header
 def write(*parts):
     print("waiting", flush=True)
     sys.stdin.readline()
     whole(*parts)
-model_files.write_model_header = write
+model_files.write_header = write
 """
 HALF_A_FILE = """
 import os, signal

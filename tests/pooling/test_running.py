@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from kernpool import EmptyWindowWarning, RunningPool, kernel_names, pool
-from kernpool.data.files import ModelFileError, write_model_header
+from kernpool.data.folders import ModelFileError, write_header
 
 
 def pairs_of(generator, columns=2, values=2, rows=300):
@@ -123,7 +123,7 @@ def test_headers_with_a_checksum_of_their_own(change, tmp_path):
     RunningPool([0.0, 1.0]).update([0.0, 1.0], [1.0, 3.0]).save(folder)
     header = json.loads((folder / "model.json").read_text())
     header.pop("checksum")
-    write_model_header(folder, header | change)
+    write_header(folder, header | change)
     if change == {"bandwidth": 1}:  # which is not looked at
         assert RunningPool.load(folder).rows == 2
     else:

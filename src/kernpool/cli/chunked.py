@@ -18,10 +18,12 @@ from kernpool.cli.terminal import UsageError, progress_bar, say
 from kernpool.data.chunks.base import Chunks
 from kernpool.data.chunks.opening import NpyChunks, open_chunks
 from kernpool.data.chunks.parquet import ParquetChunks
+from kernpool.data.folders import read_header
 from kernpool.data.tables import Advice, TableError, read_table, table_format
 from kernpool.data.writers import row_writer
 from kernpool.estimators.regression import KernelRegressor
-from kernpool.estimators.saving.models import load_model, read_header, save_model
+from kernpool.estimators.saving import MODELS, load_model, save_model
+from kernpool.estimators.smoother import KernelSmoother
 from kernpool.execution.progress import current_progress, report_progress
 
 Array = NDArray[np.float64]
@@ -99,8 +101,13 @@ def fit_in_chunks(model: KernelRegressor, options: argparse.Namespace, memory: i
 
 def load_for_tables(options: argparse.Namespace, memory: int | None = None) -> tuple[Any, dict[str, Any]]:
     """Return a model that predicts from columns of numbers, as the options want it to, and its header."""
-    model: Any = load_model(options.model, memory=memory)
-    header = read_header(Path(options.model))
+    model = load_model(options.model, memory=memory)
+    if not isinstance(model, KernelSmoother):
+        raise TypeError(
+            f"{options.model} holds a {type(model).__name__}, which predicts no tables here; load it in Python with "
+            "load_model"
+        )
+    header = read_header(options.model, MODELS)
     if model.encoding_ is not None:
         pairs = zip(model.encoding_.categorical, model.encoding_.levels, strict=True)
         text = [repr(header["features"][i]) for i, levels in pairs if any(isinstance(level, str) for level in levels)]
@@ -110,7 +117,7 @@ def load_for_tables(options: argparse.Namespace, memory: int | None = None) -> t
                 "here; load it in Python with load_model, and predict a frame"
             )
     model.set_params(n_jobs=options.jobs, **({} if options.empty is None else {"empty": options.empty}))
-    vars(model).pop("feature_names_in_", None)  # columns are chosen by their names here, and come without them
+    model.__dict__.pop("feature_names_in_", None)  # columns are chosen by their names here, and come without them
     return model, header
 
 

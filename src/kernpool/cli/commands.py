@@ -22,16 +22,18 @@ from kernpool.cli.chunked import (
     parse_memory,
     predict_in_chunks,
 )
+from kernpool.cli.describing import describe_model
 from kernpool.cli.terminal import UsageError, bar, is_terminal, need_output, progress_bar, say
 from kernpool.core.problem import Problem
 from kernpool.data.checks import as_bandwidth
-from kernpool.data.files import check_model_folder, refuse_existing, whole_file
+from kernpool.data.files import refuse_existing, whole_file
+from kernpool.data.folders import check_model_folder, read_header
 from kernpool.data.tables import Advice, Table, TableError, read_table, table_format, write_table
 from kernpool.displays import KernelCurveDisplay, import_pyplot
 from kernpool.estimators import LocalLinearRegressor, NadarayaWatsonRegressor
+from kernpool.estimators.parameters import NAMED_BANDWIDTHS
 from kernpool.estimators.regression import KernelRegressor
-from kernpool.estimators.saving.models import load_model, read_header, save_model
-from kernpool.estimators.smoother import NAMED_BANDWIDTHS
+from kernpool.estimators.saving import MODELS, load_model, save_model
 from kernpool.execution.threads import resolve_n_jobs
 from kernpool.kernels import get_kernel
 from kernpool.pages.tour import LANGUAGES, LARGEST_SEED, make_tour
@@ -199,22 +201,8 @@ def run_predict(options: argparse.Namespace) -> None:
 def run_info(options: argparse.Namespace) -> None:
     """Describe a model on standard output, as JSON."""
     need_output("open it")
-    header = read_header(Path(options.model))
     model = load_model(options.model)
-    chunks = vars(model).get("chunks_")
-    description = {
-        "estimator": header["estimator"],
-        "target": header["target"],
-        "features": header["features"],
-        "rows": chunks.rows if chunks is not None else len(model.key_),
-        "parameters": header["parameters"],
-        "bandwidth": dict(zip(header["features"], model.bandwidth_.tolist(), strict=True)),
-        **{
-            name.rstrip("_"): value if isinstance(value, str) or np.isfinite(value) else None
-            for name, value in header["results"].items()
-        },
-    } | ({} if chunks is None else {"data": header["chunks"]["path"]})
-    print(json.dumps(description, indent=2))
+    print(json.dumps(describe_model(model, read_header(options.model, MODELS)), indent=2))
 
 
 def run_tour(options: argparse.Namespace) -> None:

@@ -1,10 +1,9 @@
-"""Files that are written whole or not at all, never over something without being told to, and known by a digest."""
+"""Files and folders that are written whole or not at all, never over others without `force`, and their digests."""
 
 from __future__ import annotations
 
 import errno
 import hashlib
-import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -14,63 +13,11 @@ from typing import Any
 from kernpool.data.temporaries import held, sweep, temporary_beside
 
 PIECE, PIECES = 1 << 16, 64  # of a file, for its fingerprint: all of it up to four MiB
-LEARNED = "kernpool learned model"
 FULL = (errno.ENOSPC, errno.EFBIG, errno.EIO, getattr(errno, "EDQUOT", errno.ENOSPC))
 
 
 class OutputExistsError(FileExistsError):
     """The output is there already and overwriting was not asked for."""
-
-
-class ModelFileError(ValueError):
-    """A model folder is missing something, truncated, edited, or from another version."""
-
-
-def check_model_folder(folder: Path, force: bool) -> None:
-    """Raise if a model cannot be written to `folder`; to be called before the long work too."""
-    if force and folder.exists() and not (folder / "model.json").is_file():
-        raise FileExistsError(f"{folder} exists and is no kernpool model, so it is not replaced; choose another name")
-    refuse_existing(folder, force, folder=True)
-
-
-def read_model_header(folder: Path, format: str, *versions: int) -> dict[str, Any]:
-    """Read ``model.json``, and be sure that it is whole, and of this format and one of these versions."""
-    path = folder / "model.json"
-    if not path.is_file():
-        raise ModelFileError(
-            f"{folder} is no kernpool model: it has no model.json; 'kernpool fit --model DIR' makes one"
-        )
-    try:
-        header = json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError) as error:  # no JSON, no text, a number of too many digits, or nested too deep
-        raise ModelFileError(f"{path} is truncated or edited: {error}; fit the model again") from None
-    if not isinstance(header, dict):
-        raise ModelFileError(f"{path} is no {format}")
-    found = header.get("format")
-    if found != format:
-        other = "; LearnedPoolingRegressor.load reads it, or LearnedPoolingClassifier.load" if found == LEARNED else ""
-        raise ModelFileError(f"{path} is no {format}{other}")
-    version = header.get("version")
-    if type(version) is not int or version not in versions:
-        raise ModelFileError(
-            f"{path} is of version {version!r:.40}, this kernpool reads version "
-            f"{' or '.join(map(str, versions))}; "
-            "read it with the kernpool that wrote it, or fit the model again"
-        )
-    if header.pop("checksum", None) != checksum(header):
-        raise ModelFileError(f"{path} was edited or damaged: its checksum is wrong; fit the model again")
-    return header
-
-
-def write_model_header(folder: Path, header: dict[str, Any]) -> None:
-    """Write ``model.json``, with a checksum."""
-    whole = header | {"checksum": checksum(header)}
-    (folder / "model.json").write_text(json.dumps(whole, indent=2), encoding="utf-8")
-
-
-def checksum(header: dict[str, Any]) -> str:
-    """Digest what JSON can hold, whatever the order of its entries."""
-    return hashlib.sha256(json.dumps(header, sort_keys=True).encode()).hexdigest()
 
 
 def sha256(path: Path) -> str:

@@ -1,16 +1,227 @@
-"""Arrays in folders: `.npy` files whose type, shape and SHA-256 a header records. No pickle."""
+"""Models on disk: a folder of one JSON file and arrays, whole or not at all, checked before anything is believed.
+
+``model.json`` names a format and its version, and holds what a class says of a model (`Record`). Arrays lie beside it:
+in ``.npy`` files, whose type, shape and SHA-256 it lists, or all in one file of safetensors, whose SHA-256 it has. A
+checksum covers the rest of it, so that damage and edits are found. Nothing is pickled, and nothing can run code.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.data.files import ModelFileError, sha256
+from kernpool.data.files import refuse_existing, sha256, whole_folder
+from kernpool.data.tables import TableError
 
+HEADER, TENSORS = "model.json", "tensors.safetensors"
 REMEDY = "copy the whole folder again or fit the model again"
+
+
+class ModelFileError(ValueError):
+    """A model folder is missing something, truncated, edited, or from another version."""
+
+
+@dataclass(frozen=True)
+class Record:
+    """A model as JSON and arrays.
+
+    Parameters
+    ----------
+    header : dict
+        What JSON can hold: ``"format"``, ``"version"``, for an estimator ``"estimator"``, the name of its class, and
+        what the class adds. From a file it is whole, but entries are not believed.
+    arrays : mapping of str to ndarray
+        From a folder of ``.npy`` files each is read, and compared with its digest, when it is asked for.
+    in_one_file : bool, default=False
+        Whether arrays, all of float64, are written to one file of safetensors.
+    source : Path
+        The file of the header, for messages.
+    memory : int, optional
+        Bytes that pooling may take, for a model that refers to its rows.
+    """
+
+    header: dict[str, Any]
+    arrays: Mapping[str, NDArray[Any]]
+    in_one_file: bool = False
+    source: Path = Path(HEADER)
+    memory: int | None = None
+
+
+class Recorded(Protocol):
+    """What can be saved: a class that says its format and versions, and turns into a record and back."""
+
+    record_format: ClassVar[str]
+    record_versions: ClassVar[tuple[int, ...]]
+
+    def to_record(self) -> Record:
+        """Return the model as JSON and arrays."""
+
+    @classmethod
+    def from_record(cls, record: Record) -> Self:
+        """Return the model; whatever is wrong with a record is a TypeError, ValueError or the like."""
+
+
+def check_model_folder(folder: Path, force: bool) -> None:
+    """Raise if a model cannot be written to `folder`; to be called before the long work too."""
+    if force and folder.exists() and not (folder / HEADER).is_file():
+        raise FileExistsError(f"{folder} exists and is no kernpool model, so it is not replaced; choose another name")
+    refuse_existing(folder, force, folder=True)
+
+
+def write_record(folder: str | Path, record: Record, *, force: bool = False) -> None:
+    """Write a model to a folder, whole or not at all.
+
+    Parameters
+    ----------
+    folder : str or Path
+        Where; must not exist unless `force`.
+    record : Record
+        From ``to_record``.
+    force : bool, default=False
+        Replace an existing model folder (and nothing but a model folder).
+
+    Raises
+    ------
+    FileExistsError
+        If the folder exists and `force` is false, or it is not a model.
+    """
+    folder = Path(folder)
+    check_model_folder(folder, force)
+    if record.in_one_file:
+        _safetensors()  # says which extra is missing before anything is made
+    with whole_folder(folder, force=force) as temporary:
+        if record.in_one_file:
+            arrays = {name: np.array(array, np.float64, order="C") for name, array in record.arrays.items()}
+            _safetensors().save_file(arrays, temporary / TENSORS)
+            files: dict[str, Any] = {"sha256": sha256(temporary / TENSORS)}
+        else:
+            files = {"arrays": {n: write_array(temporary / f"{n}.npy", array) for n, array in record.arrays.items()}}
+        write_header(temporary, record.header | files)
+
+
+def read_record(folder: str | Path, kinds: Sequence[type[Recorded]], *, memory: int | None = None) -> Any:
+    """Read a model from a folder, after checking every file in it.
+
+    Parameters
+    ----------
+    folder : str or Path
+        What `write_record` wrote.
+    kinds : sequence of type
+        The classes that it may be of.
+    memory : int, optional
+        Bytes that pooling may take, if the model refers to its rows.
+
+    Returns
+    -------
+    object
+        Of one of the classes.
+
+    Raises
+    ------
+    ModelFileError
+        If the folder is no such model, or a file is missing, truncated, edited or of another version.
+    TableError
+        If data files that the model refers to are missing, or were changed.
+    """
+    folder = Path(folder)
+    header, source = read_header(folder, kinds), folder / HEADER
+    of_format = [kind for kind in kinds if kind.record_format == header["format"]]
+    name = header.get("estimator", of_format[0].__name__)  # a running pool is no estimator, and has no such entry
+    kind = next((kind for kind in of_format if kind.__name__ == name), None)
+    if kind is None:
+        expected = " or ".join(kind.__name__ for kind in of_format)
+        raise ModelFileError(f"{folder} holds a {name!s:.40}, not a {expected}; load_model reads models of all kinds")
+    in_one_file = "sha256" in header
+    try:
+        arrays = _read_tensors(folder / TENSORS, header["sha256"]) if in_one_file else StoredArrays(folder, header)
+        return kind.from_record(Record(header, arrays, in_one_file, source, memory))
+    except (ModelFileError, TableError):
+        raise
+    # What reading entries of a wrong kind may raise.
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
+        raise ModelFileError(f"{source} was edited: {error}; {REMEDY}") from None
+
+
+def read_header(folder: str | Path, kinds: Sequence[type[Recorded]]) -> dict[str, Any]:
+    """Read ``model.json``, and be sure that it is whole, and of a format and version that one of some classes reads."""
+    folder = Path(folder)
+    path, formats = folder / HEADER, {kind.record_format: kind.record_versions for kind in kinds}
+    if not path.is_file():
+        raise ModelFileError(f"{folder} is no kernpool model: it has no {HEADER}; 'kernpool fit --model DIR' makes one")
+    try:
+        header = json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:  # no JSON, no text, a number of too many digits, or nested too deep
+        raise ModelFileError(f"{path} is truncated or edited: {error}; {REMEDY}") from None
+    found = header.get("format") if isinstance(header, dict) else None
+    if not isinstance(found, str) or found not in formats:
+        raise ModelFileError(f"{path} is no {' or '.join(formats)}")
+    version, versions = header.get("version"), formats[found]
+    if type(version) is not int or version not in versions:
+        raise ModelFileError(
+            f"{path} is of version {version!r:.40}, this kernpool reads version {' or '.join(map(str, versions))}; "
+            "read it with the kernpool that wrote it, or fit the model again"
+        )
+    if header.pop("checksum", None) != checksum(header):
+        raise ModelFileError(f"{path} was edited or damaged: its checksum is wrong; {REMEDY}")
+    return dict(header)
+
+
+def write_header(folder: Path, header: dict[str, Any]) -> None:
+    """Write ``model.json``, with a checksum."""
+    (folder / HEADER).write_text(json.dumps(header | {"checksum": checksum(header)}, indent=2), encoding="utf-8")
+
+
+def checksum(header: dict[str, Any]) -> str:
+    """Digest what JSON can hold, whatever the order of its entries."""
+    return hashlib.sha256(json.dumps(header, sort_keys=True).encode()).hexdigest()
+
+
+def plain(value: Any) -> Any:
+    """Return a parameter as JSON can hold it; a generator of random numbers is of no use to a fitted model."""
+    if hasattr(value, "random_sample"):
+        return None
+    if isinstance(value, tuple | list):
+        return [plain(item) for item in value]
+    return value.tolist() if hasattr(value, "tolist") else value
+
+
+class StoredArrays(Mapping[str, NDArray[Any]]):
+    """The ``.npy`` files of a folder that a header lists.
+
+    Parameters
+    ----------
+    folder : Path
+        Where they are.
+    header : dict
+        Whose entry ``"arrays"`` has a record of each.
+    """
+
+    def __init__(self, folder: Path, header: dict[str, Any]) -> None:
+        records = header.get("arrays")
+        if not isinstance(records, dict):
+            raise ValueError("it lists no arrays")
+        self._folder, self._records = folder, records
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        path = self._folder / f"{name}.npy"
+        if name in self._records:
+            return read_array(path, self._records[name])
+        if path.exists():
+            raise ValueError(f"it does not list {path.name}, which is there")
+        raise KeyError(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._records)
+
+    def __len__(self) -> int:
+        return len(self._records)
 
 
 def write_array(path: Path, array: NDArray[Any]) -> dict[str, Any]:
@@ -25,19 +236,44 @@ def write_array(path: Path, array: NDArray[Any]) -> dict[str, Any]:
 def read_array(path: Path, record: Any) -> NDArray[Any]:
     """Read an array, and be sure that it is what was recorded, before anything in it is interpreted or allocated."""
     if not _is_record(record):
-        raise ModelFileError(f"{path.parent / 'model.json'} was edited: it does not describe {path.name}; {REMEDY}")
-    if not path.is_file():
-        raise ModelFileError(f"{path} is missing; {REMEDY}")
-    if sha256(path) != record["sha256"]:
-        raise ModelFileError(f"{path} was edited, truncated or damaged: it is not what model.json recorded; {REMEDY}")
+        raise ModelFileError(f"{path.parent / HEADER} was edited: it does not describe {path.name}; {REMEDY}")
+    _check_digest(path, record["sha256"])
     try:
         mapped = np.load(path, mmap_mode="r", allow_pickle=False)  # reads the header alone, allocates nothing
         described = [mapped.dtype.str, list(mapped.shape)]  # which an archive of arrays has not
     except Exception as error:  # a damaged header can make NumPy raise nearly anything
         raise ModelFileError(f"{path} is no .npy file of numbers: {error}; {REMEDY}") from None
     if described != [record["dtype"], record["shape"]]:
-        raise ModelFileError(f"{path} does not have the type and shape that model.json recorded; {REMEDY}")
+        raise ModelFileError(f"{path} does not have the type and shape that {HEADER} recorded; {REMEDY}")
     return np.array(mapped)
+
+
+def _read_tensors(path: Path, digest: Any) -> dict[str, NDArray[Any]]:
+    """Read all tensors of a file, which take no more memory than it does."""
+    load_file = _safetensors().load_file
+    _check_digest(path, digest)
+    try:
+        return dict(load_file(path))
+    except Exception as error:  # SafetensorError, or a type of numbers that NumPy does not know
+        raise ModelFileError(f"{path} is no file of safetensors: {error}; {REMEDY}") from None
+
+
+def _check_digest(path: Path, digest: Any) -> None:
+    if not path.is_file():
+        raise ModelFileError(f"{path} is missing; {REMEDY}")
+    if sha256(path) != digest:
+        raise ModelFileError(f"{path} was edited, truncated or damaged: it is not what {HEADER} recorded; {REMEDY}")
+
+
+def _safetensors() -> Any:
+    try:
+        import safetensors.numpy
+    except ImportError as error:
+        raise ImportError(
+            "saving and loading learned models needs safetensors, which is not installed; install it with: "
+            "pip install 'kernpool[torch]'"
+        ) from error
+    return safetensors.numpy
 
 
 def _is_record(record: Any) -> bool:

@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.bandwidth.categories import NO_CATEGORIES
 from kernpool.data.chunks.base import Chunks
 from kernpool.data.chunks.opening import open_chunks
+from kernpool.estimators.bandwidth_choice import choose_bandwidth
+from kernpool.estimators.parameters import check_parameters, search_parameters
 from kernpool.estimators.search_sample import DEFAULT_SEARCH_ROWS, bandwidth_of_sample, draw, seed_of
 from kernpool.execution.progress import current_progress
 
@@ -79,29 +80,25 @@ def fit_chunks(model: Any, chunks: Chunks) -> None:
     chunks : Chunks
         The rows.
     """
-    kernel = model._check_parameters()
+    check_parameters(model)
     for name in ("unordered", "ordered"):
         if getattr(model, name) is not None:
             raise TypeError(f"{name} must be None for rows in chunks: they have numeric columns only")
+    options = search_parameters(model) | {"smoothing": model.smoothing, "degree": model._degree}
     reference = chunks.reference()  # before the pass: a file that changes meanwhile is not the one that is read
     if isinstance(model.bandwidth, str):
         size, seed = model.max_search_rows or DEFAULT_SEARCH_ROWS, seed_of(model.random_state)
         sample = draw(chunks, size, seed, progress=current_progress(), total=chunks.rows)
-        found = bandwidth_of_sample(model, kernel, sample, bool(chunks.flat))
+        found = bandwidth_of_sample(sample, bool(chunks.flat), **options)
         columns = len(found["bandwidth_"])
     else:
         first = next(iter(chunks), None)
         if first is None:
             raise ValueError("there are no rows: the source is empty")
-        found = model._find_bandwidth(kernel, first.key, _no_codes(first.key), NO_CATEGORIES, first.value, None)
-        found["bandwidth_note_"] = "as given"
+        found = choose_bandwidth(first.key, first.value, **options) | {"bandwidth_note_": "as given"}
         columns = first.key.shape[1]
     model._replace_fit(found | {"chunks_": chunks, "reference_": reference, "encoding_": None})
     model.n_features_in_ = columns
     vars(model).pop("feature_names_in_", None)
     if chunks.labels is not None:
         model.feature_names_in_ = np.array(chunks.labels, dtype=object)
-
-
-def _no_codes(key: Array) -> NDArray[np.int64]:
-    return np.zeros((len(key), 0), dtype=np.int64)

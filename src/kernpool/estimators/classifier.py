@@ -8,11 +8,10 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
-from sklearn.utils.validation import validate_data
 
-from kernpool.data.checks import refuse_misread
 from kernpool.data.chunks.base import Chunks
 from kernpool.estimators.labels import one_hot
+from kernpool.estimators.rows import read_rows
 from kernpool.estimators.smoother import KernelSmoother
 from kernpool.kernels import Kernel
 
@@ -91,8 +90,6 @@ class NadarayaWatsonClassifier(ClassifierMixin, KernelSmoother):  # type: ignore
     array([[0.48, 0.52]])
     """
 
-    _standardise = False  # one-hot labels have the same unit
-
     def __init__(
         self,
         kernel: str | Kernel = "gaussian",
@@ -161,15 +158,9 @@ class NadarayaWatsonClassifier(ClassifierMixin, KernelSmoother):  # type: ignore
                 "NadarayaWatsonClassifier takes rows in memory; for rows in chunks fit NadarayaWatsonRegressor to one "
                 "column of 0 and 1 per class, whose predictions are the probabilities"
             )
-        encoding, code = self._encoding_for(X), None
-        if encoding is None:
-            checked = validate_data(self, X, y, dtype=[np.float64, np.float32])
-            refuse_misread("X", X)
-            X, y = cast(tuple[Array, NDArray[Any]], checked)
-        else:
-            X, code, y = self._read_table(X, y, encoding)
-        classes, _, value = one_hot(y, X.dtype)
-        self._fit_pairs(X, value, sample_weight, encoding, code)
+        rows = read_rows(self, X, y, numbers=False)
+        classes, _, value = one_hot(rows.output, rows.key.dtype)
+        self._fit_pairs(rows, value, sample_weight, standardise=False)  # one-hot labels have the same unit
         self.classes_ = classes
         return self
 

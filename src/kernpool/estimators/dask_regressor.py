@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from copy import deepcopy
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -11,27 +10,26 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.metrics import r2_score
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from kernpool.core.empty import check_empty
 from kernpool.dask.cluster import compute, find_client
-from kernpool.dask.leave_one_out import LeaveOneOutError, draw_rows, joined, leave_one_out_error
-from kernpool.dask.partitions import Partitions, as_dask_array, as_partitions, is_frame, read_block
+from kernpool.dask.leave_one_out import LeaveOneOutError, leave_one_out_error
+from kernpool.dask.partitions import Partitions, as_dask_array, as_partitions, is_frame
 from kernpool.dask.pool import RETRIES, pool_partitions
-from kernpool.data.checks import as_bandwidth, refuse_misread
-from kernpool.data.chunks.base import Chunk, Chunks
+from kernpool.data.checks import refuse_misread
+from kernpool.data.chunks.base import Chunks
 from kernpool.data.chunks.opening import open_chunks
+from kernpool.estimators.bandwidth_choice import given_bandwidth
+from kernpool.estimators.dask_rows import count_rows, draw_sample, fetch_all, places_of
 from kernpool.estimators.nadaraya_watson import NadarayaWatsonRegressor
-from kernpool.estimators.search_sample import DEFAULT_SEARCH_ROWS, Sample, bandwidth_of_sample, draw, join, seed_of
-from kernpool.estimators.smoother import NAMED_BANDWIDTHS
-from kernpool.kernels import Kernel, check_convention, convert_bandwidth, get_kernel
+from kernpool.estimators.parameters import check_parameters, search_parameters
+from kernpool.estimators.search_sample import DEFAULT_SEARCH_ROWS, bandwidth_of_sample
+from kernpool.kernels import Kernel, get_kernel
 from kernpool.pooling.recipe import Recipe
 
-# after kernpool.dask, which says what to install
+# after kernpool.dask.partitions, which says what to install
 # isort: split
 from dask.base import is_dask_collection
-from dask.delayed import delayed
 
 Array = NDArray[np.float64]
 
@@ -47,10 +45,9 @@ class DaskNadarayaWatsonRegressor(RegressorMixin, BaseEstimator):  # type: ignor
     Parameters
     ----------
     kernel, bandwidth, bandwidth_convention, composition, common_factor, random_state, algorithm, tol, empty
-        As for `NadarayaWatsonRegressor`. A bandwidth by name is found on rows drawn from all partitions, and brought to
-        the number of all rows by the rate :math:`n^{-1/(4 + d)}`; see Notes.
-    unordered, ordered, ordered_by, unordered_kernel, ordered_kernel, smoothing, unseen
-        There are no categorical columns here yet: leave them as they are.
+        As for `NadarayaWatsonRegressor`, which has parameters for categorical columns too. A bandwidth by name is found
+        on rows drawn from all partitions, and brought to the number of all rows by the rate
+        :math:`n^{-1/(4 + d)}`; see Notes.
     max_search_rows : int or None, default=None
         How many rows are drawn; None is 10 000, for which a search takes seconds.
     n_jobs : int or None, default=None
@@ -109,13 +106,6 @@ class DaskNadarayaWatsonRegressor(RegressorMixin, BaseEstimator):  # type: ignor
         *,
         bandwidth_convention: str = "support",
         composition: str = "radial",
-        unordered: Any = None,
-        ordered: Any = None,
-        ordered_by: str = "value",
-        unordered_kernel: Any = "aitchison_aitken",
-        ordered_kernel: Any = "wang_van_ryzin",
-        smoothing: Any = None,
-        unseen: str = "raise",
         common_factor: bool = False,
         max_search_rows: int | None = None,
         random_state: Any = 0,
@@ -129,13 +119,6 @@ class DaskNadarayaWatsonRegressor(RegressorMixin, BaseEstimator):  # type: ignor
         self.bandwidth = bandwidth
         self.bandwidth_convention = bandwidth_convention
         self.composition = composition
-        self.unordered = unordered
-        self.ordered = ordered
-        self.ordered_by = ordered_by
-        self.unordered_kernel = unordered_kernel
-        self.ordered_kernel = ordered_kernel
-        self.smoothing = smoothing
-        self.unseen = unseen
         self.common_factor = common_factor
         self.max_search_rows = max_search_rows
         self.random_state = random_state
@@ -171,7 +154,7 @@ class DaskNadarayaWatsonRegressor(RegressorMixin, BaseEstimator):  # type: ignor
         TypeError, ValueError
             If a parameter is out of its range, or X cannot be read by workers.
         """
-        self._check_parameters()
+        check_parameters(self)
         if isinstance(y, str):
             y, target = None, y
         if isinstance(X, str | Path):
@@ -179,7 +162,7 @@ class DaskNadarayaWatsonRegressor(RegressorMixin, BaseEstimator):  # type: ignor
         if isinstance(X, Chunks) and (y is not None or sample_weight is not None):
             raise TypeError("chunks bring their outputs and weights along, so y and sample_weight must be None")
         partitions = as_partitions(X, y, sample_weight, target=target, features=features)
-        partitions, columns = self._counted(partitions)
+        partitions, columns = count_rows(partitions, self.client_)
         found = self._find_bandwidth(partitions, columns)
         # Nothing is assigned before everything is known, so that a failed refit leaves the old fit whole.
         for stale in ("loo_error_", "loo_empty_windows_", "feature_names_in_"):
@@ -255,8 +238,7 @@ class DaskNadarayaWatsonRegressor(RegressorMixin, BaseEstimator):  # type: ignor
         For P partitions P^2 tasks, and a pass over all pairs of rows if `max_rows` is None.
         """
         check_is_fitted(self)
-        places = self._places(self.partitions_, self.n_rows_ if max_rows is None else max_rows)
-        return self._loo(self.partitions_, places, self.bandwidth_).error
+        return self._leave_one_out(self.partitions_, max_rows, self.bandwidth_).error
 
     def to_local(self) -> NadarayaWatsonRegressor:
         """Return the same model in memory, with all rows.
@@ -267,7 +249,7 @@ class DaskNadarayaWatsonRegressor(RegressorMixin, BaseEstimator):  # type: ignor
             With the same `bandwidth_`, and predictions that are equal up to rounding.
         """
         check_is_fitted(self)
-        rows = self._draw(self.partitions_, self._places(self.partitions_, self.n_rows_))
+        rows = fetch_all(self.partitions_, self.client_)
         given = {name: value for name, value in self.get_params(deep=False).items() if name != "client"}
         model = NadarayaWatsonRegressor(**given | {"bandwidth": self.bandwidth_, "bandwidth_convention": "support"})
         value = rows.value[:, 0] if self.partitions_.flat else rows.value
@@ -290,50 +272,24 @@ class DaskNadarayaWatsonRegressor(RegressorMixin, BaseEstimator):  # type: ignor
         given = self.get_params(deep=False)
         return type(self)(**{name: value if name == "client" else deepcopy(value) for name, value in given.items()})
 
-    def _check_parameters(self) -> None:
-        check_empty(self.empty)
-        check_convention(self.bandwidth_convention)
-        for name in ("unordered", "ordered", "smoothing"):
-            given = getattr(self, name)
-            if given is not None and np.size(given):
-                raise ValueError(f"{name} must be None: categorical columns are for NadarayaWatsonRegressor, in memory")
-        if isinstance(self.bandwidth, str) and self.bandwidth not in NAMED_BANDWIDTHS:
-            raise ValueError(
-                "bandwidth must be a positive number, one per column, or one of "
-                f"{', '.join(map(repr, NAMED_BANDWIDTHS))}; got {self.bandwidth!r}"
-            )
-        most = self.max_search_rows
-        if most is not None and (isinstance(most, bool) or not isinstance(most, int | np.integer) or most < 2):
-            raise ValueError(f"max_search_rows must be None, for 10 000, or a number of rows from 2 on, got {most!r}")
-        self._recipe(1.0)
-
     def _recipe(self, bandwidth: Any) -> Recipe:
-        options = {name: getattr(self, name) for name in ("composition", "tol", "algorithm", "empty")}
-        return Recipe.of(self.kernel, bandwidth, **options, n_jobs=1)
-
-    def _counted(self, partitions: Partitions) -> tuple[Partitions, int]:
-        """Return partitions that know how many rows they have, and the number of columns of keys."""
-        rows = list(partitions.rows)
-        unknown = [i for i, size in enumerate(rows) if size is None]
-        if not unknown and partitions.names is None:
-            unknown = [next((i for i, size in enumerate(rows) if size), 0)]
-        described = compute([delayed(_describe)(partitions.blocks[i]) for i in unknown], self.client_, RETRIES)
-        for i, (size, _) in zip(unknown, described, strict=True):
-            rows[i] = size
-        if not sum(filter(None, rows)):
-            raise ValueError("there are no rows: all partitions are empty")
-        columns = max(count for _, count in described) if partitions.names is None else len(partitions.names)
-        return replace(partitions, rows=tuple(rows)), columns
+        return Recipe.of(
+            self.kernel,
+            bandwidth,
+            composition=self.composition,
+            tol=self.tol,
+            algorithm=self.algorithm,
+            empty=self.empty,
+            n_jobs=1,  # per task
+        )
 
     def _find_bandwidth(self, partitions: Partitions, columns: int) -> dict[str, Any]:
         if not isinstance(self.bandwidth, str):
-            given = as_bandwidth(self.bandwidth, columns)
-            given = convert_bandwidth(given, get_kernel(self.kernel), source=self.bandwidth_convention)
+            given = given_bandwidth(self.bandwidth, columns, get_kernel(self.kernel), self.bandwidth_convention)
             return {"bandwidth_": given, "bandwidth_note_": "as given"}
-        parameters = {name: value for name, value in self.get_params(deep=False).items() if name != "client"}
-        model = NadarayaWatsonRegressor(**parameters)
-        sample = self._sample(partitions, self.max_search_rows or DEFAULT_SEARCH_ROWS)
-        search = bandwidth_of_sample(model, get_kernel(self.kernel), sample, partitions.flat)
+        size = self.max_search_rows or DEFAULT_SEARCH_ROWS
+        sample = draw_sample(partitions, size, self.random_state, self.client_)
+        search = bandwidth_of_sample(sample, partitions.flat, **search_parameters(self))
         found = {name: search[name] for name in ("bandwidth_", "bandwidth_note_")}
         if self.bandwidth != "loo":
             return found
@@ -341,59 +297,10 @@ class DaskNadarayaWatsonRegressor(RegressorMixin, BaseEstimator):  # type: ignor
         if whole:
             found |= {name: search[name] for name in ("loo_error_", "loo_empty_windows_")}
         elif n <= ROWS_FOR_LEAVE_ONE_OUT and len(partitions.blocks) <= PARTITIONS_FOR_LEAVE_ONE_OUT:
-            error = self._loo(partitions, self._places(partitions, n), found["bandwidth_"])
+            error = self._leave_one_out(partitions, None, found["bandwidth_"])
             found |= {"loo_error_": error.error, "loo_empty_windows_": error.empty_windows}
         return found
 
-    def _sample(self, partitions: Partitions, size: int) -> Sample | None:
-        """Draw rows: some more than are needed in all, and where weights of zero make them too few, once more."""
-        sizes, seed = [rows or 0 for rows in partitions.rows], seed_of(self.random_state)
-        starts, limit = np.cumsum([0, *sizes]).tolist(), min(1.0, 4.0 * (size + 16) / sum(sizes))
-        while True:
-            tasks = [
-                delayed(_draw_from)(block, size, seed, first, limit)
-                for block, rows, first in zip(partitions.blocks, sizes, starts[:-1], strict=True)
-                if rows
-            ]
-            sample = join(compute(tasks, self.client_, RETRIES), size)
-            if limit == 1.0 or sample is None or len(sample.key) == min(size, sample.rows):
-                return sample
-            limit = 1.0
-
-    def _loo(self, partitions: Partitions, places: list[NDArray[np.intp]], bandwidth: Array) -> LeaveOneOutError:
-        recipe = self._recipe(bandwidth)
+    def _leave_one_out(self, partitions: Partitions, max_rows: int | None, bandwidth: Array) -> LeaveOneOutError:
+        places, recipe = places_of(partitions, max_rows, self.random_state), self._recipe(bandwidth)
         return leave_one_out_error(partitions, places, recipe, client=self.client_, retries=RETRIES)
-
-    def _places(self, partitions: Partitions, most: int) -> list[NDArray[np.intp]]:
-        """Return for each partition which of its rows are drawn; all, if there are no more."""
-        sizes = [rows or 0 for rows in partitions.rows]
-        ends, n = np.cumsum(sizes), sum(sizes)
-        if n <= most:
-            return [np.arange(rows) for rows in sizes]
-        generator = np.random.default_rng(check_random_state(self.random_state).randint(1 << 31))
-        drawn = np.sort(generator.choice(n, most, replace=False, shuffle=False))  # no permutation of n in memory
-        return [
-            drawn[(drawn >= end - rows) & (drawn < end)] - (end - rows) for rows, end in zip(sizes, ends, strict=True)
-        ]
-
-    def _draw(self, partitions: Partitions, places: list[NDArray[np.intp]]) -> Chunk:
-        tasks = [
-            delayed(draw_rows)(block, own) for block, own in zip(partitions.blocks, places, strict=True) if len(own)
-        ]
-        rows = joined(compute(tasks, self.client_, RETRIES))
-        if rows is None:
-            raise ValueError("there are no rows: all partitions are empty")
-        return rows
-
-
-def _draw_from(block: Any, size: int, seed: int, first: int, limit: float) -> Sample | None:
-    """Draw rows of a block, in a task."""
-    return draw(read_block(block), size, seed, first=first, limit=limit)
-
-
-def _describe(block: Any) -> tuple[int, int]:
-    """Return the numbers of rows and of columns of keys of a block, in a task."""
-    rows = columns = 0
-    for chunk in read_block(block):
-        rows, columns = rows + len(chunk.key), chunk.key.shape[1]
-    return rows, columns

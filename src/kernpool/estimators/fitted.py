@@ -14,6 +14,7 @@ from kernpool.core.local_fit import LocalFit
 from kernpool.core.problem import Problem
 from kernpool.data.checks import refuse_misread
 from kernpool.data.tables import TableError
+from kernpool.estimators.rows import at_least_one_column
 from kernpool.execution.progress import current_progress
 from kernpool.pooling.arrays import KeyPairs, local_fit
 from kernpool.pooling.chunked import ChunkPairs
@@ -116,8 +117,3 @@ def check_unchanged(model: Any) -> None:
         raise TableError(
             f"{model.reference_['path']} has changed since the model was fitted to it; put the data back, or fit again"
         )
-
-
-def at_least_one_column(numeric: Array) -> Array:
-    """Return the numeric columns, or one of zeros if there are none: then levels alone decide."""
-    return numeric if numeric.shape[1] else np.zeros((len(numeric), 1))

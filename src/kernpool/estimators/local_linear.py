@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kernpool.estimators.fitted import fit_of, problem_of
-from kernpool.estimators.rank_notes import RankNotes
 from kernpool.estimators.regression import KernelRegressor
 
 Array = NDArray[np.float64]
@@ -133,19 +132,15 @@ class LocalLinearRegressor(KernelRegressor):
 
     _degree = 1
 
-    def _fresh(self) -> dict[str, Any]:
-        return super()._fresh() | {"_rank_notes": RankNotes()}
-
     def _report_rank(self, rank: NDArray[np.intp], occupied: NDArray[np.bool_], columns: int) -> None:
         """Warn of slopes that are not determined, once per fit."""
         if self.encoding_ is not None and not self.encoding_.numeric:
             return
-        fitted = self.__dict__
-        notes = fitted.setdefault("_rank_notes", RankNotes())  # a model from a file has none yet
+        fitted = vars(self)
         names: Any = self.encoding_.names if self.encoding_ is not None else fitted.get("feature_names_in_")
         places = range(columns) if self.encoding_ is None else self.encoding_.numeric
         labels = [str(i) if names is None else repr(str(names[i])) for i in places]
-        notes.tell(rank, occupied, fitted.get("key_"), labels, fitted.get("key_weight_"))
+        self._rank_notes.warn(rank, occupied, fitted.get("key_"), labels, fitted.get("key_weight_"))
 
     def derivative(self, X: ArrayLike) -> Array:
         r"""Return the slopes of the local planes.

@@ -25,9 +25,9 @@ class RankNotes:
 
     def __init__(self) -> None:
         self._groups: Groups | None = None  # not known before it matters
-        self._told: set[str] = set()
+        self._said: set[str] = set()
 
-    def tell(
+    def warn(
         self,
         rank: NDArray[np.intp],
         occupied: NDArray[np.bool_],
@@ -51,17 +51,17 @@ class RankNotes:
             Frequencies of the rows.
         """
         columns = len(names)
-        if not np.any(occupied & (rank < columns)) or self._told == {"columns", "windows"}:
+        if not np.any(occupied & (rank < columns)) or self._said == {"columns", "windows"}:
             return
         if self._groups is None:
             rows = None if key is None or weight is None else np.flatnonzero(weight > 0)
             self._groups = [] if key is None else dependent_columns(key if rows is None else key[rows])
-        if self._groups and "columns" not in self._told:
-            self._told.add("columns")
+        if self._groups and "columns" not in self._said:
+            self._said.add("columns")
             warn_caller(_story(self._groups, names), RankDeficiencyWarning)
         determined = columns - sum(missing for _, missing in self._groups)
-        if np.any(occupied & (rank < determined)) and "windows" not in self._told:
-            self._told.add("windows")
+        if np.any(occupied & (rank < determined)) and "windows" not in self._said:
+            self._said.add("windows")
             warn_of_rank(rank, occupied, determined)
 
 

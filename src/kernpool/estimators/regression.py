@@ -2,66 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any, Self, cast
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import RegressorMixin
-from sklearn.utils.validation import validate_data
 
-from kernpool.data.checks import refuse_misread
 from kernpool.data.chunks.base import Chunks
 from kernpool.estimators.chunked import as_chunks, fit_chunks
-from kernpool.estimators.rows import append_rows
-from kernpool.estimators.smoother import KernelSmoother, frequencies
-from kernpool.kernels import Kernel, get_kernel
+from kernpool.estimators.rank_notes import RankNotes
+from kernpool.estimators.rows import append_rows, encoding_of, frequencies, read_rows
+from kernpool.estimators.smoother import KernelSmoother
+from kernpool.kernels import get_kernel
 
 Array = NDArray[np.float64]
 
 
 class KernelRegressor(RegressorMixin, KernelSmoother):  # type: ignore[misc]  # scikit-learn ships no types
     """Fit and predict; subclasses say what is fitted around each query."""
-
-    def __init__(
-        self,
-        kernel: str | Kernel = "gaussian",
-        bandwidth: Any = "loo",
-        *,
-        bandwidth_convention: str = "support",
-        composition: str = "radial",
-        unordered: Any = None,
-        ordered: Any = None,
-        ordered_by: str = "value",
-        unordered_kernel: Any = "aitchison_aitken",
-        ordered_kernel: Any = "wang_van_ryzin",
-        smoothing: Any = None,
-        unseen: str = "raise",
-        common_factor: bool = False,
-        max_search_rows: int | None = None,
-        random_state: Any = 0,
-        algorithm: str = "auto",
-        tol: float | None = None,
-        empty: str = "nan",
-        n_jobs: int | None = None,
-    ) -> None:
-        self.kernel = kernel
-        self.bandwidth = bandwidth
-        self.bandwidth_convention = bandwidth_convention
-        self.composition = composition
-        self.unordered = unordered
-        self.ordered = ordered
-        self.ordered_by = ordered_by
-        self.unordered_kernel = unordered_kernel
-        self.ordered_kernel = ordered_kernel
-        self.smoothing = smoothing
-        self.unseen = unseen
-        self.common_factor = common_factor
-        self.max_search_rows = max_search_rows
-        self.random_state = random_state
-        self.algorithm = algorithm
-        self.tol = tol
-        self.empty = empty
-        self.n_jobs = n_jobs
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -113,19 +71,8 @@ class KernelRegressor(RegressorMixin, KernelSmoother):  # type: ignore[misc]  # 
         if chunks is not None:
             fit_chunks(self, chunks)
             return self
-        encoding = self._encoding_for(X)
-        if encoding is not None:
-            refuse_misread("y", y)
-            numeric, code, output = self._read_table(X, y, encoding, multi_output=True, y_numeric=True)
-            output = output if output.dtype.kind == "f" else output.astype(np.float64)
-            self._fit_pairs(numeric, output, sample_weight, encoding, code)
-            return self
-        given = {"X": X, "y": y}
-        checked = validate_data(self, X, y, dtype=[np.float64, np.float32], multi_output=True, y_numeric=True)
-        for name, array in given.items():
-            refuse_misread(name, array)
-        X, y = cast(tuple[Array, NDArray[Any]], checked)
-        self._fit_pairs(X, y if y.dtype.kind == "f" else y.astype(np.float64), sample_weight)
+        rows = read_rows(self, X, y, numbers=True)
+        self._fit_pairs(rows, rows.output, sample_weight, standardise=True)
         return self
 
     def partial_fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
@@ -170,19 +117,13 @@ class KernelRegressor(RegressorMixin, KernelSmoother):  # type: ignore[misc]  # 
                 "partial_fit adds rows to rows in memory, and chunks are none; write the new rows to a file beside the "
                 "others and fit the folder again"
             )
-        if self._encoding_for(X) is not None or getattr(self, "encoding_", None) is not None:
+        if encoding_of(self, X) is not None or getattr(self, "encoding_", None) is not None:
             raise TypeError(
                 "partial_fit is for numeric columns, and new rows may bring new categories; fit all rows again"
             )
         if not hasattr(self, "key_"):
             return self.fit(X, y, sample_weight)
-        checked = validate_data(
-            self, X, y, dtype=[np.float64, np.float32], multi_output=True, y_numeric=True, reset=False
-        )
-        for name, array in {"X": X, "y": y}.items():
-            refuse_misread(name, array)
-        key, value = cast(tuple[Array, NDArray[Any]], checked)
-        value = value if value.dtype.kind == "f" else value.astype(np.float64)
+        key, _, value, _ = read_rows(self, X, y, numbers=True, reset=False)
         if value.shape[1:] != self.value_.shape[1:]:
             raise ValueError(
                 f"y must have shape (rows, *{self.value_.shape[1:]}) as it had in the first call, got {value.shape}"
@@ -191,7 +132,7 @@ class KernelRegressor(RegressorMixin, KernelSmoother):  # type: ignore[misc]  # 
         grown = append_rows(self, key, value, weight)
         for stale in ("loo_error_", "loo_empty_windows_"):
             self.__dict__.pop(stale, None)
-        self.__dict__ |= grown | self._fresh()
+        self.__dict__ |= grown | {"_rank_notes": RankNotes()}
         return self
 
     def predict(self, X: ArrayLike) -> Array:

@@ -1,31 +1,138 @@
-"""Arrays that grow at their end, in amortised constant time per row: what `partial_fit` keeps its pairs in."""
+"""Training rows: how they are read, weighted, kept from changes by the caller, and how more are appended."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_X_y, validate_data
 
+from kernpool.data.checks import as_key_weight, refuse_misread
+from kernpool.data.columns import is_frame
+from kernpool.data.frames import Encoding
+from kernpool.execution.warnings import warn_caller
+
+Array = NDArray[np.float64]
+
+UNUSUAL_MEAN_WEIGHT = 10.0
 LEAST_CAPACITY = 64
 
 
-class GrowingArray:
-    """Room for rows to come.
+class Rows(NamedTuple):
+    """Training rows as they were read.
 
-    Whoever appends gets a view of all rows so far. A copy of a model shares the room with it; the first to append goes
-    on in it, the other one moves, so that neither sees the rows of the other.
+    Parameters
+    ----------
+    key : ndarray of shape (n, d)
+        Numeric columns; one of zeros if there are none.
+    code : ndarray of int, shape (n, k)
+        Level numbers of categorical columns.
+    output : ndarray of shape (n,) or (n, c)
+        Floating-point numbers; for a classifier labels.
+    encoding : Encoding or None
+        How categorical columns were read; None if there are none.
+    """
+
+    key: NDArray[Any]
+    code: NDArray[np.int64]
+    output: NDArray[Any]
+    encoding: Encoding | None
+
+
+def read_rows(model: Any, X: Any, y: Any, *, numbers: bool, reset: bool = True) -> Rows:
+    """Read training rows, and keep the names and the number of their columns in the model.
+
+    Parameters
+    ----------
+    model : KernelSmoother
+        Whose parameters say which columns are categorical.
+    X, y : array_like or frame
+        Inputs and outputs.
+    numbers : bool
+        Whether outputs are numbers, of one column or several, and not labels.
+    reset : bool, default=True
+        Take names and number of columns from X; False compares X with them.
+
+    Returns
+    -------
+    Rows
+        As they were read.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If X or y holds NaN, infinity or integers that floats would change, or shapes do not match.
+    """
+    options = {"multi_output": True, "y_numeric": True} if numbers else {}
+    encoding = encoding_of(model, X)
+    if encoding is None:
+        key, output = validate_data(model, X, y, dtype=[np.float64, np.float32], reset=reset, **options)
+        code = np.zeros((len(key), 0), dtype=np.int64)
+        refuse_misread("X", X)
+    else:
+        validate_data(model, X, skip_check_array=True)  # keeps names and number of columns
+        numeric, code = encoding.encode(X)
+        _, output = check_X_y(code, y, estimator=model, **options)
+        key = at_least_one_column(numeric)
+    if numbers:
+        refuse_misread("y", y)
+        output = output if output.dtype.kind == "f" else output.astype(np.float64)
+    return Rows(key, code, output, encoding)
+
+
+def encoding_of(model: Any, X: Any) -> Encoding | None:
+    """Return how the categorical columns of X are read, None if there are none."""
+    unordered = () if model.unordered is None else model.unordered
+    ordered = () if model.ordered is None else model.ordered
+    if not (is_frame(X) or len(unordered) or len(ordered)):
+        return None
+    encoding = Encoding.fit(X, unordered=unordered, ordered=ordered, ordered_by=model.ordered_by)
+    return encoding if encoding.categorical else None
+
+
+def at_least_one_column(numeric: Array) -> Array:
+    """Return the numeric columns, or one of zeros if there are none: then levels alone decide."""
+    return numeric if numeric.shape[1] else np.zeros((len(numeric), 1))
+
+
+def frequencies(sample_weight: ArrayLike, n: int) -> Array:
+    """Return a copy of the weights of n rows; an unusual mean warns."""
+    given = np.asarray(sample_weight)
+    try:
+        weight = as_key_weight(np.broadcast_to(given, (n,)) if given.ndim == 0 else given, (n,)).copy()
+    except (TypeError, ValueError) as error:
+        raise type(error)(str(error).replace("key_weight", "sample_weight")) from None
+    mean = weight[weight > 0].mean()
+    if not 1 / UNUSUAL_MEAN_WEIGHT <= mean <= UNUSUAL_MEAN_WEIGHT:
+        warn_caller(
+            f"sample_weight has mean {mean:.3g}: weights are read as frequencies, a weight of 3 as three equal rows, "
+            "and their sum as the number of rows. For survey or precision weights divide by the mean first",
+        )
+    return weight
+
+
+def unshared(array: NDArray[Any]) -> NDArray[Any]:
+    """Return an array that the caller cannot change; read-only ones, memory maps among them, are not copied."""
+    return array.copy() if array.flags.writeable else array
+
+
+class GrowingArray:
+    """An array with spare capacity at its end, so that appending takes amortised constant time per row.
+
+    Whoever appends gets a view of all rows so far. A copy of a model shares the buffer with it; the first to append
+    continues in it, the other one copies its rows, so that neither sees the rows of the other.
 
     Examples
     --------
-    >>> room = GrowingArray()
-    >>> one = room.append(np.array([1.0]), np.array([2.0]))
-    >>> room.append(one, np.array([3.0])), room.append(one, np.array([4.0]))
+    >>> growing = GrowingArray()
+    >>> one = growing.append(np.array([1.0]), np.array([2.0]))
+    >>> growing.append(one, np.array([3.0])), growing.append(one, np.array([4.0]))
     (array([1., 2., 3.]), array([1., 2., 4.]))
     """
 
     def __init__(self) -> None:
-        self._room: NDArray[Any] = np.empty(0)
+        self._buffer: NDArray[Any] = np.empty(0)
         self._used = 0
 
     def append(self, rows: NDArray[Any], more: NDArray[Any]) -> NDArray[Any]:
@@ -44,24 +151,22 @@ class GrowingArray:
             In the common type of both.
         """
         n, dtype = len(rows), np.result_type(rows, more)
-        whole = n + len(more)
-        goes_on = rows.base is self._room and n == self._used and dtype == self._room.dtype
-        if not goes_on or whole > len(self._room):
-            room = np.empty((max(LEAST_CAPACITY, 2 * whole), *rows.shape[1:]), dtype=dtype)
-            room[:n] = rows
-            self._room = room
-        self._room[n:whole] = more
-        self._used = whole
-        return self._room[:whole]
+        total = n + len(more)
+        continues = rows.base is self._buffer and n == self._used and dtype == self._buffer.dtype
+        if not continues or total > len(self._buffer):
+            buffer = np.empty((max(LEAST_CAPACITY, 2 * total), *rows.shape[1:]), dtype=dtype)
+            buffer[:n] = rows
+            self._buffer = buffer
+        self._buffer[n:total] = more
+        self._used = total
+        return self._buffer[:total]
 
     def __reduce__(self) -> tuple[type[GrowingArray], tuple[()]]:
-        # The room is no part of a model: a pickle would hold every row twice.
+        # The buffer is no part of a model: a pickle would hold every row twice.
         return GrowingArray, ()
 
 
-def append_rows(
-    model: Any, key: NDArray[Any], value: NDArray[Any], weight: NDArray[np.float64] | None
-) -> dict[str, Any]:
+def append_rows(model: Any, key: NDArray[Any], value: NDArray[Any], weight: Array | None) -> dict[str, Any]:
     """Return the training rows of a model with some more; the model itself stays as it is.
 
     Parameters
@@ -78,10 +183,10 @@ def append_rows(
     dict
         The attributes of the model that change.
     """
-    room = model.__dict__.setdefault("_room", {name: GrowingArray() for name in ("key_", "value_", "key_weight_")})
-    grown = {"key_": room["key_"].append(model.key_, key), "value_": room["value_"].append(model.value_, value)}
+    growing = vars(model).setdefault("_growing", {name: GrowingArray() for name in ("key_", "value_", "key_weight_")})
+    grown = {"key_": growing["key_"].append(model.key_, key), "value_": growing["value_"].append(model.value_, value)}
     grown["key_weight_"] = before = model.key_weight_
     if weight is not None or before is not None:
         before = np.ones(len(model.key_)) if before is None else before
-        grown["key_weight_"] = room["key_weight_"].append(before, np.ones(len(key)) if weight is None else weight)
+        grown["key_weight_"] = growing["key_weight_"].append(before, np.ones(len(key)) if weight is None else weight)
     return grown | {"key_code_": np.zeros((len(grown["key_"]), 0), dtype=np.int64)}

@@ -14,12 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from kernpool.bandwidth.categories import NO_CATEGORIES
 from kernpool.bandwidth.rate import rate_factor
 from kernpool.data.chunks.base import Chunk
 from kernpool.data.tables import TableError
+from kernpool.estimators.bandwidth_choice import choose_bandwidth
 from kernpool.execution.progress import Progress
-from kernpool.kernels import Kernel
 
 Array = NDArray[np.float64]
 
@@ -133,19 +132,19 @@ def join(samples: Sequence[Sample | None], size: int) -> Sample | None:
     return Sample(key, value, weight, sum(sample.rows for sample in some), lot[stay])
 
 
-def bandwidth_of_sample(model: Any, kernel: Kernel, sample: Sample | None, flat: bool) -> dict[str, Any]:
+def bandwidth_of_sample(
+    sample: Sample | None, flat: bool, *, bandwidth: str, random_state: Any, **options: Any
+) -> dict[str, Any]:
     """Find the bandwidth of all rows from that of a sample.
 
     Parameters
     ----------
-    model : KernelRegressor
-        With valid parameters.
-    kernel : Kernel
-        Its kernel.
     sample : Sample or None
         From `draw`.
     flat : bool
-        Whether the outputs are one column without an axis of its own.
+        Whether the outputs are one column without an axis.
+    bandwidth, random_state, **options
+        As in `choose_bandwidth`.
 
     Returns
     -------
@@ -161,21 +160,20 @@ def bandwidth_of_sample(model: Any, kernel: Kernel, sample: Sample | None, flat:
         raise ValueError("there are no rows of positive weight: the source is empty")
     value = sample.value[:, 0] if flat else sample.value
     weight = None if np.all(sample.weight == 1.0) else sample.weight
-    codes = np.zeros((len(sample.key), 0), dtype=np.int64)
-    found: dict[str, Any] = model._find_bandwidth(kernel, sample.key, codes, NO_CATEGORIES, value, weight)
-    few, many, name, bandwidth = len(sample.key), sample.rows, model.bandwidth, found["bandwidth_"]
+    found = choose_bandwidth(sample.key, value, weight, bandwidth=bandwidth, random_state=random_state, **options)
+    few, many, chosen = len(sample.key), sample.rows, found["bandwidth_"]
     if few == many:
-        return found | {"bandwidth_note_": f"{name!r} on all {many} rows"}
+        return found | {"bandwidth_note_": f"{bandwidth!r} on all {many} rows"}
     relevance = found.get("relevance_")
-    matters = np.ones(len(bandwidth), dtype=bool) if relevance is None else relevance > 0
+    matters = np.ones(len(chosen), dtype=bool) if relevance is None else relevance > 0
     d = int(np.count_nonzero(matters))
-    factor, state = rate_factor(few, many, d), model.random_state
-    seed = f"random_state={state}" if isinstance(state, int | np.integer) else "drawn at random"
+    factor = rate_factor(few, many, d)
+    seed = f"random_state={random_state}" if isinstance(random_state, int | np.integer) else "drawn at random"
     note = (
-        f"{name!r} on a sample of {few} of {many} rows ({seed}), then times {factor:.6g}: "
+        f"{bandwidth!r} on a sample of {few} of {many} rows ({seed}), then times {factor:.6g}: "
         f"with d = {d} the best bandwidth shrinks as rows^(-1/(4 + d))"
     )
-    return found | {"bandwidth_": np.where(matters, bandwidth * factor, bandwidth), "bandwidth_note_": note}
+    return found | {"bandwidth_": np.where(matters, chosen * factor, chosen), "bandwidth_note_": note}
 
 
 def _smallest(lots: Array, size: int) -> NDArray[np.intp]:

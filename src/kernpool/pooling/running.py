@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,8 +15,7 @@ from kernpool.core.reading import as_tol
 from kernpool.core.state import PoolState, merge
 from kernpool.data.checks import as_bandwidth
 from kernpool.data.chunks.base import ArrayChunks
-from kernpool.data.files import ModelFileError, check_model_folder, read_model_header, whole_folder, write_model_header
-from kernpool.data.folders import read_array, write_array
+from kernpool.data.folders import Record, read_record, write_record
 from kernpool.kernels import Kernel, registered_name
 from kernpool.pooling.chunked import Asked, center_of
 from kernpool.pooling.recipe import Recipe
@@ -24,10 +23,6 @@ from kernpool.pooling.settle import settle
 
 Array = NDArray[np.float64]
 
-FORMAT, VERSION = "kernpool running pool", 1
-_ENTRIES = {
-    "format", "version", "kernel", "composition", "tol", "degree", "algorithm", "empty", "rows", "flat", "arrays",
-}  # fmt: skip
 _ARRAYS = ("query", "bandwidth", "center", "shift", "denominator", "numerator")
 
 
@@ -74,6 +69,9 @@ class RunningPool:
     >>> running.update([0.0, 1.0], [1.0, 3.0]).update([2.0], [5.0]).values().round(3)
     array([1.239, 3.   ])
     """
+
+    record_format: ClassVar[str] = "kernpool running pool"
+    record_versions: ClassVar[tuple[int, ...]] = (1,)
 
     def __init__(
         self,
@@ -206,77 +204,42 @@ class RunningPool:
         return settle(self._asked.recipe, self._asked.sums(self.state, self.center, self._flat))
 
     def save(self, folder: str | Path, *, force: bool = False) -> None:
-        """Write queries and sums to a folder, whole or not at all.
-
-        Parameters
-        ----------
-        folder : str or Path
-            Where; must not exist unless `force`.
-        force : bool, default=False
-            Replace an earlier one.
-
-        Raises
-        ------
-        FileExistsError
-            If the folder exists, and `force` is false or it is no model.
-        """
-        folder, recipe = Path(folder), self._asked.recipe
-        check_model_folder(folder, force)
-        arrays: dict[str, Array] = {"query": self.query, "bandwidth": recipe.bandwidth}
-        if self.state is not None and self.center is not None:
-            arrays |= {"center": self.center, **vars(self.state)}
-        with whole_folder(folder, force=force) as temporary:
-            header: dict[str, Any] = {
-                "format": FORMAT,
-                "version": VERSION,
-                "kernel": registered_name(recipe.kernel),
-                "composition": recipe.composition,
-                "tol": recipe.tol,
-                "degree": recipe.degree,
-                "algorithm": recipe.algorithm,
-                "empty": self.empty,
-                "rows": self.rows,
-                "flat": self._flat,
-                "arrays": {name: write_array(temporary / f"{name}.npy", array) for name, array in arrays.items()},
-            }
-            write_model_header(temporary, header)
+        """Write queries and sums to a folder: `kernpool.save_model`, without loading scikit-learn."""
+        write_record(folder, self.to_record(), force=force)
 
     @classmethod
     def load(cls, folder: str | Path) -> Self:
-        """Read what `save` wrote, after checking every file.
+        """Read a pool from a folder: `kernpool.load_model`, without loading scikit-learn."""
+        pool: Self = read_record(folder, (cls,))
+        return pool
 
-        Parameters
-        ----------
-        folder : str or Path
-            A folder.
-
-        Returns
-        -------
-        RunningPool
-            To be updated, merged or evaluated.
-
-        Raises
-        ------
-        ModelFileError
-            If the folder is none, or a file is missing, truncated, edited or of another version.
-        """
-        folder = Path(folder)
-        header = read_model_header(folder, FORMAT, VERSION)
-        try:
-            return cls._from_header(folder, header)
-        except ModelFileError:
-            raise
-        except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
-            raise ModelFileError(f"{folder / 'model.json'} was edited: {error}; make the pool again") from None
+    def to_record(self) -> Record:
+        """Return queries and sums as JSON and arrays; `save` writes them."""
+        recipe = self._asked.recipe
+        arrays: dict[str, Array] = {"query": self.query, "bandwidth": recipe.bandwidth}
+        if self.state is not None and self.center is not None:
+            arrays |= {"center": self.center, **vars(self.state)}
+        header = {
+            "format": self.record_format,
+            "version": self.record_versions[-1],
+            "kernel": registered_name(recipe.kernel),
+            "composition": recipe.composition,
+            "tol": recipe.tol,
+            "degree": recipe.degree,
+            "algorithm": recipe.algorithm,
+            "empty": self.empty,
+            "rows": self.rows,
+            "flat": self._flat,
+        }
+        return Record(header, arrays)
 
     @classmethod
-    def _from_header(cls, folder: Path, header: dict[str, Any]) -> Self:
-        names, rows, flat = set(header["arrays"]), header["rows"], header["flat"]
-        if not set(header) >= _ENTRIES:
-            raise ModelFileError(f"{folder / 'model.json'} does not have the entries of a pool; make the pool again")
+    def from_record(cls, record: Record) -> Self:
+        """Return the pool of a record, after checking all of it; `load` reads it from a folder."""
+        header, names, rows, flat = record.header, set(record.arrays), record.header["rows"], record.header["flat"]
         if names not in ({*_ARRAYS[:2]}, {*_ARRAYS}):
-            raise ModelFileError(f"{folder / 'model.json'} does not list the arrays of a pool, but {sorted(names)}")
-        arrays = {name: read_array(folder / f"{name}.npy", record) for name, record in header["arrays"].items()}
+            raise ValueError(f"it does not list the arrays of a pool, but {sorted(names)}")
+        arrays = dict(record.arrays)
         options = {name: header[name] for name in ("kernel", "composition", "degree", "tol", "algorithm", "empty")}
         pool = cls(arrays["query"], bandwidth=arrays["bandwidth"], **options)
         pool.rows, pool._flat = rows, flat
@@ -294,5 +257,5 @@ class RunningPool:
             fits = fits and all(np.isfinite(array).all() for array in sums) and bool(np.all(pool.state.shift < np.inf))
             fits = fits and bool(np.all(pool.state.denominator >= 0.0))
         if not fits:
-            raise ModelFileError(f"{folder}: its arrays and numbers do not fit together; make the pool again")
+            raise ValueError("its arrays and numbers do not fit together")
         return pool

@@ -19,7 +19,8 @@ from kernpool import (
     load_model,
     save_model,
 )
-from kernpool.data.files import ModelFileError, checksum, sha256
+from kernpool.data.files import sha256
+from kernpool.data.folders import ModelFileError, checksum
 from kernpool.data.tables import TableError
 
 DROPPED = object()

@@ -14,7 +14,7 @@ from kernpool import (
     register_kernel,
     save_model,
 )
-from kernpool.estimators.saving.models import ModelFileError
+from kernpool.data.folders import ModelFileError
 
 
 @pytest.fixture

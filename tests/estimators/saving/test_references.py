@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, load_model, open_chunks, save_model
-from kernpool.data.files import ModelFileError, checksum
+from kernpool.data.folders import ModelFileError, checksum
 from kernpool.data.tables import TableError
 
 QUERY = np.linspace(-1, 1, 7)[:, None]

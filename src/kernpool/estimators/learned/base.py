@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, Self, cast
+from typing import Any, ClassVar, Literal, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,8 +15,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from kernpool.bandwidth import BandwidthSearch, rule_of_thumb, search_bandwidth
 from kernpool.data.checks import refuse_misread
-from kernpool.estimators.learned.files import read_learned, write_learned
+from kernpool.data.folders import Record, read_record, write_record
 from kernpool.estimators.learned.parameters import FEWEST_ROWS, check_parameters
+from kernpool.estimators.learned.records import VERSION, record_of, restored
 from kernpool.execution.progress import current_progress
 from kernpool.execution.threads import resolve_n_jobs
 from kernpool.kernels import get_kernel
@@ -29,8 +30,8 @@ Array = NDArray[np.float64]
 class LearnedPooling(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
     """Learn a map of rows, pool, and show the weights. Subclasses say what the values and the loss are."""
 
-    _loss: Literal["squared_error", "log_loss"]
-    _standardise: bool  # whether outputs count in units of their standard deviations
+    record_format: ClassVar[str] = "kernpool learned model"
+    record_versions: ClassVar[tuple[int, ...]] = (VERSION,)
 
     def __init__(
         self,
@@ -67,8 +68,11 @@ class LearnedPooling(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships
         self.dtype = dtype
         self.n_jobs = n_jobs
 
-    def _fit_pairs(self, X: Array, value: Array, strata: NDArray[np.intp]) -> None:
+    def _fit_pairs(
+        self, X: Array, value: Array, strata: NDArray[np.intp], loss: Literal["squared_error", "log_loss"]
+    ) -> None:
         """Store keys and values, and learn the similarity."""
+        standardise = loss == "squared_error"  # outputs in units of their deviations; one-hot labels have the same unit
         parameters = self.get_params()
         check_parameters(parameters, X.shape[1])
         resolve_n_jobs(self.n_jobs)
@@ -82,8 +86,8 @@ class LearnedPooling(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships
         as_device(self.device)  # to be refused before the long work
         generator, progress = check_random_state(self.random_state), current_progress()
         output = value.reshape(len(value), -1).astype(np.float64)
-        search, bandwidth, spread = self._start(X, output)
-        if self._standardise:
+        search, bandwidth, spread = self._start(X, output, standardise)
+        if standardise:
             deviation = output.std(axis=0)
             output = (output - output.mean(axis=0)) / np.where(deviation > 0, deviation, 1.0)
         similarity, history = learn_similarity(
@@ -91,7 +95,7 @@ class LearnedPooling(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships
             output,
             Start(X.mean(axis=0), spread, spread / bandwidth),
             rows=split_rows(strata, self.validation_fraction, generator),
-            loss=self._loss,
+            loss=loss,
             parameters=parameters,
             generator=generator,
             progress=progress,
@@ -104,7 +108,7 @@ class LearnedPooling(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships
         self.history_ = {"training_loss": history.training_loss, "validation_loss": history.validation_loss}
         self.best_epoch_ = history.best_epoch
 
-    def _start(self, X: Array, output: Array) -> tuple[BandwidthSearch | None, Array, Array]:
+    def _start(self, X: Array, output: Array, standardise: bool) -> tuple[BandwidthSearch | None, Array, Array]:
         """Return the search, if there is one, and bandwidths and spreads of the columns."""
         if not self.warm_start_bandwidth:
             deviation = X.std(axis=0)
@@ -115,7 +119,7 @@ class LearnedPooling(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships
             X,
             output,
             common_factor=self.similarity == "width",
-            standardise=self._standardise,
+            standardise=standardise,
             kernel=get_kernel("gaussian"),
             n_jobs=self.n_jobs,
             progress=current_progress(),
@@ -184,44 +188,24 @@ class LearnedPooling(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships
         query, key = self._encoded(X)
         return pooling_weights(query, key, bandwidth=1.0, max_bytes=max_bytes)
 
+    def to_record(self) -> Record:
+        """Return the fitted model as JSON and arrays; `save_model` writes them, and says more."""
+        return record_of(self)
+
+    @classmethod
+    def from_record(cls, record: Record) -> Self:
+        """Return the model of a record, after checking all of it; `load_model` reads it from a folder."""
+        model: Self = restored(cls, record)
+        return model
+
     def save(self, folder: str | Path, *, force: bool = False) -> None:
-        """Write the fitted estimator to a folder, whole or not at all: safetensors and JSON, never pickle.
-
-        Parameters
-        ----------
-        folder : str or Path
-            Where; must not exist unless `force`.
-        force : bool, default=False
-            Replace an existing model folder (and nothing but a model folder).
-
-        Raises
-        ------
-        FileExistsError
-            If the folder exists and `force` is false, or it is not a model.
-        """
-        check_is_fitted(self)
-        write_learned(self, Path(folder), force)
+        """Write the fitted estimator to a folder: the same as `kernpool.save_model`."""
+        write_record(folder, self.to_record(), force=force)
 
     @classmethod
     def load(cls, folder: str | Path) -> Self:
-        """Read a fitted estimator from a folder, after checking every file in it.
-
-        Parameters
-        ----------
-        folder : str or Path
-            What `save` wrote.
-
-        Returns
-        -------
-        self
-            Fitted as it was saved, to the last bit, but for `bandwidth_search_`, the record of the search.
-
-        Raises
-        ------
-        ModelFileError
-            If the folder is no such model, or a file is missing, truncated, edited or of another version.
-        """
-        model: Self = read_learned(cls, Path(folder))
+        """Read an estimator of this class from a folder, and refuse others: see `kernpool.load_model`."""
+        model: Self = read_record(folder, (cls,))
         return model
 
 

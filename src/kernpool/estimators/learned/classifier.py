@@ -73,9 +73,6 @@ class LearnedPoolingClassifier(ClassifierMixin, LearnedPooling):  # type: ignore
     True
     """
 
-    _loss = "log_loss"
-    _standardise = False  # one-hot labels have the same unit
-
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Find bandwidths, learn the map, and store all rows as keys.
 
@@ -103,7 +100,7 @@ class LearnedPoolingClassifier(ClassifierMixin, LearnedPooling):  # type: ignore
         refuse_misread("X", X)
         X, y = cast(tuple[Array, NDArray[Any]], checked)
         classes, labels, value = one_hot(y, np.float64)
-        self._fit_pairs(X, value, labels)
+        self._fit_pairs(X, value, labels, "log_loss")
         self.classes_ = classes
         return self
 

@@ -117,9 +117,6 @@ class LearnedPoolingRegressor(RegressorMixin, LearnedPooling):  # type: ignore[m
     True
     """
 
-    _loss = "squared_error"
-    _standardise = True
-
     def __sklearn_tags__(self) -> object:
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
@@ -153,7 +150,7 @@ class LearnedPoolingRegressor(RegressorMixin, LearnedPooling):  # type: ignore[m
         for name, array in given.items():
             refuse_misread(name, array)
         X, y = cast(tuple[Array, Array], checked)
-        self._fit_pairs(X, y.astype(np.float64), np.zeros(len(X), dtype=np.intp))
+        self._fit_pairs(X, y.astype(np.float64), np.zeros(len(X), dtype=np.intp), "squared_error")
         return self
 
     def predict(self, X: ArrayLike) -> Array:

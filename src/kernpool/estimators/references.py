@@ -7,9 +7,6 @@ from typing import Any
 
 from kernpool.data.chunks.base import Chunks
 from kernpool.data.chunks.opening import reopen
-from kernpool.data.files import ModelFileError
-
-REMEDY = "fit the model again"
 
 
 def check_saved(reference: dict[str, Any] | None) -> dict[str, Any]:
@@ -38,15 +35,13 @@ def check_saved(reference: dict[str, Any] | None) -> dict[str, Any]:
     return reference
 
 
-def open_reference(reference: Any, source: Path, memory: int | None = None) -> Chunks:
+def open_reference(reference: Any, memory: int | None = None) -> Chunks:
     """Open the rows that a model refers to, and be sure that they are the ones it was fitted to.
 
     Parameters
     ----------
     reference : object
         From ``model.json``; not believed.
-    source : Path
-        Of ``model.json``, for messages.
     memory : int, optional
         Bytes that pooling may take.
 
@@ -57,14 +52,14 @@ def open_reference(reference: Any, source: Path, memory: int | None = None) -> C
 
     Raises
     ------
-    ModelFileError
+    ValueError
         If the reference is not of the form that `Chunks.reference` gives.
     TableError
         If a file is missing, or was changed.
     """
     problem = _problem(reference)
     if problem:
-        raise ModelFileError(f"{source} was edited: {problem} of the rows it refers to; {REMEDY}")
+        raise ValueError(f"{problem} of the rows it refers to")
     return reopen(reference, memory=memory)
 
 

@@ -1,0 +1,191 @@
+"""The bandwidth of an estimator: given in some convention, from a rule or the plug-in, or searched for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernpool.bandwidth import CRITERIA, RULES, rule_of_thumb, search_bandwidth
+from kernpool.bandwidth.categories import NO_CATEGORIES, Categories
+from kernpool.bandwidth.plugin.plugin import plugin_bandwidth
+from kernpool.data.checks import as_bandwidth
+from kernpool.data.frames import Encoding
+from kernpool.execution.progress import current_progress
+from kernpool.execution.warnings import warn_caller
+from kernpool.kernels import Kernel, convert_bandwidth, get_kernel
+
+Array = NDArray[np.float64]
+
+
+def choose_bandwidth(
+    X: NDArray[Any],
+    value: NDArray[Any],
+    weight: Array | None = None,
+    *,
+    kernel: str | Kernel,
+    bandwidth: Any,
+    bandwidth_convention: str,
+    composition: str,
+    common_factor: bool,
+    max_search_rows: int | None,
+    random_state: Any,
+    algorithm: str,
+    n_jobs: int | None,
+    smoothing: Any = None,
+    code: NDArray[np.int64] | None = None,
+    categories: Categories = NO_CATEGORIES,
+    degree: int = 0,
+    standardise: bool = True,
+) -> dict[str, Any]:
+    """Find the bandwidth of some rows.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d)
+        Numeric columns.
+    value : ndarray of shape (n,) or (n, c)
+        Outputs.
+    weight : ndarray of shape (n,), optional
+        Frequencies.
+    kernel, bandwidth, bandwidth_convention, composition, common_factor, max_search_rows, random_state, algorithm
+        Parameters of the estimator, checked.
+    n_jobs, smoothing
+        Likewise.
+    code : ndarray of int, shape (n, k), optional
+        Level numbers of categorical columns.
+    categories : Categories
+        Their kernels and levels.
+    degree : {0, 1}
+        Of the local fit.
+    standardise : bool
+        Whether several outputs count in units of their standard deviations.
+
+    Returns
+    -------
+    dict
+        Attributes of the fit: `bandwidth_` and `smoothing_`; after a search `relevance_` and `bandwidth_search_`; for
+        ``"loo"`` also `loo_error_` and `loo_empty_windows_`.
+
+    Raises
+    ------
+    ValueError
+        If a bandwidth or smoothing that was given does not go with the columns, or the rows with the plug-in.
+    """
+    kernel = get_kernel(kernel)
+    if not isinstance(bandwidth, str):
+        given = given_bandwidth(bandwidth, X.shape[1], kernel, bandwidth_convention)
+        return {"bandwidth_": given, "smoothing_": given_smoothing(smoothing, categories)}
+    times = np.ones(len(X)) if weight is None else weight
+    kept = times > 0
+    X, value, times = X[kept].astype(np.float64), value[kept].astype(np.float64), times[kept]
+    value = value.reshape(len(value), -1)
+    if bandwidth not in CRITERIA:
+        return {
+            "bandwidth_": _by_name(bandwidth, X, value, times, kernel),
+            "smoothing_": given_smoothing(smoothing, categories),
+        }
+    if len(X) == 1 and times[0] <= 1:
+        warn_caller(f"bandwidth={bandwidth!r} needs more than one row; using the rule of Scott instead")
+        return {
+            "bandwidth_": rule_of_thumb(X, times, kernel=kernel),
+            "smoothing_": np.zeros(len(categories)),
+            "loo_error_": np.nan,
+            "loo_empty_windows_": 0,
+        }
+    if smoothing is not None:
+        raise ValueError(
+            f"smoothing is searched for with bandwidth={bandwidth!r}; leave it None, or give bandwidths too"
+        )
+    search = search_bandwidth(
+        X,
+        value,
+        times,
+        code=np.zeros((len(X), 0), dtype=np.int64) if code is None else code[kept],
+        categories=categories,
+        criterion=bandwidth,
+        degree=degree,
+        common_factor=common_factor,
+        standardise=standardise,
+        kernel=kernel,
+        composition=composition,
+        algorithm=algorithm,
+        n_jobs=n_jobs,
+        progress=current_progress(),
+        random_state=random_state,
+        max_search_rows=max_search_rows,
+    )
+    found = {
+        "bandwidth_": search.bandwidth,
+        "smoothing_": search.smoothing,
+        "relevance_": search.relevance,
+        "bandwidth_search_": search,
+    }
+    if bandwidth == "loo":
+        found |= {"loo_error_": search.error, "loo_empty_windows_": search.empty_windows}
+    return found
+
+
+def given_bandwidth(bandwidth: Any, columns: int, kernel: Kernel, convention: str) -> Array:
+    """Return one bandwidth per column, in the convention ``"support"``, from one that was given as numbers."""
+    return convert_bandwidth(as_bandwidth(bandwidth, columns), kernel, source=convention)
+
+
+def given_smoothing(smoothing: Any, categories: Categories) -> Array:
+    """Return the smoothings that were given, which must go with bandwidths that are not searched for."""
+    largest = categories.largest
+    if smoothing is None and len(categories):
+        raise ValueError(
+            f"smoothing must be one number per categorical column, {len(categories)} in all, when bandwidth is not "
+            "'loo', 'aicc' or 'gcv', which find it"
+        )
+    given = np.zeros(0) if smoothing is None else np.atleast_1d(np.asarray(smoothing, dtype=float))
+    if given.shape != largest.shape:
+        raise ValueError(
+            f"smoothing must be one number per categorical column, {len(categories)} in all, got {smoothing!r}"
+        )
+    if not np.all((given >= 0.0) & (given <= largest)):
+        raise ValueError(f"smoothing must lie in [0, {largest.tolist()}] column by column, got {smoothing!r}")
+    return given
+
+
+def in_order_of_columns(
+    found: dict[str, Any], names: Sequence[Any] | None, encoding: Encoding | None
+) -> dict[str, Any]:
+    """Return what a search found, with the names of columns, and relevances in the order of the table.
+
+    Parameters
+    ----------
+    found : dict
+        From `choose_bandwidth`, which has numeric columns first; returned as it is if nothing was searched for.
+    names : sequence, optional
+        Names of the columns of the table.
+    encoding : Encoding, optional
+        Which columns are categorical; None if none is.
+    """
+    if "relevance_" not in found:
+        return found
+    search, relevance = found["bandwidth_search_"], found["relevance_"]
+    order = range(relevance.size) if encoding is None else (*encoding.numeric, *encoding.categorical)
+    if names is not None and len(order) == relevance.size:
+        search = replace(search, names=tuple(str(names[i]) for i in order))
+    if encoding is not None:
+        # Levels alone are searched with one column of zeros before them, which is no column of the table.
+        relevance, by_search = np.zeros(len(encoding.kinds)), relevance[relevance.size - len(order) :]
+        relevance[list(order)] = by_search
+    return found | {"bandwidth_search_": search, "relevance_": relevance}
+
+
+def _by_name(bandwidth: str, X: Array, value: Array, times: Array, kernel: Kernel) -> Array:
+    """Return the bandwidth of a rule, or that of the plug-in."""
+    if bandwidth in RULES:
+        return rule_of_thumb(X, times, rule=bandwidth, kernel=kernel)
+    if X.shape[1] != 1 or value.shape[1] != 1:
+        raise ValueError(
+            f"bandwidth='plugin' is for one column and one output, got {X.shape[1]} columns and "
+            f"{value.shape[1]} outputs; use 'loo', 'aicc' or 'gcv'"
+        )
+    return np.array([plugin_bandwidth(X[:, 0], value.ravel(), times, kernel=kernel)])

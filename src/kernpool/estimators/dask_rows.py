@@ -1,0 +1,93 @@
+"""Rows of partitions on a Dask cluster: how many there are, which of them are drawn, and how they come here."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_random_state
+
+from kernpool.dask.cluster import compute
+from kernpool.dask.leave_one_out import draw_rows, joined
+from kernpool.dask.partitions import Partitions, read_block
+from kernpool.dask.pool import RETRIES
+from kernpool.data.chunks.base import Chunk
+from kernpool.estimators.search_sample import Sample, draw, join, seed_of
+
+# after kernpool.dask.partitions, which says what to install
+# isort: split
+from dask.delayed import delayed
+
+Places = list[NDArray[np.intp]]
+
+
+def count_rows(partitions: Partitions, client: Any) -> tuple[Partitions, int]:
+    """Return partitions that know how many rows they have, and the number of columns of keys."""
+    rows = list(partitions.rows)
+    unknown = [i for i, size in enumerate(rows) if size is None]
+    if not unknown and partitions.names is None:
+        unknown = [next((i for i, size in enumerate(rows) if size), 0)]
+    described = compute([delayed(_describe)(partitions.blocks[i]) for i in unknown], client, RETRIES)
+    for i, (size, _) in zip(unknown, described, strict=True):
+        rows[i] = size
+    if not sum(filter(None, rows)):
+        raise ValueError("there are no rows: all partitions are empty")
+    columns = max(count for _, count in described) if partitions.names is None else len(partitions.names)
+    return replace(partitions, rows=tuple(rows)), columns
+
+
+def draw_sample(partitions: Partitions, size: int, random_state: Any, client: Any) -> Sample | None:
+    """Draw rows to search on, the same for any partitions of the same rows.
+
+    Tasks draw some more rows than are needed in all; where weights of zero make them too few, they draw once more.
+    """
+    sizes, seed = [rows or 0 for rows in partitions.rows], seed_of(random_state)
+    starts, limit = np.cumsum([0, *sizes]).tolist(), min(1.0, 4.0 * (size + 16) / sum(sizes))
+    while True:
+        tasks = [
+            delayed(_draw_from)(block, size, seed, first, limit)
+            for block, rows, first in zip(partitions.blocks, sizes, starts[:-1], strict=True)
+            if rows
+        ]
+        sample = join(compute(tasks, client, RETRIES), size)
+        if limit == 1.0 or sample is None or len(sample.key) == min(size, sample.rows):
+            return sample
+        limit = 1.0
+
+
+def places_of(partitions: Partitions, most: int | None, random_state: Any) -> Places:
+    """Return for each partition which of its rows are drawn; all, if there are no more or `most` is None."""
+    sizes = [rows or 0 for rows in partitions.rows]
+    ends, n = np.cumsum(sizes), sum(sizes)
+    if most is None or n <= most:
+        return [np.arange(rows) for rows in sizes]
+    generator = np.random.default_rng(check_random_state(random_state).randint(1 << 31))
+    drawn = np.sort(generator.choice(n, most, replace=False, shuffle=False))  # no permutation of n in memory
+    return [drawn[(drawn >= end - rows) & (drawn < end)] - (end - rows) for rows, end in zip(sizes, ends, strict=True)]
+
+
+def fetch_all(partitions: Partitions, client: Any) -> Chunk:
+    """Bring all rows into memory."""
+    places = places_of(partitions, None, None)
+    tasks = [
+        delayed(draw_rows)(block, rows) for block, rows in zip(partitions.blocks, places, strict=True) if len(rows)
+    ]
+    rows = joined(compute(tasks, client, RETRIES))
+    if rows is None:
+        raise ValueError("there are no rows: all partitions are empty")
+    return rows
+
+
+def _draw_from(block: Any, size: int, seed: int, first: int, limit: float) -> Sample | None:
+    """Draw rows of a block, in a task."""
+    return draw(read_block(block), size, seed, first=first, limit=limit)
+
+
+def _describe(block: Any) -> tuple[int, int]:
+    """Return the numbers of rows and of columns of keys of a block, in a task."""
+    rows = columns = 0
+    for chunk in read_block(block):
+        rows, columns = rows + len(chunk.key), chunk.key.shape[1]
+    return rows, columns

@@ -1,0 +1,146 @@
+"""Learned models as records for files: parameters in JSON, the learned map, rows and losses as float64 arrays.
+
+Which arrays there have to be, and of what shape, follows from the parameters.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from kernpool.data.folders import ModelFileError, Record, plain
+from kernpool.estimators.learned.parameters import check_parameters
+from kernpool.execution.threads import resolve_n_jobs
+
+VERSION = 1
+ENTRIES = {
+    "format", "version", "estimator", "parameters", "features", "classes", "key_shape", "value_shape", "epochs",
+    "best_epoch", "sha256",
+}  # fmt: skip
+
+
+def record_of(model: Any) -> Record:
+    """Return a fitted learned model as a record."""
+    from kernpool.torch.learning.fitting import similarity_state
+
+    check_is_fitted(model)
+    arrays = {f"map.{name}": array for name, array in similarity_state(model.similarity_).items()}
+    parameters = model.get_params()
+    device, names = parameters.pop("device"), getattr(model, "feature_names_in_", None)
+    header = {
+        "format": model.record_format,
+        "version": VERSION,
+        "estimator": type(model).__name__,
+        "parameters": {name: plain(value) for name, value in parameters.items()}
+        | {"device": None if device is None else str(device)},
+        "features": None if names is None else [str(name) for name in names],
+        "classes": _classes_to_json(getattr(model, "classes_", None)),
+        "key_shape": list(model.key_.shape),
+        "value_shape": list(model.value_.shape),
+        "epochs": len(model.history_["training_loss"]) - 1,
+        "best_epoch": model.best_epoch_,
+    }
+    return Record(header, arrays | {"key": model.key_, "value": model.value_, **model.history_}, in_one_file=True)
+
+
+def restored(kind: type[Any], record: Record) -> Any:
+    """Return the learned model of a record.
+
+    Parameters
+    ----------
+    kind : type
+        Of the model.
+    record : Record
+        Not believed.
+
+    Raises
+    ------
+    TypeError, ValueError, KeyError, AttributeError, IndexError, OverflowError, ModelFileError
+        If an entry is missing or of another type, or entries and arrays do not fit together.
+    """
+    header = record.header
+    parameters = header["parameters"] | {"hidden_sizes": tuple(header["parameters"]["hidden_sizes"])}
+    n, d = key_shape = _shape(header["key_shape"])
+    value_shape = _shape(header["value_shape"])
+    model = kind(**parameters)
+    check_parameters(model.get_params(), d)
+    resolve_n_jobs(model.n_jobs)
+    check_random_state(model.random_state)
+    classes = _classes_from_json(header["classes"])
+    names, best, epochs = header["features"], header["best_epoch"], header["epochs"]
+    history = {"training_loss": _shape([epochs + 1]), "validation_loss": _shape([epochs + 1])}
+    fits = (
+        set(header) | {"sha256"} == ENTRIES,
+        set(parameters) == set(model.get_params()),
+        model.device is None or isinstance(model.device, str),
+        isinstance(model.warm_start_bandwidth, bool),
+        n == value_shape[0] and len(value_shape) <= 2,
+        (classes is not None) == hasattr(model, "predict_proba"),
+        classes is None or value_shape == (n, len(classes)),
+        names is None or (isinstance(names, list) and [type(name) for name in names] == [str] * d),
+        type(best) is int and 0 <= best <= epochs,
+    )
+    if not all(fits):
+        raise ValueError("keys, values, classes, names and epochs do not fit together")
+    from kernpool.torch.learning.encoders import map_shapes
+    from kernpool.torch.learning.fitting import load_similarity
+
+    how = (model.similarity, d, model.output_size, model.hidden_sizes)
+    shapes = {f"map.{name}": shape for name, shape in map_shapes(*how).items()}
+    arrays = _checked(record, {"key": key_shape, "value": value_shape, **history, **shapes})
+    model.similarity_ = load_similarity({name.removeprefix("map."): arrays[name] for name in shapes}, *how)
+    model.key_, model.value_ = arrays["key"], arrays["value"]
+    model.history_ = {name: arrays[name] for name in history}
+    model.best_epoch_, model.n_features_in_ = best, d
+    if classes is not None:
+        model.classes_ = classes
+    if names is not None:
+        model.feature_names_in_ = np.array(names, dtype=object)
+    return model
+
+
+def _checked(record: Record, expected: dict[str, tuple[int, ...]]) -> dict[str, NDArray[np.float64]]:
+    """Return the arrays of a record, all of them float64 and of the expected shapes."""
+    for name, shape in expected.items():
+        if name not in record.arrays:
+            raise ModelFileError(f"{record.source}: there is no tensor {name!r}; fit the model again")
+        found = record.arrays[name]
+        if found.shape != shape or found.dtype != np.float64:
+            raise ModelFileError(
+                f"{record.source}: tensor {name!r} is {found.dtype} of shape {found.shape}, expected float64 of shape "
+                f"{shape}; fit the model again"
+            )
+    return {name: record.arrays[name] for name in expected}
+
+
+def _classes_to_json(classes: NDArray[Any] | None) -> dict[str, Any] | None:
+    if classes is None:
+        return None
+    if classes.dtype.kind == "O" and not all(isinstance(label, str) for label in classes):
+        raise TypeError(f"labels must be numbers or strings to be saved, got {classes.tolist()}")
+    return {"dtype": classes.dtype.str, "labels": classes.tolist()}
+
+
+def _classes_from_json(record: dict[str, Any] | None) -> NDArray[Any] | None:
+    if record is None:
+        return None
+    dtype, labels = np.dtype(str(record["dtype"])), record["labels"]
+    classes = np.array(labels, dtype=dtype)
+    # A label that another type would change, or that has become another label, is none that was saved.
+    if dtype.kind not in "biufUO" or json.dumps(_classes_to_json(classes)) != json.dumps(record):
+        raise ValueError(f"these are no labels of type {dtype}")
+    if classes.ndim != 1 or len(set(labels)) < len(labels):
+        raise ValueError("labels are no list, or one occurs twice")
+    return classes
+
+
+def _shape(lengths: Any) -> tuple[int, ...]:
+    shape = tuple(lengths)
+    if not shape or not all(type(length) is int and 0 < length < 2**63 for length in shape):
+        raise ValueError("a shape is no list of positive whole numbers")
+    return shape

@@ -1,0 +1,128 @@
+"""What the parameters of estimators may be, checked in one place: by every fit, and again for models from files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from kernpool.bandwidth import CRITERIA, RULES
+from kernpool.core.empty import check_empty
+from kernpool.core.reading import as_tol
+from kernpool.core.similarity import check_composition
+from kernpool.data.checks import as_bandwidth
+from kernpool.execution.threads import resolve_n_jobs
+from kernpool.kernels import check_convention, get_categorical_kernel, get_kernel
+from kernpool.pooling.plan import check_algorithm
+
+NAMED_BANDWIDTHS = (*CRITERIA, "plugin", *RULES)
+# What `choose_bandwidth` takes of an estimator; smoothing, which not all have, is given beside them.
+OF_SEARCH = (
+    "kernel", "bandwidth", "bandwidth_convention", "composition", "common_factor", "max_search_rows", "random_state",
+    "algorithm", "n_jobs",
+)  # fmt: skip
+
+
+def check_parameters(model: Any) -> None:
+    """Raise if a parameter is out of its range, as far as that can be seen without data.
+
+    Parameters
+    ----------
+    model : estimator
+        A smoother or the Dask regressor; parameters that it does not have are not checked.
+
+    Raises
+    ------
+    TypeError, ValueError
+        The message names the parameter, what came, and what was expected.
+
+    Examples
+    --------
+    >>> from kernpool import NadarayaWatsonRegressor
+    >>> check_parameters(NadarayaWatsonRegressor(max_search_rows=1))
+    Traceback (most recent call last):
+    ...
+    ValueError: max_search_rows must be None or a number of rows from 2 on, got 1
+    """
+    parameters = model.get_params(deep=False)
+    for name, check in CHECKS.items():
+        if name in parameters:
+            check(parameters[name])
+
+
+def check_restored(model: Any) -> None:
+    """Raise if a parameter is out of its range, those included that only a fit looks at.
+
+    Parameters
+    ----------
+    model : KernelSmoother
+        Fitted: with `bandwidth_`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `check_parameters`.
+    """
+    check_parameters(model)
+    if not isinstance(model.bandwidth, str):
+        as_bandwidth(model.bandwidth, len(model.bandwidth_))
+    for name in ("unordered", "ordered"):
+        columns = getattr(model, name)
+        if columns is not None and (isinstance(columns, str | dict) or not all(map(_is_column, columns))):
+            raise ValueError(f"{name} must be None or a collection of names or positions, got {columns!r}")
+        get_categorical_kernel(getattr(model, f"{name}_kernel"), ordered=name == "ordered")
+    if model.ordered_by not in ("value", "rank"):
+        raise ValueError(f"ordered_by must be 'value' or 'rank', got {model.ordered_by!r}")
+    smoothing = np.atleast_1d(np.asarray(0.0 if model.smoothing is None else model.smoothing, dtype=np.float64))
+    if smoothing.ndim != 1 or not np.all(smoothing >= 0.0):
+        raise ValueError(f"smoothing must be None, or numbers from 0 on, got {model.smoothing!r}")
+    check_random_state(model.random_state)
+
+
+def search_parameters(model: Any) -> dict[str, Any]:
+    """Return what `choose_bandwidth` has to know of a model: its parameters by name."""
+    return {name: getattr(model, name) for name in OF_SEARCH}
+
+
+def _check_unseen(unseen: Any) -> None:
+    if unseen not in ("raise", "unlike"):
+        raise ValueError(f"unseen must be 'raise' or 'unlike', got {unseen!r}")
+
+
+def _check_common_factor(common_factor: Any) -> None:
+    if not isinstance(common_factor, bool | np.bool_):
+        raise ValueError(f"common_factor must be True or False, got {common_factor!r}")
+
+
+def _check_max_search_rows(most: Any) -> None:
+    if most is not None and (isinstance(most, bool) or not isinstance(most, int | np.integer) or most < 2):
+        raise ValueError(f"max_search_rows must be None or a number of rows from 2 on, got {most!r}")
+
+
+def _check_bandwidth(bandwidth: Any) -> None:
+    if isinstance(bandwidth, str) and bandwidth not in NAMED_BANDWIDTHS:
+        raise ValueError(
+            "bandwidth must be a positive number, one per column, or one of "
+            f"{', '.join(map(repr, NAMED_BANDWIDTHS))}; got {bandwidth!r}"
+        )
+
+
+def _is_column(column: Any) -> bool:
+    return isinstance(column, str | int | np.integer) and not isinstance(column, bool)
+
+
+CHECKS: dict[str, Callable[[Any], object]] = {
+    "empty": check_empty,
+    "composition": check_composition,
+    "bandwidth_convention": check_convention,
+    "algorithm": check_algorithm,
+    "tol": as_tol,
+    "n_jobs": resolve_n_jobs,
+    "unseen": _check_unseen,
+    "common_factor": _check_common_factor,
+    "max_search_rows": _check_max_search_rows,
+    "kernel": get_kernel,
+    "bandwidth": _check_bandwidth,
+}

@@ -1,0 +1,191 @@
+"""Smoothers as records for files: what is written, and what a header has to say before a model is made of it.
+
+The checksum finds damage. Whoever edits a file and makes a new checksum gets no further than these checks: every entry
+is of its kind, and the entries and the arrays fit together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from kernpool.data.checks import as_bandwidth, as_key_weight
+from kernpool.data.folders import ModelFileError, Record, plain
+from kernpool.data.frames import Encoding
+from kernpool.estimators.parameters import check_restored
+from kernpool.estimators.references import check_saved, open_reference
+from kernpool.kernels import get_kernel, registered_name
+
+VERSION, VERSION_ON_CHUNKS = 2, 3  # older readers know version 2, and can read it
+ENTRIES = {"format", "version", "estimator", "parameters", "encoding", "features", "target", "results", "arrays"}
+ROWS = {"key_", "value_", "key_weight_", "key_code_"}
+NAMES = "feature_names_in_"
+
+
+def record_of(model: Any, features: Sequence[str] | None, target: str | None) -> Record:
+    """Return a fitted smoother as a record; parameters as in `save_model`."""
+    check_is_fitted(model)
+    check_restored(model)
+    reference = check_saved(model.reference_) if "chunks_" in vars(model) else None
+    if reference is not None:
+        features = reference["features"] if features is None else features
+        target = reference["target"] if target is None and isinstance(reference["target"], str) else target
+    parameters = {name: plain(value) for name, value in model.get_params().items() if name != "kernel"}
+    header = {
+        "format": model.record_format,
+        "version": VERSION if reference is None else VERSION_ON_CHUNKS,
+        "estimator": type(model).__name__,
+        "parameters": parameters | {"kernel": registered_name(get_kernel(model.kernel))},
+        "encoding": None if model.encoding_ is None else model.encoding_.to_json(),
+        "features": _feature_names(model, features),
+        "target": target,
+        "results": {name: getattr(model, name) for name in model._results if hasattr(model, name)},
+    }
+    held = {name: getattr(model, name, None) for name in (*model._arrays, NAMES)}
+    arrays = {name: array for name, array in held.items() if array is not None and array.size}
+    return Record(header if reference is None else header | {"chunks": reference}, arrays)
+
+
+def restored(kind: type[Any], record: Record) -> Any:
+    """Return the smoother of a record.
+
+    Parameters
+    ----------
+    kind : type
+        Of the smoother.
+    record : Record
+        Not believed.
+
+    Raises
+    ------
+    TypeError, ValueError, KeyError, AttributeError, OverflowError
+        If an entry is missing, new, or of another type, or entries and arrays do not fit together.
+    ModelFileError
+        If the kernel is not registered.
+    TableError
+        If the data files that it refers to are missing, or are not the ones that it was fitted to.
+    """
+    header, model = record.header, kind()
+    on_chunks = header["version"] == VERSION_ON_CHUNKS
+    _check_entries(model, record, on_chunks)
+    try:
+        get_kernel(header["parameters"]["kernel"])
+    except (TypeError, ValueError) as error:
+        raise ModelFileError(
+            f"{record.source}: {error}; a kernel of one's own has to be registered before loading"
+        ) from None
+    found = {name: record.arrays.get(name) for name in (*model._arrays, NAMES)}
+    fitted: dict[str, Any] = {name: array for name, array in found.items() if array is not None}
+    fitted = {"smoothing_": np.zeros(0)} | fitted | header["results"]
+    if on_chunks:
+        fitted |= {"reference_": header["chunks"], "chunks_": open_reference(header["chunks"], record.memory)}
+    elif header["encoding"] is None:
+        fitted = {"key_weight_": None, "key_code_": np.zeros((len(fitted["key_"]), 0), dtype=np.int64)} | fitted
+    else:
+        fitted = {"key_weight_": None} | fitted
+    if NAMES in fitted:
+        fitted[NAMES] = fitted[NAMES].astype(object)
+    fitted["encoding_"] = None if header["encoding"] is None else Encoding.from_json(header["encoding"])
+    model.set_params(**header["parameters"])
+    model._replace_fit(fitted)
+    check_restored(model)
+    try:
+        _check_fit(model, header["features"])
+    except (TypeError, ValueError, IndexError, AttributeError) as error:
+        raise ValueError(f"parts of the model do not fit together: {error}") from None
+    model.n_features_in_ = len(header["features"])
+    return model
+
+
+def _feature_names(model: Any, features: Sequence[str] | None) -> list[str]:
+    unnamed = [str(i) for i in range(model.n_features_in_)]
+    names = [str(name) for name in (getattr(model, NAMES, unnamed) if features is None else features)]
+    if len(names) != model.n_features_in_:
+        raise ValueError(f"features must name {model.n_features_in_} columns, got {names}")
+    return names
+
+
+def _check_entries(model: Any, record: Record, on_chunks: bool) -> None:
+    """Refuse a header whose entries are not those of a model, or not of their types."""
+    header = record.header
+    needed = {"bandwidth_"} if on_chunks else {"bandwidth_", "key_", "value_"}
+    known = {*model._arrays, NAMES} - (ROWS if on_chunks else set())
+    if (
+        not all(isinstance(header.get(name), dict) for name in ("parameters", "results"))
+        or set(header) | {"arrays"} != (ENTRIES | {"chunks"} if on_chunks else ENTRIES)
+        or set(header["parameters"]) != set(model.get_params())
+        or not needed <= set(record.arrays) <= known
+        or not set(header["results"]) <= set(model._results)
+    ):
+        raise ValueError("it does not have the entries of a model")
+    features, target = header["features"], header["target"]
+    if not (features and isinstance(features, list) and all(isinstance(name, str) for name in features)):
+        raise ValueError("features is no list of names")
+    if not (target is None or isinstance(target, str)):
+        raise ValueError(f"target {_short(target)} is no name")
+    for name, value in header["results"].items():
+        if type(value) is not model._results[name] or (type(value) is int and not 0 <= value < 2**63):
+            raise ValueError(f"{name} cannot be {_short(value)}")
+
+
+def _check_fit(model: Any, features: Sequence[str]) -> None:
+    """Raise if the parts of a fitted estimator do not fit together."""
+    parts, encoding = vars(model), model.encoding_
+    columns = d = len(model.bandwidth_)
+    if encoding is not None:
+        columns, d = len(encoding.kinds), max(1, len(encoding.numeric))  # levels alone have one column of zeros
+    as_bandwidth(_of_kind("bandwidth_", model.bandwidth_, "f", (d,)), d)
+    if len(features) != columns:
+        raise ValueError(f"features names {len(features)} columns of {columns}")
+    if "relevance_" in parts:
+        _of_kind("relevance_", model.relevance_, "f", (columns,))
+    names = parts.get("feature_names_in_")
+    if names is not None:
+        _of_kind("feature_names_in_", names, "O", (columns,))
+    if encoding is not None and (None if names is None else tuple(names)) != encoding.names:
+        raise ValueError("feature_names_in_ is not what the encoding names")
+    _check_levels(model)
+    if "chunks_" in parts:
+        if encoding is not None or "classes_" in parts or hasattr(model, "predict_proba"):
+            raise ValueError("rows in chunks are numbers, and so are their values")
+        return
+    key, value, weight = model.key_, model.value_, model.key_weight_
+    n = len(_of_kind("key_", key, "f", (len(key), d)))
+    _of_kind("value_", value, "f", (n, *value.shape[1:2]))
+    if weight is not None:
+        as_key_weight(_of_kind("key_weight_", weight, "f", (n,)), (n,))
+    if not (np.all(np.isfinite(key)) and np.all(np.isfinite(value))):
+        raise ValueError("key_ and value_ are not finite")
+    if hasattr(model, "predict_proba"):
+        _of_kind("classes_", parts.get("classes_", np.zeros(0)), "biufUS", value.shape[1:])
+    elif "classes_" in parts:
+        raise ValueError("there are classes_ of a regressor")
+
+
+def _check_levels(model: Any) -> None:
+    encoding, smoothing = model.encoding_, model.smoothing_
+    k = 0 if encoding is None else len(encoding.levels)
+    _of_kind("smoothing_", smoothing, "f", (k,))
+    if not k:
+        return
+    largest = model._categories_of(encoding).largest
+    if not np.all((smoothing >= 0.0) & (smoothing <= largest * (1 + 1e-12))):
+        raise ValueError(f"smoothing_ must lie in [0, {largest.tolist()}]")
+    code = _of_kind("key_code_", model.key_code_, "i", (len(model.key_), k))
+    if not np.all((code >= 0) & (code < [len(levels) for levels in encoding.levels])):
+        raise ValueError("key_code_ holds numbers of levels that there are not")
+
+
+def _of_kind(name: str, array: NDArray[Any], kinds: str, shape: tuple[int, ...]) -> NDArray[Any]:
+    if array.dtype.kind not in kinds or array.shape != shape:
+        raise ValueError(f"{name} holds {array.dtype} in shape {array.shape}, where {shape} is expected")
+    return array
+
+
+def _short(value: Any) -> str:
+    text = repr(value) if not isinstance(value, int) or value.bit_length() < 100 else "a giant number"
+    return text if len(text) <= 40 else f"{text[:40]}..."
