@@ -3,9 +3,9 @@
 import numpy as np
 
 from kernpool import choose
+from kernpool.pooling.rounding import rounding_of_weights as weights_off
 from tests.fuzz import truth
 from tests.fuzz.report import LEAST, able
-from tests.support.promises import share as weights_off
 
 WANTED = frozenset({"query", "key", "value", "log_bandwidth"})
 SAMPLE = 3

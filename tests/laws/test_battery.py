@@ -8,9 +8,9 @@ import pytest
 
 from kernpool import Problem, choose, get_kernel, kernel_names, merge, pool, pool_state
 from kernpool.algorithms import ALGORITHMS
+from kernpool.pooling import rounding_bound
 from tests.support.capabilities import OTHERS, OWN_KERNEL, able, algorithms, fitting_columns
 from tests.support.problems import EVERYTHING, VARIANTS, make_problem
-from tests.support.promises import rounding
 
 BOTH = ["radial", "product"]
 WITH_SLOPE = [name for name in kernel_names() if get_kernel(name).log_slope]
@@ -23,7 +23,7 @@ def test_pooled_values_agree_with_the_slow_twin(algorithm, kernel, composition, 
     expected = choose(problem, "reference").reduce(problem)
     state = plan.reduce(problem)
     np.testing.assert_array_equal(state.denominator == 0, expected.denominator == 0)
-    error, allowed = np.abs(state.finalize("zero") - expected.finalize("zero")), rounding(problem, expected)
+    error, allowed = np.abs(state.finalize("zero") - expected.finalize("zero")), rounding_bound(problem, expected)
     assert np.all(error <= allowed), f"{np.max(error / allowed):.3g} times what is allowed"
     occupied = state.denominator > 0
     np.testing.assert_allclose(

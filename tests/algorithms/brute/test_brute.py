@@ -12,7 +12,7 @@ from kernpool.algorithms.brute.compiled import CompiledBlocks, FusedPairs, Produ
 from kernpool.algorithms.loops import exponential
 from kernpool.algorithms.loops.exponential import exp2, exp2_minus_32, exp2_minus_64
 from kernpool.execution.blas import one_thread
-from tests.support.promises import rounding
+from kernpool.pooling import rounding_bound
 
 SITUATIONS = ("plain", "wide", "offset", "far", "weights", "leave-one-out", "uneven")
 
@@ -27,7 +27,7 @@ def errors_and_bounds(arrays, dtype, **options):
     assert problem.dtype == dtype
     state, exact = (choose(problem, name).reduce(problem) for name in ("brute", "reference"))
     error = np.abs(state.finalize("zero") - exact.finalize("zero"))
-    return error, rounding(problem, exact)
+    return error, rounding_bound(problem, exact)
 
 
 def fused_cases():

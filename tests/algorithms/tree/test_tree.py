@@ -13,9 +13,9 @@ from kernpool.algorithms.brute.compiled import CompiledBlocks
 from kernpool.algorithms.tree.block import Block
 from kernpool.algorithms.tree.loops import pairs as tree_pairs
 from kernpool.algorithms.tree.planted import Planted
+from kernpool.pooling import rounding_bound
 from kernpool.pooling.costs import Costs
 from tests.support.problems import EVERYTHING
-from tests.support.promises import rounding
 from tests.support.tree import count_pairs
 
 KERNELS = kernel_names()  # before other tests register kernels of their own
@@ -39,7 +39,7 @@ def compare(problem, extra=0.0, n_jobs=1):
     state = choose(problem, "kd_tree").reduce(problem, n_jobs=n_jobs)
     np.testing.assert_array_equal(state.denominator == 0, expected.denominator == 0)
     error = np.abs(state.finalize("zero") - expected.finalize("zero"))
-    bound = rounding(problem, expected) + extra * np.ptp(problem.value, axis=0)
+    bound = rounding_bound(problem, expected) + extra * np.ptp(problem.value, axis=0)
     assert np.all(error <= bound), (error / bound).max()
     return error.max()
 
