@@ -7,11 +7,11 @@ from kernpool import Problem, choose, get_kernel, kernel_names, pool
 from kernpool.estimators import NadarayaWatsonRegressor
 from kernpool.pooling import rounding_bound
 from tests.support.capabilities import algorithms, fitting_columns
+from tests.support.problems import EVERYTHING
 
 EPSILON = float(np.finfo(float).eps)
 TOLERANCES = [0.0, 5e-324, 1e-300, EPSILON]
 INFINITE = [name for name in kernel_names() if not get_kernel(name).is_compact]
-EVERYTHING = frozenset({"query", "key", "value", "log_bandwidth"})
 
 
 def make(algorithm, kernel, tol, *, m=200, n=900, degree=0, **options):

@@ -7,8 +7,9 @@ import numpy as np
 
 from kernpool import choose
 from kernpool.pooling import rounding_bound
-from tests.fuzz.gradients import WANTED, sizes
+from tests.fuzz.gradients import sizes
 from tests.fuzz.report import LEAST
+from tests.support.problems import EVERYTHING
 
 
 def layers(case, report):
@@ -47,7 +48,7 @@ def layers(case, report):
         report.wrong("torch", bad, f"{bad.size} of {len(off)} queries are off by {np.nanmax(off[bad]):.3g}")
     cotangent = case.generator().normal(size=target.shape)
     found.backward(torch.from_numpy(cotangent).to(found.dtype))
-    right = choose(centred, "brute").pullback(centred, state, cotangent, WANTED)
+    right = choose(centred, "brute").pullback(centred, state, cotangent, EVERYTHING)
     scale = sizes(centred, state, right, cotangent)
     for name, tensor in zip(("query", "key", "value"), tensors, strict=True):
         mine, expected = tensor.grad.double().numpy(), getattr(right, name)

@@ -10,13 +10,12 @@ import pytest
 
 from kernpool import Problem, choose, get_kernel, kernel_names, pool
 from kernpool.algorithms.brute.compiled import CompiledBlocks
-from kernpool.algorithms.tree.block import Block
+from kernpool.algorithms.tree.block import Block, visit_blocks
 from kernpool.algorithms.tree.loops import pairs as tree_pairs
 from kernpool.algorithms.tree.planted import Planted
 from kernpool.pooling import rounding_bound
 from kernpool.pooling.costs import Costs
 from tests.support.problems import EVERYTHING
-from tests.support.tree import count_pairs
 
 KERNELS = kernel_names()  # before other tests register kernels of their own
 INFINITE = [name for name in kernel_names() if not get_kernel(name).is_compact]
@@ -31,6 +30,12 @@ def places(generator, kind, n, d):
     return centres[generator.integers(0, 8, n)] + (1e-12 if kind == "clusters of 1e-12" else 0.01) * generator.normal(
         size=(n, d)
     )
+
+
+def count_pairs(problem):
+    """Count the pairs of a query and a key that the tree looks at one by one, by running it."""
+    planted = Planted(problem)
+    return visit_blocks(planted, planted.blocks())[1]
 
 
 def compare(problem, extra=0.0, n_jobs=1):
