@@ -21,6 +21,8 @@ from tests.support.lines import FAR_SUMS
 pyarrow = pytest.importorskip("pyarrow", reason="Parquet and Arrow need the extra 'arrow'")
 from pyarrow import parquet
 
+from tests.support.thinning import thinned
+
 ROWS = 3000
 
 
@@ -86,12 +88,13 @@ KINDS = [
 ]
 
 
+# Rows of 7 are 429 chunks.
 @pytest.mark.parametrize(
-    ("degree", "rows"),
-    [(0, None), (0, 7), (0, 999), (1, None), pytest.param(1, 7, marks=pytest.mark.slow), (1, 999)],  # 7: 429 chunks
+    ("case", "kind"),
+    thinned([(0, None), (0, 7), (0, 999), (1, None), (1, 7), (1, 999)], KINDS, [(0, None), (1, 999)]),
 )
-@pytest.mark.parametrize("kind", KINDS)
-def test_every_container_has_the_numbers_of_memory(kind, degree, rows, containers, generator):
+def test_every_container_has_the_numbers_of_memory(case, kind, containers, generator):
+    degree, rows = case
     X, y, w, sources = containers
     source, options = sources[kind]
     query = np.column_stack([generator.random(20), generator.integers(0, 9, 20)])

@@ -8,9 +8,9 @@ import numpy as np
 from kernpool import choose, pool
 from kernpool.core import Factors
 from kernpool.core.state import PoolState
+from kernpool.pooling import rounding_bound
 from tests.fuzz import truth
 from tests.fuzz.report import LEAST, able
-from tests.support.promises import rounding
 
 
 def chunks(case, report):
@@ -37,7 +37,7 @@ def _allowed_of_chunks(case, problem, base):
     """How far merged states may be off: as the whole, and for planes as far as keys determine them."""
     spread = np.ptp(problem.value, axis=0)
     allowed = (
-        2.0 * rounding(replace(problem, degree=0), _values_of(problem, base))
+        2.0 * rounding_bound(replace(problem, degree=0), _values_of(problem, base))
         + 1e-15 * np.abs(case.value).max(axis=0)
         + LEAST
     )

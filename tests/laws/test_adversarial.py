@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from kernpool import Problem, choose, kernel_names, pool, pooling_weights
 from kernpool.algorithms import ALGORITHMS
 from kernpool.algorithms.reference import MOST_PAIRS
+from kernpool.pooling import rounding_bound
 from tests.support.capabilities import able
-from tests.support.promises import rounding
 
 COLUMNS = {
     "uniform": lambda g, n: g.random(n),
@@ -70,7 +70,7 @@ def problems(draw):
 def test_every_algorithm_is_right_or_refuses(problem):
     expected = choose(problem, "reference").reduce(problem)
     target = expected.finalize("zero")
-    allowed = rounding(problem, expected)
+    allowed = rounding_bound(problem, expected)
     for algorithm in able(problem):
         state = choose(problem, algorithm).reduce(problem)
         np.testing.assert_array_equal(state.denominator == 0, expected.denominator == 0, err_msg=algorithm)

@@ -13,6 +13,7 @@ from kernpool.core.local_fit import solve
 from kernpool.core.state import PoolState
 from kernpool.kernels import get_categorical_kernel
 from tests.support.capabilities import OTHERS, algorithms, fitting_columns
+from tests.support.thinning import slow
 
 PLACES = np.array([1.0, 2.0, 4.0])  # of the levels of the ordered column
 KERNELS = (get_categorical_kernel("aitchison_aitken"), get_categorical_kernel("wang_van_ryzin"))
@@ -414,7 +415,7 @@ def test_empty_windows_have_a_denominator_of_zero():
         assert np.all(np.isfinite(gradient))
 
 
-@pytest.mark.parametrize("lambdas", [LAMBDAS, (0.0, 0.45)])
+@pytest.mark.parametrize("lambdas", [LAMBDAS, *slow((0.0, 0.45))])
 @algorithms(OTHERS, columns=[1, 2])
 def test_larger_cells_too(algorithm, columns, lambdas):
     """Where fused loops, boxes, series and transforms are at work, and not the few pairs that they leave to others."""

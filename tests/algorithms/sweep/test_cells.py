@@ -10,6 +10,7 @@ from kernpool.algorithms.brute import brute
 from kernpool.algorithms.sweep import cells, few_queries, sums, windows
 from kernpool.algorithms.sweep.cell_edges import cut_line, window_ends
 from tests.support.lines import FAR_SUMS, SITUATIONS, assert_right, line_problem
+from tests.support.thinning import thinned
 
 
 @pytest.fixture
@@ -31,8 +32,9 @@ def always(monkeypatch):
     return left
 
 
-@pytest.mark.parametrize("situation", SITUATIONS)
-@pytest.mark.parametrize("kernel", FAR_SUMS)
+@pytest.mark.parametrize(
+    ("kernel", "situation"), thinned(FAR_SUMS, SITUATIONS, ["boxcar", "epanechnikov", "gaussian", "laplace"])
+)
 def test_adversarial_data(kernel, situation, generator, always):
     assert_right(line_problem(kernel, situation, generator))
 
@@ -44,12 +46,8 @@ def test_what_is_left_out_is_at_most_the_tolerance(kernel, situation, generator,
         assert_right(line_problem(kernel, situation, generator, tol=tol), tol)
 
 
-@pytest.mark.parametrize("kernel", FAR_SUMS)
-@pytest.mark.parametrize(
-    "h",
-    # two more between these: the slow twin takes a quarter of a second for each kernel
-    [1e-3, pytest.param(0.002, marks=pytest.mark.slow), 0.04, pytest.param(0.4, marks=pytest.mark.slow), 3.0],
-)
+# The slow twin takes a quarter of a second for each.
+@pytest.mark.parametrize(("h", "kernel"), thinned([1e-3, 0.002, 0.04, 0.4, 3.0], FAR_SUMS, [0.04]))
 def test_a_curve_to_draw(kernel, h, generator):
     """As called, without changed limits; ten digits beyond the promise, and nothing is left."""
     key, value = generator.random(100_000), generator.normal(size=(100_000, 2))

@@ -11,12 +11,11 @@ import pytest
 from kernpool import Problem, choose, get_kernel, kernel_names, pool
 from kernpool.algorithms.brute.compiled import CompiledBlocks
 from kernpool.algorithms.estimate import Look
-from kernpool.algorithms.tree.block import Block
+from kernpool.algorithms.tree.block import Block, visit_blocks
 from kernpool.algorithms.tree.loops import pairs as tree_pairs
 from kernpool.algorithms.tree.planted import Planted
+from kernpool.pooling import rounding_bound
 from tests.support.problems import EVERYTHING
-from tests.support.promises import rounding
-from tests.support.tree import count_pairs
 
 KERNELS = kernel_names()  # before other tests register kernels of their own
 INFINITE = [name for name in kernel_names() if not get_kernel(name).is_compact]
@@ -33,13 +32,19 @@ def places(generator, kind, n, d):
     )
 
 
+def count_pairs(problem):
+    """Count the pairs of a query and a key that the tree looks at one by one, by running it."""
+    planted = Planted(problem)
+    return visit_blocks(planted, planted.blocks())[1]
+
+
 def compare(problem, extra=0.0, n_jobs=1):
     """Hold the tree against the slow twin; `extra` is the share that may be missing, times the range of the values."""
     expected = choose(problem, "reference").reduce(problem)
     state = choose(problem, "kd_tree").reduce(problem, n_jobs=n_jobs)
     np.testing.assert_array_equal(state.denominator == 0, expected.denominator == 0)
     error = np.abs(state.finalize("zero") - expected.finalize("zero"))
-    bound = rounding(problem, expected) + extra * np.ptp(problem.value, axis=0)
+    bound = rounding_bound(problem, expected) + extra * np.ptp(problem.value, axis=0)
     assert np.all(error <= bound), (error / bound).max()
     return error.max()
 
