@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import io
 from collections.abc import Sequence
+from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -228,30 +229,7 @@ def _page(frames: list[bytes], epochs: list[int], frames_per_second: float) -> s
     # matplotlib's own to_jshtml fetches its icons from a server, so its pages are bare without a network.
     sources = ",".join(f'"data:image/png;base64,{base64.b64encode(frame).decode()}"' for frame in frames)
     values = {"LAST": len(frames) - 1, "MS": round(1000 / frames_per_second), "EPOCHS": ",".join(map(str, epochs))}
-    page = _PAGE
+    page = files("kernpool.displays").joinpath("training.html").read_text(encoding="utf-8")
     for name, value in (values | {"FRAMES": sources}).items():
         page = page.replace(f"@{name}@", str(value))
     return page
-
-
-_PAGE = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
-<title>Training, epoch by epoch</title>
-<style>body{font-family:sans-serif;margin:1em auto;max-width:60em;padding:0 1em}img{width:100%}
-div{display:flex;gap:1em;align-items:center}input{flex:1}button{font-size:1.1em;min-width:3em}</style></head>
-<body><img id="frame" alt="The fit and the weights at the chosen epoch">
-<div><button id="play" aria-label="play or pause">&#9654;</button>
-<input id="epoch" type="range" min="0" max="@LAST@" value="0" aria-label="epoch"><output id="number"></output></div>
-<script>
-const frames=[@FRAMES@],epochs=[@EPOCHS@];
-const slider=document.getElementById("epoch"),image=document.getElementById("frame"),
-  button=document.getElementById("play"),number=document.getElementById("number");let timer=null;
-function show(){image.src=frames[slider.value];number.value=epochs[slider.value];}
-function stop(){clearInterval(timer);timer=null;button.innerHTML="&#9654;";}
-slider.addEventListener("input",()=>{stop();show();});
-button.addEventListener("click",()=>{if(timer){stop();return;}
-  if(+slider.value===+slider.max)slider.value=0;button.innerHTML="&#10074;&#10074;";
-  timer=setInterval(()=>{if(+slider.value===+slider.max){stop();return;}slider.value=+slider.value+1;show();},@MS@);show();});
-show();
-</script></body></html>
-"""
