@@ -7,6 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import kernpool
+
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "src" / "kernpool"
 PAGES = sorted([*(ROOT / "docs").glob("*.md"), *(ROOT / "docs" / "decisions").glob("*.md")])
@@ -70,6 +72,14 @@ def test_paths_exist(page):
     """What looks like a file of the package, or of the repository, is one."""
     for path in re.findall(r"`([\w./*-]+/[\w.*-]*\.(?:py|json|md|svg|html|css))`", read(page)):
         assert (PACKAGE / path).exists() or (ROOT / path).exists(), f"{page.name} speaks of {path}"
+
+
+@on_every_page
+def test_dotted_names_are_of_the_package(page):
+    """The first name after the package is a room or public."""
+    rooms = {path.parent.name for path in PACKAGE.glob("*/__init__.py")}
+    for name in re.findall(r"\bkernpool\.([A-Za-z_]+)", read(page)):
+        assert name in rooms or name in kernpool.__all__, f"{page.name} speaks of kernpool.{name}"
 
 
 @on_every_page
