@@ -250,9 +250,6 @@ def block_state(
     PoolState
         That of no keys, where there are none.
     """
-    # The choice among algorithms looks at whether the compiler is loaded; what a worker did before must not matter.
-    import numba  # noqa: F401
-
     m, start = len(pooling.query), 0
     state = empty_state(m, Layout(outputs, pooling.query.shape[1], pooling.degree).width)
     for chunk in read_block(block) if m else ():

@@ -188,12 +188,11 @@ def reduce_chunks(
     if pooling.limit is None and are_on_a_line(pooling.query, pooling.degree, pooling.algorithm, chunks):
         found = sum_on_a_line(pooling.query, chunks, pooling.similarity, pooling.n_jobs, progress)
         if found is not None:
-            state, center = found
-            (left,) = np.nonzero(state.denominator < 0)
-            if len(left):
-                rest, _ = _merge_all(replace(pooling, query=pooling.query[left]), chunks, None, center)
-                state.shift[left], state.denominator[left] = rest.shift, rest.denominator
-                state.numerator[left] = rest.numerator
+            state, center, undone = found
+            if len(undone):
+                rest, _ = _merge_all(replace(pooling, query=pooling.query[undone]), chunks, None, center)
+                state.shift[undone], state.denominator[undone] = rest.shift, rest.denominator
+                state.numerator[undone] = rest.numerator
             return state, center
     return _merge_all(pooling, chunks, progress, center)
 

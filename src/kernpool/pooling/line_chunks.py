@@ -1,7 +1,7 @@
 """Chunks of keys on a line, for few queries: one pass adds up moments, and nothing is done per query before its end.
 
 Merging the states of chunks visits all queries once per chunk. Here the line is cut into cells once, for all chunks
-(see `algorithms/few_queries.py`), and the keys of each chunk add to the moments of their cells. For ten thousand
+(see `algorithms/sweep/few_queries.py`), and the keys of each chunk add to the moments of their cells. For ten thousand
 queries and a hundred million keys that takes half of the time.
 """
 
@@ -26,14 +26,14 @@ KEYS_PER_QUERY = 64  # from which on queries are few
 
 
 def are_on_a_line(query: Array, degree: int, algorithm: str, chunks: Chunks) -> bool:
-    """Whether chunks might be summed in one pass, and the queries that are left over in another."""
+    """Whether chunks might be summed in one pass, and some queries in another."""
     few = chunks.again and chunks.rows is not None and chunks.rows >= KEYS_PER_QUERY * len(query)
     return few and query.shape[1] == 1 and not degree and algorithm in ("auto", "sweep")
 
 
 def sum_on_a_line(
     query: Array, chunks: Chunks, similarity: dict[str, Any], n_jobs: int | None, progress: Progress | None
-) -> tuple[PoolState, Array] | None:
+) -> tuple[PoolState, Array, NDArray[np.intp]] | None:
     """Sum all chunks.
 
     Parameters
@@ -51,9 +51,9 @@ def sum_on_a_line(
 
     Returns
     -------
-    (PoolState, ndarray) or None
-        The sums, and the centre of the values, zero; a denominator of -1 marks a query that is left over. None if the
-        kernel, or the places of the queries, or weights do not allow it.
+    (PoolState, ndarray, ndarray) or None
+        The sums; the center of the values, zero; and the rows of queries that are not done and have an empty state.
+        None if the kernel, or the places of the queries, or weights do not allow it.
     """
     from kernpool.algorithms.sweep.few_queries import FewQueries  # loads Numba
 
@@ -76,6 +76,6 @@ def sum_on_a_line(
             progress(done, chunks.rows)
     m = len(query)
     state = PoolState(np.zeros(m), np.empty(m), np.empty((m, len(zeros))))
-    few.finish(state, jobs, None)
+    undone = few.finish(state, jobs, None)
     state.shift[state.denominator == 0] = -np.inf
-    return state, zeros
+    return state, zeros, np.flatnonzero(undone)

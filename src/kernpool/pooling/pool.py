@@ -147,10 +147,10 @@ def pool(
     are within 1e-4 of their distance from the query: the fit turns constant in such a direction, with the warning (see
     `kernpool.core.local_fit`).
 
-    The result has the same bits for any number of threads, and for every call of the same problem by a named algorithm.
-    For some ten thousand to a million pairs ``"auto"`` takes dense NumPy before the process has loaded the compiler
-    (Numba) and compiled loops after that, whose last bits differ: name an algorithm, such as ``"brute"``, or ``import
-    numba`` before the first call.
+    The result has the same bits for any number of threads, and for every call of the same problem. From some ten or
+    twenty thousand pairs on it is computed by compiled loops, which the first call of a process waits for: half a
+    second or more, and several where they have never been compiled. ``algorithm="reference"`` does without (see
+    `choose`).
 
     Where the layers and `kernpool.pool` differ on purpose:
 

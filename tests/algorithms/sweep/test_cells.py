@@ -14,16 +14,17 @@ from tests.support.lines import FAR_SUMS, SITUATIONS, assert_right, line_problem
 
 @pytest.fixture
 def always(monkeypatch):
-    """Cells whatever the sizes; a list tells how often, and how many queries were left."""
-    left, reduce = [], few_queries.reduce
+    """Cells whatever the sizes; a list says how often, and how many queries had to be done again."""
+    left, pool_cells = [], few_queries.pool_cells
 
-    def told(problem, out, *args):
-        done = reduce(problem, out, *args)
-        if done:
-            left.append(int(np.count_nonzero(out.denominator < 0)))
-        return done
+    def noted(problem, out, *args):
+        undone = pool_cells(problem, out, *args)
+        if undone is not None:
+            left.append(int(np.count_nonzero(undone)))
+            assert np.all(out.denominator >= 0)
+        return undone
 
-    monkeypatch.setattr(few_queries, "reduce", told)
+    monkeypatch.setattr(few_queries, "pool_cells", noted)
     monkeypatch.setattr(cells, "KEYS_PER_CELL", 1e-3)
     monkeypatch.setattr(cells, "KEYS_PER_PART", 500)
     monkeypatch.setattr(sums, "are_few", lambda *_: True)
@@ -71,10 +72,11 @@ def test_on_uniform_data_nothing_is_left(kernel, generator, always):
 @pytest.mark.parametrize("kernel", FAR_SUMS)
 def test_what_is_left_is_done_key_by_key(kernel, few, generator, always, monkeypatch):
     """In a few queries by brute force, in more by windows; both know shifts, own keys and empty windows."""
-    monkeypatch.setattr(sums, "FEW_LEFT", few)
+    monkeypatch.setattr(sums, "FEW_UNDONE", few)
     calls = []
-    for module in (brute, windows):
-        monkeypatch.setattr(module, "reduce", lambda *args, f=module.reduce, m=module: [calls.append(m), f(*args)][1])
+    for module, name in ((brute, "reduce"), (windows, "pool_windows")):
+        noted = getattr(module, name)
+        monkeypatch.setattr(module, name, lambda *args, f=noted, m=module: [calls.append(m), f(*args)][1])
     for situation in ("far queries", "own heavy", "own heavy in clusters"):
         assert_right(line_problem(kernel, situation, generator))
     assert set(calls) == {brute if few else windows}

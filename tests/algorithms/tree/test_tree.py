@@ -10,10 +10,10 @@ import pytest
 
 from kernpool import Problem, choose, get_kernel, kernel_names, pool
 from kernpool.algorithms.brute.compiled import CompiledBlocks
+from kernpool.algorithms.estimate import Look
 from kernpool.algorithms.tree.block import Block
 from kernpool.algorithms.tree.loops import pairs as tree_pairs
 from kernpool.algorithms.tree.planted import Planted
-from kernpool.pooling.costs import Costs
 from tests.support.problems import EVERYTHING
 from tests.support.promises import rounding
 from tests.support.tree import count_pairs
@@ -193,9 +193,9 @@ def test_far_pairs_are_left_out_and_the_estimate_knows_it(generator):
         problem = Problem.from_arrays(query, key, value, kernel=kernel, bandwidth=h)
         share = count_pairs(problem) / everything
         assert share < most
-        assert share / 3 < Costs(problem).sample.share < 8 * share + 0.02
+        assert share / 3 < Look(problem).share < 8 * share + 0.02
     wide = Problem.from_arrays(generator.normal(size=(5000, 8)), generator.normal(size=(5000, 8)), value[:5000])
-    assert Costs(wide).sample.share > 0.9
+    assert Look(wide).share > 0.9
     loose = Problem.from_arrays(query, key, value, bandwidth=0.02, tol=1e-3)
     tight = Problem.from_arrays(query, key, value, bandwidth=0.02)
     assert count_pairs(loose) < 0.5 * count_pairs(tight)
@@ -204,7 +204,7 @@ def test_far_pairs_are_left_out_and_the_estimate_knows_it(generator):
 def test_gradients_are_sums_over_near_pairs(generator, monkeypatch):
     """Against brute force, with far and with empty queries; and most pairs are not looked at."""
     looked_at = []
-    of_block = CompiledBlocks.pullback
+    of_block = CompiledBlocks.differentiate_block
 
     def counted(blocks, queries, keys, *rest):
         looked_at.append((queries.stop - queries.start) * (keys.stop - keys.start))
@@ -229,7 +229,7 @@ def test_gradients_are_sums_over_near_pairs(generator, monkeypatch):
         cotangent, plan = generator.normal(size=(2300, 2)), choose(problem, "kd_tree")
         state = plan.reduce(problem)
         expected = choose(problem, "brute").pullback(problem, state, cotangent, EVERYTHING)
-        monkeypatch.setattr(CompiledBlocks, "pullback", counted)
+        monkeypatch.setattr(CompiledBlocks, "differentiate_block", counted)
         looked_at.clear()
         found = plan.pullback(problem, state, cotangent, EVERYTHING)
         assert sum(looked_at) < 0.7 * 2 * 2300 * 6000
