@@ -5,8 +5,8 @@ from importlib import import_module
 
 # What each name stands for is called once per problem, block or query batch that takes that way.
 PARTS = {
-    "tree, near leaves": ("kernpool.algorithms.tree.planted", "Block.compact"),
-    "tree, infinite support": ("kernpool.algorithms.tree.planted", "Block.infinite"),
+    "tree, near leaves": ("kernpool.algorithms.tree.block", "Block.compact"),
+    "tree, infinite support": ("kernpool.algorithms.tree.block", "Block.infinite"),
     "tree, compared with brute force": ("kernpool.algorithms.tree.tree", "compared"),
     "tree, gradients": ("kernpool.algorithms.tree.gradients", "differentiate_near"),
     "tree, local linear": ("kernpool.algorithms.tree.local_linear", "pool_moments"),

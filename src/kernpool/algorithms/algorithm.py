@@ -42,7 +42,7 @@ class Reduce(Protocol):
     """Sum over keys: problem to state."""
 
     def __call__(self, problem: Problem, n_jobs: int = 1, progress: Progress | None = None) -> PoolState:
-        """Return the state of the problem's centred values."""
+        """Return the state of the problem's centered values."""
 
 
 class Pullback(Protocol):
@@ -109,7 +109,7 @@ class Algorithm:
     summary : str
         A few words for `Plan.reason`.
     reduce : callable
-        ``(problem, n_jobs, progress) -> PoolState`` of the problem's centred values.
+        ``(problem, n_jobs, progress) -> PoolState`` of the problem's centered values.
     pullback : callable or None
         ``(problem, state, cotangent, wanted, n_jobs, progress) -> Gradients``. With the fit ``yhat``, local linear for
         ``degree=1``, and a cotangent ``g`` of shape (m, c) it differentiates :math:`L = \sum_{ic} g_{ic} \hat

@@ -39,7 +39,7 @@ def pair_weights(problem: Problem) -> tuple[Array, Array]:
 
 
 def may_underflow(problem: Problem) -> bool:
-    """Whether products of compact profiles can underflow: the faintest, (2e-16)^3, six times and more."""
+    """Whether products of compact profiles can underflow: the smallest, (2e-16)^3, six times and more."""
     return problem.similarity.composition == "product" and problem.key.shape[1] > 5
 
 

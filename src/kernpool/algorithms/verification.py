@@ -71,7 +71,7 @@ def corrected(problem: Problem, state: PoolState, algorithm: str) -> tuple[PoolS
     problem : Problem
         What was summed.
     state : PoolState
-        Of the problem's centred values, as algorithms return it. Wrong rows are written over.
+        Of the problem's centered values, as algorithms return it. Wrong rows are written over.
     algorithm : str
         Who made it.
 

@@ -38,7 +38,7 @@ def test_what_a_box_allows_no_key_exceeds(kernel, d, places, generator):
         tree, profile, copies = walk.tree, walk.profile, walk.copies
         leaves = len(tree.key)
         places_of_box = corners(tree.lower[:leaves], tree.upper[:leaves])
-        outward = places_of_box - tree.centre[:leaves, None]
+        outward = places_of_box - tree.center[:leaves, None]
         outward = np.where(np.abs(outward) > 0, outward, 1.0) * profile.factor
         for kind in (NEAR, FAR):
             allowed = copies.lowest[:, kind] <= 0
@@ -46,7 +46,7 @@ def test_what_a_box_allows_no_key_exceeds(kernel, d, places, generator):
             gap = (np.sqrt(gap) if kernel == "gaussian" else gap)[:, None, None]
             for direction in (outward, np.sign(outward) * (np.arange(d) == 0)):
                 step = gap * direction / np.linalg.norm(direction, axis=2, keepdims=True)
-                query = ((places_of_box - tree.centre[:leaves, None]) * profile.factor + step)[allowed]
+                query = ((places_of_box - tree.center[:leaves, None]) * profile.factor + step)[allowed]
                 near = copies.key[allowed]
                 squared = ((query[:, :, :, None] - near[:, None]) ** 2).sum(axis=2)
                 farthest = squared.max(initial=0.0)

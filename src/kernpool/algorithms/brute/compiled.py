@@ -27,7 +27,7 @@ _NO_TABLE = np.empty((0, 0))
 # are precise at once are faster from 16 columns on.
 MOST_FOR_FUSED = 32
 # Sums of weights per key below which digits may be lost: to underflow, or at the edge of a compact kernel.
-FAINT, FAINT_32, FAINT_ON_EDGE = 1e-280, 1e-30, 1e-10
+UNDERFLOW, UNDERFLOW_32, LOST_ON_EDGE = 1e-280, 1e-30, 1e-10
 
 
 class CompiledBlocks:
@@ -55,7 +55,7 @@ class CompiledBlocks:
         plain = is_gaussian(problem) and problem.attn_mask is None and not problem.degree
         self.gradients_use_blas = plain and Products.can_do(problem)
         # 3 ms of Gaussian, 40 ms of the slowest kernel, as long for many columns: short for Ctrl-C, long for a call
-        # from Python, and for the keys that a call of matrix products centres and scales for all of its queries.
+        # from Python, and for the keys that a call of matrix products centers and scales for all of its queries.
         self.pairs_per_call = max(1 << 18, (1 << 22) // max(1, len(self.key) // (32 if self.uses_blas else 8)))
 
     @cached_property
@@ -183,7 +183,9 @@ class FusedPairs:
         self.scale = (np.where(np.arange(len(scale)) == 0, scale * scale, 1.0) if even else scale).astype(dtype)
         self.height = fused.height(code)
         # Sums up to this times the number of keys are done again: tails have underflowed, or the edge decides.
-        self.faint = FAINT_ON_EDGE if similarity.kernel.is_compact else FAINT_32 if dtype == np.float32 else FAINT
+        self.least = (
+            LOST_ON_EDGE if similarity.kernel.is_compact else UNDERFLOW_32 if dtype == np.float32 else UNDERFLOW
+        )
         (query_low, query_high), (key_low, key_high) = column_range(problem.query), column_range(problem.key)
         extent = np.maximum(query_high, key_high) - np.minimum(query_low, key_low)
         self.loop = fused.specialise(
@@ -209,7 +211,7 @@ class FusedPairs:
         return possible and (few or code not in products.KERNELS)
 
     def sums(self, queries: slice | NDArray[np.intp], keys: slice) -> tuple[PoolState, NDArray[np.bool_]]:
-        """Return the state of one block, and which of its queries have a faint sum."""
+        """Return the state of one block, and which of its queries may have lost digits."""
         query = read_only(self.query[queries])
         denominator, numerator = np.empty(len(query)), np.empty((len(query), len(self.value)))
         self.loop(
@@ -223,11 +225,11 @@ class FusedPairs:
             denominator,
             numerator,
         )
-        faint = denominator <= self.faint * (keys.stop - keys.start)
+        doubtful = denominator <= self.least * (keys.stop - keys.start)
         state = PoolState(
             np.zeros(len(query)), self.height * denominator, np.ldexp(self.height * numerator, self.value_unit)
         )
-        return state, faint
+        return state, doubtful
 
 
 class Products:
@@ -246,7 +248,7 @@ class Products:
         self.own_weight = problem.own_weight
         self.scale = fused.scales(self.code, similarity.bandwidth)
         self.epsilon = float(np.finfo(dtype).eps)
-        self.faint = FAINT_32 if self.narrow else FAINT
+        self.least = UNDERFLOW_32 if self.narrow else UNDERFLOW
 
     @staticmethod
     def can_do(problem: Problem) -> bool:
@@ -267,7 +269,7 @@ class Products:
         )
 
     def sums(self, queries: slice | NDArray[np.intp], keys: slice) -> tuple[PoolState, NDArray[np.bool_]]:
-        """Return the state of one block, and which of its queries are faint or not precise enough."""
+        """Return the state of one block, and which of its queries are not precise enough."""
         problem = self.problem
         query, mask = read_only(problem.query[queries]), problem.attn_mask
         center = query.mean(axis=0)
@@ -299,7 +301,7 @@ class Products:
             with np.errstate(divide="ignore"):
                 nearest = -np.log(denominator) if problem.key_weight is None else np.zeros(len(query))
             allowed = np.where(nearest > 8.0, 4 * self.epsilon * (1 + nearest), 0.0) + (1e-6 if self.narrow else 5e-13)
-            doubtful = (denominator <= self.faint * (keys.stop - keys.start)) | (0.5 * LN_2 * rounding > allowed)
+            doubtful = (denominator <= self.least * (keys.stop - keys.start)) | (0.5 * LN_2 * rounding > allowed)
         return PoolState(np.zeros(len(query)), denominator, np.ldexp(numerator, self.value_unit)), doubtful
 
 

@@ -2,7 +2,7 @@ r"""Gradients of Gaussian pooling for many columns, by matrix products, in the t
 
 With :math:`R_{ij} = w_{ij} g_i \cdot (v_j - \hat y_i)` the gradient by a query is
 :math:`\sum_j R_{ij} (k_j - q_i) / h^2` and that by a key its mirror image: a product of R with the keys, less row sums
-times the query. Nothing large is subtracted, because coordinates are about the centre of the block's queries, in
+times the query. Nothing large is subtracted, because coordinates are about the center of the block's queries, in
 bandwidths; queries for which that is not near enough are left to the staged tiles.
 """
 

@@ -130,11 +130,11 @@ def _terms(
 
 
 def _slopes(
-    problem: Problem, u: Array, nearer: Array, best: NDArray[np.intp], centred: NDArray[np.bool_]
+    problem: Problem, u: Array, nearer: Array, best: NDArray[np.intp], centered: NDArray[np.bool_]
 ) -> tuple[Array, Array, Array]:
     """Return ``d log K / d u`` of pairs and columns; and that, and u times that, less those of the nearest key.
 
-    `nearer` is u less that of the nearest key. Pairs that are not `centred` keep theirs whole.
+    `nearer` is u less that of the nearest key. Pairs that are not `centered` keep theirs whole.
     """
     similarity, log_slope = problem.similarity, problem.similarity.slope_of_log()
     with np.errstate(all="ignore"):
@@ -152,7 +152,7 @@ def _slopes(
                 more = np.where(distance * distance[best] > 0.0, change, 0.0)[:, None]
             beyond = ratio[:, None] * nearer + more * u[best]
             scaled = ratio[:, None] * nearer * (u + u[best]) + more * u[best] ** 2
-    return slope, np.where(centred[:, None], beyond, slope), np.where(centred[:, None], scaled, slope * u)
+    return slope, np.where(centered[:, None], beyond, slope), np.where(centered[:, None], scaled, slope * u)
 
 
 def _ratio_change(log_slope: Profile, u: Array, nearer: Array, best: NDArray[np.intp]) -> Array:

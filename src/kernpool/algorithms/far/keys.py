@@ -38,7 +38,7 @@ def fit_lost(problem: Problem, fit: LocalFit) -> LocalFit:
     problem : Problem
         What was fitted.
     fit : LocalFit
-        From `solve`, of values less their centre.
+        From `solve`, of values less their center.
 
     Returns
     -------
@@ -147,7 +147,7 @@ class _Keys:
         with np.errstate(all="ignore"):
             planes = fit_planes(near.log_weight, near.offset, value - heaviest[:, None], near.floor, near.reach)
             intercept = heaviest + planes.level + np.einsum("bd,bdc->bc", near.at, planes.slope)
-            left_out = others - near.level + np.maximum(0.0, 2.0 * self.log_width - planes.faintest)
+            left_out = others - near.level + np.maximum(0.0, 2.0 * self.log_width - planes.smallest)
         sure = np.isneginf(others) | ((planes.rank >= self.rank) & (left_out < NOTHING))
         # Where a slope is beyond all numbers the fit stays what it was.
         some = sure & np.isfinite(intercept).all(axis=1) & np.isfinite(planes.slope).all(axis=(1, 2))

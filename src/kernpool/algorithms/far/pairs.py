@@ -24,7 +24,7 @@ from kernpool.kernels import get_kernel
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 
-FAINTEST = 800.0  # logits this far below the best are weights of zero
+LOWEST = 800.0  # logits this far below the best are weights of zero
 STEEP = 2.0**20  # logits below minus this are compared by way of distances: they have lost six digits
 UNSURE = 1e-3  # error of a difference of logits, in the fourth digit of a share, from which on nothing is said
 KEYS_AT_ONCE = 1 << 16
@@ -83,7 +83,7 @@ def far_pairs(problem: Problem) -> FarPairs:
     Raises
     ------
     ValueError
-        If distances of competing keys differ by less than can be told.
+        If distances of competing keys differ by less than rounding.
     """
     query, key, score, log_times = _candidates(problem)
     start = np.flatnonzero(np.diff(query, prepend=-1))
@@ -121,11 +121,11 @@ def _candidates(problem: Problem) -> tuple[Index, Index, Array, Array]:
         if part.logit_bias is not None:
             score += part.logit_bias
         top = np.maximum(top, score.max(axis=1))
-        floor = top - FAINTEST - slack_per_logit * np.abs(top)
+        floor = top - LOWEST - slack_per_logit * np.abs(top)
         query, key = np.nonzero((score >= floor[:, None]) & (score > -np.inf))
         parts.append((query, key + keys.start, score[query, key], log_times[query, key]))
     query, key, score, log_times = (np.concatenate(columns) for columns in zip(*parts, strict=True))
-    floor = top - FAINTEST - slack_per_logit * np.abs(top)
+    floor = top - LOWEST - slack_per_logit * np.abs(top)
     kept = np.flatnonzero(score >= floor[query])
     kept = kept[np.argsort(query[kept], kind="stable")]
     return query[kept], key[kept], score[kept], log_times[kept]

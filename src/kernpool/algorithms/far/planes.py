@@ -48,14 +48,14 @@ class Planes(NamedTuple):
         Their slopes; zero in directions that no key determines.
     rank : ndarray of int, shape (B,)
         In how many directions keys determine a slope.
-    faintest : ndarray of shape (B,)
+    smallest : ndarray of shape (B,)
         Logarithm of the least weighted square that a direction rests on; infinite for a rank of zero.
     """
 
     level: Array
     slope: Array
     rank: NDArray[np.intp]
-    faintest: Array
+    smallest: Array
 
 
 def fit_planes(log_weight: Array, offset: Array, value: Array, floor: Array, reach: Array) -> Planes:
@@ -93,13 +93,13 @@ def fit_planes(log_weight: Array, offset: Array, value: Array, floor: Array, rea
     >>> planes.level, planes.slope, planes.rank
     (array([[2.]]), array([[[3.]]]), array([1]))
     """
-    steps, faintest = _span(log_weight, offset, floor)
+    steps, smallest = _span(log_weight, offset, floor)
     share, weighted, design = _equations(steps, log_weight)
     level = _solve(design, np.einsum("bkp,bkc->bpc", weighted, value))
     residual = value - share @ level  # once more for what has been lost to large values of light keys
     level += _solve(design, np.einsum("bkp,bkc->bpc", weighted, residual))
     rank = np.stack([step.found for step in steps[1:]], axis=1).sum(axis=1) if steps[1:] else np.zeros(len(offset))
-    return Planes(level[:, 0], _slopes(steps, level, reach), rank.astype(np.intp), faintest)
+    return Planes(level[:, 0], _slopes(steps, level, reach), rank.astype(np.intp), smallest)
 
 
 class _Step(NamedTuple):
@@ -124,7 +124,7 @@ def _span(log_weight: Array, offset: Array, floor: Array) -> tuple[list[_Step], 
     table, left = np.where(dependent, 0.0, offset), log_weight.copy()
     place = np.argmax(left, axis=1)
     steps = [_eliminate(table, noise, left, place, np.full(count, d), np.ones(count, dtype=bool))]
-    faintest = np.full(count, np.inf)
+    smallest = np.full(count, np.inf)
     for _ in range(d):
         with np.errstate(divide="ignore"):
             size = 0.5 * left[:, :, None] + np.log(np.abs(table))
@@ -133,9 +133,9 @@ def _span(log_weight: Array, offset: Array, floor: Array) -> tuple[list[_Step], 
         found = np.isfinite(largest)
         if not found.any():
             break
-        faintest = np.where(found, np.minimum(faintest, 2.0 * largest), faintest)
+        smallest = np.where(found, np.minimum(smallest, 2.0 * largest), smallest)
         steps.append(_eliminate(table, noise, left, place, column, found))
-    return steps, faintest
+    return steps, smallest
 
 
 def _eliminate(

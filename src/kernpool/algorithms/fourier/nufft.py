@@ -57,7 +57,7 @@ class Sums:
     scale : ndarray of shape (columns,)
         What each value column was divided by.
     columns : ndarray of int
-        Which value columns take part. The others are zero: values are centred.
+        Which value columns take part. The others are zero: values are centered.
     spread : ndarray of shape (columns,)
         Largest minus smallest value.
     """

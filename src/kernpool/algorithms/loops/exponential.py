@@ -16,7 +16,7 @@ from numba import types
 from kernpool.execution.compiling import by_type, ordered_loop
 
 _ROUND_64, _ROUND_32 = 1.5 * 2.0**52, np.float32(1.5 * 2.0**23)
-_FAINTEST_64, _FAINTEST_32 = 1021.0, np.float32(125.0)
+_SMALLEST_64, _SMALLEST_32 = 1021.0, np.float32(125.0)
 
 # Minimax coefficients of 2**f on [-1/2, 1/2]: relative error 7.5e-8 of degree 5, 2.1e-16 of degree 10.
 _A0, _A1, _A2, _A3, _A4, _A5 = (
@@ -89,16 +89,16 @@ def exp2_minus_32_unclamped(s):
 def exp2_minus_64(s):
     """2**-s for s >= 0 to 6e-16, without a branch or a product: the integer is added to the exponent's bits.
 
-    Beyond s = 1021 it stays at 2**-1021 instead of vanishing. Whoever adds such numbers up has a faint sum, and sums
-    that are not faint do not see them.
+    Beyond s = 1021 it stays at 2**-1021 instead of vanishing. Whoever adds such numbers up has a tiny sum, and sums
+    that are not tiny do not see them.
     """
-    return exp2_minus_64_unclamped(s if s < _FAINTEST_64 else _FAINTEST_64)
+    return exp2_minus_64_unclamped(s if s < _SMALLEST_64 else _SMALLEST_64)
 
 
 @ordered_loop
 def exp2_minus_32(s):
     """2**-s for s >= 0 in float32, to 3e-7; never below 2**-125."""
-    return exp2_minus_32_unclamped(s if s < _FAINTEST_32 else _FAINTEST_32)
+    return exp2_minus_32_unclamped(s if s < _SMALLEST_32 else _SMALLEST_32)
 
 
 def exp2_minus(s, bounded):

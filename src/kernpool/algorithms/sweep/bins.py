@@ -1,7 +1,7 @@
 """Bins: numbers put in order up to a few neighbours, in linear time.
 
 The algorithms for one column need to know which keys lie between two places, not their exact order. So numbers are
-dealt into equal bins by counting, which reads memory a few times where sorting reads it twenty times: first into some
+put into equal bins by counting, which reads memory a few times where sorting reads it twenty times: first into some
 hundred buckets, and then each bucket, which fits into a cache, into its bins. Bins that come out overfull, because the
 numbers are clustered, heavy-tailed or tied, are sorted and cut; a run of equal numbers becomes a bin of its own, whose
 width is zero.
@@ -21,10 +21,10 @@ from kernpool.execution.threads import cut, run_blocks
 Array = NDArray[np.float64]
 
 PIECE = 1 << 20  # numbers per call of a loop: about 10 ms
-FEW_BINS = 1 << 13  # up to which numbers are dealt once
-BUCKETS = 512  # that numbers are dealt into before, or more, if there are more bins
+FEW_BINS = 1 << 13  # up to which numbers are scattered once
+BUCKETS = 512  # that numbers are scattered into before, or more, if there are more bins
 MOST_SHIFT = 11  # so that a bucket fits into the second-level cache
-PARTS = 8  # that numbers are dealt in side by side, each with counts of its own
+PARTS = 8  # of the numbers, scattered side by side, each with counts of its own
 OVERFULL = 8  # times the size aimed at
 CLOSEST = 1e-280  # numbers no farther apart than this are sorted: bins per unit of length would overflow
 
@@ -77,7 +77,7 @@ def make_bins(x: Array, size: float, n_jobs: int = 1) -> Bins:
     ([0.3, 0.1, 9.0, 9.0, 5.0], [0, 2, 5])
     """
     x = np.ascontiguousarray(x)
-    order, ordered, end = _deal(x, max(1, round(len(x) / size)), n_jobs)
+    order, ordered, end = _scatter(x, max(1, round(len(x) / size)), n_jobs)
     offset = np.concatenate([[0], end[np.diff(end, prepend=0) > 0]])
     offset = _divide_overfull(order, ordered, offset, max(2.0, size), n_jobs)
     low, high = np.empty(len(offset) - 1), np.empty(len(offset) - 1)
@@ -90,7 +90,7 @@ def make_bins(x: Array, size: float, n_jobs: int = 1) -> Bins:
     return Bins(order, ordered, offset, low, high)
 
 
-def _deal(x: Array, bins: int, n_jobs: int) -> tuple[NDArray[np.integer], Array, NDArray[np.int64]]:
+def _scatter(x: Array, bins: int, n_jobs: int) -> tuple[NDArray[np.integer], Array, NDArray[np.int64]]:
     """Sort into equal bins by counting: where numbers came from, the numbers, and where each bin ends."""
     n, low, high = len(x), float(x.min()), float(x.max())
     narrow = np.dtype(np.int32 if n < 1 << 31 else np.int64)  # half the memory, and half of what is moved
@@ -113,31 +113,33 @@ def _deal(x: Array, bins: int, n_jobs: int) -> tuple[NDArray[np.integer], Array,
     order, ordered = np.empty(n, dtype=narrow), np.empty(n)
 
     def touch(part: slice) -> Iterator[None]:
-        # Memory that nobody has touched is slow to come by, and the first piece to be dealt would touch all of it.
+        # The first touch of fresh pages is slow, and the first piece to be scattered would touch all of them.
         order[part], ordered[part] = 0, 0.0
         yield
 
     run_blocks(touch, cut(n, PIECE), n_jobs, None)
 
-    def deal(part: slice) -> Iterator[None]:
+    def scatter(part: slice) -> Iterator[None]:
         for piece in cut(part.stop - part.start, PIECE):
             first = part.start + piece.start
-            bin_loops.deal(x[part][piece], first, low, scale, bins - 1, shift, place[index[part.start]], order, ordered)
+            bin_loops.scatter(
+                x[part][piece], first, low, scale, bins - 1, shift, place[index[part.start]], order, ordered
+            )
             yield
 
-    run_blocks(deal, parts, n_jobs, None)
+    run_blocks(scatter, parts, n_jobs, None)
     end = place[-1]  # where the last part stopped to write into each bucket
     if shift == 0:
         return order, ordered, end
     start = np.concatenate([[0], end])
     again_order, again, end = np.empty_like(order), np.empty_like(ordered), np.zeros(bins, dtype=np.int64)
 
-    def deal_again(part: slice) -> Iterator[None]:
+    def scatter_again(part: slice) -> Iterator[None]:
         for bucket in range(part.start, part.stop):
-            bin_loops.deal_again(ordered, order, start, bucket, low, scale, bins - 1, shift, end, again_order, again)
+            bin_loops.scatter_again(ordered, order, start, bucket, low, scale, bins - 1, shift, end, again_order, again)
             yield
 
-    run_blocks(deal_again, cut(buckets, 8), n_jobs, None)
+    run_blocks(scatter_again, cut(buckets, 8), n_jobs, None)
     return again_order, again, end
 
 
@@ -154,7 +156,9 @@ def _divide_overfull(
         for b in overfull[which]:
             start, stop = int(offset[b]), int(offset[b + 1])
             part, source = x[start:stop], order[start:stop]
-            if len(part) > PIECE and part.max() - part.min() > CLOSEST:  # too long to sort in one go: deal it once more
+            if (
+                len(part) > PIECE and part.max() - part.min() > CLOSEST
+            ):  # too long to sort in one go: scatter it once more
                 finer = make_bins(part, size)
                 source[:], part[:] = source[finer.order], finer.x
                 cuts[start] = start + finer.offset[1:-1]

@@ -31,7 +31,7 @@ def pool_weights(line: Line, out: PoolState, n_jobs: int, progress: Progress | N
 
     def scan(whole: slice) -> Iterator[None]:
         for part in cut(whole.stop, BINS_PER_SCAN):
-            loops.travel(keys.low, keys.high, part.start, part.stop, h, leftward, rightward)
+            loops.scan(keys.low, keys.high, part.start, part.stop, h, leftward, rightward)
             yield
 
     def pool(part: slice) -> Iterator[None]:
@@ -62,7 +62,7 @@ def pool_moments(line: Line, out: PoolState, n_jobs: int, progress: Progress | N
 
     def scan(whole: slice) -> Iterator[None]:
         for part in cut(whole.stop, BINS_PER_MOMENT_SCAN):
-            moment_loops.travel(keys.low, keys.high, part.start, part.stop, h, leftward, rightward)
+            moment_loops.scan(keys.low, keys.high, part.start, part.stop, h, leftward, rightward)
             yield
 
     def pool_groups(part: slice) -> Iterator[None]:

@@ -1,4 +1,7 @@
-"""Marks: how loops and what calls them say, inside of the sweep, that a query has to be done again by its pairs."""
+"""Marks: how loops and what calls them say, inside of the sweep, that a query has to be done again by its pairs.
+
+The mark is `loops.near.UNDONE`, in place of a denominator.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.core.state import PoolState
-
-UNDONE = -1.0  # in place of a denominator
 
 
 def take_marks(state: PoolState) -> NDArray[np.bool_]:

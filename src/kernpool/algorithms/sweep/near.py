@@ -48,7 +48,7 @@ class QueryBlocks:
         """
         keys, columns = line.keys, 1 + len(line.keys.value)
         near, near_weight = np.empty(len(self.place), np.int64), np.empty(len(self.low))
-        loops.make_room(keys.offset, self.runs, near)
+        loops.reserve(keys.offset, self.runs, near)
         size = near[-1] + 2 * loops.WIDTH
         near_x, times = np.empty(size), np.empty((columns, size))
         loops.collect(*keys, total, self.runs, near, near_x, times, near_weight)

@@ -14,7 +14,7 @@ import numpy as np
 
 from kernpool.algorithms.sweep.line import Keys, Line, Queries
 from kernpool.algorithms.sweep.loops.gaussian import join
-from kernpool.algorithms.sweep.marks import UNDONE
+from kernpool.algorithms.sweep.loops.near import UNDONE
 from kernpool.algorithms.sweep.polynomials import pool_polynomial
 from kernpool.core.moments import Layout
 from kernpool.core.state import PoolState

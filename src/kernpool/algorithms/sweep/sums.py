@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.algorithms.algorithm import Array
-from kernpool.algorithms.sweep.marks import UNDONE, take_marks
+from kernpool.algorithms.sweep.marks import take_marks
 from kernpool.core.problem import Problem
 from kernpool.core.state import PoolState
 from kernpool.execution.progress import Progress
@@ -32,6 +32,7 @@ def reduce(problem: Problem, n_jobs: int = 1, progress: Progress | None = None) 
     """Sum weights and weighted values over all keys."""
     from kernpool.algorithms.brute import brute  # not before they are needed: they load Numba
     from kernpool.algorithms.sweep import few_queries, windows
+    from kernpool.algorithms.sweep.loops.near import UNDONE
 
     m, kernel = len(problem.query), problem.similarity.kernel
     result = PoolState(np.zeros(m), np.empty(m), np.empty((m, problem.layout.width)))

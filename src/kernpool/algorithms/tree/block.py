@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.algorithms.brute.loops.staged import FAINT
+from kernpool.algorithms.brute.loops.staged import UNDERFLOW
 from kernpool.algorithms.tree.loops import pairs as tree_pairs
 from kernpool.algorithms.tree.loops import visit as tree_visit
 from kernpool.algorithms.tree.planted import Planted
@@ -73,18 +73,21 @@ class Block:
         """Sum for a kernel of compact support."""
         tree, profile = self.tree, self.profile
         tiles, collapse = np.arange(self.tiles), profile.collapses
-        room, collapsed = np.empty((len(self.visits) if collapse else 0, 4), dtype=np.int64), np.zeros(len(self.query))
+        buffer, collapsed = (
+            np.empty((len(self.visits) if collapse else 0, 4), dtype=np.int64),
+            np.zeros(len(self.query)),
+        )
         while tiles.size:
             count, nodes = tree_visit.list_support(
                 tiles, self.starts, *self.boxes, tree.lower, tree.upper, profile.scale, profile.norm, collapse,
-                self.visits, room,
+                self.visits, buffer,
             )  # fmt: skip
             yield
             if nodes:
                 from kernpool.algorithms.tree.loops.moments import add_nodes
 
                 count = add_nodes(
-                    room, nodes, self.visits, count, self.query, self.own, tree.key.shape[2], tree.centre,
+                    buffer, nodes, self.visits, count, self.query, self.own, tree.key.shape[2], tree.center,
                     tree.moments, profile.scale, profile.code, self.denominator, self.numerator, collapsed,
                 )  # fmt: skip
                 yield
@@ -102,7 +105,7 @@ class Block:
         tree, profile = self.tree, self.profile
         nearest = np.stack([self.nearest, self.starts[:-1], self.starts[1:]], axis=1)
         yield from self.follow(nearest, 0, self.tiles)
-        far = np.flatnonzero(self.denominator <= FAINT)
+        far = np.flatnonzero(self.denominator <= UNDERFLOW)
         for first in range(0, len(far), FAR_PER_CALL):
             self.begin_far(far[first : first + FAR_PER_CALL], nearest)
             yield
@@ -143,7 +146,7 @@ class Block:
 
     def learn(self) -> None:
         """Take what has been summed as a lower bound of the denominators."""
-        known = (self.denominator > FAINT) & (self.least < np.inf)
+        known = (self.denominator > UNDERFLOW) & (self.least < np.inf)
         exponent = np.log2(self.denominator, where=known, out=np.full(len(known), -np.inf))
         np.maximum(self.least, self.unit + exponent, where=known, out=self.least)
 
@@ -168,14 +171,14 @@ class Block:
             if near:
                 pairs = self.pairs[tree_pairs.NEAR]
                 on_edge = planted.sum_near(
-                    pairs, near, copies.key, tree.weight, tree.value, tree.centre, profile.factor, *queries, *out
+                    pairs, near, copies.key, tree.weight, tree.value, tree.center, profile.factor, *queries, *out
                 )
                 if on_edge:
                     self.sum_stages(pairs, on_edge)
             if far:
                 planted.sum_far(
                     self.pairs[tree_pairs.FAR], far, copies.far_key, copies.far_value, copies.weight_unit,
-                    copies.value_unit, tree.centre, profile.factor, *queries, self.far, self.numerator,
+                    copies.value_unit, tree.center, profile.factor, *queries, self.far, self.numerator,
                 )  # fmt: skip
             yield
 

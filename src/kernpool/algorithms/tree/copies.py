@@ -1,4 +1,4 @@
-"""Copies of the keys that fused loops read: about the centre of their leaf, in the scale of the kernel.
+"""Copies of the keys that fused loops read: about the center of their leaf, in the scale of the kernel.
 
 A difference of two such numbers needs no factor, and rounds by the extent of the leaf, not by its distance from zero.
 """
@@ -20,7 +20,7 @@ Array = NDArray[np.float64]
 
 LEAVES_PER_CALL = 128
 FARTHEST = 1020.0  # exponent that the loops in float64 can do without a look at it: they are good to 1021
-# Leaves of this radius, and queries so far from them, have the error that `tree_pairs` promises of float32.
+# Leaves of this radius, and queries so far from them, have the error that `loops/pairs.py` promises of float32.
 FAR_RADIUS, FAR_RADIUS_LAPLACE, FAR_EXPONENT = 2.5, 8.0, 100.0
 # Compact kernels: a distance rounds by 1e-16 of the radius of the leaf, and has to know on which side of an edge it is
 # to 1e-12.
@@ -34,7 +34,7 @@ class Copies(NamedTuple):
     Parameters
     ----------
     key : ndarray of shape (leaves, d, size)
-        Differences from the centre, times the factors of the profile.
+        Differences from the center, times the factors of the profile.
     far_key : ndarray of shape (leaves, d + 2, size), float32
         The same, then the sum of their squares, then key weights.
     far_value : ndarray of shape (leaves, c, size), float32
@@ -74,7 +74,7 @@ def copy_keys(tree: Tree, profile: Profile, n_jobs: int) -> Copies:
 
     def fill(part: slice) -> Iterator[None]:
         with np.errstate(over="ignore"):  # leaves that are too large, and are not read
-            key = (tree.key[part] - tree.centre[part, :, None]) * profile.factor[:, None]
+            key = (tree.key[part] - tree.center[part, :, None]) * profile.factor[:, None]
             squared = (key * key).sum(axis=1)
             copies.key[part] = key
             diagonal = (tree.upper[part] - tree.lower[part]) * profile.factor
@@ -97,10 +97,10 @@ def _lowest(radius: Array, profile: Profile) -> Array:
     A query is compared with the box of a leaf, not with its keys, so the box has to vouch for them: whatever place of
     the box is nearest to the query, no key is farther from that place than the diagonal, ``2 * radius``. So if the gap
     between query and box is at most ``sqrt(FARTHEST) - 2 * radius``, every squared distance is at most `FARTHEST`, and
-    likewise the distances of a Laplace kernel. The distance of the farthest key from the centre is no substitute for
+    likewise the distances of a Laplace kernel. The distance of the farthest key from the center is no substitute for
     the radius: with the nearest place in a corner, a key can be half a diagonal and that distance away.
 
-    The centre is within the radius of the nearest place and of every key, which bounds both coordinates that the loop
+    The center is within the radius of the nearest place and of every key, which bounds both coordinates that the loop
     in float32 multiplies: ``|q| <= gap + radius`` and ``|k| <= radius``.
     """
     if not profile.infinite:

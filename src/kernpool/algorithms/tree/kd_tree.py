@@ -34,12 +34,12 @@ class Tree(NamedTuple):
         Key weights; the last leaf is filled up with zeros.
     value : ndarray of shape (leaves, c, size)
         Values.
-    lower, upper, centre : ndarray of shape (nodes, d)
-        The box around the keys of a node, and its centre.
+    lower, upper, center : ndarray of shape (nodes, d)
+        The box around the keys of a node, and its center.
     mass : ndarray of shape (nodes,)
         Sum of key weights.
     degree : ndarray of shape (nodes, 1 + c, 2 + d)
-        Sums of 1, t and t**2 about the centre, in bandwidths, weighted and for each value; empty if nobody asks.
+        Sums of 1, t and t**2 about the center, in bandwidths, weighted and for each value; empty if nobody asks.
     """
 
     key: Array
@@ -47,7 +47,7 @@ class Tree(NamedTuple):
     value: Array
     lower: Array
     upper: Array
-    centre: Array
+    center: Array
     mass: Array
     moments: Array
 
@@ -163,11 +163,11 @@ def _sum_leaves(tree: Tree, leaves: slice, scale: Array) -> None:
     """Boxes, masses and moments of some leaves, from their keys."""
     key, weight = tree.key[leaves], tree.weight[leaves]
     low, high = key.min(axis=2), key.max(axis=2)
-    centre = low + 0.5 * (high - low)
-    tree.lower[leaves], tree.upper[leaves], tree.centre[leaves] = low, high, centre
+    center = low + 0.5 * (high - low)
+    tree.lower[leaves], tree.upper[leaves], tree.center[leaves] = low, high, center
     tree.mass[leaves] = weight.sum(axis=1)
     if tree.moments.size:
-        t = (key - centre[:, :, None]) * scale[:, None]
+        t = (key - center[:, :, None]) * scale[:, None]
         moments = tree.moments[leaves]
         for channel in range(moments.shape[1]):
             weighted = weight if channel == 0 else weight * tree.value[leaves, channel - 1]
@@ -194,16 +194,16 @@ def _join_nodes(tree: Tree, scale: Array) -> None:
         node, left, right = leaves + middle, node_names(first, middle, leaves), node_names(middle, last, leaves)
         low = np.minimum(tree.lower[left], tree.lower[right])
         high = np.maximum(tree.upper[left], tree.upper[right])
-        centre = low + 0.5 * (high - low)
-        tree.lower[node], tree.upper[node], tree.centre[node] = low, high, centre
+        center = low + 0.5 * (high - low)
+        tree.lower[node], tree.upper[node], tree.center[node] = low, high, center
         tree.mass[node] = tree.mass[left] + tree.mass[right]
         if tree.moments.size:
-            tree.moments[node] = _moved(tree, left, centre, scale) + _moved(tree, right, centre, scale)
+            tree.moments[node] = _moved(tree, left, center, scale) + _moved(tree, right, center, scale)
 
 
-def _moved(tree: Tree, node: Order, centre: Array, scale: Array) -> Array:
-    """Moments of nodes about other centres."""
-    way = ((tree.centre[node] - centre) * scale)[:, None, :]
+def _moved(tree: Tree, node: Order, center: Array, scale: Array) -> Array:
+    """Moments of nodes about other centers."""
+    way = ((tree.center[node] - center) * scale)[:, None, :]
     moments = tree.moments[node]
     weight, first = moments[:, :, :1], moments[:, :, 1:-1]
     squared = moments[:, :, -1] + (way * (2.0 * first + way * weight)).sum(axis=2)

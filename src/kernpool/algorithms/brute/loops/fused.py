@@ -4,7 +4,7 @@ They exist for the three kernels most used, radial. What a specialisation closes
 integers alone: those fold at compile time, and the disk cache finds them again in the next process, which it does not
 for functions.
 
-The loops do not care for what is rare. A query whose sum of weights is faint (all keys far away, or next to the edge
+The loops do not care for what is rare. A query whose sum of weights is tiny (all keys far away, or next to the edge
 of a compact kernel) is left to the staged tiles, which know shifts and edges.
 """
 

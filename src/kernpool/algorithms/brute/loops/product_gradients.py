@@ -77,15 +77,15 @@ def gradient_block(
     left, offset = np.empty((m, d), value.dtype), np.empty(m, value.dtype)
     center_queries(query, center, scale, left, offset)
     # Made once: an array of this size from the system, page by page, costs as much as what is written into it.
-    room, right_room = np.empty(ROWS * TILE, value.dtype), np.empty(d * TILE, value.dtype)
+    buffer, right_buffer = np.empty(ROWS * TILE, value.dtype), np.empty(d * TILE, value.dtype)
     to_queries, to_keys = np.empty((ROWS, d), value.dtype), np.empty(d * TILE, value.dtype)
-    squares, weight_room = np.empty(TILE, value.dtype), np.empty(TILE, value.dtype)
-    column_room, value_room = np.empty(TILE), np.empty(by_value.shape[0] * TILE)
-    by_row, mask, total_room = np.empty(ROWS, value.dtype), np.empty(0, np.bool_), np.empty(TILE)
+    squares, weight_buffer = np.empty(TILE, value.dtype), np.empty(TILE, value.dtype)
+    column_buffer, value_buffer = np.empty(TILE), np.empty(by_value.shape[0] * TILE)
+    by_row, mask, total_buffer = np.empty(ROWS, value.dtype), np.empty(0, np.bool_), np.empty(TILE)
     for first in range(0, n, TILE):
         size = min(TILE, n - first)
         last = first + size
-        right, square = right_room[: d * size].reshape((d, size)), squares[:size]
+        right, square = right_buffer[: d * size].reshape((d, size)), squares[:size]
         square[:] = zero
         for a in range(d):
             column = key[a, first:last]
@@ -93,12 +93,15 @@ def gradient_block(
                 x = (column[j] - center[a]) * scale[a]
                 right[a, j] = x
                 square[j] += x * x
-        weight, by_column = weight_room[:size], column_room[:size]
-        to_values, totals = value_room[: by_value.shape[0] * size].reshape((by_value.shape[0], size)), total_room[:size]
+        weight, by_column = weight_buffer[:size], column_buffer[:size]
+        to_values, totals = (
+            value_buffer[: by_value.shape[0] * size].reshape((by_value.shape[0], size)),
+            total_buffer[:size],
+        )
         totals[:] = 0.0
         for low in range(0, m, ROWS):
             rows = min(ROWS, m - low)
-            ratio = room[: rows * size].reshape((rows, size))
+            ratio = buffer[: rows * size].reshape((rows, size))
             np.dot(left[low : low + rows], right, ratio)
             slopes_of_pairs(
                 ratio, low, first, offset, square, value, key_weight, mask, own, own_weight, inverse, middle,

@@ -1,6 +1,6 @@
-"""Sums for many columns: squared distances by matrix products, ``|q|^2 + |k|^2 - 2 q.k`` about a centre.
+"""Sums for many columns: squared distances by matrix products, ``|q|^2 + |k|^2 - 2 q.k`` about a center.
 
-The centre is that of the block's queries, so that nothing large cancels unless the data are widely spread beside the
+The center is that of the block's queries, so that nothing large cancels unless the data are widely spread beside the
 bandwidth. The error of a squared distance is bounded by the radii; queries for which that is too much are done again
 from differences. Kernels with a kink at zero never come here (triangular, Laplace), because the root of a squared
 distance that should be zero would be 1e-8; nor does the boxcar, whose edge allows no error.
@@ -111,7 +111,7 @@ def _make(gaussian: int) -> Callable[..., Any]:
     def block(query, key, value, key_weight, mask, own, own_weight, center, scale, code, denominator, numerator, near):
         """Add a block up into the last three arguments, and return the largest squared radius of a key.
 
-        Products and weights have the width of the values; coordinates are centred and scaled in float64. `near` is the
+        Products and weights have the width of the values; coordinates are centered and scaled in float64. `near` is the
         sum of key weights in the support, or just outside of it.
         """
         (m, d), n = query.shape, key.shape[1]
@@ -122,12 +122,12 @@ def _make(gaussian: int) -> Callable[..., Any]:
         left, offset = np.empty((m, d), value.dtype), np.empty(m, value.dtype)
         center_queries(query, center, scale, left, offset)
         # Made once: an array of this size from the system, page by page, costs as much as what is written into it.
-        room, right_room = np.empty(ROWS * TILE, value.dtype), np.empty(d * TILE, value.dtype)
+        buffer, right_buffer = np.empty(ROWS * TILE, value.dtype), np.empty(d * TILE, value.dtype)
         weight_buffer, square_buffer = np.empty(TILE, value.dtype), np.empty(TILE, value.dtype)
         squared, exponent_buffer, no_mask = np.empty(TILE), np.empty(TILE), np.empty(0, np.bool_)
         for first in range(0, n, TILE):
             size = min(TILE, n - first)
-            right, square = right_room[: d * size].reshape((d, size)), square_buffer[:size]
+            right, square = right_buffer[: d * size].reshape((d, size)), square_buffer[:size]
             squared[:] = 0.0
             for a in range(d):
                 for j in range(size):
@@ -140,7 +140,7 @@ def _make(gaussian: int) -> Callable[..., Any]:
             weight = weight_buffer[:size]
             for low in range(0, m, ROWS):
                 rows = min(ROWS, m - low)
-                distances = room[: rows * size].reshape((rows, size))
+                distances = buffer[: rows * size].reshape((rows, size))
                 np.dot(left[low : low + rows], right, distances)
                 tile = (distances, low, first, offset, square, weight, mask, no_mask)
                 rest = (value, key_weight, own, own_weight, denominator, numerator)

@@ -14,9 +14,9 @@ from kernpool.execution.compiling import bare_part, loop
 
 TILE = 512
 # A raw sum of weights below this may have lost digits to underflow, and the query is done again with a shift.
-FAINT = 1e-280
+UNDERFLOW = 1e-280
 # With moments sooner: a slope may be determined by keys of any share, and those down to 1e-200 are to be in range.
-FAINT_WITH_MOMENTS = 1e-100
+UNDERFLOW_OF_MOMENTS = 1e-100
 
 
 @bare_part
@@ -62,8 +62,8 @@ def reduce_block(
     total = np.empty(numerator.shape[1])
     for i in range(query.shape[0]):
         row_mask = mask[i] if mask.size else mask.ravel()
-        # Sums without a shift; if they are faint, the exponent of the nearest key, and then sums shifted by that. One
-        # call of the stages for all three: each is compiled anew, a second long.
+        # Sums without a shift; if they may underflow, the exponent of the nearest key, and then sums shifted by that.
+        # One call of the stages for all three: each is compiled anew, a second long.
         unit, weights, nearest = 0.0, 0.0, -np.inf
         for turn in range(3):
             weights = 0.0
@@ -94,7 +94,7 @@ def reduce_block(
                     total[c] += tile_sum
                 if moments is not None:
                     add_moments(total, weight, s, query[i], key, value, first, bandwidth)
-            if turn == 0 and (not infinite or weights > (FAINT if moments is None else FAINT_WITH_MOMENTS)):
+            if turn == 0 and (not infinite or weights > (UNDERFLOW if moments is None else UNDERFLOW_OF_MOMENTS)):
                 break
             if turn == 1:
                 if nearest == -np.inf:  # no key takes part: the sums of this turn are zero

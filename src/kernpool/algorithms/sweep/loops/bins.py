@@ -45,7 +45,7 @@ def starts(place):
 
 
 @strict_loop
-def deal(x, first, low, scale, last, shift, place, order, ordered):
+def scatter(x, first, low, scale, last, shift, place, order, ordered):
     """Write numbers, and where they came from, to their buckets."""
     for i in range(x.size):
         b = bin_of(x[i], low, scale, last) >> shift
@@ -56,7 +56,7 @@ def deal(x, first, low, scale, last, shift, place, order, ordered):
 
 
 @strict_loop
-def deal_again(x, source, start, bucket, low, scale, last, shift, end, order, ordered):
+def scatter_again(x, source, start, bucket, low, scale, last, shift, end, order, ordered):
     """Write the numbers of a bucket, and where they came from, to their bins, whose ends are found on the way."""
     for i in range(start[bucket], start[bucket + 1]):
         end[bin_of(x[i], low, scale, last)] += 1

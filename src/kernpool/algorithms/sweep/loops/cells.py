@@ -15,13 +15,14 @@ import numpy as np
 
 from kernpool.algorithms.loops.exponential import exp2
 from kernpool.algorithms.loops.tiles import LOG2_E
+from kernpool.algorithms.sweep.loops.near import UNDONE
 from kernpool.execution.compiling import loop, part
 
 TILE = 512
-# Beside the terms it is made of a sum must not be faint. Measured so: errors below a thousandth of the promise.
-FAINT_SHARE = 0.01
+# Beside the terms it is made of a sum must not be small. Measured so: errors below a thousandth of the promise.
+LEAST_SHARE = 0.01
 # What series of the Gaussian leave out is relative to the weight at hand and not to the sum: 1e-18 of it.
-FAINTEST = 1e-3
+LEAST_HEIGHT = 1e-3
 
 
 @part
@@ -137,7 +138,7 @@ def make_series(series, d, side, half_width, polynomial, coefficient):
     for p in range(terms):  # from K' = -u K, with 1 / (p + 1)
         series[p] = now
         now, before = coefficient[0, p] * (side * d * now + before), now
-    return max(height, FAINTEST)
+    return max(height, LEAST_HEIGHT)
 
 
 @loop
@@ -147,7 +148,7 @@ def pool_queries(
 ):  # fmt: skip
     """Pool queries over cells from `first` to `middle`, on their left, and on to `last`, on their right.
 
-    A denominator of -1 says that the query has to be done key by key.
+    Those that have to be done key by key are marked.
     """
     terms, columns = coefficient.shape[1], prefix.shape[0]
     series, total = np.empty(terms), np.empty(columns)
@@ -174,7 +175,7 @@ def pool_queries(
                         for p in range(terms):
                             total[c] += series[p] * moments[c, at, 2 * p + 1]
                 k = end
-        denominator[i] = sum_weight if size == 0.0 or sum_weight > FAINT_SHARE * size else -1.0
+        denominator[i] = sum_weight if size == 0.0 or sum_weight > LEAST_SHARE * size else UNDONE
         for c in range(columns):
             numerator[i, c] = total[c]
 

@@ -1,13 +1,13 @@
 r"""Compiled loops for the Gaussian kernel: Taylor series of cells of keys, and of their sum about groups of queries.
 
-With ``s = (k - c) / h`` for the keys of a cell about its centre, and ``x = (q - c) / h``,
+With ``s = (k - c) / h`` for the keys of a cell about its center, and ``x = (q - c) / h``,
 
     exp(-(x - s)**2 / 2) = exp(-x**2 / 2) sum_p x**p exp(-s**2 / 2) s**p / p!
 
-so a cell is a handful of moments. For the queries of a group, ``x = d + t`` with the distance `d` of the centres and a
+so a cell is a handful of moments. For the queries of a group, ``x = d + t`` with the distance `d` of the centers and a
 small `t`, and the sum over cells is ``exp(-t**2 / 2)`` times one power series in `t` for the whole group. This is the
 fast Gauss transform of Greengard and Strain (1991) on a line, but relative to each query's own sum of weights: a group
-far from all keys, or one whose sum is faint beside the weights around it, is left to be done key by key.
+far from all keys, or one whose sum is small beside the weights around it, is left to be done key by key.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ import numpy as np
 
 from kernpool.algorithms.loops.tiles import LOG2_E, exp2
 from kernpool.algorithms.sweep.loops.bins import count_below
-from kernpool.algorithms.sweep.loops.near import LEFT_OVER, middle_of
+from kernpool.algorithms.sweep.loops.near import UNDONE, middle_of
 from kernpool.execution.compiling import bare_loop, bare_part, loop
 
 MOMENTS = 20  # of cells half a bandwidth wide: what is cut off is below 1e-19 of the weight in reach
 TERMS = 16  # for blocks a quarter of a bandwidth wide: below 1e-21
 FARTHEST = 5.0  # bandwidths to the nearest cell, beyond which powers of the distance cancel
 # Of the weight in reach, of which 1e-19 is cut off: so at most 1e-13 of the result.
-FAINT_SHARE = 1e-6
+LEAST_SHARE = 1e-6
 FEW = 256  # keys in reach, up to which visiting them is faster
 FEW_QUERIES = 16  # of a block, up to which each has its own series of one term
 
@@ -112,7 +112,7 @@ def add_series(local, scratch, moment, cell, distance, terms):
 def pool_blocks(
     query, block, block_low, block_high, cell_low, cell_high, cell_offset, moment, h, total, tol, scratch, local, found
 ):
-    """Pool blocks of queries, each by one series, or by one for each of its few queries; some are left over."""
+    """Pool blocks of queries, each by one series, or by one for each of its few queries; some are marked."""
     for k in range(block.size - 1):
         low, high, i = block_low[k], block_high[k], block[k]
         together = block[k + 1] - i > FEW_QUERIES or high == low
@@ -140,6 +140,6 @@ def pool_blocks(
                     for r in range(terms - 1, -1, -1):
                         value = value * t + local[c, r]
                     found[c, j] = value * decay
-                if not exact or not found[0, j] > FAINT_SHARE * in_reach:
-                    found[0, j] = LEFT_OVER
+                if not exact or not found[0, j] > LEAST_SHARE * in_reach:
+                    found[0, j] = UNDONE
             i = stop

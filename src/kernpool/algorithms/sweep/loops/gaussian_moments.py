@@ -1,4 +1,4 @@
-r"""Compiled loops for the Gaussian kernel with moments: the derivatives of the series in `taylor_loops.py`.
+r"""Compiled loops for the Gaussian kernel with moments: the derivatives of the series in `gaussian.py`.
 
 The moments of a local linear fit are derivatives of the sum of weights, since ``h d/dq`` of a weight is ``(k - q) / h``
 times the weight. So cells and series are those of the sums without moments, evaluated three times.
@@ -10,11 +10,11 @@ import numpy as np
 
 from kernpool.algorithms.loops.tiles import LOG2_E, exp2
 from kernpool.algorithms.sweep.loops.gaussian import FEW, FEW_QUERIES, MOMENTS, TERMS, add_series, reach_of
-from kernpool.algorithms.sweep.loops.near import LEFT_OVER, middle_of
+from kernpool.algorithms.sweep.loops.near import UNDONE, middle_of
 from kernpool.execution.compiling import loop, part
 
 TILE = 512
-FAINT_SHARE = 1e-3  # of the weight in reach, of whose small differences a slope is made
+LEAST_SHARE = 1e-3  # of the weight in reach, of whose small differences a slope is made
 PLACE = 1e-12  # mean squared distance in bandwidths, up to which keys are at the place of the query
 NEAR = 3e-4  # mean squared distance, in squared widths of a cell or a group, that still has twelve digits
 
@@ -58,8 +58,8 @@ def pool_run(
                 found[c, at + j] = weight[j] * exp2(-0.5 * LOG2_E * t[j] * t[j])
         add_moments(local, terms, t, size, found, at)
         for j in range(at, at + size):
-            if not found[0, j] > FAINT_SHARE * in_reach or found[second, j] <= nowhere * found[0, j]:
-                found[0, j] = LEFT_OVER
+            if not found[0, j] > LEAST_SHARE * in_reach or found[second, j] <= nowhere * found[0, j]:
+                found[0, j] = UNDONE
     return True
 
 
@@ -88,7 +88,7 @@ def pool_groups(
     query, order, group, group_low, group_high, own, own_weight, x, weight, value, cell_low, cell_high, cell_offset,
     moment, runs, first_run, last_run, h, total, tol, leave_out, denominator, numerator,
 ):  # fmt: skip
-    """Pool runs of groups of queries; some are left over, to be done key by key."""
+    """Pool runs of groups of queries; those that have to be done key by key are marked."""
     columns = moment.shape[1]
     local, scratch = np.empty((columns, TERMS)), np.empty(MOMENTS)
     t, buffer = np.empty(TILE), np.empty(TILE)
@@ -108,7 +108,7 @@ def pool_groups(
                 buffer, found, i - start,
             ):  # fmt: skip
                 for j in range(i - start, stop - start):
-                    found[0, j] = LEFT_OVER
+                    found[0, j] = UNDONE
             i = stop
     for i in range(found.shape[1]):
         row = order[start + i]
@@ -118,7 +118,7 @@ def pool_groups(
             u = (query[start + i] - x[mine]) / h
             removed *= exp2(-0.5 * LOG2_E * u * u)
             # A subtraction costs digits only where little is left.
-            found[0, i] = found[0, i] - removed if removed <= 0.5 * found[0, i] else LEFT_OVER
+            found[0, i] = found[0, i] - removed if removed <= 0.5 * found[0, i] else UNDONE
             for c in range(1, columns):
                 found[c, i] -= removed * value[c - 1, mine]
                 found[columns + 1 + c, i] += removed * u * value[c - 1, mine]

@@ -1,4 +1,4 @@
-r"""Compiled loops for the Laplace kernel: sums of exponentials that travel along the line.
+r"""Compiled loops for the Laplace kernel: sums of exponentials that run along the line.
 
 To any query `q` on its right, the keys on the left of a place `p` weigh
 
@@ -11,10 +11,10 @@ numbers are multiplied and added, and no digit is lost. (Published codes sum ``e
 from __future__ import annotations
 
 from kernpool.algorithms.loops.tiles import LOG2_E, exp2
-from kernpool.algorithms.sweep.loops.near import END, LEFT_OVER, NEAR, walk
+from kernpool.algorithms.sweep.loops.near import END, NEAR, UNDONE, walk
 from kernpool.execution.compiling import bare_loop
 
-FAINT = 1e-280
+UNDERFLOW = 1e-280
 
 
 @bare_loop
@@ -37,7 +37,7 @@ def sum_bins(x, weight, value, offset, low, high, first_bin, last_bin, h, leftwa
 
 
 @bare_loop
-def travel(low, high, first_bin, last_bin, h, leftward, rightward):
+def scan(low, high, first_bin, last_bin, h, leftward, rightward):
     """Add to each bin what comes from the bins before it, in both directions; bins counted from either end."""
     bins, columns, rate = low.size, leftward.shape[1], LOG2_E / h
     for k in range(max(first_bin, 1), last_bin):
@@ -63,7 +63,7 @@ def find_runs(low, high, block_low, block_high, runs):
 
 @bare_loop
 def finish(low, high, runs, block, query, h, leftward, rightward, found):
-    """Add what comes from the left and from the right to the near sums in `found`; faint ones are left over."""
+    """Add what comes from the left and from the right to the near sums in `found`; those that underflow are marked."""
     rate = LOG2_E / h
     for k in range(runs.shape[0]):
         near, end = runs[k, NEAR], runs[k, END]
@@ -77,5 +77,5 @@ def finish(low, high, runs, block, query, h, leftward, rightward, found):
                 if end < low.size:
                     found[c, i] += right * rightward[end, c]
                 found[c, i] *= 0.5
-            if not found[0, i] > FAINT:
-                found[0, i] = LEFT_OVER
+            if not found[0, i] > UNDERFLOW:
+                found[0, i] = UNDONE

@@ -1,6 +1,6 @@
-r"""Compiled loops for the Laplace kernel with moments: sums of exponentials and of distances that travel together.
+r"""Compiled loops for the Laplace kernel with moments: sums of exponentials and of distances that run along the line.
 
-As in `laplace_loops.py`, one row of sums per bin and direction stands for all keys on one side of a place, and decays
+As in `laplace.py`, one row of sums per bin and direction stands for all keys on one side of a place, and decays
 by ``exp(-r)`` when it is seen from r bandwidths farther away. A sum of weights times distance grows by r times the sum
 of weights by that, and one of squared distances likewise: only positive numbers are added here as well. Offsets are
 distances with a sign, which a side has in common.
@@ -14,11 +14,12 @@ import numpy as np
 
 from kernpool.algorithms.loops.tiles import LOG2_E, exp2
 from kernpool.algorithms.sweep.loops.bins import count_below
+from kernpool.algorithms.sweep.loops.near import UNDONE
 from kernpool.execution.compiling import loop, part
 
 TILE = 512
 TIED = 32  # equal keys of a bin, from which on they are summed as one
-FAINT = 1e-280
+UNDERFLOW = 1e-280
 
 
 @part
@@ -66,7 +67,7 @@ def sum_bins(x, weight, value, offset, low, high, first_bin, last_bin, h, leftwa
 
 
 @loop
-def travel(low, high, first_bin, last_bin, h, leftward, rightward):
+def scan(low, high, first_bin, last_bin, h, leftward, rightward):
     """Add to each bin what comes from the bins before it, in both directions; bins counted from either end."""
     values = (leftward.shape[1] - 3) // 2
     for k in range(max(first_bin, 1), last_bin):
@@ -116,7 +117,7 @@ def pool_groups(
     query, order, group, group_low, group_high, own, own_weight, x, weight, value, offset, low, high,
     first_group, last_group, h, leftward, rightward, total, leave_out, denominator, numerator,
 ):  # fmt: skip
-    """Pool groups of queries; a denominator of -1 says that the query has to be done key by key."""
+    """Pool groups of queries; those that have to be done key by key are marked."""
     bins, values = low.size, value.shape[0]
     sums, times = np.empty(leftward.shape[1]), np.empty(TILE)
     after, before = count_below(high, group_low[first_group]), 0
@@ -128,7 +129,7 @@ def pool_groups(
             before += 1  # the first behind it that is to the right of all
         for i in range(group[g], group[g + 1]):
             q, mine, left = query[i], own[i] if leave_out else -1, own_weight[i] if leave_out else 0.0
-            faint = 0 <= mine < offset[after] or mine >= offset[before]
+            lost = 0 <= mine < offset[after] or mine >= offset[before]
             for c in range(sums.size):
                 sums[c] = 0.0
             if after > 0:
@@ -149,7 +150,7 @@ def pool_groups(
                 kernel, removed = exp2(-LOG2_E * abs(t)), 0.0
                 if offset[b] <= mine < offset[b + 1]:
                     removed = (weight[mine] if weight.size else 1.0) - left
-                    faint = faint or removed > 0.5 * total[b, 0]  # a subtraction would cost digits
+                    lost = lost or removed > 0.5 * total[b, 0]  # a subtraction would cost digits
                 times_tied = kernel * (total[b, 0] - removed)
                 sums[0] += times_tied
                 sums[1 + values] += times_tied * t
@@ -160,6 +161,6 @@ def pool_groups(
                     sums[3 + values + c] += times_tied * t
                 b += 1
             row = order[i]
-            denominator[row] = -1.0 if faint or not sums[0] > FAINT else 0.5 * sums[0]
+            denominator[row] = UNDONE if lost or not sums[0] > UNDERFLOW else 0.5 * sums[0]
             for c in range(1, sums.size):
                 numerator[row, c - 1] = 0.5 * sums[c]

@@ -18,10 +18,10 @@ from kernpool.execution.compiling import bare_loop, bare_part, strict_loop
 
 WIDTH = 16  # near keys come in multiples of it
 TIED = 32  # equal keys of a bin, from which on they count as one
-LEFT_OVER = -1.0  # the denominator of a query that has to be done key by key
+UNDONE = -1.0  # the denominator of a query that has to be done key by key
 # Where the runs of bins that a block of queries looks at start: near ones at 0, 2 and 4, far ones at 1 and 3.
 NEAR, FAR_LEFT, HOLE, FAR_RIGHT, NEAR_RIGHT, END = range(6)
-SHORT = 256  # keys that are summed again as quickly as they are left over
+SHORT = 256  # keys that are summed again as quickly as they are left to others
 LAPLACE, GAUSSIAN = 0, -1  # in place of the inner power of a polynomial
 
 
@@ -75,7 +75,7 @@ def is_tied(offset, low, high, b):
 
 
 @bare_loop
-def make_room(offset, runs, near):
+def reserve(offset, runs, near):
     """Where the near keys of each block will start and the last ones stop, in multiples of `WIDTH`."""
     at = 0
     for k in range(runs.shape[0]):
@@ -199,14 +199,14 @@ def weight_of(q, x, h, inner, outer):
 
 @bare_loop
 def take_own_out(x, weight, value, offset, runs, block, query, own, own_weight, h, height, inner, outer, found):
-    """Take the own keys out of the sums. A sum that loses most of itself is made again, or left over if it is long."""
+    """Take the own keys out of the sums. A sum that loses most of itself is made again, or marked if it is long."""
     columns = found.shape[0]
     for k in range(runs.shape[0]):
         first, last = offset[runs[k, NEAR]], offset[runs[k, END]]
         short = inner > LAPLACE and runs[k, FAR_LEFT] == runs[k, END] and last - first <= SHORT
         for i in range(block[k], block[k + 1]):
             row, mine = i - block[0], own[i]
-            if mine < 0 or found[0, row] == LEFT_OVER:
+            if mine < 0 or found[0, row] == UNDONE:
                 continue
             left = own_weight[i]
             times = (weight[mine] if weight.size else 1.0) - left
@@ -217,7 +217,7 @@ def take_own_out(x, weight, value, offset, runs, block, query, own, own_weight, 
                     found[c, row] -= times * value[c - 1, mine]
                 continue
             if not short:
-                found[0, row] = LEFT_OVER
+                found[0, row] = UNDONE
                 continue
             for c in range(columns):
                 found[c, row] = 0.0

@@ -19,9 +19,9 @@ from kernpool.algorithms.sweep.loops.near import (
     FAR_LEFT,
     FAR_RIGHT,
     HOLE,
-    LEFT_OVER,
     NEAR,
     NEAR_RIGHT,
+    UNDONE,
     is_tied,
     middle_of,
     walk,
@@ -35,9 +35,9 @@ NOTHING = 1e-18  # of the weight of the far keys: terms of a polynomial that are
 MARGIN, ULPS = 1e-12, 1e-15
 FEW = 64  # keys in reach, up to which visiting them is faster than anything else
 # Far sums are right to some 50 eps of the weight of the far keys: the terms of (1 + |u|**3)**3, of the largest kernel,
-# sum to 50 at the largest |u| between the middles of a block and of a cell. So a result that is no fainter than this
+# sum to 50 at the largest |u| between the middles of a block and of a cell. So a result that is no smaller than this
 # beside that weight is right to 4e-13.
-FAINT_SHARE = 0.03
+LEAST_SHARE = 0.03
 # Near keys at the very edge: with z = 1 - |u|**r, a weight of z**p is right to p eps / z.
 EDGE_SHARE = 1e-5
 
@@ -62,7 +62,7 @@ def join(offset, low, high, width, start, cell_of):
 
 @bare_loop
 def sum_bins(x, weight, value, offset, low, high, start, cell_of, h, first_bin, last_bin, scratch, moment):
-    """Moments of single bins about the centre of their cell, ``sum w (-s)**p / p!``, written to prefix and suffix.
+    """Moments of single bins about the center of their cell, ``sum w (-s)**p / p!``, written to prefix and suffix.
 
     Those of the weights come first, then those of weight times value, column by column. `scratch` has a row for powers,
     one for positions and one for each column of values, of a tile of keys that is filled up with weights of zero.
@@ -158,7 +158,7 @@ def add_far(
 ):
     """Coefficients, about the middle of each block, of the sums over its far keys; how many; and what these keys weigh.
 
-    With ``s`` the position of a key about the centre of its cell, ``d`` the distance of the centres and ``t`` the
+    With ``s`` the position of a key about the center of its cell, ``d`` the distance of the centers and ``t`` the
     position of a query about the middle of its block, ``K(d + t - s)`` is the sum of ``t**k / k!`` times
     ``(-s)**p / p!`` times derivative k + p of K at ``d``. `polynomial` has the coefficients of these derivatives.
 
@@ -215,21 +215,21 @@ def finish(
     x, offset, runs, block, block_low, block_high, query, h, height, doubtful, local, degree, far_weight,
     near_weight, found,
 ):  # fmt: skip
-    """Add the far sums to the near ones in `found`, and tell apart which queries are empty and which left over."""
+    """Add the far sums to the near ones in `found`, and tell apart which queries are empty and which undone."""
     for k in range(runs.shape[0]):
-        middle, faint = middle_of(block_low[k], block_high[k]), FAINT_SHARE * far_weight[k]
+        middle, least = middle_of(block_low[k], block_high[k]), LEAST_SHARE * far_weight[k]
         for i in range(block[k] - block[0], block[k + 1] - block[0]):
             q = query[block[0] + i]
             t = (q - middle) / h
             for c in range(found.shape[0]):
-                if faint > 0.0:
+                if least > 0.0:
                     value = 0.0
                     for p in range(degree[k], -1, -1):
                         value = value * t + local[k, c, p]
                     found[c, i] += value
                 found[c, i] *= height
-            if found[0, i] < height * faint:
-                found[0, i] = LEFT_OVER
+            if found[0, i] < height * least:
+                found[0, i] = UNDONE
             elif found[0, i] <= doubtful * near_weight[k]:
-                empty = faint == 0.0 and is_empty(q, x, offset[runs[k, NEAR]], offset[runs[k, END]], h)
-                found[0, i] = 0.0 if empty else LEFT_OVER
+                empty = least == 0.0 and is_empty(q, x, offset[runs[k, NEAR]], offset[runs[k, END]], h)
+                found[0, i] = 0.0 if empty else UNDONE

@@ -26,13 +26,13 @@ from kernpool.execution.compiling import loop
 
 @loop
 def add_nodes(
-    nodes, count, visits, visit_count, query, own, size, centre, moments, scale, code, denominator, numerator, collapsed
+    nodes, count, visits, visit_count, query, own, size, center, moments, scale, code, denominator, numerator, collapsed
 ):  # fmt: skip
     """Add nodes to the sums of their queries, and the own leaf of a query to its visits; return how many those are.
 
     On the way down to the own key of a query, if it is there, the other halves are added.
     """
-    leaves, d = centre.shape[0] // 2, query.shape[1]
+    leaves, d = center.shape[0] // 2, query.shape[1]
     t = np.empty(d)
     for k in range(count):
         for i in range(nodes[k, 0], nodes[k, 1]):
@@ -56,7 +56,7 @@ def add_nodes(
                         high, first = middle, middle
                 node, squared = node_name(low, high, leaves), 0.0
                 for a in range(d):
-                    t[a] = (query[i, a] - centre[node, a]) * scale[a]
+                    t[a] = (query[i, a] - center[node, a]) * scale[a]
                     squared += t[a] * t[a]
                 for channel in range(moments.shape[1]):
                     total = moments[node, channel, 0]

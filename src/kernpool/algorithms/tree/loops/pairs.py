@@ -5,8 +5,8 @@ other half is for leaves that it did list for the tile: a query spends it on tho
 from its own distance, says are next to nothing.
 
 Leaves that are far, but not so far, are summed in float32. Their weights have a relative error of at most 2**-15: the
-exponent, |k|**2 - 2 q.k about the centre of the leaf, is a sum of terms that add up to less than 70 in size, for leaves
-and queries within the bounds of `tree_copies`. Together they weigh at most `FAR_SHARE` of the denominator, which
+exponent, |k|**2 - 2 q.k about the center of the leaf, is a sum of terms that add up to less than 70 in size, for leaves
+and queries within the bounds of `copies.py`. Together they weigh at most `FAR_SHARE` of the denominator, which
 is verified once it is known. So the error is below 2**-43 = 1e-13 of the range of the values, in the worst case; leaves
 are smaller and signs are those of roundings, and what is measured is 1e-17.
 """
@@ -46,11 +46,11 @@ def list_pairs(
     far_leaf, budget : float
         Logarithm of the share from which on a leaf is far, and what queries may spend.
     lowest : ndarray of shape (leaves, 2)
-        See `tree_copies.Copies`.
+        See `copies.Copies`.
     least, spent : ndarray of shape (m,)
         Lower bounds of the logarithms of denominators, infinite for queries that are to be left alone; what queries
         have spent, which grows.
-    pairs, sizes : ndarray of shape (3, room, 2) and (3,)
+    pairs, sizes : ndarray of shape (3, size, 2) and (3,)
         Written.
     """
     squared = np.empty(query.shape[1])

@@ -1,6 +1,6 @@
 """Compiled sums of the pairs on a list, by fused loops: for the kernels used most, radial, of two or three columns.
 
-What a specialisation closes over are integers alone, as in `fused.py`. Coordinates are those of `tree_copies`.
+What a specialisation closes over are integers alone, as in those of brute force. Coordinates are those of `copies.py`.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def near_loop(code: int, columns: int, one_value: int) -> Callable[..., Any]:
 
     @loop
     def sum_near(
-        pairs, count, key, key_weight, value, centre, factor, query, own, own_weight, denominator, numerator
+        pairs, count, key, key_weight, value, center, factor, query, own, own_weight, denominator, numerator
     ):  # fmt: skip
         """Add leaves to queries."""
         size, current, edgy = key.shape[2], -1, 0
@@ -89,9 +89,9 @@ def near_loop(code: int, columns: int, one_value: int) -> Callable[..., Any]:
                 weight[place] = own_weight[i]
             edges, total, pooled = sum_leaf(
                 leaf,
-                (query[i, 0] - centre[leaf, 0]) * factor[0],
-                (query[i, 1] - centre[leaf, 1]) * factor[1],
-                (query[i, last] - centre[leaf, last]) * factor[last],
+                (query[i, 0] - center[leaf, 0]) * factor[0],
+                (query[i, 1] - center[leaf, 1]) * factor[1],
+                (query[i, last] - center[leaf, last]) * factor[last],
                 key, value, weight, buffer,
             )  # fmt: skip
             if 0 <= place < size:
@@ -116,12 +116,12 @@ def near_loop(code: int, columns: int, one_value: int) -> Callable[..., Any]:
 
 @lru_cache
 def far_loop(code: int, columns: int, one_value: int) -> Callable[..., Any]:
-    """Make the loop in float32, of a kernel of infinite support; see `near_loop`, and `tree_pairs` for its error."""
+    """Make the loop in float32, of a kernel of infinite support; see `near_loop`, and `pairs.py` for its error."""
     last = columns - 1
 
     @part
     def sum_leaf(leaf, q0, q1, q2, squared, distance, key, value, weight, buffer):
-        """Sum a leaf for a query at -2 q from its centre, of which the weight at the centre is taken out."""
+        """Sum a leaf for a query at -2 q from its center, of which the weight at the center is taken out."""
         total, pooled = _ZERO_32, _ZERO_32
         for j in range(key.shape[2]):
             t = key[leaf, columns, j] + q0 * key[leaf, 0, j] + q1 * key[leaf, 1, j]
@@ -139,7 +139,7 @@ def far_loop(code: int, columns: int, one_value: int) -> Callable[..., Any]:
 
     @loop
     def sum_far(
-        pairs, count, key, value, weight_unit, value_unit, centre, factor, query, own, own_weight, denominator,
+        pairs, count, key, value, weight_unit, value_unit, center, factor, query, own, own_weight, denominator,
         numerator,
     ):  # fmt: skip
         """Add leaves to queries."""
@@ -154,9 +154,9 @@ def far_loop(code: int, columns: int, one_value: int) -> Callable[..., Any]:
             place = own[i] - leaf * size
             if 0 <= place < size:
                 weight[place] = np.float32(own_weight[i] / weight_unit[leaf])
-            q0 = (query[i, 0] - centre[leaf, 0]) * factor[0]
-            q1 = (query[i, 1] - centre[leaf, 1]) * factor[1]
-            q2 = (query[i, last] - centre[leaf, last]) * factor[last]
+            q0 = (query[i, 0] - center[leaf, 0]) * factor[0]
+            q1 = (query[i, 1] - center[leaf, 1]) * factor[1]
+            q2 = (query[i, last] - center[leaf, last]) * factor[last]
             squared = q0 * q0 + q1 * q1
             if columns > 2:
                 squared += q2 * q2

@@ -1,7 +1,7 @@
 """Compiled lists: which nodes and leaves the queries of a tile have to see.
 
 Of the share `tol` of its weight that a query may miss, one half is for the nodes that are not listed, whose every key
-is below an equal share: ``K <= tol / 2 * D / W``. What becomes of the other half, `tree_pairs` says.
+is below an equal share: ``K <= tol / 2 * D / W``. What becomes of the other half, `pairs.py` says.
 
 Lists are made for all tiles of a block, then sums: no function holds another large one, which LLVM would compile again.
 """
@@ -33,9 +33,9 @@ def list_support(tiles, starts, lows, highs, lower, upper, scale, norm, collapse
         First query of each tile.
     lows, highs : ndarray of shape (tiles, d)
         The boxes around tiles.
-    visits : ndarray of shape (room, 3)
+    visits : ndarray of shape (size, 3)
         Written: leaves to be seen.
-    nodes : ndarray of shape (room, 4)
+    nodes : ndarray of shape (size, 4)
         Written: nodes that lie within.
 
     Returns
@@ -84,7 +84,7 @@ def list_leaves(nearest, lows, highs, lower, upper, scale, norm, code, cut, visi
         The boxes around tiles.
     cut : ndarray of shape (tiles,)
         Logarithm of the weight that a key must reach.
-    visits : ndarray of shape (room, 3)
+    visits : ndarray of shape (size, 3)
         Written: from the front those to be summed first, `EARLY`, and the others from the end.
 
     Returns
