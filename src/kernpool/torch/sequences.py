@@ -110,19 +110,7 @@ class Sequences(NamedTuple):
 
 
 class Part(NamedTuple):
-    """Some queries of a sequence, and the keys that they see.
-
-    Parameters
-    ----------
-    sequence : int
-        Number of the sequence.
-    queries : slice
-        Which of its queries.
-    keys : slice or ndarray of int
-        Which of its keys.
-    problem : Problem or None
-        None if an entry is NaN.
-    """
+    """Some queries of a sequence, and the keys that they see; without a problem if an entry is NaN."""
 
     sequence: int
     queries: slice

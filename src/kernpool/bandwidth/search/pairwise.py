@@ -49,15 +49,7 @@ class PairwiseEvaluation:
 
 
 class Way(NamedTuple):
-    """How a criterion is evaluated.
-
-    Parameters
-    ----------
-    quick : bool
-        By `PairwiseObjective`, or else by the engine.
-    reason : str
-        Why, in words.
-    """
+    """How a criterion is evaluated, by `PairwiseObjective` or by the engine, and why."""
 
     quick: bool
     reason: str

@@ -62,19 +62,7 @@ class Setting:
 
 
 class Ended(NamedTuple):
-    """How a search went; what it found is among the `tried` of its objective.
-
-    Parameters
-    ----------
-    starts : int
-        Number of starts, or of points of the grid.
-    reason : str
-        Why it ended.
-    way : str
-        How the criterion was evaluated on the first rows, and why so.
-    on_fewer : int
-        Evaluations on fewer rows.
-    """
+    """What `BandwidthSearch` reports of a search, and its evaluations on fewer rows."""
 
     starts: int
     reason: str
