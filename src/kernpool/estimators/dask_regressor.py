@@ -211,9 +211,8 @@ class DaskNadarayaWatsonRegressor(RegressorMixin, BaseEstimator):  # type: ignor
         """
         given = [y, self.predict(X), sample_weight]
         lazy = [i for i, array in enumerate(given) if is_dask_collection(array)]
-        for i, array in zip(
-            lazy, compute([given[i] for i in lazy], self.client_, RETRIES) if lazy else (), strict=True
-        ):
+        computed = compute([given[i] for i in lazy], self.client_, RETRIES) if lazy else ()
+        for i, array in zip(lazy, computed, strict=True):
             given[i] = array
         return float(r2_score(given[0], given[1], sample_weight=given[2]))
 
@@ -272,12 +271,7 @@ class DaskNadarayaWatsonRegressor(RegressorMixin, BaseEstimator):  # type: ignor
         return type(self)(**{name: value if name == "client" else deepcopy(value) for name, value in given.items()})
 
     def _options(self, bandwidth: Any) -> dict[str, Any]:
-        similarity = {
-            "kernel": self.kernel,
-            "bandwidth": bandwidth,
-            "composition": self.composition,
-            "tol": self.tol,
-        }
+        similarity = {"kernel": self.kernel, "bandwidth": bandwidth, "composition": self.composition, "tol": self.tol}
         return options(0, self.algorithm, similarity)
 
     def _find_bandwidth(self, partitions: Partitions, columns: int) -> dict[str, Any]:

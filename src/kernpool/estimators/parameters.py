@@ -53,18 +53,7 @@ def check_parameters(model: Any) -> None:
 
 
 def check_restored(model: Any) -> None:
-    """Raise if a parameter is out of its range, those included that only a fit looks at.
-
-    Parameters
-    ----------
-    model : KernelSmoother
-        Fitted: with `bandwidth_`.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As `check_parameters`.
-    """
+    """Raise if a parameter of a fitted smoother is out of its range, those included that only a fit looks at."""
     check_parameters(model)
     if not isinstance(model.bandwidth, str):
         as_bandwidth(model.bandwidth, len(model.bandwidth_))

@@ -20,19 +20,7 @@ LEAST_CAPACITY = 64
 
 
 class Rows(NamedTuple):
-    """Training rows as they were read.
-
-    Parameters
-    ----------
-    key : ndarray of shape (n, d)
-        Numeric columns; one of zeros if there are none.
-    code : ndarray of int, shape (n, k)
-        Level numbers of categorical columns.
-    output : ndarray of shape (n,) or (n, c)
-        Floating-point numbers; for a classifier labels.
-    encoding : Encoding or None
-        How categorical columns were read; None if there are none.
-    """
+    """Training rows: numeric columns (one of zeros if there are none), level numbers, outputs or labels, encoding."""
 
     key: NDArray[Any]
     code: NDArray[np.int64]
