@@ -116,7 +116,7 @@ class LocalLinearRegressor(KernelRegressor):
         Notes
         -----
         :math:`\hat\beta(x)` estimates the slope of the truth at x. It is not the derivative of `predict`, because the
-        plane changes from query to query; `NadarayaWatsonRegressor.derivative` is that of its own fit. In finite
+        plane changes from query to query; `NadarayaWatsonRegressor.derivative` is that of its `predict`. In finite
         samples the two differ, as the documentation of R's np notes.
 
         Examples

@@ -28,15 +28,7 @@ OF_SEARCH = (
 def check_parameters(model: Any) -> None:
     """Raise if a parameter is out of its range, as far as that can be seen without data.
 
-    Parameters
-    ----------
-    model : estimator
-        A smoother or the Dask regressor; parameters that it does not have are not checked.
-
-    Raises
-    ------
-    TypeError, ValueError
-        The message names the parameter, what came, and what was expected.
+    Those that a model does not have are not checked: the Dask regressor has none for categorical columns.
 
     Examples
     --------

@@ -64,7 +64,7 @@ def restored(kind: type[Any], record: Record) -> Any:
         get_kernel(header["parameters"]["kernel"])
     except (TypeError, ValueError) as error:
         raise ModelFileError(
-            f"{record.source}: {error}; a kernel of one's own has to be registered before loading"
+            f"{record.source}: {error}; a user-defined kernel has to be registered before loading"
         ) from None
     found = {name: record.arrays.get(name) for name in (*model._arrays, NAMES)}
     fitted: dict[str, Any] = {name: array for name, array in found.items() if array is not None}

@@ -10,22 +10,7 @@ from kernpool.data.chunks.opening import reopen
 
 
 def open_reference(reference: Any, memory: int | None = None) -> Chunks:
-    """Open the rows that a model refers to, and be sure that they are the ones it was fitted to.
-
-    Parameters
-    ----------
-    reference : object
-        From ``model.json``; not believed.
-    memory : int, optional
-        Bytes that pooling may take.
-
-    Raises
-    ------
-    ValueError
-        If the reference is not of the form that `Chunks.reference` gives.
-    TableError
-        If a file is missing, or was changed.
-    """
+    """Open the rows of a reference, which is not believed, if they are the ones that it was fitted to."""
     problem = _problem(reference)
     if problem:
         raise ValueError(f"{problem} of the rows it refers to")
