@@ -6,8 +6,8 @@ python benchmarks/choice.py --all      all, about an hour
 python benchmarks/choice.py -d 1 -k gaussian laplace --csv FILE     only these; every measurement and estimate in a file
 python benchmarks/choice.py --again FILE [FILE ...]    what would be picked today, with the times of then; in seconds
 
-To calibrate: keep the times in a file, change the constants in `src/kernpool/costs.py`, look at what `--again` says;
-its last table tells measured from estimated seconds.
+To calibrate: keep the times in a file, change the constants beside `seconds` of each algorithm, look at what `--again`
+says; its last table tells measured from estimated seconds.
 """
 
 import argparse
@@ -17,15 +17,14 @@ import time
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-import numba  # noqa: F401 - loaded, so that estimates are those of a process that has its compiler
 import numpy as np
 from choice_report import BAR, write
 from measure import Watch
 
 from kernpool import Problem
 from kernpool.algorithms import ALGORITHMS
-from kernpool.pooling.costs import Costs
-from kernpool.pooling.plan import choose
+from kernpool.pooling.choice import choose
+from kernpool.pooling.plan import estimates
 
 SIZES = (100, 1000, 10_000, 100_000, 1_000_000)
 SHAPES = tuple((n, m) for n, m in itertools.product(SIZES, SIZES) if n * m <= 10**11)
@@ -110,10 +109,8 @@ def pick(trial: Trial, problem: Problem, names: list[str]) -> Trial:
         started = time.perf_counter()
         picked = choose(problem).algorithm
         choosing.append(time.perf_counter() - started)
-    costs = Costs(problem)
-    return replace(
-        trial, picked=picked, choosing=min(choosing), estimates={name: costs.seconds(name) for name in names}
-    )
+    seconds = estimates(problem)
+    return replace(trial, picked=picked, choosing=min(choosing), estimates={name: seconds[name] for name in names})
 
 
 def run(trial: Trial) -> Trial:

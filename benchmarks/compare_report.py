@@ -7,7 +7,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from measure import REPORTS, report
 
-from kernpool.displays.style import BLACK, BLUE, GREY, RED, tidy
+from kernpool.displays.style import BLACK, BLUE, GRAY, RED, tidy
 
 # After Petroff (arXiv:2107.02270), as in the package's own pictures; peers differ in marker as well.
 LOOKS = {
@@ -18,9 +18,9 @@ LOOKS = {
     "statsmodels KernelReg": {"color": "#832db6", "marker": "P"},
     "scikit-learn radius": {"color": "#ffa90e", "marker": "D"},
     "scipy cKDTree": {"color": "#2f8f8f", "marker": "X"},
-    "bare exp2, every pair": {"color": GREY, "linestyle": ":", "marker": ""},
-    "bare matrix product": {"color": GREY, "linestyle": "--", "marker": ""},
-    "np.argsort": {"color": GREY, "linestyle": "-.", "marker": ""},
+    "bare exp2, every pair": {"color": GRAY, "linestyle": ":", "marker": ""},
+    "bare matrix product": {"color": GRAY, "linestyle": "--", "marker": ""},
+    "np.argsort": {"color": GRAY, "linestyle": "-.", "marker": ""},
 }
 KERNEL_NAMES = {"gaussian": "Gaussian", "epanechnikov": "Epanechnikov", "laplace": "Laplace"}
 SIZES = ("100", "1000", "10000", "100000", "1000000")
@@ -59,7 +59,7 @@ def draw(results: dict[str, dict], limit: float, patience: float) -> None:
             f"A line ends where the next size would take more than about {limit:.0f} s (kernpool: {patience:.0f} s) "
             "or 4 GiB.",
             fontsize=9,
-            color=GREY,
+            color=GRAY,
         )
         ordered = [name for name in LOOKS if name in handles]
         figure.legend([handles[name] for name in ordered], ordered, loc="outside right center", frameon=False)

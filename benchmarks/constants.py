@@ -1,4 +1,4 @@
-"""The constants of `src/kernpool/costs.py`, measured: two threads, smallest of three runs. Prints, and writes nothing.
+"""The constants of `Algorithm.seconds`, measured: two threads, smallest of three runs. Prints, and writes nothing.
 
 python benchmarks/constants.py           about a minute once loops are compiled
 python benchmarks/constants.py brute     one of brute, sweep, kd_tree, nufft

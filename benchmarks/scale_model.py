@@ -19,7 +19,8 @@ from scale import BANDWIDTH, make
 
 from kernpool import merge, open_chunks
 from kernpool.data.chunks.base import Chunk
-from kernpool.pooling.chunked import Pooling
+from kernpool.pooling.chunked import Asked
+from kernpool.pooling.recipe import Recipe
 
 FAN_IN, BYTES, NETWORK = 8, 8, 1e9  # bytes per second: ten gigabit Ethernet, nearly
 PARTS_PER_WORKER, WORKERS, KEYS, QUERIES = 4, 100, 1_000_000_000, 10_000
@@ -66,11 +67,11 @@ def measure_costs(path: Path, client) -> Costs:
     for keys in (1 << 19, 1 << 20, 1 << 21):
         x = generator.random((keys, 1))
         for queries in (1000, 10_000):
-            pooling = Pooling(np.linspace(0, 1, queries)[:, None], n_jobs=1, similarity={"bandwidth": BANDWIDTH})
+            asked = Asked.of(Recipe.of(bandwidth=BANDWIDTH, n_jobs=1), np.linspace(0, 1, queries)[:, None])
             chunk, zero = Chunk(x, np.sin(x)), np.zeros(1)
-            pooling.state(chunk, zero)
-            rows.append((keys, queries, median(lambda: pooling.state(chunk, zero))))  # noqa: B023  # called at once
-            state = pooling.state(chunk, zero)
+            asked.state(chunk, zero)
+            rows.append((keys, queries, median(lambda: asked.state(chunk, zero))))  # noqa: B023  # called at once
+            state = asked.state(chunk, zero)
     design = np.array(rows)
     # Relative errors count: a second is not worth more than a hundredth of one.
     (key, query), *_ = np.linalg.lstsq(design[:, :2] / design[:, 2:], np.ones(len(design)))

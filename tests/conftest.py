@@ -15,9 +15,10 @@ settings.register_profile("explore", deadline=None, print_blob=True, max_example
 settings.load_profile("kernpool")
 
 TESTS = Path(__file__).parent
-# Files whose loops are mostly of the sweep, and of the others.
-SWEEP = ("algorithms/sweep/", "algorithms/test_tol", "algorithms/far/test_gradients")
-OTHERS = ("algorithms/brute/", "algorithms/tree/")
+# Files whose loops are mostly of the sweep, and of the others. Specialised loops of the tree are compiled anew in every
+# process, so what calls them stays together as well.
+SWEEP = ("algorithms/sweep/",)
+OTHERS = ("algorithms/", "core/", "laws/", "pooling/", "fuzz/")
 
 
 @pytest.hookimpl(trylast=True)  # once it is known which items will run
@@ -33,7 +34,7 @@ def pytest_collection_modifyitems(config, items):
     sweep, others, rest = [], [], []
     for item in items:
         algorithm = getattr(item, "callspec", None) and item.callspec.params.get("algorithm")
-        if algorithm == "sweep" or (algorithm is None and _is_among(item, SWEEP)):
+        if algorithm == "sweep" or _is_among(item, SWEEP):
             sweep.append(item)
         elif algorithm is not None or _is_among(item, OTHERS):
             others.append(item)

@@ -10,8 +10,8 @@ import pytest
 from kernpool import choose, get_kernel, kernel_names
 from kernpool.algorithms import ALGORITHMS
 from kernpool.kernels import is_built_in
+from kernpool.pooling import rounding_bound
 from tests.support.capabilities import missing_package, param, tiny_problem
-from tests.support.promises import rounding
 
 BUILT_IN = [
     "gaussian", "boxcar", "constant", "epanechnikov", "triangular", "biweight", "triweight", "tricube", "cosine",
@@ -100,7 +100,7 @@ def test_what_is_allowed_is_done_and_right(algorithm, kernel):
         expected, state = (choose(problem, name).reduce(problem) for name in ("reference", algorithm))
         np.testing.assert_array_equal(state.denominator == 0, expected.denominator == 0, err_msg=str(case))
         found, target = state.finalize("zero"), expected.finalize("zero")
-        values, bound = problem.layout.values, rounding(problem, expected)
+        values, bound = problem.layout.values, rounding_bound(problem, expected)
         assert np.all(np.abs(found - target)[:, :values] <= bound), case
         np.testing.assert_allclose(found[:, values:], target[:, values:], rtol=1e-11, atol=1e-11, err_msg=str(case))
 

@@ -5,13 +5,13 @@ import pytest
 
 from kernpool import Problem, choose, get_kernel, kernel_names, pool
 from kernpool.estimators import NadarayaWatsonRegressor
+from kernpool.pooling import rounding_bound
 from tests.support.capabilities import algorithms, fitting_columns
-from tests.support.promises import rounding
+from tests.support.problems import EVERYTHING
 
 EPSILON = float(np.finfo(float).eps)
 TOLERANCES = [0.0, 5e-324, 1e-300, EPSILON]
 INFINITE = [name for name in kernel_names() if not get_kernel(name).is_compact]
-EVERYTHING = frozenset({"query", "key", "value", "log_bandwidth"})
 
 
 def make(algorithm, kernel, tol, *, m=200, n=900, degree=0, **options):
@@ -34,7 +34,7 @@ def test_a_tolerance_of_next_to_nothing(algorithm, kernel, tol, weighted, genera
     expected = choose(problem, "reference").reduce(problem)
     state = choose(problem, algorithm).reduce(problem)
     error = np.abs(state.finalize("zero") - expected.finalize("zero"))
-    assert np.all(error <= rounding(problem, expected) + problem.tol * np.ptp(problem.value, axis=0))
+    assert np.all(error <= rounding_bound(problem, expected) + problem.tol * np.ptp(problem.value, axis=0))
 
 
 @pytest.mark.parametrize("tol", [*TOLERANCES, 1e-305, 1e-299, 1e-6])

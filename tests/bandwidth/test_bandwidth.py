@@ -6,13 +6,14 @@ import pytest
 from kernpool import NadarayaWatsonRegressor, Problem, get_kernel, pool
 from kernpool.bandwidth import column_spread, leave_one_out, rule_of_thumb, search_bandwidth
 from kernpool.datasets import make_sine_linear, make_sine_power
+from tests.support.thinning import slow
 
 
 def error_at(x, y, h, **options):
     return np.mean((y - pool(x, x, y, bandwidth=h, exclude_self=True, empty="mean", **options)) ** 2)
 
 
-STEPS = [8, pytest.param(1, marks=pytest.mark.slow)]  # every eighth place of a grid; all take a second per test
+STEPS = [8, *slow(1)]  # every eighth place of a grid; all take a second per test
 
 
 @pytest.mark.parametrize("step", STEPS)
@@ -136,7 +137,7 @@ def test_progress_of_a_search(generator):
 
 @pytest.mark.parametrize("step", STEPS)
 @pytest.mark.parametrize("composition", ["radial", "product"])
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", [0, 1, *slow(2, 3, 4, 5)])
 def test_the_step_function_of_the_boxcar_is_searched_step_by_step(seed, composition, step):
     generator = np.random.default_rng(seed + 20)
     X = generator.uniform(size=(40, 1 if composition == "radial" else 2))

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, get_kernel
-from kernpool.bandwidth import CRITERIA
+from kernpool.bandwidth import CRITERIA, search_bandwidth
 from kernpool.bandwidth.search.objective import Objective
-from kernpool.bandwidth.search.pairwise import MOST_ROWS, PairwiseEvaluation, PairwiseObjective
+from kernpool.bandwidth.search.pairwise import PairwiseEvaluation, PairwiseObjective, choose_way
 from kernpool.bandwidth.search.rows import canonical_rows
 
 SMOOTH = ("gaussian", "biweight", "triweight", "tricube", "logistic", "cosine")
@@ -178,12 +178,27 @@ def test_every_pair_once_has_the_slopes_of_the_engine(criterion, weighted, d):
         np.testing.assert_allclose(pairwise.jacobian(quick), expected, rtol=1e-10, atol=1e-12 * np.abs(expected).max())
 
 
-def test_every_pair_once_is_for_few_rows_and_plain_fits():
-    rows = make_rows(n=100, d=2)
-    assert PairwiseObjective.can_do(make_objective(rows, "loo"))
-    assert not PairwiseObjective.can_do(make_objective(rows, "loo", "epanechnikov"))
-    assert not PairwiseObjective.can_do(make_objective(rows, "loo", degree=1))
-    assert not PairwiseObjective.can_do(make_objective(make_rows(n=MOST_ROWS + 1, d=2), "loo"))
+@pytest.mark.parametrize(
+    ("n", "d", "options", "one_factor", "quick", "reason"),
+    [
+        (500, 1, {}, True, True, "every pair of 500 rows once"),
+        (500, 2, {}, False, True, "every pair of 500 rows once"),
+        (500, 2, {}, True, False, "a common factor of several columns"),
+        (400, 1, {}, True, False, "400 rows take less time than loading"),
+        (500, 1, {"kernel": "epanechnikov"}, True, False, "only plain Gaussian means"),
+        (500, 2, {"degree": 1}, False, False, "only plain Gaussian means"),
+        (500, 1, {"algorithm": "brute"}, True, False, "only plain Gaussian means"),
+    ],
+)
+def test_every_pair_once_is_for_plain_fits_and_says_why(n, d, options, one_factor, quick, reason):
+    rows = make_rows(n=n, d=d)
+    found = choose_way(make_objective(rows, "loo", **options), one_factor=one_factor)
+    assert found.quick == quick
+    assert reason in found.reason
+    options = options | {"kernel": get_kernel(options.get("kernel", "gaussian"))}
+    searched = search_bandwidth(rows.X, rows.value, common_factor=one_factor, **options)
+    assert searched.way == found.reason
+    assert searched.way in str(searched)
 
 
 @pytest.mark.parametrize("far", [0.03, 0.4, 2.0])

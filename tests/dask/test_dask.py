@@ -20,7 +20,8 @@ distributed = pytest.importorskip("distributed", reason="clusters need the extra
 da = pytest.importorskip("dask.array", reason="clusters need the extra 'dask'")
 
 from kernpool import DaskNadarayaWatsonRegressor, EmptyWindowWarning, NadarayaWatsonRegressor, open_chunks
-from kernpool.dask.pool import compute, connect, pool
+from kernpool.dask import connect, pool
+from kernpool.dask.cluster import compute
 from kernpool.data import TableError
 from kernpool.data.chunks.base import ArrayChunks
 

@@ -1,4 +1,4 @@
-"""scikit-learn's own checks, all of them; `make test` runs this file a second time with SCIPY_ARRAY_API=1."""
+"""scikit-learn's own checks, all of them; with SCIPY_ARRAY_API=1, as in `make test`, those of other arrays too."""
 
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks

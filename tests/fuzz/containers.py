@@ -6,11 +6,11 @@ from itertools import pairwise
 import numpy as np
 
 from kernpool import choose, pool
+from kernpool.core import Factors
 from kernpool.core.state import PoolState
-from kernpool.pooling.mixed import MixedProblem
+from kernpool.pooling import rounding_bound
 from tests.fuzz import truth
 from tests.fuzz.report import LEAST, able
-from tests.support.promises import rounding
 
 
 def chunks(case, report):
@@ -37,7 +37,7 @@ def _allowed_of_chunks(case, problem, base):
     """How far merged states may be off: as the whole, and for planes as far as keys determine them."""
     spread = np.ptp(problem.value, axis=0)
     allowed = (
-        2.0 * rounding(replace(problem, degree=0), _values_of(problem, base))
+        2.0 * rounding_bound(replace(problem, degree=0), _values_of(problem, base))
         + 1e-15 * np.abs(case.value).max(axis=0)
         + LEAST
     )
@@ -60,11 +60,12 @@ def levels(case, report):
     factors = np.ones(problem.shape)
     for a, table in enumerate(case.tables):
         factors *= table[case.codes[0][:, a][:, None], case.codes[1][:, a]]
-    mixed = MixedProblem(problem, *case.codes, case.tables, tuple(np.zeros_like(table) for table in case.tables))
+    slopes = tuple(np.zeros_like(table) for table in case.tables)
+    mixed = problem.with_factors(Factors(*case.codes, case.tables, slopes))
     right, log = truth.pooled(problem, np.arange(len(problem.query)), factors)
     spread, scale = np.ptp(problem.value, axis=0), np.abs(problem.value).max(axis=0)
     for name in able(problem):
-        state = mixed.reduce(algorithm=name)
+        state = choose(mixed, name).reduce(mixed)
         report.saw(f"levels, {name}", len(right))
         found = state.finalize("zero")[:, problem.layout.value]
         occupied = np.isfinite(log) & (log > -30.0 if problem.similarity.kernel.is_compact else True)

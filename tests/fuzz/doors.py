@@ -3,8 +3,8 @@
 import numpy as np
 
 from kernpool import choose, pool
+from kernpool.pooling import rounding_bound
 from tests.fuzz.report import LEAST
-from tests.support.promises import rounding
 
 NAMES = ("kernel", "composition", "bandwidth", "tol", "key_weight")
 POLICIES = ("nan", "zero", "mean", "nearest")
@@ -17,7 +17,7 @@ def door(case, report):
     empty, target = base.denominator == 0, base.finalize("zero")
     left_out = problem.tol * np.ptp(problem.value, axis=0)
     single = 2.0**-23 * np.abs(target) if problem.dtype == np.float32 else 0.0  # answers are rounded to it
-    allowed = 2.0 * rounding(problem, base) + left_out + single + LEAST
+    allowed = 2.0 * rounding_bound(problem, base) + left_out + single + LEAST
     options = {name: case.options.get(name) for name in NAMES}
     policy = POLICIES[case.index % len(POLICIES)]
 

@@ -6,9 +6,10 @@ import numpy as np
 
 from kernpool import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor, Problem, choose
 from kernpool.core.local_fit import solve
+from kernpool.pooling import rounding_bound
+from kernpool.pooling.rounding import rounding_of_weights
 from tests.fuzz import truth
 from tests.fuzz.report import LEAST
-from tests.support.promises import rounding, share
 
 NAMES = ("kernel", "composition", "bandwidth")
 MOST_ROWS = 3000  # that are all left out in turn
@@ -58,7 +59,7 @@ def hold_planes(case, weight, found, report):
     target = solve(state, problem.layout).intercept + problem.value_center
     report.saw("predict, planes", len(target))
     off = np.abs(found.reshape(target.shape) - target)
-    rounded = 8.0 * share(problem, state) / np.maximum(least, truth.WELL_POSED) ** 2
+    rounded = 8.0 * rounding_of_weights(problem, state) / np.maximum(least, truth.WELL_POSED) ** 2
     allowed = rounded[:, None] * np.abs(problem.value).max(axis=0) + 1e-15 * np.abs(target) + LEAST
     if (bad := np.flatnonzero((least > truth.WELL_POSED) & np.any(~(off <= allowed), axis=1))).size:
         report.wrong("predict, planes", bad, f"{bad.size} queries are off by up to {np.nanmax(off[bad]):.3g}")
@@ -69,6 +70,6 @@ def hold(problem, state, found, who, report):
     target = state.finalize("zero")
     report.saw(who, len(target))
     off = np.abs(found.reshape(target.shape) - target)
-    allowed = 2.0 * rounding(problem, state) + LEAST
+    allowed = 2.0 * rounding_bound(problem, state) + LEAST
     if (bad := np.flatnonzero(np.any(~(off <= allowed), axis=1))).size:
         report.wrong(who, bad, f"{bad.size} of {len(off)} queries are off by up to {np.nanmax(off[bad]):.3g}")

@@ -3,11 +3,11 @@
 import numpy as np
 
 from kernpool import choose
+from kernpool.pooling.rounding import rounding_of_weights as weights_off
 from tests.fuzz import truth
 from tests.fuzz.report import LEAST, able
-from tests.support.promises import share as weights_off
+from tests.support.problems import EVERYTHING
 
-WANTED = frozenset({"query", "key", "value", "log_bandwidth"})
 SAMPLE = 3
 
 
@@ -20,7 +20,7 @@ def gradients(case, report):
     state = plan.reduce(problem)
     if problem.degree:  # slopes of windows that do not determine them are anything
         cotangent[truth.conditioning(state, problem.layout) < truth.WELL_POSED] = 0.0
-    base = plan.pullback(problem, state, cotangent, WANTED)
+    base = plan.pullback(problem, state, cotangent, EVERYTHING)
     scale = sizes(problem, state, base, cotangent)
     if not problem.degree:
         hold_against_truth(case, problem, state, base, cotangent, scale, report)
@@ -30,10 +30,10 @@ def gradients(case, report):
             continue
         narrow = problem.dtype == np.float32
         if other.algorithm == "sweep" and (narrow or case.index % 2):  # series give all but this one
-            found = other.pullback(problem, other.reduce(problem), cotangent, WANTED - {"log_bandwidth"})
+            found = other.pullback(problem, other.reduce(problem), cotangent, EVERYTHING - {"log_bandwidth"})
         else:
-            found = other.pullback(problem, state, cotangent, WANTED)
-        for what in WANTED:
+            found = other.pullback(problem, state, cotangent, EVERYTHING)
+        for what in EVERYTHING:
             if (mine := getattr(found, what)) is None:
                 continue
             right = getattr(base, what)

@@ -1,13 +1,15 @@
 """The operator of torch: values and gradients against the same numbers without torch."""
 
+from dataclasses import replace
 from importlib.util import find_spec
 
 import numpy as np
 
 from kernpool import choose
-from tests.fuzz.gradients import WANTED, sizes
+from kernpool.pooling import rounding_bound
+from tests.fuzz.gradients import sizes
 from tests.fuzz.report import LEAST
-from tests.support.promises import rounding
+from tests.support.problems import EVERYTHING
 
 
 def layers(case, report):
@@ -40,13 +42,13 @@ def layers(case, report):
     target = np.where(state.denominator[:, None] > 0, state.finalize("zero") + problem.value_center, 0.0)
     report.saw("torch", len(target))
     off = np.abs(found.detach().double().numpy() - target)
-    base = rounding(centred, state, dtype=case.key.dtype)
+    base = rounding_bound(replace(centred, dtype=case.key.dtype), state)
     allowed = 4.0 * base + (0 if exact else 2e-6) * np.abs(target) + 2e-14 * np.abs(target) + LEAST
     if (bad := np.flatnonzero(np.any(~(off <= allowed), axis=1))).size:
         report.wrong("torch", bad, f"{bad.size} of {len(off)} queries are off by {np.nanmax(off[bad]):.3g}")
     cotangent = case.generator().normal(size=target.shape)
     found.backward(torch.from_numpy(cotangent).to(found.dtype))
-    right = choose(centred, "brute").pullback(centred, state, cotangent, WANTED)
+    right = choose(centred, "brute").pullback(centred, state, cotangent, EVERYTHING)
     scale = sizes(centred, state, right, cotangent)
     for name, tensor in zip(("query", "key", "value"), tensors, strict=True):
         mine, expected = tensor.grad.double().numpy(), getattr(right, name)

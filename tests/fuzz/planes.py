@@ -4,10 +4,10 @@ import numpy as np
 
 from kernpool import choose
 from kernpool.core.local_fit import solve
+from kernpool.pooling.rounding import rounding_of_weights
 from tests.fuzz import truth
 from tests.fuzz.report import LEAST, able
 from tests.fuzz.sums import SAMPLE, compare, rows_of
-from tests.support.promises import share
 
 DENSE_PAIRS = 1e6  # that the slow twin is asked for
 FAINTEST = 1e-95  # root of the least share of a key that is compared where it alone determines a slope
@@ -48,7 +48,7 @@ def compare_moments(problem, state, base, who, case, report):
         if doubtful.size:
             report.doubts += doubtful.size
             few = rows_of(base, doubtful)
-            allowed = 16.0 * share(problem.block(doubtful), few)[:, None] * scale[doubtful] + LEAST
+            allowed = 16.0 * rounding_of_weights(problem.block(doubtful), few)[:, None] * scale[doubtful] + LEAST
             if (bad := doubtful[np.any(~(off[doubtful] <= allowed), axis=1)]).size:
                 worst = np.nanmax(off[doubtful] / allowed)
                 report.wrong(who, bad, f"moments of {bad.size} queries are off by {worst:.3g} times what is allowed")
@@ -58,7 +58,7 @@ def compare_moments(problem, state, base, who, case, report):
     fit = solve(few, layout)
     posed = (least > truth.WELL_POSED) & (few.denominator > 0)
     with np.errstate(all="ignore"):
-        allowed = (4.0 * share(problem.block(rows), few) / least**2)[:, None] * largest
+        allowed = (4.0 * rounding_of_weights(problem.block(rows), few) / least**2)[:, None] * largest
     off = np.abs(fit.intercept - right)
     report.saw("long double", len(rows))
     if (bad := rows[posed & np.any(~(off <= allowed), axis=1)]).size:

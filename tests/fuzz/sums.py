@@ -6,9 +6,9 @@ import numpy as np
 
 from kernpool import choose
 from kernpool.core.state import PoolState
+from kernpool.pooling import rounding_bound
 from tests.fuzz import truth
 from tests.fuzz.report import LEAST, able
-from tests.support.promises import rounding
 
 SAMPLE = 3  # queries that long double looks at
 DENSE_PAIRS = 3e6  # that the slow twin is asked for
@@ -50,7 +50,7 @@ def compare(problem, state, base, who, report):
         return
     report.doubts += doubtful.size
     few, off, logs = rows_of(base, doubtful), off[doubtful], logs[doubtful]
-    allowed = 2.0 * rounding(problem.block(doubtful), few) + left_out + LEAST
+    allowed = 2.0 * rounding_bound(problem.block(doubtful), few) + left_out + LEAST
     share = allowed.max(axis=1) / np.maximum(spread.max(), LEAST) + problem.tol + 1e-14 * np.abs(few.log_denominator)
     bad = np.flatnonzero(np.any(~(off <= allowed), axis=1) | ~(logs <= 4.0 * share))
     if bad.size:
@@ -73,7 +73,7 @@ def hold_against_truth(case, problem, base, report):
     right, log = truth.pooled(problem, rows)
     found = base.finalize("zero")[rows][:, problem.layout.value] - problem.value_center
     few = rows_of(base, rows)
-    allowed = 2.0 * rounding(problem.block(rows), few) + 1e-15 * np.abs(problem.value_center) + LEAST
+    allowed = 2.0 * rounding_bound(problem.block(rows), few) + 1e-15 * np.abs(problem.value_center) + LEAST
     occupied = np.isfinite(log) & (few.denominator > 0)
     off = np.abs(found - right.astype(float))
     report.saw("long double", len(rows))

@@ -10,6 +10,7 @@ from scipy.integrate import quad
 
 from kernpool import Kernel, get_kernel, kernel_names, make_kernel, pool, register_kernel
 from kernpool.kernels import BUILT_IN
+from kernpool.kernels.forms import Exponential, Flat, Gaussian, Polynomial
 
 FINITE = [name for name in BUILT_IN if name != "constant"]
 
@@ -25,6 +26,36 @@ def test_profile_laws(name):
     positive = weight > 0
     np.testing.assert_allclose(np.exp(kernel.log_profile(u))[positive], weight[positive], rtol=1e-13)
     assert np.all(np.isneginf(kernel.log_profile(u[~positive])))
+
+
+def formula(form, u):
+    """Compute what a form says, without the tricks that keep the last digits of a profile."""
+    match form:
+        case Polynomial(inner, outer, height):
+            return np.where(u <= 1, height * np.maximum(1 - u**inner, 0) ** outer, 0)
+        case Gaussian():
+            return np.exp(-(u**2) / 2)
+        case Exponential(height):
+            return height * np.exp(-u)
+    assert form == Flat()
+    return np.ones_like(u)
+
+
+@pytest.mark.parametrize("name", kernel_names())
+def test_a_form_says_what_the_profile_computes(name):
+    kernel, u = get_kernel(name), np.linspace(0, 4, 801)
+    weight = kernel.profile(u)
+    if kernel.adds_up:
+        np.testing.assert_allclose(weight, formula(kernel.form, u), rtol=1e-12, atol=1e-14)
+    elif kernel.form is not None:
+        factor = weight / np.exp(-u)
+        assert factor.min() == factor[0] == kernel.form.least
+        assert np.all(factor <= 1)
+
+
+def test_all_built_in_kernels_but_one_have_a_form_and_those_of_ones_own_have_none():
+    assert [name for name in BUILT_IN if get_kernel(name).form is None] == ["cosine"]
+    assert make_kernel("gaussian", lambda u: np.exp(-(u**2) / 2)).form is None
 
 
 @pytest.mark.parametrize("name", FINITE)

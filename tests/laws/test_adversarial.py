@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from kernpool import Problem, choose, kernel_names, pool, pooling_weights
 from kernpool.algorithms import ALGORITHMS
-from kernpool.pooling.costs import DENSE_PAIRS
+from kernpool.algorithms.reference import MOST_PAIRS
+from kernpool.pooling import rounding_bound
 from tests.support.capabilities import able
-from tests.support.promises import rounding
 
 COLUMNS = {
     "uniform": lambda g, n: g.random(n),
@@ -70,7 +70,7 @@ def problems(draw):
 def test_every_algorithm_is_right_or_refuses(problem):
     expected = choose(problem, "reference").reduce(problem)
     target = expected.finalize("zero")
-    allowed = rounding(problem, expected)
+    allowed = rounding_bound(problem, expected)
     for algorithm in able(problem):
         state = choose(problem, algorithm).reduce(problem)
         np.testing.assert_array_equal(state.denominator == 0, expected.denominator == 0, err_msg=algorithm)
@@ -101,7 +101,7 @@ def test_the_number_of_pairs_does_not_overflow(m, n):
 
 def test_numpy_integers_do_not_overflow_either():
     problem = of_size(np.int32(1 << 16), np.int32(1 << 16))
-    assert problem.shape[0] * problem.shape[1] == 1 << 32 > DENSE_PAIRS
+    assert problem.shape[0] * problem.shape[1] == 1 << 32 > MOST_PAIRS
 
 
 def test_a_table_of_weights_that_nobody_can_hold_is_refused_with_its_size():

@@ -3,47 +3,48 @@
 A new kernel or algorithm is tested here by being registered.
 """
 
+from functools import cache
+
 import numpy as np
 import pytest
 
 from kernpool import Problem, choose, get_kernel, kernel_names, merge, pool, pool_state
 from kernpool.algorithms import ALGORITHMS
-from tests.support.capabilities import OTHERS, OWN_KERNEL, able, algorithms, fitting_columns
-from tests.support.problems import EVERYTHING, VARIANTS, make_problem
-from tests.support.promises import rounding
+from kernpool.pooling import rounding_bound
+from tests.support.capabilities import OTHERS, OWN_KERNEL, able, algorithms, fitting_columns, variants
+from tests.support.gradients import assert_derivatives, assert_same_gradients
+from tests.support.problems import EVERYTHING, make_problem
 
 BOTH = ["radial", "product"]
 WITH_SLOPE = [name for name in kernel_names() if get_kernel(name).log_slope]
 
 
-@algorithms(OTHERS, kernel=kernel_names(), composition=BOTH, columns=[1, 3], variant=list(VARIANTS))
-def test_pooled_values_agree_with_the_slow_twin(algorithm, kernel, composition, columns, variant):
+@cache  # one slow twin for all algorithms
+def problem_and_answer(kernel, composition, columns, variant):
     problem = make_problem(kernel, composition, columns, variant)
-    plan = choose(problem, algorithm)
-    expected = choose(problem, "reference").reduce(problem)
-    state = plan.reduce(problem)
-    np.testing.assert_array_equal(state.denominator == 0, expected.denominator == 0)
-    error, allowed = np.abs(state.finalize("zero") - expected.finalize("zero")), rounding(problem, expected)
-    assert np.all(error <= allowed), f"{np.max(error / allowed):.3g} times what is allowed"
-    occupied = state.denominator > 0
-    np.testing.assert_allclose(
-        state.log_denominator[occupied], expected.log_denominator[occupied], rtol=1e-10, atol=1e-10
-    )
+    state = choose(problem, "reference").reduce(problem)
+    return problem, state, rounding_bound(problem, state)
 
 
-@algorithms(
-    OTHERS, kernel=WITH_SLOPE, composition=BOTH, columns=[1, 3],
-    variant=["weighted", "masked", "weighted leave-one-out", "float mask"],
-)  # fmt: skip
-def test_gradients_agree_with_the_slow_twin(algorithm, kernel, composition, columns, variant, generator):
-    problem = make_problem(kernel, composition, columns, variant, m=40, n=700, bandwidth=1.1)
-    cotangent = generator.normal(size=(40, 2))
-    reference, other = choose(problem, "reference"), choose(problem, algorithm)
-    expected = reference.pullback(problem, reference.reduce(problem), cotangent, EVERYTHING)
-    found = other.pullback(problem, other.reduce(problem), cotangent, EVERYTHING)
-    for name in EVERYTHING:
-        target = getattr(expected, name)
-        np.testing.assert_allclose(getattr(found, name), target, rtol=1e-9, atol=1e-9 * np.abs(target).max())
+@algorithms(OTHERS, kernel=kernel_names(), composition=BOTH, columns=[1, 3])
+def test_pooled_values_agree_with_the_slow_twin(algorithm, kernel, composition, columns):
+    for variant in variants(algorithm, kernel=kernel, composition=composition, columns=columns):
+        problem, expected, allowed = problem_and_answer(kernel, composition, columns, variant)
+        state = choose(problem, algorithm).reduce(problem)
+        np.testing.assert_array_equal(state.denominator == 0, expected.denominator == 0, err_msg=variant)
+        error = np.abs(state.finalize("zero") - expected.finalize("zero"))
+        assert np.all(error <= allowed), f"{variant}: {np.max(error / allowed):.3g} times what is allowed"
+        occupied = state.denominator > 0
+        found, target = state.log_denominator[occupied], expected.log_denominator[occupied]
+        np.testing.assert_allclose(found, target, rtol=1e-10, atol=1e-10, err_msg=variant)
+
+
+@algorithms(OTHERS, kernel=WITH_SLOPE, composition=BOTH, columns=[1, 3])
+def test_gradients_agree_with_the_slow_twin(algorithm, kernel, composition, columns, generator):
+    asked = {"kernel": kernel, "composition": composition, "columns": columns}
+    for variant in variants(algorithm, ("weighted", "masked", "weighted leave-one-out", "float mask"), **asked):
+        problem = make_problem(kernel, composition, columns, variant, m=40, n=700, bandwidth=1.1)
+        assert_same_gradients(problem, algorithm, generator.normal(size=(40, 2)), err_msg=variant)
 
 
 @pytest.mark.parametrize("kernel", WITH_SLOPE)
@@ -75,14 +76,7 @@ def test_gradients_are_derivatives(kernel, composition):
         "value": problem.value + problem.value_center,
         "log_bandwidth": np.zeros(2),
     }
-    for name, start in starts.items():
-        target = getattr(found, name)
-        gradient = target.sum(axis=0) if name == "log_bandwidth" else target
-        for index in list(np.ndindex(start.shape))[:8]:
-            step = np.zeros_like(start)
-            step[index] = 1e-6
-            difference = (loss(**{name: start + step}) - loss(**{name: start - step})) / 2e-6
-            assert gradient[index] == pytest.approx(difference, rel=1e-5, abs=1e-6)
+    assert_derivatives(loss, starts, found)
 
 
 @algorithms(OTHERS, kernel="own")

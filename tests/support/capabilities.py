@@ -12,6 +12,7 @@ import pytest
 
 from kernpool import Problem, get_kernel, make_kernel
 from kernpool.algorithms import ALGORITHMS
+from tests.support.problems import VARIANTS
 
 OTHERS = [name for name in ALGORITHMS if name != "reference"]  # than the slow twin, which all are compared with
 MASK_OF_VARIANT = {"masked": "bool", "float mask": "float"}
@@ -33,6 +34,11 @@ def tiny_problem(kernel="gaussian", composition="radial", columns=1, mask=None, 
         query, key, generator.normal(size=(9, 2)), kernel=OWN_KERNEL if kernel == "own" else get_kernel(kernel),
         composition=composition, bandwidth=2.0 * np.sqrt(columns), attn_mask=masks[mask], degree=degree,
     )  # fmt: skip
+
+
+def variants(algorithm, names=VARIANTS, **features):
+    """Return those of the variants of `tests.support.problems` whose mask the algorithm can do."""
+    return [name for name in names if can(algorithm, mask=MASK_OF_VARIANT.get(name), **features)]
 
 
 def missing_package(algorithm):
@@ -72,7 +78,7 @@ def algorithms(names=tuple(ALGORITHMS), **features):
     **features
         As of `tiny_problem`, but that any number of columns will do if none is asked for. A feature that is a list is
         an argument of the test too, with every value that the algorithm can do. `variant`, of
-        `tests.conftest.VARIANTS`, stands for the mask that it has.
+        `tests.support.problems.VARIANTS`, stands for the mask that it has.
     """
     return pytest.mark.parametrize(*cases(names, **features))
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from kernpool import Problem, choose
-from tests.support.promises import rounding
+from kernpool.pooling import rounding_bound
 
 FAR_SUMS = ["boxcar", "epanechnikov", "triangular", "biweight", "triweight", "tricube", "gaussian", "laplace"]
 INFINITE = ["gaussian", "laplace", "logistic"]
@@ -112,7 +112,7 @@ def assert_right(problem, tol=0.0):
     state = choose(problem, "sweep").reduce(problem)
     np.testing.assert_array_equal(state.denominator == 0, expected.denominator == 0)
     target = expected.finalize("zero")
-    allowed = rounding(problem, expected) + tol * np.ptp(problem.value, axis=0)
+    allowed = rounding_bound(problem, expected) + tol * np.ptp(problem.value, axis=0)
     error = np.abs(state.finalize("zero") - target)
     assert np.all(error <= allowed), f"{np.max(error / allowed):.3g} times what is allowed"
     occupied = state.denominator > 0

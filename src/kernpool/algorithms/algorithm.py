@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
@@ -10,10 +11,12 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from kernpool.algorithms.estimate import Look
 from kernpool.core.problem import Problem
 from kernpool.core.state import PoolState
 from kernpool.execution.progress import Progress
 from kernpool.kernels import is_built_in
+from kernpool.kernels.forms import Form
 
 Array = NDArray[np.float64]
 
@@ -32,6 +35,7 @@ class Gradients(NamedTuple):
     key: Array | None = None
     value: Array | None = None
     log_bandwidth: Array | None = None
+    smoothing: Array | None = None  # of categorical columns, by plans that know them
 
 
 class Reduce(Protocol):
@@ -56,6 +60,22 @@ class Pullback(Protocol):
         """Return the wanted gradients."""
 
 
+class Seconds(Protocol):
+    """How long an algorithm takes, on one thread."""
+
+    def __call__(self, problem: Problem, look: Look, known: Mapping[str, float]) -> float:
+        """Return the seconds, infinity for what should run only if asked for.
+
+        Only ratios matter, and the plan needs them right to a factor of two. `known` are the estimates of the
+        algorithms registered before: where they cannot be beaten, it is no use to look at a sample, which takes time.
+        """
+
+
+def only_if_asked(problem: Problem, look: Look, known: Mapping[str, float]) -> float:  # noqa: ARG001
+    """Estimate infinity."""
+    return float("inf")
+
+
 class Blocks(Protocol):
     """The parts of a problem that one call computes, for algorithms that go through it block by block."""
 
@@ -64,10 +84,10 @@ class Blocks(Protocol):
     uses_blas: bool
     gradients_use_blas: bool
 
-    def reduce(self, queries: slice, keys: slice) -> PoolState:
+    def sum_block(self, queries: slice, keys: slice) -> PoolState:
         """Return the state of one block."""
 
-    def pullback(
+    def differentiate_block(
         self, queries: slice, keys: slice, state: PoolState, cotangent: Array, wanted: frozenset[str]
     ) -> Gradients:
         """Return the part of the gradients that one block contributes."""
@@ -96,14 +116,16 @@ class Algorithm:
         y_{ic}`: ``query`` (m, d) and ``log_bandwidth`` (m, d) keep one row per query, ``key`` (n, d) and ``value``
         (n, c) one row per key. A gradient is a second pass and not a bigger sum, because the terms ``v_j - yhat_i``
         are small where the sums are large.
+    seconds : callable
+        ``(problem, look, known) -> float``: what it would take for a problem that it can do, see `Seconds`.
     compositions : frozenset of str
         Which compositions it can do.
     attn_mask, logit_bias, own_kernels : bool
         Whether it can do boolean masks, float masks, and kernels that users registered.
     columns : tuple of int
         The smallest and the largest number of columns it can do.
-    kernels : frozenset of str or None
-        Names of the built-in kernels it can do; None is all.
+    form : type or None
+        The form of kernels that it can do (`kernpool.kernels.forms`); None is all.
     degree : {0, 1}
         The highest moments it can do: 1 for the sums of a local linear fit, with gradients of that fit.
     needs : (str, str) or None
@@ -114,12 +136,13 @@ class Algorithm:
     summary: str
     reduce: Reduce
     pullback: Pullback | None = None
+    seconds: Seconds = only_if_asked
     compositions: frozenset[str] = frozenset({"radial", "product"})
     attn_mask: bool = True
     logit_bias: bool = True
     own_kernels: bool = True
     columns: tuple[int, int] = (1, 1 << 62)
-    kernels: frozenset[str] | None = None
+    form: type[Form] | None = None
     degree: int = 0
     needs: tuple[str, str] | None = None
 
@@ -134,7 +157,7 @@ class Algorithm:
             return "does not do a floating-point attn_mask"
         if not is_built_in(kernel) and not self.own_kernels:
             return f"has no loop for the kernel {kernel.name!r}"
-        if self.kernels is not None and kernel.name not in self.kernels:
+        if self.form is not None and not isinstance(kernel.form, self.form):
             return f"does not do the kernel {kernel.name!r}"
         if problem.degree > self.degree:
             return "does not do the moments of a local linear fit"

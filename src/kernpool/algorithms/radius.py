@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.kernels import Kernel
+from kernpool.kernels.forms import Exponential, Gaussian, NearlyExponential
 
 Array = NDArray[np.float64]
 
@@ -33,10 +34,10 @@ def radius(kernel: Kernel, nearest: Array, share: Array) -> Array:
         return np.full(nearest.shape, ROUNDING)
     with np.errstate(divide="ignore"):
         decades: Array = -np.log(share)
-    if kernel.name == "gaussian":
+    if isinstance(kernel.form, Gaussian):
         return np.asarray(ROUNDING * np.sqrt(nearest**2 + 2.0 * decades))
-    if kernel.name == "laplace":
+    if isinstance(kernel.form, Exponential):
         return np.asarray(ROUNDING * (nearest + decades))
-    if kernel.name == "logistic":  # between exp(-u) / 4 and exp(-u)
-        return np.asarray(ROUNDING * (nearest + decades + np.log(4.0)))
+    if isinstance(kernel.form, NearlyExponential):
+        return np.asarray(ROUNDING * (nearest + decades - np.log(kernel.form.least)))
     return np.full(nearest.shape, np.inf)

@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.algorithms.brute import brute
-from kernpool.core.problem import Problem, column_range
+from kernpool.core.problem import Problem
+from kernpool.core.reading import column_range
 from kernpool.core.state import PoolState
 from kernpool.execution.warnings import warn_caller
 

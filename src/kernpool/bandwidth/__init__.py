@@ -2,10 +2,10 @@
 
 from kernpool.bandwidth.criteria import CRITERIA
 from kernpool.bandwidth.leave_one_out import LeaveOneOut, leave_one_out
-from kernpool.bandwidth.plugin.plugin import plugin_bandwidth
+from kernpool.bandwidth.plugin import plugin_bandwidth
 from kernpool.bandwidth.rate import rate_factor
 from kernpool.bandwidth.rules import RULES, column_spread, rule_of_thumb
-from kernpool.bandwidth.search.search import BandwidthSearch, search_bandwidth
+from kernpool.bandwidth.search import BandwidthSearch, search_bandwidth
 
 __all__ = [
     "CRITERIA",

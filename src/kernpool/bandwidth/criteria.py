@@ -36,7 +36,7 @@ class Criterion:
         Whether each row is fitted from the others.
     log_penalty : callable or None
         ``(trace, n) -> (p, dp / dtrace)``: the logarithm of the factor on the mean of squares, infinite where the fit
-        is so wiggly that the criterion is not defined. None is no penalty.
+        has so many degrees of freedom that the criterion is not defined. None is no penalty.
     in_logs : bool
         Whether the criterion is ``log S`` instead of ``S``.
     """
@@ -54,13 +54,17 @@ class Criterion:
 
 
 def _generalised(trace: float, n: float) -> tuple[float, float]:
-    left = n - trace if n - trace > ROUNDING * n else 0.0  # both this and the residuals are rounding then
-    return (-2.0 * math.log(left / n), 2.0 / left) if left > 0 else (math.inf, 0.0)
+    freedom = n - trace
+    if not freedom > ROUNDING * n:  # both this and the residuals are rounding then
+        return math.inf, 0.0
+    return -2.0 * math.log(freedom / n), 2.0 / freedom
 
 
 def _corrected(trace: float, n: float) -> tuple[float, float]:
-    left = n - trace - 2.0
-    return ((n + trace) / left, (2.0 * n - 2.0) / left**2) if left > 0 else (math.inf, 0.0)
+    freedom = n - trace - 2.0
+    if not freedom > 0.0:
+        return math.inf, 0.0
+    return (n + trace) / freedom, (2.0 * n - 2.0) / freedom**2
 
 
 CRITERIA = {

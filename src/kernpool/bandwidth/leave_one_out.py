@@ -7,14 +7,16 @@ cancels near isolated rows and has false minima at tiny bandwidths.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kernpool.core.empty import fill_empty
 from kernpool.core.problem import Problem
 from kernpool.execution.progress import Progress
-from kernpool.pooling.mixed import MixedProblem
-from kernpool.pooling.mixed_pool import mixed_fit, settle_empty
+from kernpool.pooling.arrays import local_fit
+from kernpool.pooling.limits import limit_values
 
 Array = NDArray[np.float64]
 
@@ -39,7 +41,7 @@ class LeaveOneOut:
 
 
 def leave_one_out(
-    problem: Problem | MixedProblem,
+    problem: Problem,
     *,
     algorithm: str = "auto",
     n_jobs: int | None = None,
@@ -51,7 +53,7 @@ def leave_one_out(
 
     Parameters
     ----------
-    problem : Problem or MixedProblem
+    problem : Problem
         With the training rows as queries and as keys, and ``exclude_self=True``; local linear with ``degree=1``.
     algorithm, n_jobs, progress
         As in `pool`.
@@ -69,12 +71,9 @@ def leave_one_out(
     >>> leave_one_out(problem).error
     13.5
     """
-    if isinstance(problem, Problem):
-        nothing = np.zeros((len(problem.query), 0), dtype=np.int64)
-        problem = MixedProblem(problem, nothing, nothing, (), ())
-    mixed, problem = problem, problem.problem
-    fit = mixed_fit(mixed, algorithm, n_jobs, progress)
-    prediction = settle_empty(mixed, fit, "mean", n_jobs)
+    fit = local_fit(problem, algorithm, n_jobs, progress, complete=False)
+    fill = partial(limit_values, problem, empty="mean", n_jobs=n_jobs)
+    prediction = fill_empty(fit.intercept, fit.occupied, "mean", fill)
     squared = np.sum((problem.value + problem.value_center - prediction) ** 2, axis=1)
     weight = problem.key_weight
     error = squared.mean() if weight is None else weight @ squared / weight.sum()

@@ -37,7 +37,7 @@ from kernpool.estimators.saving import MODELS, load_model, save_model
 from kernpool.execution.threads import resolve_n_jobs
 from kernpool.kernels import get_kernel
 from kernpool.pages.tour import LANGUAGES, LARGEST_SEED, make_tour
-from kernpool.pooling.plan import choose
+from kernpool.pooling.choice import choose
 
 FEATURES = Advice(
     "correct or drop such rows, or leave the column out with --features",

@@ -4,15 +4,20 @@ Read `state.py` first: three numbers per query that merge, and the whole program
 and `problem.py`: everything that an algorithm is given. `moments.py` and `local_fit.py` make a plane of the same sums.
 """
 
+from kernpool.core.empty import EmptyWindowWarning
+from kernpool.core.factors import Factors
+from kernpool.core.keys import Keys
 from kernpool.core.local_fit import LocalFit, RankDeficiencyWarning, solve
 from kernpool.core.moments import Layout
 from kernpool.core.problem import Problem
 from kernpool.core.similarity import KernelSimilarity
-from kernpool.core.state import EmptyWindowWarning, PoolState, empty_state, merge
+from kernpool.core.state import PoolState, empty_state, merge
 
 __all__ = [
     "EmptyWindowWarning",
+    "Factors",
     "KernelSimilarity",
+    "Keys",
     "Layout",
     "LocalFit",
     "PoolState",

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.core.problem import Problem
+from kernpool.core.reading import checked_rows
 from kernpool.data import checks
 from kernpool.data.columns import labels_of, order_of_columns
-
-_SIMILARITY = ("kernel", "bandwidth", "composition", "exclude_self", "tol")
 
 
 class Batch:
@@ -24,10 +24,8 @@ class Batch:
         As in `pool`; a value of None stands for one column of zeros, where only weights are asked for.
     key_weight, attn_mask, self_index : array_like or None
         As in `pool`; they may have leading dimensions too.
-    degree : {0, 1}, default=0
-        As in `pool_state`.
-    **similarity
-        Everything else that `Problem.from_arrays` takes.
+    make : callable
+        ``(query, key, value, **pairs) -> Problem`` of one item, such as `Recipe.problem`.
 
     Attributes
     ----------
@@ -46,12 +44,8 @@ class Batch:
         key_weight: Any = None,
         attn_mask: Any = None,
         self_index: Any = None,
-        degree: int = 0,
-        **similarity: Any,
+        make: Callable[..., Problem],
     ) -> None:
-        for name in similarity:
-            if name not in _SIMILARITY:
-                raise TypeError(f"unexpected argument {name!r}; known are {', '.join(_SIMILARITY)}")
         arrays = {"query": checks.as_real_array("query", query), "key": checks.as_real_array("key", key)}
         order = order_of_columns(labels_of(query), labels_of(key))
         if order is not None:
@@ -80,7 +74,7 @@ class Batch:
             name: np.broadcast_to(array, self.shape + array.shape[len(leading[name]) :])
             for name, (array, _) in items.items()
         }
-        self._similarity = {**similarity, "degree": degree}
+        self._make = make
         self._first: Problem | None = None
         self._first = self.problem(0)
         self.n_queries, self.n_keys = self._first.shape
@@ -94,7 +88,8 @@ class Batch:
         if i == 0 and self._first is not None:
             return self._first
         index = np.unravel_index(i, self.shape)
-        return Problem.from_arrays(**{name: array[index] for name, array in self._arrays.items()}, **self._similarity)
+        items = {name: array[index] for name, array in self._arrays.items()}
+        return self._make(**items | {name: checked_rows(name, items[name]) for name in ("query", "key", "value")})
 
     @property
     def output_shape(self) -> tuple[int, ...]:

@@ -12,15 +12,13 @@ constant fit. With weighted means :math:`\bar v, \bar t` and covariances :math:`
 This is as far as a state goes. Far from all keys, where their spread is less than about 1e-4 of their distance, half
 of the digits of C are lost, and `solve` makes the fit constant in that direction. With estimators and their searches,
 chunks, Dask and torch, whose gradients are those of this fit, it stays so. `pool` fits such queries to the keys
-themselves (`kernpool.pooling.fits`, by way of `kernpool.algorithms.far.keys`).
+themselves (`kernpool.pooling.arrays`, by way of `kernpool.algorithms.far.keys`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -63,7 +61,7 @@ class LocalFit:
         Whether there is a key of positive weight at all.
     lost : ndarray of int8, shape (m,)
         What sums of offsets cannot tell because keys are close together beside their distance: nothing (0), whether
-        they determine a slope in some direction (1), or digits of one that they do determine (2). `fits.local_fit`
+        they determine a slope in some direction (1), or digits of one that they do determine (2). `fit_lost`
         finds it out from the keys themselves; then `base` and `tilt` are NaN, since a share is no product of two
         numbers any more.
     """
@@ -75,6 +73,17 @@ class LocalFit:
     rank: NDArray[np.intp]
     occupied: NDArray[np.bool_]
     lost: NDArray[np.int8]
+
+    def rows(self, which: slice | NDArray[np.intp]) -> LocalFit:
+        """Return the fits of some of the queries."""
+        return LocalFit(*(getattr(self, field.name)[which] for field in fields(self)))
+
+    @classmethod
+    def joined(cls, fits: Sequence[LocalFit]) -> LocalFit:
+        """Return the fits of several sets of queries as one."""
+        if len(fits) == 1:
+            return fits[0]
+        return cls(*(np.concatenate([getattr(fit, field.name) for fit in fits]) for field in fields(cls)))
 
 
 def solve(state: PoolState, layout: Layout) -> LocalFit:
@@ -197,37 +206,6 @@ def warn_of_rank(rank: NDArray[np.intp], occupied: NDArray[np.bool_], columns: i
             "slope in some direction, and the fit is constant in it; use a larger bandwidth, or a local constant fit",
             RankDeficiencyWarning,
         )
-
-
-RankListener = Callable[[NDArray[np.intp], NDArray[np.bool_], int], None]
-
-_listener: ContextVar[RankListener] = ContextVar("kernpool_rank_listener", default=warn_of_rank)
-
-
-def report_rank(rank: NDArray[np.intp], occupied: NDArray[np.bool_], columns: int) -> None:
-    """Tell the ranks of local fits to who listens in this context, else warn; parameters as in `warn_of_rank`."""
-    _listener.get()(rank, occupied, columns)
-
-
-@contextmanager
-def listen_to_rank(listener: RankListener) -> Iterator[None]:
-    """Have `pool` inside the block tell ranks to somebody who knows more of the keys, instead of warning of them.
-
-    Parameters
-    ----------
-    listener : callable
-        Called as ``listener(rank, occupied, columns)``, with the parameters of `warn_of_rank`.
-
-    Yields
-    ------
-    None
-        Nothing; listening ends with the block.
-    """
-    token = _listener.set(listener)
-    try:
-        yield
-    finally:
-        _listener.reset(token)
 
 
 def bounded_inverse(eigenvalues: Any, tolerance: float = RANK_TOLERANCE) -> tuple[Any, Any]:

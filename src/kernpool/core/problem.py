@@ -6,25 +6,39 @@ matching shapes, and no algorithm checks anything again.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any, cast
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kernpool.core.factors import Factors
+from kernpool.core.keys import Keys, Prepared
 from kernpool.core.moments import Layout, check_degree
+from kernpool.core.reading import (
+    LEAST_TOL,
+    Rows,
+    as_mask,
+    as_self_index,
+    as_tol,
+    center_of_values,
+    check_range,
+    in_unit,
+    is_narrow,
+    read_rows,
+    subtract,
+)
 from kernpool.core.similarity import Composition, KernelSimilarity, check_composition
 from kernpool.core.state import PoolState
 from kernpool.data import checks
-from kernpool.data.columns import labels_of, order_of_columns
+from kernpool.data.columns import order_of_columns
 from kernpool.kernels import Kernel, get_kernel
 
 Array = NDArray[np.float64]
+Made = TypeVar("Made")
 FLOAT64: np.dtype[Any] = np.dtype(np.float64)
-
-CENTER_ROWS = 1 << 14
-PIECE = 1 << 18  # rows
-LEAST_TOL = float(np.finfo(np.float64).tiny)  # no sum can tell a smaller share, and algorithms take its logarithm
+FLOAT64_EPSILON = float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True)
@@ -62,6 +76,10 @@ class Problem:
         arrays themselves are float64 either way, which is exact.
     degree : {0, 1}
         0 to sum values alone, 1 for the sums of a local linear fit as well; see `kernpool.core.moments`.
+    factors : Factors or None
+        Of categorical columns, which multiply onto the weights.
+    prepared : Prepared or None
+        Where algorithms keep what they have made of the keys; None to keep nothing.
     """
 
     query: Array
@@ -77,13 +95,15 @@ class Problem:
     tol: float = float(np.finfo(np.float64).eps)
     dtype: np.dtype[Any] = FLOAT64
     degree: int = 0
+    factors: Factors | None = None
+    prepared: Prepared | None = field(default=None, repr=False, compare=False)
 
     @classmethod
     def from_arrays(
         cls,
-        query: ArrayLike,
-        key: ArrayLike,
-        value: ArrayLike,
+        query: ArrayLike | Rows,
+        key: ArrayLike | Keys,
+        value: ArrayLike | Rows | None = None,
         *,
         kernel: str | Kernel = "gaussian",
         bandwidth: ArrayLike = 1.0,
@@ -94,47 +114,66 @@ class Problem:
         self_index: ArrayLike | None = None,
         tol: float | None = None,
         degree: int = 0,
+        factors: Factors | None = None,
     ) -> Problem:
-        """Check arrays without batch dimensions and make a problem of them; parameters as in `pool`."""
+        """Check arrays without batch dimensions and make a problem of them.
+
+        Parameters
+        ----------
+        query : array_like of shape (m,) or (m, d), or Rows
+            Where to pool.
+        key : array_like of shape (n,) or (n, d), or Keys
+            What queries are compared with; `Keys` have been read before, and bring values and weights.
+        value, kernel, bandwidth, composition, key_weight, attn_mask, exclude_self, self_index, tol, degree
+            As in `pool`.
+        factors : Factors, optional
+            Of categorical columns.
+
+        Returns
+        -------
+        Problem
+            For `choose`.
+
+        Raises
+        ------
+        TypeError, ValueError
+            As in `pool`.
+        """
         check_composition(composition)
         check_degree(degree)
-        tol = max(as_tol(tol, query, key, value), LEAST_TOL)
-        if degree:  # what is left out counts in proportion to its squared distance
-            tol = min(tol, float(np.finfo(np.float64).eps))
-        order = order_of_columns(labels_of(query), labels_of(key))
-        dtype = _precision(query, key, value, *([] if key_weight is None else [key_weight]))
-        query, key, value = _as_matrix("query", query), _as_matrix("key", key), _as_matrix("value", value)
-        query = query if order is None else np.ascontiguousarray(query[:, order])
-        if query.shape[1] != key.shape[1]:
+        asked = read_rows("query", query)
+        rows = key.rows if isinstance(key, Keys) else read_rows("key", key)
+        asked = _in_order_of(rows, asked)
+        (m, columns), (n, d) = asked.array.shape, rows.array.shape
+        if columns != d:
             raise ValueError(
-                f"query has {query.shape[1]} column(s) and key has {key.shape[1]}; they are compared column by column. "
+                f"query has {columns} column(s) and key has {d}; they are compared column by column. "
                 "A single query of several columns has shape (1, columns)"
             )
-        if len(key) != len(value):
-            raise ValueError(f"key has {len(key)} rows and value has {len(value)}; each key needs its value")
-        m, n = len(query), len(key)
+        mask, bias = as_mask(attn_mask, (m, n))
+        keys = key if isinstance(key, Keys) else Keys.read(rows, cast(ArrayLike | Rows, value), key_weight, mask)
         similarity = KernelSimilarity(
-            get_kernel(kernel), checks.as_bandwidth(bandwidth, key.shape[1]), cast(Composition, composition)
+            get_kernel(kernel), checks.as_bandwidth(bandwidth, d), cast(Composition, composition)
         )
-        _check_range(query, key, similarity.bandwidth)
-        mask, bias = _as_mask(attn_mask, (m, n))
-        weight, unit = _as_weight(key_weight, n)
-        center = _center(value, weight, mask)
-        return cls(
-            query=query,
-            key=key,
-            value=_less(value, center),
-            value_center=center,
+        check_range(asked, rows, similarity.bandwidth)
+        share = max(as_tol(tol, asked.dtype, rows.dtype, keys.dtypes[0]), LEAST_TOL)
+        problem = cls(
+            query=asked.array,
+            key=rows.array,
+            value=keys.value,
+            value_center=keys.center,
             similarity=similarity,
-            key_weight=weight,
-            weight_unit=unit,
-            self_index=_as_self_index(exclude_self, self_index, m, n),
+            key_weight=keys.weight,
+            weight_unit=keys.unit,
+            self_index=as_self_index(exclude_self, self_index, m, n),
             attn_mask=mask,
             logit_bias=bias,
-            tol=tol,
-            dtype=dtype,
+            tol=min(share, FLOAT64_EPSILON) if degree else share,  # what is missed counts by its squared distance
+            dtype=np.dtype(np.float32 if is_narrow(asked.dtype, rows.dtype, *keys.dtypes) else np.float64),
             degree=int(degree),
+            prepared=keys.prepared,
         )
+        return problem if factors is None else problem.with_factors(factors)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -185,6 +224,7 @@ class Problem:
             else _places_among(keys, self.self_index[queries], self.shape[1]),
             attn_mask=pairs(self.attn_mask),
             logit_bias=pairs(self.logit_bias),
+            factors=None if self.factors is None else self.factors.block(queries, keys),
         )
 
     def part(self, queries: slice | NDArray[np.intp], keys: slice | NDArray[np.intp]) -> Problem:
@@ -194,11 +234,11 @@ class Problem:
         back to merge as those of blocks do. At least one of the keys has to have a weight.
         """
         block = self.block(queries, keys)
-        center = _center(block.value, block.key_weight, block.attn_mask)
-        weight, unit = (None, 1.0) if block.key_weight is None else _in_unit(block.key_weight)
+        center = center_of_values(block.value, block.key_weight, block.attn_mask)
+        weight, unit = (None, 1.0) if block.key_weight is None else in_unit(block.key_weight)
         return replace(
             block,
-            value=_less(block.value, center),
+            value=subtract(block.value, center),
             value_center=block.value_center + center,
             key_weight=weight,
             weight_unit=block.weight_unit * unit,
@@ -207,6 +247,31 @@ class Problem:
     def without_center(self) -> Problem:
         """Return the same problem of values less their centre: given back and taken away it costs digits of slopes."""
         return replace(self, value_center=np.zeros_like(self.value_center))
+
+    def with_factors(self, factors: Factors) -> Problem:
+        """Return the same problem with categorical columns beside the numeric ones."""
+        for name, rows, codes in (
+            ("query", *self.query.shape[:1], len(factors.query_code)),
+            ("key", *self.key.shape[:1], len(factors.key_code)),
+        ):
+            if rows != codes:
+                raise ValueError(f"{name} has {rows} rows, and its levels are of {codes}")
+        return replace(self, factors=factors if factors.tables else None)
+
+    def without_factors(self) -> Problem:
+        """Return the problem of the numeric columns alone."""
+        return replace(self, factors=None)
+
+    def with_dense_factors(self) -> Problem:
+        """Return the same problem with the factors of all pairs as a bias of the logits: m x n numbers."""
+        if self.factors is None:
+            return self
+        start = np.zeros(self.shape) if self.logit_bias is None else self.logit_bias
+        return replace(self, logit_bias=np.asarray(sum(self.factors.logarithms(), start=start)), factors=None)
+
+    def prepare(self, name: str, of: tuple[Any, ...], make: Callable[[], Made]) -> Made:
+        """Return what an algorithm makes of the keys, made before if it depends on the same; see `Prepared.get`."""
+        return make() if self.prepared is None else self.prepared.get(name, of, make)
 
     def with_kernel(self, kernel: Kernel, factor: float = 1.0) -> Problem:
         """Return the same problem under another kernel, with the bandwidths multiplied by `factor`."""
@@ -229,149 +294,13 @@ class Problem:
         )
 
 
-def _as_matrix(name: str, array: Any) -> Array:
-    read = checks.as_real_array(name, array)
-    if read.ndim not in (1, 2):
-        raise ValueError(f"{name} must have shape (rows,) or (rows, columns) here, got {read.shape}")
-    if read.size == 0:
-        raise ValueError(f"{name} is empty, of shape {read.shape}; at least one row and one column are needed")
-    return np.ascontiguousarray(read[:, None] if read.ndim == 1 else read, dtype=np.float64)
-
-
-def as_tol(tol: float | None, *arrays: Any) -> float:
-    """Read a tolerance; None is the machine epsilon of the arrays."""
-    if tol is None:
-        dtypes = [getattr(array, "dtype", np.float64) for array in arrays]
-        dtype = np.result_type(*dtypes) if dtypes else np.dtype(np.float64)
-        return float(np.finfo(dtype if dtype.kind == "f" else np.float64).eps)
-    if not isinstance(tol, (int, float, np.number)) or not 0 <= tol < 1:
-        raise ValueError(f"tol must be None or a share of the weight in [0, 1), got {tol!r}")
-    return float(tol)
-
-
-def _precision(*arrays: Any) -> np.dtype[Any]:
-    dtypes = [getattr(array, "dtype", None) for array in arrays]
-    narrow = all(isinstance(dtype, np.dtype) and dtype.kind == "f" and dtype.itemsize <= 4 for dtype in dtypes)
-    return np.dtype(np.float32 if narrow else np.float64)
-
-
-def _check_range(query: Array, key: Array, bandwidth: Array) -> None:
-    (query_low, query_high), (key_low, key_high) = column_range(query), column_range(key)
-    with np.errstate(over="ignore"):
-        widest = ((np.maximum(query_high, key_high) - np.minimum(query_low, key_low)) / bandwidth).max()
-    if not widest <= checks.LARGEST:
-        raise ValueError(
-            f"bandwidth is too small: query and key are up to {widest:.0e} bandwidths apart, whose square overflows "
-            f"(at most {checks.LARGEST:g} are supported); use a larger bandwidth or rescale the columns"
-        )
-
-
-def column_range(rows: Array) -> tuple[Array, Array]:
-    """Return the smallest and the largest number of each column.
-
-    NumPy reduces row by row, which costs 35 ms for a million short rows; in rows of some hundred numbers it costs one.
-
-    Parameters
-    ----------
-    rows : ndarray of shape (n, d)
-        At least one row.
-
-    Returns
-    -------
-    low, high : ndarray of shape (d,)
-        The ends of each column.
-
-    Examples
-    --------
-    >>> column_range(np.array([[3.0, 5.0], [1.0, 9.0]]))
-    (array([1., 5.]), array([3., 9.]))
-    """
-    columns = rows.shape[1]
-    joined = max(1, 256 // columns)
-    whole = len(rows) - len(rows) % joined
-    wide, rest = rows[:whole].reshape(-1, joined * columns), rows[whole:]
-    ends = []
-    for reduce in (np.minimum.reduce, np.maximum.reduce):
-        parts = [reduce(wide, axis=0).reshape(-1, columns)] if whole else []
-        ends.append(reduce(np.concatenate([*parts, rest]), axis=0))
-    return ends[0], ends[1]
-
-
-def _as_mask(attn_mask: Any, shape: tuple[int, int]) -> tuple[NDArray[np.bool_] | None, Array | None]:
-    if attn_mask is None:
-        return None, None
-    checks.refuse_foreign("attn_mask", attn_mask)
-    mask = np.asarray(attn_mask)
-    if mask.dtype.kind not in "bf":
-        raise TypeError(
-            "attn_mask must be boolean (True takes part) or floating point (added to the logits), "
-            f"got dtype {mask.dtype}"
-        )
-    if mask.dtype.kind == "f" and not np.all(mask < np.inf):
-        raise ValueError("attn_mask holds NaN or plus infinity; a float mask is added to logits, -inf leaves a key out")
-    if mask.dtype.kind == "f":  # before it is broadcast: a mask of one row stays one row
-        mask = mask.astype(np.float64, copy=False)
-    try:
-        mask = np.broadcast_to(mask, shape)
-    except ValueError:
-        raise ValueError(f"attn_mask of shape {mask.shape} does not broadcast to (queries, keys) = {shape}") from None
-    return (mask, None) if mask.dtype.kind == "b" else (None, mask)
-
-
-def _as_weight(key_weight: Any, n: int) -> tuple[Array | None, float]:
-    if key_weight is None:
-        return None, 1.0
-    weight = checks.as_key_weight(key_weight, (n,))
-    return _in_unit(weight)
-
-
-def _in_unit(weight: Array) -> tuple[Array, float]:
-    # Whether a sum of weights is faint is judged against 1, so the largest weight is brought there, exactly.
-    unit = 2.0 ** np.floor(np.log2(weight.max()))
-    return np.ascontiguousarray(weight / unit), float(unit)
-
-
-def _center(value: Array, weight: Array | None, mask: NDArray[np.bool_] | None) -> Array:
-    if weight is not None or mask is not None:
-        takes_part = np.ones(len(value), dtype=bool) if weight is None else weight > 0
-        if mask is not None:
-            takes_part &= mask.any(axis=0)
-        if not takes_part.all():
-            value = value[takes_part]
-    # Any robust centre will do, and a sample's takes no time.
-    return np.median(value[:: 1 + len(value) // CENTER_ROWS], axis=0) if len(value) else np.zeros(value.shape[1])
-
-
-def _less(value: Array, center: Array) -> Array:
-    """Subtract in pieces: memory that nobody has touched comes slowly, and a single call is deaf to Ctrl-C."""
-    less = np.empty(value.shape)
-    for start in range(0, len(value), PIECE):
-        rows = slice(start, start + PIECE)
-        np.subtract(value[rows], center, out=less[rows])
-    return less
-
-
-def _as_self_index(exclude_self: bool, self_index: Any, m: int, n: int) -> NDArray[np.int64] | None:
-    if not isinstance(exclude_self, bool | np.bool_):
-        raise TypeError(f"exclude_self must be True or False, got {exclude_self!r}")
-    if not exclude_self:
-        if self_index is not None:
-            raise ValueError("self_index says which key to leave out, so it needs exclude_self=True")
-        return None
-    if self_index is None:
-        if m != n:
-            raise ValueError(
-                f"exclude_self=True takes query i's own key to be key i, but there are {m} queries and {n} keys; "
-                "say which with self_index, -1 for none"
-            )
-        return np.arange(n)
-    checks.refuse_foreign("self_index", self_index)
-    index = np.asarray(self_index)
-    if index.dtype.kind not in "iu" or index.shape != (m,):
-        raise ValueError(f"self_index must be {m} integers, one per query, got shape {index.shape} of {index.dtype}")
-    if index.min() < -1 or index.max() >= n:
-        raise ValueError(f"self_index must lie in [-1, {n - 1}], got values from {index.min()} to {index.max()}")
-    return index.astype(np.int64)
+def _in_order_of(key: Rows, query: Rows) -> Rows:
+    """Return queries with columns in the order of those of the keys, where both have names."""
+    order = order_of_columns(query.labels, key.labels)
+    if order is None:
+        return query
+    array = np.ascontiguousarray(query.array[:, order])
+    return query._replace(array=array, low=query.low[order], high=query.high[order], labels=key.labels)
 
 
 def _places_among(keys: slice | NDArray[np.intp], own: NDArray[np.int64], n_keys: int) -> NDArray[np.int64]:

@@ -11,18 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.execution.warnings import warn_caller
-
-Empty = Literal["nan", "nearest", "mean", "zero", "raise"]
-
-
-class EmptyWindowWarning(RuntimeWarning):
-    """Some queries have no key with positive weight, so that their pooled value is NaN."""
+from kernpool.core.empty import Empty, fill_empty
 
 
 @dataclass(frozen=True)
@@ -68,14 +61,14 @@ class PoolState:
     def finalize(
         self, empty: Empty = "nan", fill: Callable[[NDArray[np.intp]], NDArray[np.float64]] | None = None
     ) -> NDArray[np.float64]:
-        """Turn sums into pooled values; the only place that decides what an empty window becomes.
+        """Turn sums into pooled values.
 
         Parameters
         ----------
         empty : {"nan", "nearest", "mean", "zero", "raise"}, default="nan"
-            ``"nan"`` warns once, ``"zero"`` does not, ``"raise"`` raises; ``"nearest"`` and ``"mean"`` ask `fill`.
+            What a query without any key becomes; see `fill_empty`.
         fill : callable, optional
-            Maps the indices of the empty rows to their values. `Problem.fill` makes one.
+            Maps the indices of the empty rows to their values.
 
         Returns
         -------
@@ -92,57 +85,9 @@ class PoolState:
         >>> empty_state(1, 1).finalize("zero")
         array([[0.]])
         """
-        check_empty(empty)
-        is_empty = self.denominator == 0
         with np.errstate(invalid="ignore"):
-            pooled = self.numerator / self.denominator[..., None]
-        if not is_empty.any():
-            return pooled
-        rows = np.flatnonzero(is_empty)
-        story = (
-            f"{rows.size} of {is_empty.size} queries have no key with positive weight (the first is query {rows[0]})"
-        )
-        if empty == "raise":
-            raise ValueError(f"{story}; use a larger bandwidth, a kernel of infinite support, or another empty=")
-        if empty == "nan":
-            warn_caller(
-                f"{story} and become NaN; use a larger bandwidth, or empty='nearest', 'mean' or 'zero'",
-                EmptyWindowWarning,
-            )
-        elif empty == "zero":
-            pooled[is_empty] = 0.0
-        elif fill is None:
-            raise ValueError(
-                f"empty={empty!r} needs fill=, a function from empty rows to values; problem.fill makes one"
-            )
-        else:
-            pooled[is_empty] = fill(rows)
-            left = rows[np.isnan(pooled[is_empty]).any(axis=-1)]
-            count = is_empty.size
-            if left.size:
-                warn_caller(
-                    f"{left.size} of {count} queries have no key that takes part, the first is query {left[0]}: "
-                    "there is no nearest key and no mean, and they become NaN",
-                    EmptyWindowWarning,
-                )
-        return pooled
-
-
-def check_empty(empty: str) -> None:
-    """Refuse an unknown policy for empty windows.
-
-    Parameters
-    ----------
-    empty : str
-        What the caller passed.
-
-    Raises
-    ------
-    ValueError
-        If it is not one of the policies.
-    """
-    if empty not in get_args(Empty):
-        raise ValueError(f"empty must be one of {', '.join(map(repr, get_args(Empty)))}, got {empty!r}")
+            values = self.numerator / self.denominator[..., None]
+        return fill_empty(values, self.denominator != 0, empty, fill)
 
 
 def empty_state(n_queries: int, n_columns: int) -> PoolState:

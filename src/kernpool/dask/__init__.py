@@ -1,8 +1,16 @@
 """kernpool for Dask: the same states, made where the rows are and merged by a tree. Needs the extra ``dask``.
 
-`pool` is `kernpool.pool` for collections; read `pool.py` first, then `partitions.py`: what a collection is cut into.
+`pool` is `kernpool.pool` for collections. Read `pool.py` first, then `tasks.py`: what runs where the rows are.
 """
 
-from kernpool.dask.pool import connect, pool
+try:
+    import dask as _dask  # noqa: F401  # to say at once what is missing
+except ImportError as error:
+    raise ImportError(
+        "kernpool.dask needs Dask, which is not installed; install it with: pip install 'kernpool[dask]'"
+    ) from error
+
+from kernpool.dask.cluster import connect
+from kernpool.dask.pool import pool
 
 __all__ = ["connect", "pool"]

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from dask.delayed import delayed
 from numpy.typing import NDArray
 
 from kernpool.core.state import PoolState
+from kernpool.dask.cluster import compute
 from kernpool.dask.partitions import Partitions, read_block
-from kernpool.dask.pool import block_state, center_task, compute, merge_tree
+from kernpool.dask.tasks import block_state, center_task, merge_tree
 from kernpool.data.chunks.base import Chunk
-from kernpool.pooling.chunked import Pooling
-
-# after kernpool.dask.partitions, which tells what to install
-# isort: split
-from dask.delayed import delayed
+from kernpool.pooling.chunked import Asked
+from kernpool.pooling.recipe import Recipe
+from kernpool.pooling.settle import settle
 
 Array = NDArray[np.float64]
 Places = NDArray[np.intp]
@@ -45,9 +45,8 @@ class LeaveOneOutError:
 def leave_one_out_error(
     partitions: Partitions,
     places: Sequence[Places],
-    options: dict[str, Any],
+    recipe: Recipe,
     *,
-    scale: Array | float = 1.0,
     client: Any = None,
     retries: int = 3,
 ) -> LeaveOneOutError:
@@ -59,10 +58,8 @@ def leave_one_out_error(
         Keys, values and weights.
     places : sequence of ndarray of int
         For each partition, which of its rows.
-    options : dict
-        Those of `Pooling`.
-    scale : ndarray of shape (c,) or float, default=1.0
-        Units in which errors of the outputs are counted.
+    recipe : Recipe
+        How to pool; empty windows are predicted by the weighted mean of the other rows.
     client, retries
         As in `kernpool.dask.pool`.
 
@@ -77,19 +74,19 @@ def leave_one_out_error(
     where it is met, in its own partition. Its prediction stays where it was made; three numbers per partition come
     back.
     """
-    center, blocks = center_task(partitions), partitions.blocks
+    center, blocks, recipe = center_task(partitions), partitions.blocks, replace(recipe, empty="mean")
     sums = delayed(_added)([delayed(_sums)(block, center) for block in blocks])
     tasks = []
     for i, own in enumerate(places):
         if not len(own):
             continue
         rows = delayed(draw_rows)(blocks[i], own)
-        pooling = delayed(_at_rows)(rows, options)
+        asked = delayed(_at_rows)(rows, recipe)
         states = [
-            delayed(block_state)(pooling, block, center, partitions.outputs, own if i == j else None)
+            delayed(block_state)(asked, block, center, partitions.outputs, own if i == j else None)
             for j, block in enumerate(blocks)
         ]
-        tasks.append(delayed(_squared)(rows, pooling, merge_tree(states), center, sums, scale))
+        tasks.append(delayed(_squared)(rows, asked, merge_tree(states), center, sums))
     error, weight, empty = np.sum(compute(tasks, client, retries), axis=0)
     return LeaveOneOutError(float(error / weight), int(empty), sum(map(len, places)))
 
@@ -121,8 +118,8 @@ def joined(parts: Sequence[Chunk | None]) -> Chunk | None:
     )
 
 
-def _at_rows(rows: Chunk, options: dict[str, Any]) -> Pooling:
-    return Pooling(rows.key, **options)
+def _at_rows(rows: Chunk, recipe: Recipe) -> Asked:
+    return Asked.of(recipe, rows.key)
 
 
 def _sums(block: Any, center: Array | None) -> Array | None:
@@ -140,9 +137,7 @@ def _added(sums: list[Array | None]) -> Array:
     return np.asarray(np.sum([part for part in sums if part is not None], axis=0))
 
 
-def _squared(
-    rows: Chunk, pooling: Pooling, state: PoolState, center: Array, sums: Array, scale: Array | float
-) -> tuple[float, float, int]:
+def _squared(rows: Chunk, asked: Asked, state: PoolState, center: Array, sums: Array) -> tuple[float, float, int]:
     """Return the weighted sum of squared errors, the sum of weights, and the number of empty windows."""
     weight = np.ones(len(rows.key)) if rows.weight is None else rows.weight
     unit = np.minimum(weight, 1.0)[:, None]  # of the own row, which is left out
@@ -153,6 +148,6 @@ def _squared(
         mean: Array = np.divide(total, rest, where=rest > 0, out=np.zeros_like(total))
         return mean + center
 
-    predicted = pooling.finish(state, center, "mean", mean_of_others)
-    squared = np.sum(((rows.value - predicted) / scale) ** 2, axis=1)
+    predicted = settle(asked.recipe, asked.sums(state, center, False, fill=mean_of_others))
+    squared = np.sum((rows.value - predicted) ** 2, axis=1)
     return float(weight @ squared), float(weight.sum()), int(np.count_nonzero(state.denominator == 0))

@@ -10,21 +10,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import dask.array as da
 import numpy as np
+from dask.base import is_dask_collection
 
 from kernpool.data.chunks.base import ArrayChunks, Chunks, check_exact
 from kernpool.data.chunks.opening import open_chunks
 from kernpool.data.chunks.parquet import ColumnNames
 from kernpool.data.integers import refuse_inexact
 from kernpool.data.tables import TableError
-
-try:
-    import dask.array as da
-    from dask.base import is_dask_collection
-except ImportError as error:
-    raise ImportError(
-        "kernpool.dask needs Dask, which is not installed; install it with: pip install 'kernpool[dask]'"
-    ) from error
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,8 @@
 """Whatever holds numbers, read and refused in one place: arrays, frames, tables, files, chunks.
 
 Read `checks.py` first: what an array has to be. `columns.py` and `frames.py` read frames with categorical columns,
-`tables.py` and `writers.py` files with rows; `files.py` writes files whole or not at all, and `folders.py` models;
-`chunks/` is rows by and by.
+`tables.py` and `writers.py` read and write tables in files, `files.py` writes files whole or not at all, `folders.py`
+models, and `chunks/` reads pairs piece by piece.
 """
 
 from kernpool.data.chunks import Chunk, Chunks, open_chunks

@@ -1,4 +1,4 @@
-"""Cells of one column, from text, arrays or Arrow, as floats; and words for those that are none."""
+"""Cells of one column, from text, arrays or Arrow, as floats; and descriptions of those that are not numbers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SHOWN = 40  # of a longer one
 
 
 def unreadable(cells: Any) -> str | None:
-    """Return what a column holds if its type is none of numbers; None for numbers, and for text to be read.
+    """Return what a column holds if its type is not numeric; None for numbers, and for text to be parsed.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ def unreadable(cells: Any) -> str | None:
 
 
 def as_floats(cells: Any) -> Array:
-    """Return cells as floats; what is no number becomes NaN.
+    """Return cells as floats; what is not a number becomes NaN.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ def is_text(cells: Any, bad: NDArray[np.intp]) -> bool:
 
 
 def words(cell: Any) -> str:
-    """Return what a message says of a cell that is no number, in a few characters.
+    """Describe a cell that is not a number, in a few characters, for a message.
 
     Examples
     --------

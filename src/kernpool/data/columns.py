@@ -8,8 +8,8 @@ unordered   str, objects with text, category      String, Categorical if it is n
 ordered     ordered category                      Enum                if it is named
 =========== ===================================== =================== =======================
 
-Booleans are the numbers 0 and 1 unless they are named, as in scikit-learn. Neither library is imported: a frame of one
-can only come from somebody who has.
+Booleans are the numbers 0 and 1 unless they are named, as in scikit-learn. Neither library is imported: a caller who
+passes a frame has imported its library already.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ class Columns:
 
 
 def is_frame(X: Any) -> bool:
-    """Tell whether a table is a frame of pandas or polars, without importing either.
+    """Return whether a table is a frame of pandas or polars, without importing either.
 
     Parameters
     ----------
@@ -153,7 +153,7 @@ def is_frame(X: Any) -> bool:
     Returns
     -------
     bool
-        Whether its columns may have kinds of their own.
+        Whether its columns may differ in kind.
 
     Examples
     --------
@@ -196,7 +196,7 @@ def order_of_columns(query: Sequence[Any] | None, key: Sequence[Any] | None) -> 
     -------
     list of int or None
         Places among the columns of the queries; None if they stay in their order. That is so where one side has no
-        labels, or labels that are no names, such as the numbers of columns, are not the same on both sides.
+        labels, or labels that are not names, such as column numbers, differ between the two sides.
 
     Raises
     ------
@@ -247,7 +247,7 @@ def _pandas_column(series: Any, label: str) -> Column:
         levels = tuple(_plain(level) for level in dtype.categories.tolist())
         return Column(label, "ordered" if dtype.ordered else "unordered", levels, series.to_numpy, series.tolist)
     if dtype.kind in "fiub":
-        # Nullable types have no NaN of theirs; integers stay what they are, to be looked at before they become floats.
+        # Nullable types have no NaN; integers stay integers, so that they are checked before they become floats.
         as_floats = partial(series.to_numpy, dtype=np.float64, na_value=np.nan)
         read = series.to_numpy if dtype.kind in "iu" and not series.hasnans else as_floats
         return Column(label, "numeric", None, read, series.tolist)

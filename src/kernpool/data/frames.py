@@ -1,6 +1,6 @@
 """Frames: tables with categorical columns as numbers and level numbers, by an encoding that is decided once, at fit.
 
-Which columns are numeric, unordered or ordered is what `columns.py` reads of a table, unless somebody names them.
+Which columns are numeric, unordered or ordered is read from the table by `columns.py`, unless the caller names them.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Encoding:
             If a name or a position is neither.
         ValueError
             If there is no such column, a column is named twice, misses a level in some row, or holds text that is to be
-            ordered without anybody saying how; and as in `Columns.of`.
+            ordered without a declared order; and as in `Columns.of`.
 
         Notes
         -----
@@ -119,7 +119,7 @@ class Encoding:
 
     @property
     def table_levels(self) -> tuple[int | Array, ...]:
-        """What `CategoricalKernel.table` wants to know of each categorical column: number of levels, or places."""
+        """For each categorical column, what `CategoricalKernel.table` needs: the number of levels, or their places."""
         return tuple(
             len(levels) if places is None else np.array(places)
             for levels, places in zip(self.levels, self.places, strict=True)
@@ -189,7 +189,7 @@ class Encoding:
 
     @classmethod
     def from_json(cls, plain: dict[str, Any]) -> Encoding:
-        """Make the encoding again that `to_json` wrote.
+        """Rebuild the encoding that `to_json` wrote.
 
         Parameters
         ----------

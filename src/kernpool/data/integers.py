@@ -1,7 +1,7 @@
 """Integers that float64 would round: found before they become floats, and refused.
 
-Stamps of time in nanoseconds, or identifiers, are larger than 2**53, where float64 begins to skip integers. Pooling
-looks at differences of keys, and those of rounded keys are wrong. Integers that float64 holds are taken, as 2**60 is.
+Time stamps in nanoseconds, and identifiers, are larger than 2**53, where float64 begins to skip integers. Pooling uses
+differences of keys, and those of rounded keys are wrong. Integers that float64 holds are accepted, such as 2**60.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ def find_inexact(given: Any, read: NDArray[Any]) -> tuple[tuple[int, ...], int] 
 
     Notes
     -----
-    Arrays of floats cost nothing, and integers of 64 bits a look for the largest. Lists and frames are looked at number
-    by number only where a float came out that large.
+    Arrays of floats cost nothing, and 64-bit integers one pass for the largest. Lists and frames are checked number by
+    number only if one of the floats is that large.
 
     Examples
     --------
@@ -55,7 +55,7 @@ def find_inexact(given: Any, read: NDArray[Any]) -> tuple[tuple[int, ...], int] 
     if isinstance(given, np.ndarray) and given.dtype.kind != "O":
         return None
     if not read.size or (read.dtype.kind == "f" and read.min() > -LARGEST and read.max() < LARGEST):
-        return None  # what was rounded is no smaller
+        return None  # rounding cannot have made a large integer smaller than this
     columns = _columns(given)
     if columns is None:
         return _of_objects(np.asarray(given, dtype=object))
@@ -87,7 +87,7 @@ def refuse_inexact(name: str, given: Any, read: NDArray[Any]) -> None:
 
 
 def would_round(integer: int, where: str = "") -> str:
-    """Return what is wrong with an integer, and what to do.
+    """Describe what is wrong with an integer, and the remedy.
 
     Parameters
     ----------

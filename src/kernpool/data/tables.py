@@ -120,7 +120,7 @@ class Table:
 
 
 def table_format(name: str, override: str | None = None) -> str:
-    """Return the format that a file name stands for; standard input and output are CSV unless told otherwise."""
+    """Return the format of a file by its suffix, CSV for standard input and output, or the one that overrides it."""
     suffix = override or ("csv" if name == "-" else Path(name).suffix.removeprefix(".").lower())
     if suffix not in FORMATS:
         raise TableError(f"{name}: unknown format {suffix!r}; known are {', '.join(FORMATS)} (by suffix or --format)")

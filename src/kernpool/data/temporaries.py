@@ -1,7 +1,7 @@
 """Temporary files and folders beside an output, locked while their process lives.
 
-A process that is killed leaves its own behind. The lock goes with the process, so that the next one that writes the
-same output can tell what is left over from what somebody is writing, and removes it.
+A killed process cannot remove its temporary files. Its locks end with it, so the next process that writes the same
+output can distinguish abandoned files from those in use, and removes them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ FLAGS = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0
 
 @contextmanager
 def temporary_beside(path: Path, *, folder: bool = False, suffix: str = "") -> Iterator[Path]:
-    """Yield a new empty file or folder beside `path`; what is left of it at the end is removed.
+    """Yield a new empty file or folder beside `path`; if it is still there at the end, it is removed.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ def temporary_beside(path: Path, *, folder: bool = False, suffix: str = "") -> I
             temporary = Path(name)
         try:
             lock = locked(temporary)
-        except BlockingIOError:  # somebody sweeps, and has taken it for one that is left over
+        except BlockingIOError:  # another process is sweeping, and took it for an abandoned one
             continue
         if temporary.exists():
             break
@@ -67,7 +67,7 @@ def temporary_beside(path: Path, *, folder: bool = False, suffix: str = "") -> I
 
 @contextmanager
 def held(path: Path) -> Iterator[None]:
-    """Lock a file or a folder, if that can be done, whatever it is called by the end."""
+    """Lock a file or a folder, if possible; it may be renamed in the meantime."""
     lock = None
     with suppress(BlockingIOError):
         lock = locked(path)
@@ -94,7 +94,7 @@ def locked(path: Path) -> int | None:
     Raises
     ------
     BlockingIOError
-        If somebody else has locked it.
+        If another process has locked it.
     """
     if fcntl is None:
         return None
@@ -114,7 +114,7 @@ def locked(path: Path) -> int | None:
 
 
 def sweep(path: Path, suffix: str = "") -> None:
-    """Remove what processes that are gone have left of `path`.
+    """Remove the temporary files beside `path` of processes that no longer run.
 
     Parameters
     ----------
@@ -124,7 +124,7 @@ def sweep(path: Path, suffix: str = "") -> None:
         As in `temporary_beside`.
     """
     pattern = re.compile(re.escape(f".{path.name}.{MARK}") + "[a-z0-9_]{8}" + re.escape(suffix))
-    with suppress(OSError):  # of a folder that one may write to and not read
+    with suppress(OSError):  # a folder that can be written to and not read
         for left in [left for left in path.parent.iterdir() if pattern.fullmatch(left.name)]:
             with suppress(BlockingIOError):
                 lock = locked(left)

@@ -1,4 +1,4 @@
-"""Rows that are written as they come, into a file that appears when it is whole."""
+"""Writing rows as they come, into a file that appears under its name once it is complete."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def row_writer(name: str, columns: Sequence[str], rows: int, *, force: bool = Fa
     Parameters
     ----------
     name : str
-        File, whose suffix tells the format, or ``-`` for CSV on standard output.
+        File, whose suffix determines the format, or ``-`` for CSV on standard output.
     columns : sequence of str
         Names of the columns.
     rows : int
@@ -44,7 +44,7 @@ def row_writer(name: str, columns: Sequence[str], rows: int, *, force: bool = Fa
     Raises
     ------
     OSError
-        If the disk is full, naming `name`; nothing is left behind.
+        If the disk is full, naming `name`; no partial file remains.
 
     Examples
     --------

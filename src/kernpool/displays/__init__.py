@@ -1,4 +1,8 @@
-"""Pictures in the style of scikit-learn: data in the constructor, style in `plot`, no mathematics."""
+"""Pictures in the style of scikit-learn: data in the constructor, style in `plot`, no mathematics.
+
+Read `style.py` first, and `curve.py` as an example: `from_estimator` and `from_predictions` make a display, `plot`
+draws it. `training.py` also writes animations, as a GIF or as the page `training.html`.
+"""
 
 from kernpool.displays.attention import AttentionDisplay
 from kernpool.displays.bandwidth_path import BandwidthPathDisplay

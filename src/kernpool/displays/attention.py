@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kernpool.displays.style import WEIGHT_COLOURS, as_array, import_pyplot
+from kernpool.displays.style import WEIGHT_COLORS, as_array, import_pyplot
 
 Array = NDArray[np.float64]
 
 
 class AttentionDisplay:
-    """Heat map of pooling weights, queries down and keys across; several heads share one colour scale.
+    """Heat map of pooling weights, queries down and keys across; several heads share one color scale.
 
     Parameters
     ----------
@@ -108,10 +108,10 @@ class AttentionDisplay:
         distributions: bool = True,
         max_cells: int = 512,
         ax: Any = None,
-        cmap: str = WEIGHT_COLOURS,
+        cmap: str = WEIGHT_COLORS,
         colorbar: bool = True,
     ) -> AttentionDisplay:
-        """Draw weights that are there already.
+        """Draw given weights.
 
         Parameters
         ----------
@@ -128,7 +128,7 @@ class AttentionDisplay:
         ax : matplotlib Axes, optional
             Where to draw a single head; a new figure by default.
         cmap : str, default="Reds"
-            Colours; the default gets darker with the weight and so prints well.
+            Colors; the default gets darker with the weight and so prints well.
         colorbar : bool, default=True
             Whether to draw the scale.
 
@@ -147,7 +147,7 @@ class AttentionDisplay:
         display = cls(weights=grid, title=title, x_label=x_label, y_label=y_label, max_cells=max_cells)
         return display.plot(ax=ax, cmap=cmap, colorbar=colorbar)
 
-    def plot(self, *, ax: Any = None, cmap: str = WEIGHT_COLOURS, colorbar: bool = True) -> AttentionDisplay:
+    def plot(self, *, ax: Any = None, cmap: str = WEIGHT_COLORS, colorbar: bool = True) -> AttentionDisplay:
         """Draw.
 
         Parameters
@@ -155,7 +155,7 @@ class AttentionDisplay:
         ax : matplotlib Axes, optional
             Where to draw a single head; a new figure by default.
         cmap : str, default="Reds"
-            Colours.
+            Colors.
         colorbar : bool, default=True
             Whether to draw the scale.
 
@@ -243,7 +243,7 @@ def _as_grid(weights: ArrayLike, distributions: bool) -> Array:
 
 
 def _grouped(head: Array, max_cells: int) -> Array:
-    """Add up keys and average queries in groups, so that at most `max_cells` are left along each axis."""
+    """Add up keys and average queries in groups, so that at most `max_cells` remain along each axis."""
     for axis, combine in ((0, np.mean), (1, np.sum)):
         n = head.shape[axis]
         if n > max_cells:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kernpool.core.state import EmptyWindowWarning
-from kernpool.displays.style import BLACK, GREY, RED, evenly, new_axes, tidy
+from kernpool.core.empty import EmptyWindowWarning
+from kernpool.displays.style import BLACK, GRAY, RED, evenly, new_axes, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -105,7 +105,7 @@ class KernelCurveDisplay:
         feature : int or str, optional
             Which column; needed if there are several.
         truth : callable, optional
-            The true function of that column, vectorised.
+            The true function of that column, vectorized.
         grid_resolution : int, optional
             Points of the curve; by default eight per bandwidth, at least 200 and at most 4000.
         subsample : int or None, default=1000
@@ -128,7 +128,7 @@ class KernelCurveDisplay:
             If X has several columns and `feature` is not given or not one of them.
         """
         names = list(getattr(X, "columns", []))
-        if not all(isinstance(name, str) for name in names):  # scikit-learn takes no notice of other names either
+        if not all(isinstance(name, str) for name in names):  # scikit-learn ignores other names too
             names, X = [], np.asarray(X)
         if getattr(estimator, "encoding_", None) is not None:
             raise ValueError(
@@ -154,7 +154,8 @@ class KernelCurveDisplay:
             make_frame: Any = type(X)
             query = make_frame(dict(zip(names, query.T, strict=True)))
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", EmptyWindowWarning)  # of points that nobody asked for; the curve has gaps
+            # The caller did not choose the points of the grid; where windows are empty, the curve has gaps.
+            warnings.simplefilter("ignore", EmptyWindowWarning)
             prediction = np.asarray(estimator.predict(query))
         if prediction.ndim != 1:
             raise ValueError(f"one output can be drawn at a time, the estimator predicts {prediction.shape[1]}")
@@ -185,7 +186,7 @@ class KernelCurveDisplay:
         ax: Axes | None = None,
         **style: Any,
     ) -> KernelCurveDisplay:
-        """Draw predictions that are there already.
+        """Draw given predictions.
 
         Parameters
         ----------
@@ -257,9 +258,9 @@ class KernelCurveDisplay:
         self.scatter_: Any = None
         style: dict[str, Any]
         if self.x_train is not None and self.y_train is not None:
-            # Many circles on one another must not turn into a blot: the more there are, the fainter and smaller.
+            # Many overlapping circles must not become a blot: the more there are, the smaller and more transparent.
             crowd = min(1.0, 100 / len(self.x_train))
-            style = {"s": 14 + 22 * crowd, "color": GREY, "alpha": 0.2 + 0.25 * crowd, "linewidths": 0}
+            style = {"s": 14 + 22 * crowd, "color": GRAY, "alpha": 0.2 + 0.25 * crowd, "linewidths": 0}
             style |= {"label": "training samples", "zorder": 1}
             self.scatter_ = ax.scatter(self.x_train, self.y_train, **(style | (scatter_kwargs or {})))
         if self.truth is not None:

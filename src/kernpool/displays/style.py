@@ -1,4 +1,4 @@
-"""What all pictures share: colours that survive grey printing and colour blindness, and how they are made."""
+"""What all pictures share: colors that survive gray printing and color blindness, and how axes are made."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# After Petroff (arXiv:2107.02270): told apart by colour-blind readers, and of different lightness in print.
-BLUE, RED, GREY, BLACK = "#3f90da", "#bd1f01", "#717581", "#000000"
+# After Petroff (arXiv:2107.02270): color-blind readers can distinguish them, and their lightness differs in print.
+BLUE, RED, GRAY, BLACK = "#3f90da", "#bd1f01", "#717581", "#000000"
 # From white to dark red with falling lightness: more weight is more ink, in black and white too.
-WEIGHT_COLOURS = "Reds"
+WEIGHT_COLORS = "Reds"
 
 
 def import_pyplot() -> Any:
@@ -47,7 +47,7 @@ def as_array(values: Any) -> NDArray[np.float64]:
 
 
 def tidy(ax: Axes) -> None:
-    """Take away the lines that say nothing."""
+    """Remove the frame lines without ticks."""
     ax.spines[["top", "right"]].set_visible(False)
 
 

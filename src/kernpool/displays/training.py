@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import io
 from collections.abc import Sequence
+from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kernpool.data.files import whole_file
-from kernpool.displays.style import BLACK, BLUE, GREY, RED, WEIGHT_COLOURS, as_array, import_pyplot, new_axes, tidy
+from kernpool.displays.style import BLACK, BLUE, GRAY, RED, WEIGHT_COLORS, as_array, import_pyplot, new_axes, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -189,7 +190,7 @@ class TrainingDisplay:
             if self.weights is not None:
                 panel = axes[0, -1]
                 image = panel.imshow(
-                    self.weights[index], cmap=WEIGHT_COLOURS, vmin=0, vmax=self.weights.max(), aspect="auto"
+                    self.weights[index], cmap=WEIGHT_COLORS, vmin=0, vmax=self.weights.max(), aspect="auto"
                 )
                 panel.set(xlabel=labels[3], ylabel=labels[4])
                 figure.colorbar(image, ax=panel)
@@ -204,7 +205,7 @@ class TrainingDisplay:
         if self.x is None or self.x.shape != self.fits.shape[1:]:
             raise ValueError(f"x must hold one input per fitted value, {self.fits.shape[1]} of them")
         if self.x_train is not None and self.y_train is not None:
-            ax.scatter(self.x_train, self.y_train, color=GREY, alpha=0.4, s=30, linewidths=0)
+            ax.scatter(self.x_train, self.y_train, color=GRAY, alpha=0.4, s=30, linewidths=0)
         if self.truth is not None:
             ax.plot(self.x, self.truth, color=BLACK, linestyle="--", linewidth=1.2)
         ax.plot(self.x, self.fits[index], color=RED, linewidth=2)
@@ -225,33 +226,10 @@ def _write_gif(path: Path, frames: list[bytes], frames_per_second: float) -> Non
 
 
 def _page(frames: list[bytes], epochs: list[int], frames_per_second: float) -> str:
-    # matplotlib's own to_jshtml fetches its icons from a server, so its pages are bare without a network.
+    # matplotlib's own to_jshtml fetches its icons from a server, so its pages lack them without a network.
     sources = ",".join(f'"data:image/png;base64,{base64.b64encode(frame).decode()}"' for frame in frames)
     values = {"LAST": len(frames) - 1, "MS": round(1000 / frames_per_second), "EPOCHS": ",".join(map(str, epochs))}
-    page = _PAGE
+    page = files("kernpool.displays").joinpath("training.html").read_text(encoding="utf-8")
     for name, value in (values | {"FRAMES": sources}).items():
         page = page.replace(f"@{name}@", str(value))
     return page
-
-
-_PAGE = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
-<title>Training, epoch by epoch</title>
-<style>body{font-family:sans-serif;margin:1em auto;max-width:60em;padding:0 1em}img{width:100%}
-div{display:flex;gap:1em;align-items:center}input{flex:1}button{font-size:1.1em;min-width:3em}</style></head>
-<body><img id="frame" alt="The fit and the weights at the chosen epoch">
-<div><button id="play" aria-label="play or pause">&#9654;</button>
-<input id="epoch" type="range" min="0" max="@LAST@" value="0" aria-label="epoch"><output id="number"></output></div>
-<script>
-const frames=[@FRAMES@],epochs=[@EPOCHS@];
-const slider=document.getElementById("epoch"),image=document.getElementById("frame"),
-  button=document.getElementById("play"),number=document.getElementById("number");let timer=null;
-function show(){image.src=frames[slider.value];number.value=epochs[slider.value];}
-function stop(){clearInterval(timer);timer=null;button.innerHTML="&#9654;";}
-slider.addEventListener("input",()=>{stop();show();});
-button.addEventListener("click",()=>{if(timer){stop();return;}
-  if(+slider.value===+slider.max)slider.value=0;button.innerHTML="&#10074;&#10074;";
-  timer=setInterval(()=>{if(+slider.value===+slider.max){stop();return;}slider.value=+slider.value+1;show();},@MS@);show();});
-show();
-</script></body></html>
-"""

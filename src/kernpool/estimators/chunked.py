@@ -14,12 +14,10 @@ from numpy.typing import NDArray
 
 from kernpool.data.chunks.base import Chunks
 from kernpool.data.chunks.opening import open_chunks
-from kernpool.data.tables import TableError
 from kernpool.estimators.bandwidth_choice import choose_bandwidth
 from kernpool.estimators.parameters import check_parameters, search_parameters
 from kernpool.estimators.search_sample import DEFAULT_SEARCH_ROWS, bandwidth_of_sample, draw, seed_of
 from kernpool.execution.progress import current_progress
-from kernpool.pooling.chunked import pool_chunks
 
 Array = NDArray[np.float64]
 
@@ -82,24 +80,3 @@ def fit_chunks(model: Any, chunks: Chunks) -> None:
     vars(model).pop("feature_names_in_", None)
     if chunks.labels is not None:
         model.feature_names_in_ = np.array(chunks.labels, dtype=object)
-
-
-def predict_chunks(model: Any, query: Array) -> Array:
-    """Pool all chunks at some queries, if they are still those of the fit; parameters as in `pool_chunks`."""
-    if model.reference_ is not None and model.chunks_.reference() != model.reference_:
-        raise TableError(
-            f"{model.reference_['path']} has changed since the model was fitted to it; put the data back, or fit again"
-        )
-    return pool_chunks(
-        query,
-        model.chunks_,
-        kernel=model.kernel,
-        bandwidth=model.bandwidth_,
-        composition=model.composition,
-        degree=model._degree,
-        tol=model.tol,
-        algorithm=model.algorithm,
-        empty=model.empty,
-        n_jobs=model.n_jobs,
-        progress=current_progress(),
-    )

@@ -12,9 +12,10 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from kernpool.dask.cluster import compute, find_client
 from kernpool.dask.leave_one_out import LeaveOneOutError, leave_one_out_error
 from kernpool.dask.partitions import Partitions, as_dask_array, as_partitions, is_frame
-from kernpool.dask.pool import RETRIES, compute, find_client, options, pool_partitions
+from kernpool.dask.pool import RETRIES, pool_partitions
 from kernpool.data.checks import refuse_misread
 from kernpool.data.chunks.base import Chunks
 from kernpool.data.chunks.opening import open_chunks
@@ -24,6 +25,7 @@ from kernpool.estimators.nadaraya_watson import NadarayaWatsonRegressor
 from kernpool.estimators.parameters import check_parameters, search_parameters
 from kernpool.estimators.search_sample import DEFAULT_SEARCH_ROWS, bandwidth_of_sample
 from kernpool.kernels import Kernel, get_kernel
+from kernpool.pooling.recipe import Recipe
 
 # after kernpool.dask.partitions, which says what to install
 # isort: split
@@ -193,8 +195,7 @@ class DaskNadarayaWatsonRegressor(RegressorMixin, BaseEstimator):  # type: ignor
             X = as_dask_array(X[list(self.partitions_.names)] if is_frame(X) and self.partitions_.names else X)
             if X.ndim != 2 or X.shape[1] != self.n_features_in_:
                 raise ValueError(f"X must have {self.n_features_in_} columns, as in fit, got shape {X.shape}")
-        chosen = self._options(self.bandwidth_)
-        return pool_partitions(X, self.partitions_, chosen, self.empty, self.client_, RETRIES)  # type: ignore[arg-type]
+        return pool_partitions(self._recipe(self.bandwidth_), X, self.partitions_, self.client_, RETRIES)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the coefficient of determination R^2 of the predictions, averaged over outputs.
@@ -270,9 +271,16 @@ class DaskNadarayaWatsonRegressor(RegressorMixin, BaseEstimator):  # type: ignor
         given = self.get_params(deep=False)
         return type(self)(**{name: value if name == "client" else deepcopy(value) for name, value in given.items()})
 
-    def _options(self, bandwidth: Any) -> dict[str, Any]:
-        similarity = {"kernel": self.kernel, "bandwidth": bandwidth, "composition": self.composition, "tol": self.tol}
-        return options(0, self.algorithm, similarity)
+    def _recipe(self, bandwidth: Any) -> Recipe:
+        return Recipe.of(
+            self.kernel,
+            bandwidth,
+            composition=self.composition,
+            tol=self.tol,
+            algorithm=self.algorithm,
+            empty=self.empty,
+            n_jobs=1,  # per task
+        )
 
     def _find_bandwidth(self, partitions: Partitions, columns: int) -> dict[str, Any]:
         if not isinstance(self.bandwidth, str):
@@ -293,5 +301,5 @@ class DaskNadarayaWatsonRegressor(RegressorMixin, BaseEstimator):  # type: ignor
         return found
 
     def _leave_one_out(self, partitions: Partitions, max_rows: int | None, bandwidth: Array) -> LeaveOneOutError:
-        places, chosen = places_of(partitions, max_rows, self.random_state), self._options(bandwidth)
-        return leave_one_out_error(partitions, places, chosen, client=self.client_, retries=RETRIES)
+        places, recipe = places_of(partitions, max_rows, self.random_state), self._recipe(bandwidth)
+        return leave_one_out_error(partitions, places, recipe, client=self.client_, retries=RETRIES)

@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
+from kernpool.dask.cluster import compute
 from kernpool.dask.leave_one_out import draw_rows, joined
 from kernpool.dask.partitions import Partitions, read_block
-from kernpool.dask.pool import RETRIES, compute
+from kernpool.dask.pool import RETRIES
 from kernpool.data.chunks.base import Chunk
 from kernpool.estimators.search_sample import Sample, draw, join, seed_of
 

@@ -6,12 +6,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_is_fitted
 
-from kernpool.core.local_fit import listen_to_rank
+from kernpool.estimators.fitted import fit_of, problem_of
 from kernpool.estimators.regression import KernelRegressor
-from kernpool.execution.progress import current_progress
-from kernpool.pooling.mixed_pool import mixed_fit
 
 Array = NDArray[np.float64]
 
@@ -87,12 +84,10 @@ class LocalLinearRegressor(KernelRegressor):
 
     _degree = 1
 
-    def _pool(self, X: ArrayLike) -> NDArray[Any]:
-        with listen_to_rank(self._warn_of_rank):
-            return super()._pool(X)
-
-    def _warn_of_rank(self, rank: NDArray[np.intp], occupied: NDArray[np.bool_], columns: int) -> None:
+    def _report_rank(self, rank: NDArray[np.intp], occupied: NDArray[np.bool_], columns: int) -> None:
         """Warn of slopes that are not determined, once per fit."""
+        if self.encoding_ is not None and not self.encoding_.numeric:
+            return
         fitted = vars(self)
         names: Any = self.encoding_.names if self.encoding_ is not None else fitted.get("feature_names_in_")
         places = range(columns) if self.encoding_ is None else self.encoding_.numeric
@@ -126,10 +121,9 @@ class LocalLinearRegressor(KernelRegressor):
         >>> model.derivative([[1.0]]).round(9)
         array([[2.]])
         """
-        check_is_fitted(self)
-        pairs = self._pairs(X, self.value_, degree=1)
-        fit = mixed_fit(pairs, self.algorithm, self.n_jobs, current_progress())
-        slopes: Array = fit.slope / pairs.problem.similarity.bandwidth[:, None]
+        problem = problem_of(self, X)
+        fit = fit_of(self, problem)
+        slopes: Array = fit.slope / problem.similarity.bandwidth[:, None]
         slopes[~fit.occupied] = np.nan
         return self._one_per_output(slopes)
 
@@ -157,8 +151,8 @@ class LocalLinearRegressor(KernelRegressor):
             If the shares need more than `max_bytes`.
         """
         share: Any = super().attention_weights(X, max_bytes=max_bytes)
-        pairs = self._pairs(X, degree=1)
-        problem, fit = pairs.problem, mixed_fit(pairs, self.algorithm, self.n_jobs)
+        problem = problem_of(self, X)
+        fit = fit_of(self, problem)
         tilted = np.repeat(fit.base[:, None], share.shape[1], axis=1)
         for a in range(problem.key.shape[1]):
             tilted += fit.tilt[:, a, None] * problem.similarity.offset(problem.query, problem.key, a)

@@ -6,8 +6,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from kernpool.estimators.fitted import problem_of
 from kernpool.estimators.regression import KernelRegressor
 from kernpool.execution.progress import current_progress
+from kernpool.pooling.choice import choose
 
 Array = NDArray[np.float64]
 
@@ -161,15 +163,16 @@ class NadarayaWatsonRegressor(KernelRegressor):
         [[0.964], [0.0]]
         """
         check_is_fitted(self)
-        pairs, progress = self._pairs(X, self.value_), current_progress()
-        state = pairs.reduce(self.algorithm, n_jobs=self.n_jobs, progress=progress)
-        (m, d), c = pairs.problem.query.shape, pairs.problem.value.shape[1]
+        problem, progress = problem_of(self, X), current_progress()
+        plan = choose(problem, self.algorithm)
+        state = plan.reduce(problem, n_jobs=self.n_jobs, progress=progress)
+        (m, d), c = problem.query.shape, problem.value.shape[1]
         slopes = np.empty((m, d, c))
         for b in range(c):
             cotangent = np.zeros((m, c))
             cotangent[:, b] = 1.0
-            slopes[:, :, b] = pairs.pullback(
-                state, cotangent, ["query"], algorithm=self.algorithm, n_jobs=self.n_jobs, progress=progress
+            slopes[:, :, b] = plan.pullback(
+                problem, state, cotangent, ["query"], n_jobs=self.n_jobs, progress=progress
             ).query
         if self.empty == "nan":
             slopes[state.denominator == 0] = np.nan

@@ -9,9 +9,9 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from kernpool.bandwidth import CRITERIA, RULES
-from kernpool.core.problem import as_tol
+from kernpool.core.empty import check_empty
+from kernpool.core.reading import as_tol
 from kernpool.core.similarity import check_composition
-from kernpool.core.state import check_empty
 from kernpool.data.checks import as_bandwidth
 from kernpool.execution.threads import resolve_n_jobs
 from kernpool.kernels import check_convention, get_categorical_kernel, get_kernel

@@ -9,26 +9,23 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from kernpool.bandwidth import LeaveOneOut, leave_one_out
 from kernpool.bandwidth.categories import NO_CATEGORIES, Categories
-from kernpool.core.local_fit import report_rank
-from kernpool.core.problem import Problem, as_tol
-from kernpool.data.checks import refuse_misread
+from kernpool.core.keys import Prepared
+from kernpool.core.reading import as_tol
 from kernpool.data.folders import Record
 from kernpool.data.frames import Encoding
 from kernpool.estimators.bandwidth_choice import choose_bandwidth, in_order_of_columns
-from kernpool.estimators.chunked import predict_chunks
+from kernpool.estimators.fitted import pool_at, problem_of, recipe_of
 from kernpool.estimators.parameters import check_parameters, search_parameters
 from kernpool.estimators.rank_notes import RankNotes
 from kernpool.estimators.records import VERSION, VERSION_ON_CHUNKS, record_of, restored
-from kernpool.estimators.rows import Rows, at_least_one_column, frequencies, unshared
+from kernpool.estimators.rows import Rows, frequencies, unshared
 from kernpool.execution.progress import current_progress
 from kernpool.kernels import Kernel, get_categorical_kernel
-from kernpool.pooling.mixed import MixedProblem
-from kernpool.pooling.mixed_pool import mixed_fit, settle_empty
-from kernpool.pooling.pool import pool
+from kernpool.pooling.choice import choose
 from kernpool.pooling.weights import weight_rows, weight_tables
 
 Array = NDArray[np.float64]
@@ -139,7 +136,7 @@ class KernelSmoother(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships
         """Forget an earlier fit; called when everything is known, so that a failed refit leaves the old one whole."""
         for stale in (*self._arrays, *self._results, *self._others):
             self.__dict__.pop(stale, None)
-        self.__dict__ |= fitted | {"_rank_notes": RankNotes()}
+        self.__dict__ |= fitted | {"_rank_notes": RankNotes(), "_prepared": Prepared()}
 
     def to_record(self, features: Sequence[str] | None = None, target: str | None = None) -> Record:
         """Return the fitted model as JSON and arrays; `save_model` writes them, and says more."""
@@ -157,68 +154,12 @@ class KernelSmoother(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships
         kernels = [get_categorical_kernel(names[kind], ordered=kind == "ordered") for kind in kinds]
         return Categories(tuple(kernels), encoding.table_levels)
 
-    @property
-    def _similarity(self) -> dict[str, Any]:
-        return {
-            "kernel": self.kernel,
-            "bandwidth": self.bandwidth_,
-            "composition": self.composition,
-            "key_weight": self.key_weight_,
-        }
-
-    def _query(self, X: ArrayLike) -> Array:
-        """Read queries without categorical columns."""
-        check_is_fitted(self)
-        query: Array = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
-        refuse_misread("X", X)
-        return query
-
-    def _mixed_query(self, X: ArrayLike) -> tuple[Array, Codes]:
-        """Read queries: numbers and level numbers."""
-        check_is_fitted(self)
-        if self.encoding_ is None:
-            query = self._query(X)
-            return query, np.zeros((len(query), 0), dtype=np.int64)
-        validate_data(self, X, skip_check_array=True, reset=False)
-        numeric, code = self.encoding_.encode(X, self.unseen)
-        return at_least_one_column(numeric), code
-
-    def _pairs(
-        self, X: ArrayLike | None, value: ArrayLike | None = None, degree: int = 0, exclude_self: bool = False
-    ) -> MixedProblem:
-        """Return queries (for None the training rows themselves) and keys, with their categorical columns."""
-        query, code = (self.key_, self.key_code_) if X is None else self._mixed_query(X)
-        value = np.zeros(len(self.key_)) if value is None else value
-        problem = Problem.from_arrays(
-            query, self.key_, value, degree=degree, exclude_self=exclude_self, tol=self.tol, **self._similarity
-        )
-        categories = NO_CATEGORIES if self.encoding_ is None else self._categories_of(self.encoding_)
-        smoothing = self.smoothing_
-        return MixedProblem(problem, code, self.key_code_, categories.tables(smoothing), categories.slopes(smoothing))
-
     def _pool(self, X: ArrayLike) -> NDArray[Any]:
         check_is_fitted(self)
-        if "chunks_" in self.__dict__:
-            return predict_chunks(self, self._query(X))
-        progress = current_progress()
-        if self.encoding_ is not None or self._degree:  # planes as the search has them, see `LocalLinearRegressor`
-            pairs = self._pairs(X, self.value_, self._degree)
-            fit = mixed_fit(pairs, self.algorithm, self.n_jobs, progress)
-            if self._degree and (self.encoding_ is None or self.encoding_.numeric):
-                report_rank(fit.rank, fit.occupied, fit.tilt.shape[1])
-            pooled = settle_empty(pairs, fit, self.empty, self.n_jobs)
-            return pooled.reshape(len(pooled), *self.value_.shape[1:]).astype(pairs.problem.dtype, copy=False)
-        return pool(
-            self._query(X),
-            self.key_,
-            self.value_,
-            algorithm=self.algorithm,
-            tol=self.tol,
-            empty=self.empty,  # type: ignore[arg-type]  # checked in fit
-            n_jobs=self.n_jobs,
-            progress=progress,
-            **self._similarity,
-        )
+        return pool_at(self, X, self._report_rank)
+
+    def _report_rank(self, rank: NDArray[np.intp], occupied: NDArray[np.bool_], columns: int) -> None:
+        """Hear of planes that are not determined, of which a constant has none."""
 
     def attention_weights(self, X: ArrayLike, *, max_bytes: int = 1 << 30) -> Array:
         """Compute the weights that pooling gives to every training row.
@@ -246,9 +187,8 @@ class KernelSmoother(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships
         EmptyWindowWarning
             If a query has no training row within the kernel's support and ``empty="nan"``.
         """
-        pairs = self._pairs(X)
-        empty: Any = self.empty
-        weights: Array = weight_tables(lambda _: pairs, empty=empty, max_bytes=max_bytes)[0]
+        problem, empty = problem_of(self, X), recipe_of(self).empty
+        weights: Array = weight_tables(lambda _: problem, empty=empty, max_bytes=max_bytes)[0]
         return weights
 
     def effective_sample_size(self, X: ArrayLike) -> Array:
@@ -271,11 +211,11 @@ class KernelSmoother(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships
         -----
         This is Kish's effective sample size of the pooling weights. O(n m d) time in dense NumPy, O(n + m) memory.
         """
-        pairs = self._pairs(X)
+        problem = problem_of(self, X)
         times = np.ones(len(self.key_)) if self.key_weight_ is None else self.key_weight_
         kept = times > 0
-        size = np.zeros(len(pairs.problem.query))
-        for rows, weights in weight_rows(pairs):
+        size = np.zeros(len(problem.query))
+        for rows, weights in weight_rows(problem):
             squares = np.sum(weights[:, kept] ** 2 / times[kept], axis=1)
             size[rows] = np.divide(1.0, squares, where=squares > 0, out=np.zeros_like(squares))
         return size
@@ -294,7 +234,9 @@ class KernelSmoother(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships
             False where the window is empty, so that `empty` decides the prediction. Always True for kernels of infinite
             support, unless levels are kept apart; there `effective_sample_size` shows extrapolation.
         """
-        return self._pairs(X).reduce(self.algorithm, n_jobs=self.n_jobs).denominator > 0
+        problem = problem_of(self, X)
+        occupied = choose(problem, self.algorithm).reduce(problem, n_jobs=self.n_jobs).denominator > 0
+        return np.asarray(occupied)
 
     def leave_one_out(self) -> LeaveOneOut:
         """Predict every training row from the others, at the fitted bandwidth.
@@ -304,7 +246,5 @@ class KernelSmoother(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships
         LeaveOneOut
             With `prediction` of shape (n, c), `error` and `empty_windows`. For a row of weight 3 one unit is left out.
         """
-        check_is_fitted(self)
-        pairs = self._pairs(None, self.value_, self._degree, exclude_self=True)
-        exact = replace(pairs, problem=replace(pairs.problem, tol=as_tol(None)))
+        exact = replace(problem_of(self, None, exclude_self=True), tol=as_tol(None))
         return leave_one_out(exact, algorithm=self.algorithm, n_jobs=self.n_jobs, progress=current_progress())

@@ -1,4 +1,4 @@
-"""Matrix products on one thread, because our threads already take the processors."""
+"""Matrix products on one thread, because the threads that work on blocks already take the processors."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from contextlib import contextmanager
 from typing import Any
 
 _lock = threading.Lock()
-_users, _limits = 0, None  # who is inside, and what gives the library its threads back
+_users, _limits = 0, None  # callers inside, and the handle that restores the limits
 
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Hold the BLAS libraries to one thread while anybody is inside.
+    """Limit the BLAS libraries to one thread while any caller is inside.
 
-    The setting belongs to the process. The first to come in limits it and the last to leave gives it back: with a
-    limit per caller, two callers that overlap would leave it at one for ever.
+    The setting belongs to the process. The first caller sets the limit and the last one restores it: with a limit per
+    caller, two overlapping callers would leave it at one forever.
     """
     global _users, _limits
     import scipy.linalg  # noqa: F401  # the library that compiled loops call has to be loaded to be limited
@@ -42,5 +42,5 @@ def _forget(*_: Any) -> None:
     _lock = threading.Lock()
 
 
-if hasattr(os, "register_at_fork"):  # a child inherits the lock as it was, perhaps held by a thread that it has not
+if hasattr(os, "register_at_fork"):  # the lock may be held by a thread that the child does not have
     os.register_at_fork(after_in_child=_forget)

@@ -38,7 +38,7 @@ def compiled_sources(package: Path) -> list[Path]:
 
 
 def digest_of(sources: list[Path]) -> str:
-    """Return what names a version of the sources: one digest for all of them.
+    """Return one digest of all the sources, which identifies their version.
 
     Parameters
     ----------
@@ -63,10 +63,10 @@ def _compile(function: Function, flags: set[str] | bool, **options: Any) -> Func
             f"{function.__module__}.{function.__qualname__} would be compiled outside a folder named {LOOPS!r}, so the "
             "cache on disk would not know when it changes; move it into one"
         )
-    # Numba takes a cached loop for fresh as long as the file that holds it has not changed, even if a function that it
-    # calls has, in another file. The digest of all of them in the name of the cache entry makes that impossible.
+    # Numba reuses a cached loop as long as the file that holds it has not changed, even if a function that it calls, in
+    # another file, has. The digest of all sources in the name of the cache entry prevents that.
     function.__qualname__ += f"_{_SOURCES}"
-    # Nobody calls them from C, so that door is not compiled.
+    # Nothing calls them from C, so that wrapper is not compiled.
     options |= {"nogil": True, "error_model": "numpy", "fastmath": flags, "no_cfunc_wrapper": True}
     try:
         return cast(Function, njit(cache=True, **options)(function))
@@ -75,7 +75,7 @@ def _compile(function: Function, flags: set[str] | bool, **options: Any) -> Func
 
 
 def part(function: Function) -> Function:
-    """Compile a part of loops, which is called by other compiled functions only: without a door for Python."""
+    """Compile a part of loops, which is called by other compiled functions only: without a Python wrapper."""
     return _compile(function, _FLAGS, no_cpython_wrapper=True)
 
 
@@ -95,9 +95,9 @@ def strict_loop(function: Function) -> Function:
 
 
 def bare_part(function: Function) -> Function:
-    """Compile a part of loops that makes no arrays: nothing counts references then, which takes a seventh of the time.
+    """Compile a part of loops that makes no arrays: without reference counts, compiling takes a seventh less time.
 
-    Slices of what it is given are no arrays made.
+    Slices of arguments do not count as new arrays.
     """
     return _compile(function, _FLAGS, no_cpython_wrapper=True, _nrt=False)
 

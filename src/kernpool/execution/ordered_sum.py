@@ -1,4 +1,4 @@
-"""Sums that threads add to: in whatever order the terms arrive, they are added in their own."""
+"""Sums that several threads add to: terms are added in the order of their numbers, not of their arrival."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 class OrderedSum:
     """A sum of numbered terms with the same bits for any number of threads.
 
-    Terms that arrive early wait for those before them. Blocks are begun in order and take equal times, so few wait: as
-    many as there are threads, about.
+    Terms that arrive early wait for those before them. Blocks start in order and take about equal times, so few wait:
+    about as many as there are threads.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Progress of long work: a caller above an estimator can listen without the estimator having a parameter for it."""
+"""Progress of long work: callers of an estimator can listen, without a parameter of the estimator."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _listener: ContextVar[Progress | None] = ContextVar("kernpool_progress", default
 
 
 def current_progress() -> Progress | None:
-    """Return who listens in this context, or None."""
+    """Return the listener of this context, or None."""
     return _listener.get()
 
 

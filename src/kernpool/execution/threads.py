@@ -16,7 +16,7 @@ Work = Callable[[slice], Iterator[None]]
 
 
 def resolve_n_jobs(n_jobs: int | None) -> int:
-    """Turn `n_jobs` into a number of threads, as scikit-learn means it.
+    """Turn `n_jobs` into a number of threads, as scikit-learn does.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ def resolve_n_jobs(n_jobs: int | None) -> int:
     2
     """
     if n_jobs is None and "joblib" not in sys.modules:
-        return 1  # nobody can have configured what nobody has loaded
+        return 1  # joblib cannot have been configured without being loaded
     count = None if n_jobs is None else _as_count(n_jobs)
     if count is not None and count > 0:
         return count
@@ -73,7 +73,7 @@ def run_blocks(work: Work, blocks: Sequence[slice], n_jobs: int, progress: Progr
     Parameters
     ----------
     work : callable
-        Generator function of a block. Blocks write to places of their own, so their order does not matter.
+        Generator function of a block. Blocks write to disjoint places, so their order does not matter.
     blocks : sequence of slice
         What to work on.
     n_jobs : int
@@ -91,7 +91,7 @@ def run_blocks(work: Work, blocks: Sequence[slice], n_jobs: int, progress: Progr
                 progress(done, total)
         return
     # Simple queues and a plain list are all that the threads share. The locks of concurrent.futures are Python objects:
-    # a Ctrl-C that arrives inside of one leaves it locked, and then nobody ever ends (seen with as_completed).
+    # a Ctrl-C that arrives inside one leaves it locked, and the call never ends (seen with as_completed).
     waiting: SimpleQueue[slice] = SimpleQueue()
     reports: SimpleQueue[int | BaseException | None] = SimpleQueue()
     stopped: list[bool] = []
@@ -108,12 +108,12 @@ def run_blocks(work: Work, blocks: Sequence[slice], n_jobs: int, progress: Progr
                 reports.put(block.stop - block.start)
         except Empty:
             pass
-        except BaseException as error:  # told to the caller, in whose thread it is raised
+        except BaseException as error:  # raised in the thread of the caller
             reports.put(error)
         finally:
             reports.put(None)
 
-    # Threads of this call and not of the process: a fork inherits none that is half alive.
+    # Threads belong to this call and not to the process, so that a fork inherits none.
     threads = [threading.Thread(target=run, name=f"kernpool-{i}", daemon=True) for i in range(min(n_jobs, len(blocks)))]
     try:
         for thread in threads:
@@ -129,7 +129,7 @@ def run_blocks(work: Work, blocks: Sequence[slice], n_jobs: int, progress: Progr
             done += report
             if progress is not None:
                 progress(done, total)
-    finally:  # Ctrl-C, an exception of `work` or of `progress`: the others end after the piece that they are at
+    finally:  # Ctrl-C, an exception of `work` or of `progress`: the other threads end after their current piece
         stopped.append(True)
         for thread in threads:
             if thread.ident is not None:

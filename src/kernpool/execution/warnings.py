@@ -8,7 +8,7 @@ import warnings
 from types import FrameType
 
 _PACKAGE = os.path.dirname(os.path.dirname(__file__)) + os.sep  # noqa: PTH120  # pathlib takes longer to load
-# What only passes calls on: pipelines call estimators, and decorators of torch stand between functions.
+# Libraries that only pass calls on: pipelines call estimators, and decorators of torch wrap functions.
 _PASSING_THROUGH = {"sklearn", "joblib", "torch"}
 
 
@@ -18,7 +18,7 @@ def warn_caller(message: str, category: type[Warning] = UserWarning) -> None:
     Parameters
     ----------
     message : str
-        What is the matter, and what to do.
+        What is wrong, and the remedy.
     category : type of Warning, default=UserWarning
         What it is.
 

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from kernpool.kernels.forms import Exponential, Flat, Form, Gaussian, NearlyExponential, Polynomial
 from kernpool.kernels.registry import Array, Kernel, Profile, logarithm, register_kernel
 
 
@@ -61,9 +62,14 @@ def _log_logistic(u: Array) -> Array:
 
 
 def _compact(
-    name: str, profile: Profile, log_slope: Profile, constants: tuple[float, float, float], *aliases: str
+    name: str,
+    profile: Profile,
+    log_slope: Profile,
+    constants: tuple[float, float, float],
+    form: Form | None,
+    *aliases: str,
 ) -> None:
-    register_kernel(Kernel(name, profile, logarithm(profile), log_slope, 1.0, *constants, aliases))
+    register_kernel(Kernel(name, profile, logarithm(profile), log_slope, 1.0, *constants, aliases, form))
 
 
 def _infinite(
@@ -72,9 +78,10 @@ def _infinite(
     log_profile: Profile,
     log_slope: Profile,
     constants: tuple[float, float, float],
+    form: Form,
     *aliases: str,
 ) -> None:
-    register_kernel(Kernel(name, profile, log_profile, log_slope, math.inf, *constants, aliases))
+    register_kernel(Kernel(name, profile, log_profile, log_slope, math.inf, *constants, aliases, form))
 
 
 # The constants are (integral, roughness, second moment), as in Wand and Jones, Kernel Smoothing (1995), Table B.1.
@@ -84,19 +91,46 @@ _infinite(
     lambda u: -0.5 * u**2,
     np.negative,
     (math.sqrt(2 * math.pi), 0.5 / math.sqrt(math.pi), 1.0),
+    Gaussian(),
 )
-_compact("boxcar", _boxcar, _zero, (2.0, 1 / 2, 1 / 3), "tophat")
-_infinite("constant", np.ones_like, _zero, _zero, (math.inf, 0.0, math.inf))
-_compact("epanechnikov", _epanechnikov, lambda u: -2 * u / _one_minus_square(u), (1.0, 3 / 5, 1 / 5))
-_compact("triangular", _triangular, lambda u: -1 / (1 - u), (1.0, 2 / 3, 1 / 6), "linear")
-_compact("biweight", _biweight, lambda u: -4 * u / _one_minus_square(u), (1.0, 5 / 7, 1 / 7), "quartic")
-_compact("triweight", _triweight, lambda u: -6 * u / _one_minus_square(u), (1.0, 350 / 429, 1 / 9))
-_compact("tricube", _tricube, lambda u: -9 * u**2 / ((1 - u) * (1 + u + u**2)), (1.0, 175 / 247, 35 / 243))
+_compact("boxcar", _boxcar, _zero, (2.0, 1 / 2, 1 / 3), Polynomial(2, 0, 1.0), "tophat")
+_infinite("constant", np.ones_like, _zero, _zero, (math.inf, 0.0, math.inf), Flat())
+_compact(
+    "epanechnikov",
+    _epanechnikov,
+    lambda u: -2 * u / _one_minus_square(u),
+    (1.0, 3 / 5, 1 / 5),
+    Polynomial(2, 1, 3 / 4),
+)
+_compact("triangular", _triangular, lambda u: -1 / (1 - u), (1.0, 2 / 3, 1 / 6), Polynomial(1, 1, 1.0), "linear")
+_compact(
+    "biweight",
+    _biweight,
+    lambda u: -4 * u / _one_minus_square(u),
+    (1.0, 5 / 7, 1 / 7),
+    Polynomial(2, 2, 15 / 16),
+    "quartic",
+)
+_compact(
+    "triweight",
+    _triweight,
+    lambda u: -6 * u / _one_minus_square(u),
+    (1.0, 350 / 429, 1 / 9),
+    Polynomial(2, 3, 35 / 32),
+)
+_compact(
+    "tricube",
+    _tricube,
+    lambda u: -9 * u**2 / ((1 - u) * (1 + u + u**2)),
+    (1.0, 175 / 247, 35 / 243),
+    Polynomial(3, 3, 70 / 81),
+)
 _compact(
     "cosine",
     _cosine,
     lambda u: -math.pi / 2 / np.tan(math.pi / 2 * (1 - u)),
     (1.0, math.pi**2 / 16, 1 - 8 / math.pi**2),
+    None,
 )
 _infinite(
     "laplace",
@@ -104,6 +138,7 @@ _infinite(
     lambda u: -u - math.log(2),
     lambda u: -np.ones_like(u),
     (1.0, 1 / 4, 2.0),
+    Exponential(0.5),
     "exponential",
 )
 _infinite(
@@ -112,4 +147,5 @@ _infinite(
     _log_logistic,
     lambda u: -np.tanh(u / 2),
     (1.0, 1 / 6, math.pi**2 / 3),
+    NearlyExponential(1 / 4),
 )

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernpool.kernels.forms import Form, NearlyExponential
+
 Array = NDArray[np.float64]
 Profile = Callable[[Array], Array]
 
@@ -38,6 +40,8 @@ class Kernel:
         :math:`\mu_2(K) = \int u^2 k(u)\,du` of that density.
     aliases : tuple of str, default=()
         Other names that find it.
+    form : Form or None, default=None
+        How it adds up, a record of `kernpool.kernels.forms`; None says nothing, as for all kernels of one's own.
 
     Notes
     -----
@@ -54,11 +58,17 @@ class Kernel:
     roughness: float
     second_moment: float
     aliases: tuple[str, ...] = ()
+    form: Form | None = None
 
     @property
     def is_compact(self) -> bool:
         """Whether keys farther than `support` bandwidths have no weight at all."""
         return math.isfinite(self.support)
+
+    @property
+    def adds_up(self) -> bool:
+        """Whether a few numbers can stand for many keys."""
+        return not isinstance(self.form, NearlyExponential | None)
 
     @property
     def canonical_factor(self) -> float:

@@ -1,65 +1,73 @@
 r"""Pooling over chunks: each makes a state, and the states are merged.
 
-What is done with a chunk does not depend on where it lies: `Pooling` is the same on a disk and on a cluster. Local
-linear fits are of values less a centre that all chunks share, since slopes of large values with small differences would
-lose their digits; weighted means have none, and are right relative to themselves.
+What is done with a chunk does not depend on where it lies: `Asked` is the same on a disk and on a cluster. Local linear
+fits are of values less a center that all chunks share, since slopes of large values with small differences would lose
+their digits; weighted means have none, and are right relative to themselves.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kernpool.core.local_fit import report_rank, solve
-from kernpool.core.moments import Layout, check_degree
-from kernpool.core.problem import Problem
-from kernpool.core.state import Empty, PoolState, check_empty, empty_state, merge
+from kernpool.core.moments import Layout
+from kernpool.core.reading import Rows, checked_rows
+from kernpool.core.state import PoolState, empty_state, merge
 from kernpool.data.checks import as_real_array
 from kernpool.data.chunks.base import Chunk, Chunks
 from kernpool.data.columns import labels_of, order_of_columns
 from kernpool.execution.progress import Progress
-from kernpool.kernels import Kernel
-from kernpool.pooling.empty import limit_problem
+from kernpool.pooling.choice import choose
+from kernpool.pooling.limits import limit_problem, quotient
 from kernpool.pooling.line_chunks import are_on_a_line, sum_on_a_line
-from kernpool.pooling.plan import choose
+from kernpool.pooling.recipe import Recipe
+from kernpool.pooling.settle import Sums
 
 Array = NDArray[np.float64]
 
 SAME_DISTANCE = 16 * float(np.finfo(np.float64).eps)
 
 
-@dataclass(frozen=True)
-class Pooling:
-    """Queries, and how to pool at them: all that a chunk has to be told.
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """What every chunk is asked.
 
     Parameters
     ----------
-    query : ndarray of shape (m, d)
-        Where to pool.
-    degree : {0, 1}
-        Local constant or local linear.
-    algorithm : str
-        As in `pool`.
-    n_jobs : int or None
-        Threads.
-    similarity : dict
-        Kernel, bandwidth, composition and tol, as in `pool`.
+    recipe : Recipe
+        How to pool.
+    query : Rows
+        Where to pool; read once for all chunks.
     limit : {None, "nearest", "mean"}
         To pool in the limit of a vanishing or of an infinite bandwidth instead, for windows that are empty.
     """
 
-    query: Array
-    degree: int = 0
-    algorithm: str = "auto"
-    n_jobs: int | None = None
-    similarity: dict[str, Any] = field(default_factory=dict)
+    recipe: Recipe
+    query: Rows
     limit: str | None = None
 
-    def state(self, chunk: Chunk, center: Array, progress: Progress | None = None) -> PoolState:
+    @classmethod
+    def of(cls, recipe: Recipe, query: ArrayLike) -> Asked:
+        """Read queries without batch dimensions, of which there may be none."""
+        return cls(recipe, read_queries(query))
+
+    def __len__(self) -> int:
+        return len(self.query.array)
+
+    def layout(self, outputs: int) -> Layout:
+        """Return what numerators hold, for so many value columns."""
+        return Layout(outputs, self.query.array.shape[1], self.recipe.degree)
+
+    def state(
+        self,
+        chunk: Chunk,
+        center: Array,
+        self_index: NDArray[np.intp] | None = None,
+        progress: Progress | None = None,
+    ) -> PoolState:
         """Sum a chunk.
 
         Parameters
@@ -68,6 +76,8 @@ class Pooling:
             Pairs; none at all, or none of any weight, make the state of no keys.
         center : ndarray of shape (c,)
             What is taken off the values of local linear fits.
+        self_index : ndarray of shape (m,), optional
+            For leave-one-out, which row of the chunk each query is, -1 for none.
         progress : callable or None
             As in `pool`.
 
@@ -76,137 +86,125 @@ class Pooling:
         PoolState
             Sums of weights and of weighted values.
         """
-        layout = Layout(chunk.value.shape[1], chunk.key.shape[1], self.degree)
         if not len(chunk.key) or (chunk.weight is not None and not chunk.weight.any()):
-            return empty_state(len(self.query), layout.width)
-        problem = Problem.from_arrays(
-            self.query, chunk.key, chunk.value, key_weight=chunk.weight, degree=self.degree, **self.similarity
+            return empty_state(len(self), self.layout(chunk.value.shape[1]).width)
+        problem = self.recipe.problem(
+            self.query,
+            chunk.key,
+            chunk.value,
+            key_weight=chunk.weight,
+            exclude_self=self_index is not None,
+            self_index=self_index,
         )
-        if self.degree:
+        if self.recipe.degree:
             problem = replace(problem, value_center=problem.value_center - center)
         if self.limit is not None:
             problem = limit_problem(problem, self.limit)
-        return choose(problem, self.algorithm).reduce(problem, n_jobs=self.n_jobs, progress=progress)
+        plan = choose(problem, self.recipe.algorithm)
+        return plan.reduce(problem, n_jobs=self.recipe.n_jobs, progress=progress)
 
-    def finish(
-        self,
-        state: PoolState,
-        center: Array,
-        empty: Empty,
-        fill: Callable[[NDArray[np.intp]], Array] | None = None,
-    ) -> Array:
-        """Turn the state of all chunks into pooled values; parameters as in `PoolState.finalize`."""
-        if not self.degree:
-            return state.finalize(empty, fill)
-        fit = solve(state, Layout(len(center), self.query.shape[1], 1))
-        report_rank(fit.rank, fit.occupied, fit.tilt.shape[1])
-        values = np.where(fit.occupied[:, None], fit.intercept + center, 0.0)
-        return PoolState(np.zeros(len(values)), fit.occupied.astype(float), values).finalize(empty, fill)
+    def at(self, rows: NDArray[np.intp], limit: str | None = None) -> Asked:
+        """Return the same for some queries; with a limit, for what fills their empty windows."""
+        recipe = self.recipe if limit is None else replace(self.recipe, degree=0)
+        return Asked(recipe, self.query._replace(array=self.query.array[rows]), limit)
 
-    def at(self, rows: NDArray[np.intp], limit: str) -> Pooling:
-        """Return how to fill the empty windows of some queries: "nearest" or "mean"."""
-        return replace(self, query=self.query[rows], degree=0, limit=limit)
+    def sums(self, state: PoolState, center: Array, flat: bool, **more: Any) -> Sums:
+        """Return the merged state of all chunks as `settle` takes it; `more` as of `Sums`."""
+        layout, m = self.layout(len(center)), len(self)
+        shape = (m,) if flat else (m, len(center))
+        return Sums(state, layout, center if self.recipe.degree else None, shape=shape, **more)
 
 
-def pool_chunks(
-    query: ArrayLike,
-    chunks: Chunks,
-    *,
-    kernel: str | Kernel = "gaussian",
-    bandwidth: ArrayLike = 1.0,
-    composition: str = "radial",
-    degree: int = 0,
-    tol: float | None = None,
-    algorithm: str = "auto",
-    empty: Empty = "nan",
-    n_jobs: int | None = None,
-    progress: Progress | None = None,
-) -> Array:
-    """Pool pairs that come in chunks, one after the other; `pool` does this when it is given chunks.
+class ChunkReason(NamedTuple):
+    """By which algorithm chunks are summed, and why."""
 
-    Parameters
-    ----------
-    query : array_like of shape (m,) or (m, d)
-        Where to pool; all queries are held in memory, with a few numbers each.
-    chunks : Chunks
-        From `open_chunks`.
-    kernel, bandwidth, composition, degree, tol, algorithm, empty, n_jobs
-        As in `pool`.
-    progress : callable, optional
-        Called as ``progress(pairs_done, pairs_total)`` after every chunk, if it is known how many there are.
+    algorithm: str
+    reason: str
 
-    Returns
-    -------
-    ndarray of shape (m,) or (m, c)
-        Pooled values.
 
-    Raises
-    ------
-    ValueError
-        If there are no pairs; or windows are empty, and `empty` needs the pairs again, which an iterator does not give.
+@dataclass(frozen=True, eq=False)
+class ChunkPairs:
+    """Pairs that come in chunks, and need not fit into memory."""
 
-    Notes
-    -----
-    Time is that of pooling every chunk. Memory is O(m) and that of a chunk, however many there are.
+    chunks: Chunks
 
-    Examples
-    --------
-    >>> from kernpool.data.chunks.base import IteratedChunks
-    >>> pool_chunks([1.0], IteratedChunks([([0.0, 1.0], [1.0, 2.0]), ([2.0], [3.0])]))
-    array([2.])
-    """
-    check_empty(empty)
-    check_degree(degree)
-    rows = np.asarray(as_real_array("query", query), dtype=np.float64)
-    rows = rows[:, None] if rows.ndim == 1 else rows
-    if rows.ndim != 2 or not rows.size:
-        raise ValueError(f"query must have shape (queries,) or (queries, columns) here, got {np.shape(query)}")
-    order = order_of_columns(labels_of(query), chunks.labels)
-    rows = rows if order is None else np.ascontiguousarray(rows[:, order])
-    similarity = {"kernel": kernel, "bandwidth": bandwidth, "composition": composition, "tol": tol}
-    pooling = Pooling(rows, degree, algorithm, n_jobs, similarity)
-    state, center = reduce_chunks(pooling, chunks, progress)
+    def plan(self, recipe: Recipe, query: ArrayLike) -> ChunkReason:
+        """Say how the chunks would be summed; none of them is read."""
+        asked = self._asked(recipe, query)
+        if are_on_a_line(asked.query.array, recipe.degree, recipe.algorithm, self.chunks):
+            few = f"{len(asked)} queries are few beside {self.chunks.rows} keys on a line"
+            return ChunkReason("sweep", f"one pass over all chunks where the kernel allows it: {few}")
+        each = "the algorithm that suits it" if recipe.algorithm == "auto" else f"{recipe.algorithm!r}, as asked"
+        return ChunkReason(recipe.algorithm, f"chunk by chunk, each by {each}; their states are merged")
 
-    def fill(rows: NDArray[np.intp]) -> Array:
-        if not chunks.again:
-            raise ValueError(
-                f"empty={empty!r} goes through the pairs once more, which an iterator does not allow; give a list, an "
-                "array or a file, or use empty='nan' or 'zero'"
-            )
-        filled, _ = reduce_chunks(pooling.at(rows, empty), chunks, center=center)
-        with np.errstate(invalid="ignore"):  # 0 / 0 where no key takes part at all
-            return filled.numerator / filled.denominator[:, None]
+    def reduce(self, recipe: Recipe, query: ArrayLike, progress: Progress | None = None) -> Sums:
+        """Sum over all chunks, one after the other: as long as pooling every chunk, with O(m) memory and that of one.
 
-    pooled = pooling.finish(state, center, empty, fill)
-    return pooled[:, 0] if chunks.flat else pooled
+        Raises
+        ------
+        ValueError
+            If there are no pairs. Later, if windows are empty and the recipe needs the pairs once more, which an
+            iterator does not give.
+        """
+        asked = self._asked(recipe, query)
+        state, center = reduce_chunks(asked, self.chunks, progress)
+
+        def fill(rows: NDArray[np.intp]) -> Array:
+            if not self.chunks.again:
+                raise ValueError(
+                    f"empty={recipe.empty!r} goes through the pairs once more, which an iterator does not allow; give "
+                    "a list, an array or a file, or use empty='nan' or 'zero'"
+                )
+            return quotient(reduce_chunks(asked.at(rows, recipe.empty), self.chunks, center=center)[0])
+
+        return asked.sums(state, center, self.chunks.flat, fill=fill)
+
+    def _asked(self, recipe: Recipe, query: ArrayLike) -> Asked:
+        rows = read_queries(query)
+        if rows.array.ndim != 2 or not rows.array.size:
+            raise ValueError(f"query must have shape (queries,) or (queries, columns) here, got {np.shape(query)}")
+        order = order_of_columns(rows.labels, self.chunks.labels)
+        if order is not None:
+            array = np.ascontiguousarray(rows.array[:, order])
+            rows = rows._replace(array=array, low=rows.low[order], high=rows.high[order], labels=None)
+        return Asked(recipe, rows)
+
+
+def read_queries(query: ArrayLike) -> Rows:
+    """Read queries for chunks; of no rows, or in the wrong shape, they are what they are."""
+    read = as_real_array("query", query)
+    if read.size and read.ndim in (1, 2):
+        return checked_rows("query", read)._replace(labels=labels_of(query))
+    array = np.asarray(read[:, None] if read.ndim == 1 else read, dtype=np.float64)
+    return Rows(array, np.zeros(0), np.zeros(0), read.dtype, None)
 
 
 def reduce_chunks(
-    pooling: Pooling, chunks: Chunks, progress: Progress | None = None, center: Array | None = None
+    asked: Asked, chunks: Chunks, progress: Progress | None = None, center: Array | None = None
 ) -> tuple[PoolState, Array]:
-    """Merge the states of all chunks, in order, and return the centre that values were taken from as well."""
-    if pooling.limit is None and are_on_a_line(pooling.query, pooling.degree, pooling.algorithm, chunks):
-        found = sum_on_a_line(pooling.query, chunks, pooling.similarity, pooling.n_jobs, progress)
+    """Merge the states of all chunks, in order, and return the center that values were taken from as well."""
+    recipe = asked.recipe
+    if asked.limit is None and are_on_a_line(asked.query.array, recipe.degree, recipe.algorithm, chunks):
+        found = sum_on_a_line(recipe, asked.query, chunks, progress)
         if found is not None:
-            state, center = found
-            (left,) = np.nonzero(state.denominator < 0)
-            if len(left):
-                rest, _ = _merge_all(replace(pooling, query=pooling.query[left]), chunks, None, center)
-                state.shift[left], state.denominator[left] = rest.shift, rest.denominator
-                state.numerator[left] = rest.numerator
+            state, center, undone = found
+            if len(undone):
+                rest, _ = _merge_all(asked.at(undone), chunks, None, center)
+                state.shift[undone], state.denominator[undone] = rest.shift, rest.denominator
+                state.numerator[undone] = rest.numerator
             return state, center
-    return _merge_all(pooling, chunks, progress, center)
+    return _merge_all(asked, chunks, progress, center)
 
 
 def _merge_all(
-    pooling: Pooling, chunks: Chunks, progress: Progress | None, center: Array | None
+    asked: Asked, chunks: Chunks, progress: Progress | None, center: Array | None
 ) -> tuple[PoolState, Array]:
     state, done = None, 0
     for chunk in chunks:
         center = center_of(chunk) if center is None else center
         if center is not None:
-            part = pooling.state(chunk, center)
-            state = part if state is None else merge_states(state, part, pooling.limit)
+            part = asked.state(chunk, center)
+            state = part if state is None else merge_states(state, part, asked.limit)
         done += len(chunk.key)
         if progress is not None and chunks.rows is not None:
             progress(done, chunks.rows)
@@ -226,7 +224,7 @@ def merge_states(a: PoolState, b: PoolState, limit: str | None) -> PoolState:
     a, b : PoolState
         As for `merge`.
     limit : {None, "nearest", "mean"}
-        As of `Pooling`.
+        As of `Asked`.
 
     Returns
     -------
@@ -242,7 +240,7 @@ def merge_states(a: PoolState, b: PoolState, limit: str | None) -> PoolState:
 
 
 def center_of(chunk: Chunk) -> Array | None:
-    """Return a median of the values of a chunk, of every k-th if there are many, to be the centre of all chunks.
+    """Return a median of the values of a chunk, of every k-th if there are many, to be the center of all chunks.
 
     Parameters
     ----------

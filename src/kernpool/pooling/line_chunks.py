@@ -1,24 +1,24 @@
 """Chunks of keys on a line, for few queries: one pass adds up moments, and nothing is done per query before its end.
 
 Merging the states of chunks visits all queries once per chunk. Here the line is cut into cells once, for all chunks
-(see `algorithms/few_queries.py`), and the keys of each chunk add to the moments of their cells. For ten thousand
+(see `algorithms/sweep/few_queries.py`), and the keys of each chunk add to the moments of their cells. For ten thousand
 queries and a hundred million keys that takes half of the time.
 """
 
 from __future__ import annotations
 
 from itertools import chain
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.core.problem import Problem, column_range
+from kernpool.core.reading import Rows, column_range
 from kernpool.core.state import PoolState
 from kernpool.data.checks import LARGEST
 from kernpool.data.chunks.base import Chunks
 from kernpool.execution.progress import Progress
 from kernpool.execution.threads import resolve_n_jobs
+from kernpool.pooling.recipe import Recipe
 
 Array = NDArray[np.float64]
 
@@ -26,42 +26,40 @@ KEYS_PER_QUERY = 64  # from which on queries are few
 
 
 def are_on_a_line(query: Array, degree: int, algorithm: str, chunks: Chunks) -> bool:
-    """Whether chunks might be summed in one pass, and the queries that are left over in another."""
+    """Whether chunks might be summed in one pass, and some queries in another."""
     few = chunks.again and chunks.rows is not None and chunks.rows >= KEYS_PER_QUERY * len(query)
     return few and query.shape[1] == 1 and not degree and algorithm in ("auto", "sweep")
 
 
 def sum_on_a_line(
-    query: Array, chunks: Chunks, similarity: dict[str, Any], n_jobs: int | None, progress: Progress | None
-) -> tuple[PoolState, Array] | None:
+    recipe: Recipe, query: Rows, chunks: Chunks, progress: Progress | None
+) -> tuple[PoolState, Array, NDArray[np.intp]] | None:
     """Sum all chunks.
 
     Parameters
     ----------
-    query : ndarray of shape (m, 1)
-        Where to pool.
+    recipe : Recipe
+        How to pool.
+    query : Rows
+        Where to pool, in one column.
     chunks : Chunks
         Of one column.
-    similarity : dict
-        As for `Problem.from_arrays`.
-    n_jobs : int or None
-        Threads.
     progress : callable or None
-        As in `pool_chunks`.
+        Called as ``progress(pairs_done, pairs_total)`` after every chunk.
 
     Returns
     -------
-    (PoolState, ndarray) or None
-        The sums, and the centre of the values, zero; a denominator of -1 marks a query that is left over. None if the
-        kernel, or the places of the queries, or weights do not allow it.
+    (PoolState, ndarray, ndarray) or None
+        The sums; the center of the values, zero; and the rows of queries that are not done and have an empty state.
+        None if the kernel, or the places of the queries, or weights do not allow it.
     """
     from kernpool.algorithms.sweep.few_queries import FewQueries  # loads Numba
 
-    jobs, rest, done = resolve_n_jobs(n_jobs), (chunk for chunk in chunks if len(chunk.key)), 0
+    jobs, rest, done = resolve_n_jobs(recipe.n_jobs), (chunk for chunk in chunks if len(chunk.key)), 0
     first = next(rest, None)
     if first is None or first.weight is not None or chunks.rows is None:
         return None
-    problem = Problem.from_arrays(query, first.key, first.value, **similarity)
+    problem = recipe.problem(query, first.key, first.value)
     few = FewQueries.of(problem, chunks.rows, -np.inf, np.inf)
     if few is None:
         return None
@@ -69,13 +67,13 @@ def sum_on_a_line(
     for chunk in chain([first], rest):
         keys, values = (np.abs(column_range(part)).max() for part in (chunk.key, chunk.value))
         if not (keys <= 0.25 * LARGEST * min(h, 1.0) and values <= LARGEST):
-            Problem.from_arrays(query, chunk.key, chunk.value, **similarity)  # says what is wrong
+            recipe.problem(query, chunk.key, chunk.value)  # says what is wrong
         few.add(chunk.key[:, 0], None, chunk.value, jobs)
         done += len(chunk.key)
         if progress is not None:
             progress(done, chunks.rows)
-    m = len(query)
+    m = len(query.array)
     state = PoolState(np.zeros(m), np.empty(m), np.empty((m, len(zeros))))
-    few.finish(state, jobs, None)
+    undone = few.finish(state, jobs, None)
     state.shift[state.denominator == 0] = -np.inf
-    return state, zeros
+    return state, zeros, np.flatnonzero(undone)

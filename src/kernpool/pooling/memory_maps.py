@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.data.checks import as_real_array
-from kernpool.data.chunks import base as chunks
+from kernpool.data.chunks import base
+from kernpool.data.chunks.base import ArrayChunks
 from kernpool.execution.progress import Progress
-from kernpool.pooling.chunked import pool_chunks
+from kernpool.pooling.chunked import ChunkPairs, ChunkReason
+from kernpool.pooling.recipe import Recipe
+from kernpool.pooling.settle import Sums
 
 
 def is_large_map(key: Any, value: Any, key_weight: Any) -> bool:
@@ -26,48 +30,47 @@ def is_large_map(key: Any, value: Any, key_weight: Any) -> bool:
     bool
         True if float64 numbers of all keys would take more than a chunk may.
     """
-    large = isinstance(key, np.memmap) and key.ndim <= 2 and key.size * 8 > chunks.BYTES_PER_CHUNK
+    large = isinstance(key, np.memmap) and key.ndim <= 2 and key.size * 8 > base.BYTES_PER_CHUNK
     return large and np.ndim(value) <= 2 and (key_weight is None or np.ndim(key_weight) == 1)
 
 
-def pool_map(
-    query: Any, key: Any, value: Any, key_weight: Any = None, *, progress: Progress | None = None, **options: Any
-) -> NDArray[np.floating[Any]]:
-    """Pool pairs in memory maps as `pool` pools arrays: the same shapes, types and progress.
+@dataclass(frozen=True, eq=False)
+class MapPairs:
+    """Pairs in large memory maps: the shapes, types and progress of arrays, piece by piece; parameters as in `pool`."""
 
-    Parameters
-    ----------
-    query, key, value, key_weight, progress
-        As in `pool`; values and weights may be in memory.
-    **options
-        What else `pool_chunks` takes.
+    key: Any
+    value: Any
+    key_weight: Any = None
 
-    Returns
-    -------
-    ndarray of shape (m,), (m, c) or (..., m, c)
-        In the common floating-point type of the arrays.
+    def plan(self, recipe: Recipe, query: Any) -> ChunkReason:
+        """Say how the pieces would be summed."""
+        table, chunks, _, _ = self._opened(query)
+        return ChunkPairs(chunks).plan(recipe, table)
 
-    Raises
-    ------
-    TypeError, ValueError
-        As in `pool`.
-    """
-    rows = as_real_array("query", query)
-    if rows.size == 0 or rows.ndim == 0:
-        raise ValueError(f"query must have at least one row and one column, got shape {rows.shape}")
-    arrays = {"key": key, "value": value} | ({} if key_weight is None else {"key_weight": key_weight})
-    for name, array in arrays.items():
-        if not isinstance(array, np.memmap):
-            arrays[name] = as_real_array(name, array)
-    types = [as_real_array(name, arrays[name][:0]).dtype for name in ("key", "value")]  # of no row: nothing is read
-    leading = rows.shape[:-1] if rows.ndim > 1 else rows.shape
-    table = rows.reshape(-1, rows.shape[-1]) if rows.ndim > 1 else rows
-    m = len(table)
+    def reduce(self, recipe: Recipe, query: Any, progress: Progress | None = None) -> Sums:
+        """Sum over all pieces."""
+        table, chunks, leading, dtype = self._opened(query)
+        m = len(table)
 
-    def report(done: int, total: int) -> None:
-        if progress is not None:
-            progress(done * m // total, m)
+        def report(done: int, total: int) -> None:
+            if progress is not None:
+                progress(done * m // total, m)
 
-    pooled = pool_chunks(table, chunks.ArrayChunks(*arrays.values()), progress=report, **options)
-    result = pooled.reshape(*leading, *pooled.shape[1:])
-    return result.astype(np.result_type(rows, *types), copy=False)
+        sums = ChunkPairs(chunks).reduce(recipe, table, report)
+        columns = () if chunks.flat else (sums.layout.values,)
+        return replace(sums, shape=(*leading, *columns), dtype=dtype)
+
+    def _opened(self, query: Any) -> tuple[NDArray[Any], ArrayChunks, tuple[int, ...], np.dtype[Any]]:
+        """Return a table of queries, the pieces, the leading shape of the queries, and the type of the result."""
+        rows = as_real_array("query", query)
+        if rows.size == 0 or rows.ndim == 0:
+            raise ValueError(f"query must have at least one row and one column, got shape {rows.shape}")
+        arrays = {"key": self.key, "value": self.value}
+        arrays |= {} if self.key_weight is None else {"key_weight": self.key_weight}
+        for name, array in arrays.items():
+            if not isinstance(array, np.memmap):
+                arrays[name] = as_real_array(name, array)
+        types = [as_real_array(name, arrays[name][:0]).dtype for name in ("key", "value")]  # of no row: nothing is read
+        leading = rows.shape[:-1] if rows.ndim > 1 else rows.shape
+        table = rows.reshape(-1, rows.shape[-1]) if rows.ndim > 1 else rows
+        return table, base.ArrayChunks(*arrays.values()), leading, np.result_type(rows, *types)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from kernpool.algorithms import ALGORITHMS, Algorithm, Gradients
 from kernpool.algorithms.algorithm import PER_QUERY, WANTED, Pullback
+from kernpool.algorithms.estimate import Look
 from kernpool.algorithms.far import gradients as far_gradients
 from kernpool.algorithms.reference import REFERENCE, may_underflow
 from kernpool.algorithms.verification import corrected
@@ -18,7 +19,6 @@ from kernpool.core.problem import Problem
 from kernpool.core.state import PoolState
 from kernpool.execution.progress import Progress
 from kernpool.execution.threads import resolve_n_jobs
-from kernpool.pooling.costs import Costs
 from kernpool.pooling.tiny_values import brought_back, enlarged, multiplied, without_shift
 
 
@@ -142,7 +142,7 @@ class Plan:
         if not far.size:
             return pullback(problem, reduced, cotangent, wanted, jobs, progress)
         # Algorithms take weights from logits, which round by more than one far out there.
-        of_far = far_gradients.pullback(problem.block(far), reduced.rows(far), cotangent[far], wanted, jobs)
+        of_far = far_gradients.differentiate_far(problem.block(far), reduced.rows(far), cotangent[far], wanted, jobs)
         found = pullback(problem, reduced.without(far), cotangent, wanted, jobs, progress)
         for name in wanted:
             getattr(found, name)[far if name in PER_QUERY else slice(None)] += getattr(of_far, name)
@@ -192,45 +192,8 @@ def check_algorithm(algorithm: str) -> None:
         raise ValueError(f"unknown algorithm {algorithm!r}; known algorithms: auto, {', '.join(ALGORITHMS)}")
 
 
-def choose(problem: Problem, algorithm: str = "auto") -> Plan:
-    """Choose an algorithm for a problem, and say why; nothing is computed.
-
-    Parameters
-    ----------
-    problem : Problem
-        From `Problem.from_arrays`.
-    algorithm : str, default="auto"
-        A name from ``kernpool.algorithms.ALGORITHMS``, or ``"auto"``: the one with the smallest estimate of time among
-        those that can do the problem (see `kernpool.pooling.costs`). For large problems of several columns the estimate
-        looks at 64 queries and 2048 keys, which takes some milliseconds.
-
-    Returns
-    -------
-    Plan
-        With ``algorithm`` and ``reason``.
-
-    Raises
-    ------
-    ValueError
-        If the algorithm is unknown or cannot do this problem; the message names one that can.
-
-    Notes
-    -----
-    All algorithms are within the same promise of accuracy, but not equal to the last bit. Between some ten thousand and
-    a million pairs ``"auto"`` depends on whether the process has loaded the compiler (Numba) already: a young process
-    sums densely in NumPy, which is done before compiled loops have loaded (one second), and the reason says so; later
-    calls take the loops, up to twenty times as fast. Where the last bits have to be the same whatever the process did
-    before, name an algorithm, or ``import numba`` before the first call: then the plan depends on the problem alone.
-
-    Examples
-    --------
-    >>> import kernpool
-    >>> problem = kernpool.Problem.from_arrays([0.5], [0.0, 1.0], [3.0, 4.0])
-    >>> kernpool.choose(problem).algorithm
-    'reference'
-    >>> kernpool.choose(problem, "brute").reason
-    'every pair, in compiled tiles: as asked'
-    """
+def choose_algorithm(problem: Problem, algorithm: str = "auto") -> Plan:
+    """Choose an algorithm for a problem without categorical columns; as `choose`, which asks this."""
     check_algorithm(algorithm)
     if algorithm != "auto":
         chosen = ALGORITHMS[algorithm]
@@ -238,16 +201,33 @@ def choose(problem: Problem, algorithm: str = "auto") -> Plan:
             able = [name for name, other in ALGORITHMS.items() if other.refusal(problem) is None]
             raise ValueError(f"algorithm {algorithm!r} {refusal}; use algorithm='auto' or one of {able}")
         return Plan(chosen.name, f"{chosen.summary}: as asked", chosen)
-    costs = Costs(problem)
-    seconds = {name: costs.seconds(name) for name, other in ALGORITHMS.items() if other.refusal(problem) is None}
+    seconds = estimates(problem)
     best, *others = sorted(seconds, key=seconds.__getitem__)
     m, n = problem.shape
     why = f"about {_brief(seconds[best])} for {m} queries x {n} keys"
     if others and seconds[others[0]] < float("inf"):
         why += f", {others[0]} about {_brief(seconds[others[0]])}"
-    if best == "reference" and costs.waits_for_compiler:
-        why += "; compiled loops are not loaded yet"
     return Plan(best, f"{ALGORITHMS[best].summary}: {why}", ALGORITHMS[best])
+
+
+def estimates(problem: Problem) -> dict[str, float]:
+    """Estimate the seconds of every algorithm that can do a problem, on one thread; infinity is for those not wanted.
+
+    Parameters
+    ----------
+    problem : Problem
+        What is to be summed.
+
+    Returns
+    -------
+    dict
+        Names of algorithms to seconds.
+    """
+    look, seconds = Look(problem), dict[str, float]()
+    for name, algorithm in ALGORITHMS.items():
+        if algorithm.refusal(problem) is None:
+            seconds[name] = algorithm.seconds(problem, look, seconds)
+    return seconds
 
 
 def _brief(seconds: float) -> str:

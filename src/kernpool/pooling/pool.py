@@ -9,27 +9,23 @@ or, if asked for, the value at `q` of the plane that fits the values best with t
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kernpool.core.batch import Batch
-from kernpool.core.local_fit import report_rank
-from kernpool.core.moments import check_degree
-from kernpool.core.state import Empty, PoolState, check_empty
+from kernpool.core.empty import Empty
+from kernpool.core.state import PoolState
 from kernpool.data.chunks.base import Chunks
 from kernpool.data.chunks.opening import open_chunks, refuse_keys_alone
 from kernpool.execution.progress import Progress
 from kernpool.kernels import Kernel
-from kernpool.pooling.chunked import pool_chunks
-from kernpool.pooling.empty import fill_empty
-from kernpool.pooling.fits import local_fit
-from kernpool.pooling.memory_maps import is_large_map, pool_map
-from kernpool.pooling.plan import choose
-
-Array = NDArray[np.float64]
+from kernpool.pooling.arrays import ArrayPairs, sum_states
+from kernpool.pooling.chunked import ChunkPairs
+from kernpool.pooling.memory_maps import MapPairs, is_large_map
+from kernpool.pooling.pairs import Pairs
+from kernpool.pooling.recipe import Recipe
+from kernpool.pooling.settle import settle
 
 
 def pool(
@@ -147,10 +143,10 @@ def pool(
     are within 1e-4 of their distance from the query: the fit turns constant in such a direction, with the warning (see
     `kernpool.core.local_fit`).
 
-    The result has the same bits for any number of threads, and for every call of the same problem by a named algorithm.
-    For some ten thousand to a million pairs ``"auto"`` takes dense NumPy before the process has loaded the compiler
-    (Numba) and compiled loops after that, whose last bits differ: name an algorithm, such as ``"brute"``, or ``import
-    numba`` before the first call.
+    The result has the same bits for any number of threads, and for every call of the same problem. From some ten or
+    twenty thousand pairs on it is computed by compiled loops, which the first call of a process waits for: half a
+    second or more, and several where they have never been compiled. ``algorithm="reference"`` does without (see
+    `choose`).
 
     Where the layers and `kernpool.pool` differ on purpose:
 
@@ -184,48 +180,41 @@ def pool(
     >>> [kernpool.pool([0.0], key, key, degree=degree).round(9).tolist() for degree in (0, 1)]
     [[0.519418844], [0.0]]
     """
-    check_empty(empty)
-    check_degree(degree)
-    options: dict[str, Any] = {"kernel": kernel, "bandwidth": bandwidth, "composition": composition, "tol": tol}
+    recipe = Recipe.of(
+        kernel,
+        bandwidth,
+        composition=composition,
+        degree=degree,
+        tol=tol,
+        algorithm=algorithm,
+        empty=empty,
+        n_jobs=n_jobs,
+    )
+    pairs = as_pairs(key, value, key_weight, attn_mask, exclude_self, self_index)
+    return settle(recipe, pairs.reduce(recipe, query, progress))
+
+
+def as_pairs(
+    key: ArrayLike | Chunks,
+    value: ArrayLike | None,
+    key_weight: ArrayLike | None = None,
+    attn_mask: ArrayLike | None = None,
+    exclude_self: bool = False,
+    self_index: ArrayLike | None = None,
+) -> Pairs:
+    """Find out over what to pool; parameters as in `pool`."""
     plain = attn_mask is None and not exclude_self and self_index is None
     if value is None:
         refuse_keys_alone(key)
-    if value is None and not (plain and key_weight is None):
-        raise ValueError(
-            "chunks bring their own weights, and are pooled without attn_mask, exclude_self and self_index; for "
-            "leave-one-out merge pool_state(..., self_index=...) of each chunk"
-        )
-    of_chunks = options | {
-        "degree": degree,
-        "algorithm": algorithm,
-        "empty": empty,
-        "n_jobs": n_jobs,
-        "progress": progress,
-    }
-    if value is None:
-        return pool_chunks(query, open_chunks(key), **of_chunks)
+        if not (plain and key_weight is None):
+            raise ValueError(
+                "chunks bring their own weights, and are pooled without attn_mask, exclude_self and self_index; for "
+                "leave-one-out merge pool_state(..., self_index=...) of each chunk"
+            )
+        return ChunkPairs(open_chunks(key))
     if plain and is_large_map(key, value, key_weight):
-        return pool_map(query, key, value, key_weight, **of_chunks)
-    batch = Batch(
-        query,
-        key,
-        value,
-        key_weight=key_weight,
-        attn_mask=attn_mask,
-        exclude_self=exclude_self,
-        self_index=self_index,
-        degree=degree,
-        **options,
-    )
-    state = (_fit if degree else _reduce)(batch, algorithm, n_jobs, progress)
-
-    def fill(rows: NDArray[np.intp]) -> Array:
-        item, row = np.divmod(rows, batch.n_queries)
-        parts = [fill_empty(batch.problem(i), row[item == i], empty, n_jobs) for i in np.unique(item)]
-        return np.concatenate(parts)
-
-    pooled = state.finalize(empty, fill).reshape(batch.output_shape)
-    return cast(NDArray[np.floating[Any]], pooled.astype(batch.dtype, copy=False))
+        return MapPairs(key, value, key_weight)
+    return ArrayPairs(cast(ArrayLike, key), value, key_weight, attn_mask, exclude_self, self_index)
 
 
 def pool_state(
@@ -233,11 +222,18 @@ def pool_state(
     key: ArrayLike,
     value: ArrayLike,
     *,
+    kernel: str | Kernel = "gaussian",
+    bandwidth: ArrayLike = 1.0,
+    composition: str = "radial",
     degree: int = 0,
+    key_weight: ArrayLike | None = None,
+    attn_mask: ArrayLike | None = None,
+    exclude_self: bool = False,
+    self_index: ArrayLike | None = None,
+    tol: float | None = None,
     algorithm: str = "auto",
     n_jobs: int | None = None,
     progress: Progress | None = None,
-    **similarity: Any,
 ) -> PoolState:
     """Sum weights and weighted values without dividing; states of chunks of keys merge to the state of all.
 
@@ -248,11 +244,8 @@ def pool_state(
     degree : {0, 1}, default=0
         1 to sum what a local linear fit needs as well, in more columns of the numerator: see `kernpool.core.moments`
         for their order, and `kernpool.core.local_fit.solve` for the fit.
-    algorithm, n_jobs, progress
+    kernel, bandwidth, composition, key_weight, attn_mask, exclude_self, self_index, tol, algorithm, n_jobs, progress
         As in `pool`.
-    **similarity
-        The other parameters of `pool` but `degree` and `empty`: kernel, bandwidth, composition, key_weight, attn_mask,
-        exclude_self, self_index, tol.
 
     Returns
     -------
@@ -278,38 +271,10 @@ def pool_state(
     >>> reduce(kernpool.merge, states).finalize()
     array([[2.]])
     """
-    batch = Batch(query, key, value, degree=degree, **similarity)
-    state = _reduce(batch, algorithm, n_jobs, progress)
+    recipe = Recipe.of(
+        kernel, bandwidth, composition=composition, degree=degree, tol=tol, algorithm=algorithm, n_jobs=n_jobs
+    )
+    batch = ArrayPairs(key, value, key_weight, attn_mask, exclude_self, self_index).batch(recipe, query)
+    state = sum_states(recipe, batch.problem, len(batch), progress)
     shape = (*batch.shape, batch.n_queries)
     return PoolState(state.shift.reshape(shape), state.denominator.reshape(shape), state.numerator.reshape(*shape, -1))
-
-
-def _reduce(batch: Batch, algorithm: str, n_jobs: int | None, progress: Progress | None) -> PoolState:
-    states = []
-    for i in range(len(batch)):
-        problem = batch.problem(i)
-        report = None if progress is None else partial(_report, progress, i, len(batch))
-        states.append(choose(problem, algorithm).reduce(problem, n_jobs=n_jobs, progress=report))
-    if len(states) == 1:
-        return states[0]
-    return PoolState(
-        np.concatenate([state.shift for state in states]),
-        np.concatenate([state.denominator for state in states]),
-        np.concatenate([state.numerator for state in states]),
-    )
-
-
-def _fit(batch: Batch, algorithm: str, n_jobs: int | None, progress: Progress | None) -> PoolState:
-    """Return the fitted values as the state of keys that have them, for one rule for empty windows."""
-    fits = []
-    for i in range(len(batch)):
-        report = None if progress is None else partial(_report, progress, i, len(batch))
-        fits.append(local_fit(batch.problem(i), algorithm, n_jobs, report))
-    values = np.concatenate([fit.intercept for fit in fits])
-    occupied = np.concatenate([fit.occupied for fit in fits])
-    report_rank(np.concatenate([fit.rank for fit in fits]), occupied, fits[0].tilt.shape[1])
-    return PoolState(np.zeros(len(values)), occupied.astype(float), values)
-
-
-def _report(progress: Progress, item: int, items: int, done: int, total: int) -> None:
-    progress(item * total + done, items * total)

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kernpool.core.moments import Layout, check_degree
-from kernpool.core.problem import as_tol
-from kernpool.core.similarity import check_composition
-from kernpool.core.state import Empty, PoolState, check_empty, merge
-from kernpool.data.checks import as_bandwidth, as_real_array
+from kernpool.core.empty import Empty
+from kernpool.core.moments import Layout
+from kernpool.core.reading import as_tol
+from kernpool.core.state import PoolState, merge
+from kernpool.data.checks import as_bandwidth
 from kernpool.data.chunks.base import ArrayChunks
 from kernpool.data.folders import Record, read_record, write_record
-from kernpool.kernels import Kernel, get_kernel, registered_name
-from kernpool.pooling.chunked import Pooling, center_of
-from kernpool.pooling.plan import check_algorithm
+from kernpool.kernels import Kernel, registered_name
+from kernpool.pooling.chunked import Asked, center_of
+from kernpool.pooling.recipe import Recipe
+from kernpool.pooling.settle import settle
 
 Array = NDArray[np.float64]
 
@@ -85,23 +86,24 @@ class RunningPool:
         empty: Empty = "nan",
         n_jobs: int | None = None,
     ) -> None:
-        check_empty(empty)
-        check_degree(degree)
-        check_composition(composition)
-        check_algorithm(algorithm)
+        recipe = Recipe.of(
+            kernel,
+            bandwidth,
+            composition=composition,
+            degree=degree,
+            tol=tol,
+            algorithm=algorithm,
+            empty=empty,
+            n_jobs=n_jobs,
+        )
         if empty in ("nearest", "mean"):
             raise ValueError(f"empty={empty!r} needs the pairs, which are not kept; use 'nan', 'zero' or 'raise'")
-        rows = np.array(as_real_array("query", query), dtype=np.float64)
-        rows = rows[:, None] if rows.ndim == 1 else rows
+        asked = Asked.of(recipe, query)
+        rows = asked.query.array
         if rows.ndim != 2 or not rows.size:
             raise ValueError(f"query must have shape (queries,) or (queries, columns), got {rows.shape}")
-        similarity = {
-            "kernel": get_kernel(kernel),
-            "bandwidth": as_bandwidth(bandwidth, rows.shape[1]),
-            "composition": composition,
-            "tol": tol,
-        }
-        self._pooling = Pooling(rows, degree, algorithm, n_jobs, similarity)
+        recipe = replace(recipe, bandwidth=as_bandwidth(recipe.bandwidth, rows.shape[1]))
+        self._asked = Asked(recipe, asked.query._replace(array=rows.copy()))  # which the caller cannot change
         self.empty, self.rows, self._flat = empty, 0, True
         self.state: PoolState | None = None
         self.center: Array | None = None
@@ -109,7 +111,7 @@ class RunningPool:
     @property
     def query(self) -> Array:
         """Where to pool, of shape (m, d)."""
-        return self._pooling.query
+        return self._asked.query.array
 
     def update(self, key: ArrayLike, value: ArrayLike, weight: ArrayLike | None = None) -> Self:
         """Add pairs.
@@ -141,7 +143,7 @@ class RunningPool:
                     f"value must have shape {'(rows,)' if self._flat else f'(rows, {len(center)})'} as before, "
                     f"got {chunk.value.shape[1]} column(s)"
                 )
-            part = self._pooling.state(chunk, center)
+            part = self._asked.state(chunk, center)
             state = part if state is None else merge(state, part)
         if state is not None:
             # Nothing is assigned before all is known, so that a failed update leaves the sums as they were.
@@ -166,11 +168,8 @@ class RunningPool:
         ValueError
             If the two do not pool in the same way.
         """
-        mine, theirs = self._pooling, other._pooling
-        same = mine.degree == theirs.degree and np.array_equal(mine.query, theirs.query)
-        for name in ("kernel", "composition"):
-            same = same and mine.similarity[name] == theirs.similarity[name]
-        if not same or not np.array_equal(mine.similarity["bandwidth"], theirs.similarity["bandwidth"]):
+        mine, theirs = self._asked, other._asked
+        if not (mine.recipe.pools_like(theirs.recipe) and np.array_equal(self.query, other.query)):
             raise ValueError("other must have the same queries, kernel, bandwidth, composition and degree to be merged")
         if other.state is None or other.center is None:
             return self
@@ -179,15 +178,15 @@ class RunningPool:
         elif len(self.center) != len(other.center):
             raise ValueError(f"other has {len(other.center)} value column(s), and {len(self.center)} are pooled here")
         else:
-            state, layout = other.state, Layout(len(self.center), self.query.shape[1], mine.degree)
-            if mine.degree:
+            state, layout = other.state, mine.layout(len(self.center))
+            if layout.degree:
                 numerator = layout.with_center(state.denominator, state.numerator, other.center - self.center)
                 state = replace(state, numerator=numerator)
             self.state = merge(self.state, state)
         self.rows += other.rows
         return self
 
-    def values(self) -> Array:
+    def values(self) -> NDArray[np.floating[Any]]:
         """Return the pooled values of what has been seen.
 
         Returns
@@ -202,8 +201,7 @@ class RunningPool:
         """
         if self.state is None or self.center is None:
             raise ValueError("nothing has been pooled yet; call update(key, value) first")
-        pooled = self._pooling.finish(self.state, self.center, self.empty)
-        return pooled[:, 0] if self._flat else pooled
+        return settle(self._asked.recipe, self._asked.sums(self.state, self.center, self._flat))
 
     def save(self, folder: str | Path, *, force: bool = False) -> None:
         """Write queries and sums to a folder: as `kernpool.save_model`, without loading scikit-learn.
@@ -229,18 +227,18 @@ class RunningPool:
 
     def to_record(self) -> Record:
         """Return queries and sums as JSON and arrays; `save` writes them."""
-        pooling = self._pooling
-        arrays: dict[str, Array] = {"query": self.query, "bandwidth": pooling.similarity["bandwidth"]}
+        recipe = self._asked.recipe
+        arrays: dict[str, Array] = {"query": self.query, "bandwidth": recipe.bandwidth}
         if self.state is not None and self.center is not None:
             arrays |= {"center": self.center, **vars(self.state)}
         header = {
             "format": self.record_format,
             "version": self.record_versions[-1],
-            "kernel": registered_name(pooling.similarity["kernel"]),
-            "composition": pooling.similarity["composition"],
-            "tol": pooling.similarity["tol"],
-            "degree": pooling.degree,
-            "algorithm": pooling.algorithm,
+            "kernel": registered_name(recipe.kernel),
+            "composition": recipe.composition,
+            "tol": recipe.tol,
+            "degree": recipe.degree,
+            "algorithm": recipe.algorithm,
             "empty": self.empty,
             "rows": self.rows,
             "flat": self._flat,

@@ -11,7 +11,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.core.problem import Problem, column_range
+from kernpool.core.problem import Problem
+from kernpool.core.reading import column_range
 from kernpool.core.state import PoolState
 
 Exponents = NDArray[np.int64]

@@ -6,18 +6,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kernpool.algorithms.reference import pair_weights
-from kernpool.core.batch import Batch
+from kernpool.core.empty import Empty, check_empty, fill_empty
 from kernpool.core.problem import Problem
-from kernpool.core.state import Empty, PoolState, check_empty
-from kernpool.pooling.dense_cells import with_factors
-from kernpool.pooling.empty import limit_problem
-from kernpool.pooling.mixed import MixedProblem
+from kernpool.kernels import Kernel
+from kernpool.pooling.arrays import ArrayPairs
+from kernpool.pooling.limits import limit_problem
+from kernpool.pooling.recipe import Recipe
 
 Array = NDArray[np.float64]
 
@@ -28,9 +27,16 @@ def pooling_weights(
     query: ArrayLike,
     key: ArrayLike,
     *,
+    kernel: str | Kernel = "gaussian",
+    bandwidth: ArrayLike = 1.0,
+    composition: str = "radial",
+    key_weight: ArrayLike | None = None,
+    attn_mask: ArrayLike | None = None,
+    exclude_self: bool = False,
+    self_index: ArrayLike | None = None,
+    tol: float | None = None,
     empty: Empty = "nan",
     max_bytes: int = 1 << 30,
-    **similarity: Any,
 ) -> Array:
     r"""Compute the pooling weights alpha, one probability distribution over the keys per query.
 
@@ -40,13 +46,13 @@ def pooling_weights(
     ----------
     query, key : array_like
         As in `pool`.
+    kernel, bandwidth, composition, key_weight, attn_mask, exclude_self, self_index, tol
+        As in `pool`.
     empty : {"nan", "nearest", "mean", "zero", "raise"}, default="nan"
         Weights of a query whose window is empty: NaN with one warning, all on the nearest key, in proportion to the
         key weights, zeros, or an error.
     max_bytes : int, default=2**30
         The largest result allowed. This is the one function whose result has n x m entries, so it asks first.
-    **similarity
-        As in `pool_state`.
 
     Returns
     -------
@@ -64,13 +70,14 @@ def pooling_weights(
     >>> kernpool.pooling_weights([0.0], [-1.0, 0.0, 1.0]).round(3)
     array([[0.274, 0.452, 0.274]])
     """
-    batch = Batch(query, key, None, degree=0, **similarity)
+    recipe = Recipe.of(kernel, bandwidth, composition=composition, tol=tol, empty=empty)
+    batch = ArrayPairs(key, None, key_weight, attn_mask, exclude_self, self_index).batch(recipe, query)
     weights = weight_tables(batch.problem, len(batch), empty=empty, max_bytes=max_bytes)
     return weights.reshape(*batch.shape, batch.n_queries, batch.n_keys)
 
 
 def weight_tables(
-    problem: Callable[[int], Problem | MixedProblem], items: int = 1, *, empty: Empty = "nan", max_bytes: int = 1 << 30
+    problem: Callable[[int], Problem], items: int = 1, *, empty: Empty = "nan", max_bytes: int = 1 << 30
 ) -> Array:
     """Compute the weights of some problems of the same shape, with empty windows as `empty` says.
 
@@ -81,8 +88,8 @@ def weight_tables(
     items : int, default=1
         How many there are.
     empty : {"nan", "nearest", "mean", "zero", "raise"}, default="nan"
-        As in `pooling_weights`. The nearest key and the mean of a mixed problem are those of its numeric columns, as in
-        `settle_empty`.
+        As in `pooling_weights`. Of problems with categorical columns the nearest key and the mean are those of the
+        numeric ones.
     max_bytes : int, default=2**30
         The largest result allowed.
 
@@ -109,33 +116,32 @@ def weight_tables(
             [0. , 1. ]]])
     """
     check_empty(empty)
-    m, n = _numeric(problem(0)).shape
+    m, n = problem(0).shape
     _check_size(m * items, n, max_bytes)
     weights = np.empty((items, m, n))
     for i, table in enumerate(weights):
         for rows, part in weight_rows(problem(i)):
             table[rows] = part
     flat = weights.reshape(-1, n)
-    is_empty = ~flat.any(axis=1)
+    is_empty: NDArray[np.bool_] = np.logical_not(flat.any(axis=1))
     if not is_empty.any():
         return weights
 
     def fill(rows: NDArray[np.intp]) -> Array:
         item, row = np.divmod(rows, m)
-        limits = [limit_problem(_numeric(problem(i)).block(row[item == i]), empty) for i in np.unique(item).tolist()]
+        limits = [limit_problem(problem(i).block(row[item == i]), empty) for i in np.unique(item).tolist()]
         filled = np.concatenate([part for limit in limits for _, part in weight_rows(limit)])
         return np.where(filled.any(axis=1, keepdims=True), filled, np.nan)
 
-    settled = PoolState(np.zeros(len(flat)), np.where(is_empty, 0.0, 1.0), flat).finalize(empty, fill)
-    return settled.reshape(weights.shape)
+    return fill_empty(flat, np.logical_not(is_empty), empty, fill).reshape(weights.shape)
 
 
-def weight_rows(problem: Problem | MixedProblem) -> Iterator[tuple[slice, Array]]:
+def weight_rows(problem: Problem) -> Iterator[tuple[slice, Array]]:
     """Yield the pooling weights of a problem, some rows at a time.
 
     Parameters
     ----------
-    problem : Problem or MixedProblem
+    problem : Problem
         Whose weights.
 
     Yields
@@ -152,20 +158,13 @@ def weight_rows(problem: Problem | MixedProblem) -> Iterator[tuple[slice, Array]
     [(slice(0, 2, None), array([[0.5, 0.5],
            [0. , 0. ]]))]
     """
-    m, n = _numeric(problem).shape
+    m, n = problem.shape
     at_once = max(1, PAIRS_AT_ONCE // n)
     for start in range(0, m, at_once):
         rows = slice(start, min(start + at_once, m))
-        part = _numeric(problem).block(rows)
-        if isinstance(problem, MixedProblem) and problem.tables:
-            part = with_factors(part, problem.log_factors(rows))
-        _, weight = pair_weights(part)
+        _, weight = pair_weights(problem.block(rows).with_dense_factors())
         total = weight.sum(axis=1, keepdims=True)
         yield rows, np.divide(weight, total, where=total > 0, out=weight)
-
-
-def _numeric(problem: Problem | MixedProblem) -> Problem:
-    return problem.problem if isinstance(problem, MixedProblem) else problem
 
 
 def _check_size(queries: int, keys: int, max_bytes: int) -> None:

@@ -2,39 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import torch
 from torch import Tensor
 from torch.nn.functional import dropout
 
-from kernpool.torch.masks.participants import Participants
-from kernpool.torch.masks.softmax import masked_softmax
-
-Similarity = Callable[[Tensor, Tensor], Tensor]
+from kernpool.torch.masks import masked_softmax
+from kernpool.torch.request import Request
 
 
-def pool_densely(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    participants: Participants,
-    similarity: Similarity,
-    dropout_p: float = 0.0,
-    queries: slice = slice(None),
-) -> tuple[Tensor, Tensor]:
+def pool_densely(request: Request, queries: slice = slice(None)) -> tuple[Tensor, Tensor]:
     """Pool, with all weights in memory.
 
     Parameters
     ----------
-    query, key, value : Tensor of shape (..., L, Eq), (..., S, Ek), (..., S, Ev)
-        All of them; never changed.
-    participants : Participants
-        Who takes part.
-    similarity : callable
-        From queries and keys to logits.
-    dropout_p : float, default=0.0
-        Probability with which a weight is set to zero.
+    request : Request
+        Of any similarity, on any device.
     queries : slice, optional
         Pool for some of the queries alone.
 
@@ -44,15 +26,16 @@ def pool_densely(
     weights : Tensor of shape (..., L', S)
         Before dropout.
     """
-    participants, query = participants.among(queries), query[..., queries, :]
+    participants, query = request.participants.among(queries), request.query[..., queries, :]
+    key, value = request.key, request.value
     mask = participants.mask(queries)
     if mask is not None:
         query, key, value = without_padding(query, key, value, mask)
-    logits = similarity(query, key)
+    logits = request.similarity(query, key)
     if participants.attn_mask is not None and participants.adds_to_logits:
         logits = logits + participants.attn_mask.masked_fill(torch.isneginf(participants.attn_mask), 0.0)
     weights = masked_softmax(logits, mask).to(value.dtype)
-    return (dropout(weights, dropout_p) if dropout_p else weights) @ value, weights
+    return (dropout(weights, request.dropout_p) if request.dropout_p else weights) @ value, weights
 
 
 def without_padding(query: Tensor, key: Tensor, value: Tensor, mask: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -63,8 +46,8 @@ def without_padding(query: Tensor, key: Tensor, value: Tensor, mask: Tensor) -> 
 
     Parameters
     ----------
-    query, key, value : Tensor
-        As for `pool_densely`.
+    query, key, value : Tensor of shape (..., L, Eq), (..., S, Ek), (..., S, Ev)
+        Never changed.
     mask : Tensor of bool, shape (..., L, S)
         Who takes part.
 

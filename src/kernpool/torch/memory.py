@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from kernpool.torch.dense import Similarity
 from kernpool.torch.pooling import AttentionPooling, attention_pool
+from kernpool.torch.request import Similarity
 
 SAVED = ("key", "value", "position", "appended")
 
@@ -28,7 +28,7 @@ class KeyValueMemory(nn.Module):
     pooling : AttentionPooling, optional
         Pools over the rows unless `forward` is given a similarity.
     capacity : int, optional
-        The most rows it holds; the oldest make room for new ones. None is no limit.
+        The most rows it holds; the oldest go when new ones come. None is no limit.
     half_life : float, optional
         An old row weighs half as much as one that was appended this many rows later, at equal similarity. None is no
         decay. It is for data that drift: with a stationary relation forgetting only costs precision.

@@ -6,10 +6,11 @@ from typing import Literal, overload
 
 from torch import Tensor, nn
 
-from kernpool.torch.dense import Similarity, pool_densely
-from kernpool.torch.masks.inputs import check_dropout, check_inputs, without_infinity
-from kernpool.torch.masks.participants import Participants
-from kernpool.torch.route import check_algorithm, pool_without_weights
+from kernpool.torch.dense import pool_densely
+from kernpool.torch.masks import check_dropout
+from kernpool.torch.request import Request, Similarity, check_algorithm
+from kernpool.torch.route import choose_route
+from kernpool.torch.streams import pool_by_attention, pool_by_engine, pool_in_blocks
 
 
 @overload
@@ -112,6 +113,10 @@ def attention_pool(
         If `attn_mask` holds integers, which would be added to the logits, or query, key and value are not of one
         floating-point type. Under automatic mixed precision their types may differ.
 
+    See Also
+    --------
+    kernpool.torch.choose_route : Which way it pools, and why.
+
     Notes
     -----
     Memory is O((L + S) E), forward and backward, unless the weights are asked for, or dropped out: similarities of
@@ -144,15 +149,29 @@ def attention_pool(
     >>> attention_pool(query, key, value, similarity=GaussianSimilarity()).item()
     13.7754
     """
-    shape = check_inputs(query, key, value, attn_mask)
-    check_dropout(dropout_p)
-    check_algorithm(algorithm, degree, similarity, dropout_p, return_weights)
-    query, key = without_infinity(query), without_infinity(key)
-    participants = Participants.check(shape, query.device, attn_mask, valid_lens, is_causal, exclude_self)
-    if return_weights or dropout_p:
-        pooled, weights = pool_densely(query, key, value, participants, similarity, dropout_p)
-        return (pooled, weights) if return_weights else pooled
-    return pool_without_weights(query, key, value, participants, similarity, degree, algorithm)
+    request = Request.check(
+        query,
+        key,
+        value,
+        attn_mask,
+        similarity=similarity,
+        valid_lens=valid_lens,
+        is_causal=is_causal,
+        exclude_self=exclude_self,
+        dropout_p=dropout_p,
+        degree=degree,
+        algorithm=algorithm,
+        return_weights=return_weights,
+    )
+    way = choose_route(request).way
+    if way == "engine":
+        return pool_by_engine(request)
+    if way == "attention":
+        return pool_by_attention(request)
+    if way == "blocks":
+        return pool_in_blocks(request)
+    pooled, weights = pool_densely(request)
+    return (pooled, weights) if return_weights else pooled
 
 
 class AttentionPooling(nn.Module):

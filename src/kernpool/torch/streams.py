@@ -2,19 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from typing import cast
 
 import torch
 from torch import Tensor
 from torch.nn.functional import pad, scaled_dot_product_attention
 from torch.utils.checkpoint import checkpoint
 
+from kernpool.torch.dense import pool_densely, without_padding
 from kernpool.torch.operator import pool_pairs
+from kernpool.torch.request import Request
+from kernpool.torch.sequences import Sequences
+from kernpool.torch.similarities import BilinearSimilarity, DotProductSimilarity, KernelSimilarity
 
 BLOCK_ELEMENTS = 1 << 21  # of an (L, S) table of a block of queries, 8 MiB in float32
 
 
-def pool_by_engine(
+def pool_by_engine(request: Request) -> Tensor:
+    """Pool by the compiled loops of the engine, forward and backward.
+
+    Parameters
+    ----------
+    request : Request
+        With a `KernelSimilarity`, on the processor.
+
+    Returns
+    -------
+    Tensor of shape (..., L, C)
+        Zero where no key counts.
+    """
+    similarity, participants = cast(KernelSimilarity, request.similarity), request.participants
+    query, key = similarity.points(request.query, request.key)
+    pooled = pool_sequences(
+        query,
+        key,
+        request.value,
+        similarity.inverse_bandwidth,
+        participants.attn_mask,
+        participants.counts(),
+        kernel=similarity.kernel_name,
+        exclude_self=participants.exclude_self,
+        degree=request.degree,
+    )
+    device = query.device.type
+    if torch.is_autocast_enabled(device):  # as the matrix product of the dense layer would be
+        return pooled.to(torch.get_autocast_dtype(device))
+    return pooled
+
+
+def pool_sequences(
     query: Tensor,
     key: Tensor,
     value: Tensor,
@@ -26,7 +63,7 @@ def pool_by_engine(
     exclude_self: bool = False,
     degree: int = 0,
 ) -> Tensor:
-    """Pool by the compiled loops of the engine, forward and backward.
+    """Broadcast tensors to sequences, and pool them by the operator.
 
     Parameters
     ----------
@@ -55,7 +92,6 @@ def pool_by_engine(
         return _nothing(query, key, value, inverse_bandwidth)
     if not query.shape[-1]:  # one column in which all are alike
         query, key = pad(query, (0, 1)), pad(key, (0, 1))
-    tensors = [_as_sequences(tensor, batch) for tensor in (query, key, value)]
     which = None
     if mask is not None:  # as small as it came, and which of its tables is that of a sequence
         tables = mask.shape[:-2].numel()
@@ -63,8 +99,19 @@ def pool_by_engine(
         mask = mask.reshape(tables, *mask.shape[-2:]).expand(tables, mask.shape[-2], keys)
     if counts is not None:
         counts = counts.expand(*batch, rows).reshape(-1, rows)
-    inverse = inverse_bandwidth.expand(query.shape[-1])
-    pooled: Tensor = pool_pairs(*tensors, inverse, counts, mask, which, kernel, exclude_self, degree)[0]
+    sequences = Sequences(
+        _as_sequences(query, batch),
+        _as_sequences(key, batch),
+        _as_sequences(value, batch),
+        inverse_bandwidth.expand(query.shape[-1]),
+        counts,
+        mask,
+        which,
+        kernel,
+        exclude_self,
+        degree,
+    )
+    pooled: Tensor = pool_pairs(*sequences)[0]
     return pooled.reshape(*batch, rows, value.shape[-1])
 
 
@@ -81,27 +128,29 @@ def _nothing(query: Tensor, key: Tensor, value: Tensor, *others: Tensor) -> Tens
     return value.new_zeros(*batch, query.shape[-2], value.shape[-1]) + torch.as_tensor(none).to(value.dtype)
 
 
-def pool_by_dot_product(
-    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, is_causal: bool, scale: float
-) -> Tensor:
+def pool_by_attention(request: Request) -> Tensor:
     """Pool by torch's own attention, which streams keys where queries, keys and values have equally many columns.
 
     Parameters
     ----------
-    query, key, value : Tensor of shape (..., L, E), (..., S, E), (..., S, C)
-        Leading dimensions broadcast.
-    mask : Tensor, optional
-        As for `scaled_dot_product_attention`.
-    is_causal : bool
-        As there.
-    scale : float
-        On the dot product.
+    request : Request
+        With a `DotProductSimilarity` or a `BilinearSimilarity`, and neither lengths nor leave-one-out.
 
     Returns
     -------
     Tensor of shape (..., L, C)
         Zero where no key counts.
     """
+    query, key, value, participants = request.query, request.key, request.value, request.participants
+    similarity = cast(DotProductSimilarity | BilinearSimilarity, request.similarity)
+    mask, is_causal = participants.attn_mask, participants.is_causal
+    allowed = None if mask is None else participants.mask()
+    if mask is not None and allowed is not None:  # torch wants all conditions in one mask
+        query, key, value = without_padding(query, key, value, allowed)
+        mask = mask.masked_fill(~allowed, -torch.inf) if participants.adds_to_logits else allowed
+        is_causal = False
+    query, key = similarity.points(query, key)
+    scale = 1.0 if isinstance(similarity, BilinearSimilarity) else 1.0 / math.sqrt(max(query.shape[-1], 1))
     leading = [tensor.shape[:-2] for tensor in (query, key, value)] + ([] if mask is None else [mask.shape[:-2]])
     batch = torch.broadcast_shapes(*leading)
     columns, rows = value.shape[-1], query.shape[-2]
@@ -126,21 +175,24 @@ def pool_by_dot_product(
     return pooled.reshape(*batch, rows, more)[..., :columns].masked_fill(wrong, torch.nan)
 
 
-def pool_in_blocks(pool_rows: Callable[[slice], Tensor], rows: int, keys: int, batch: int) -> Tensor:
+def pool_in_blocks(request: Request) -> Tensor:
     """Pool some queries at a time, whose weights are computed again for the gradient.
 
     Parameters
     ----------
-    pool_rows : callable
-        From a slice of queries to their pooled values, shape (..., L', C).
-    rows, keys, batch : int
-        Numbers of queries, keys and sequences.
+    request : Request
+        Of any similarity, on any device.
 
     Returns
     -------
     Tensor of shape (..., L, C)
-        All of them.
+        Zero where no key counts.
     """
-    size = max(1, BLOCK_ELEMENTS // max(1, keys * batch))
+
+    def pool_some(queries: slice) -> Tensor:
+        return pool_densely(request, queries)[0]
+
+    rows, keys_at_once = request.query.shape[-2], request.key.shape[-2] * request.participants.batch.numel()
+    size = max(1, BLOCK_ELEMENTS // max(1, keys_at_once))
     blocks = [slice(start, min(start + size, rows)) for start in range(0, rows, size)]
-    return torch.cat([checkpoint(pool_rows, block, use_reentrant=False) for block in blocks], dim=-2)
+    return torch.cat([checkpoint(pool_some, block, use_reentrant=False) for block in blocks], dim=-2)

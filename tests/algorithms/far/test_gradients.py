@@ -4,20 +4,17 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from mpmath import exp, log, matrix, mp, mpf, sqrt
+from mpmath import exp, matrix, mp, mpf, sqrt
 
 from kernpool import Problem, choose, make_kernel
 from kernpool.algorithms import ALGORITHMS
+from kernpool.core import Factors
 from kernpool.kernels import get_categorical_kernel
-from kernpool.pooling.mixed import MixedProblem
 from tests.support.capabilities import algorithms, fitting_columns
+from tests.support.log_kernels import LOG
+from tests.support.problems import EVERYTHING
 
-EVERYTHING = frozenset({"query", "key", "value", "log_bandwidth"})
-LOG_KERNELS = {
-    "gaussian": lambda u: -u * u / 2,
-    "laplace": lambda u: -u,
-    "logistic": lambda u: -u - 2 * log(1 + exp(-u)),
-}
+INFINITE = ["gaussian", "laplace", "logistic"]
 
 
 def exact_gradients(
@@ -31,7 +28,7 @@ def exact_gradients(
             u = [(q[a] - k[a]) / h[a] for a in range(len(h))]
             radial = composition == "radial"
             parts = [sqrt(sum(x * x for x in u))] if radial else [abs(x) for x in u]
-            logits.append(sum(LOG_KERNELS[kernel](part) for part in parts) + (0 if bias is None else mpf(bias[i][j])))
+            logits.append(sum(LOG[kernel](part) for part in parts) + (0 if bias is None else mpf(bias[i][j])))
         top = max(logits)
         weights = [w * exp(logit - top) for w, logit in zip(times, logits, strict=True)]
         if not degree:
@@ -96,7 +93,7 @@ def arrange(which, far, columns, kernel):
 
 @pytest.mark.parametrize("which", ["keys as they come", "competing keys", "keys at one place", "a tie"])
 @pytest.mark.parametrize("columns", [1, 2])
-@pytest.mark.parametrize("kernel", list(LOG_KERNELS))
+@pytest.mark.parametrize("kernel", INFINITE)
 def test_gradients_are_right_at_any_distance(kernel, columns, which):
     for far in (1e2, 1e5, 1e8, 1e12, 1e15):
         query, key, value, h = arrange(which, far, columns, kernel)
@@ -119,7 +116,7 @@ def test_where_one_key_has_all_the_weight_gradients_are_exactly_zero(far, algori
 
 
 @pytest.mark.parametrize("composition", ["radial", "product"])
-@pytest.mark.parametrize("kernel", list(LOG_KERNELS))
+@pytest.mark.parametrize("kernel", INFINITE)
 def test_columns_of_different_bandwidths_and_weights(kernel, composition):
     """Grid points at equal distances, counted in different bandwidths."""
     h = np.array([0.5e-8, 2e-8])
@@ -146,7 +143,7 @@ def test_a_local_linear_fit_of_one_place_is_constant():
     check(Problem.from_arrays(query, key, value, degree=1, **options), exact_gradients(query, key, value, **options))
 
 
-@pytest.mark.parametrize("kernel", list(LOG_KERNELS))
+@pytest.mark.parametrize("kernel", INFINITE)
 def test_a_bias_on_all_logits(kernel):
     """What is far by a mask alone is no farther than it was."""
     query, key, value = np.array([[0.2]]), np.array([[0.0], [1.0], [2.5]]), np.array([[1.0], [3.0], [7.0]])
@@ -203,9 +200,10 @@ def test_cells_of_categorical_columns_compete_from_afar(algorithm):
     problem = Problem.from_arrays(query, key, value, bandwidth=h)
     levels = np.array([[0], [1], [0]])
     tables = (kernel.table(2, 0.25),), (kernel.table_slope(2, 0.25),)
-    mixed = MixedProblem(problem, levels[:1], levels, *tables)
+    mixed = problem.with_factors(Factors(levels[:1], levels, *tables))
+    plan = choose(mixed, algorithm)
     expected = exact_gradients(query, key, value, bandwidth=[h], kernel="gaussian", key_weight=[1.0, 0.25, 1.0])
-    found = mixed.pullback(mixed.reduce(algorithm), np.ones((1, 1)), ["log_bandwidth", "query"], algorithm=algorithm)
+    found = plan.pullback(mixed, plan.reduce(mixed), np.ones((1, 1)), ["log_bandwidth", "query"])
     for name in ("log_bandwidth", "query"):
         np.testing.assert_allclose(getattr(found, name), expected[name], rtol=1e-7, atol=1e-12)
 

@@ -9,6 +9,7 @@ from kernpool import Problem, choose, pool
 from kernpool.algorithms.brute import brute
 from kernpool.algorithms.fourier import gridding, nufft
 from kernpool.algorithms.tree import tree
+from tests.support.thinning import slow
 
 EPSILON = np.finfo(float).eps
 
@@ -116,7 +117,7 @@ def test_weights_over_many_decades_and_several_outputs(generator):
     assert np.all(error[:, 1] == 0)
 
 
-@pytest.mark.parametrize("tol", [1e-3, 1e-5, 1e-7, 1e-9, 1e-12, EPSILON])
+@pytest.mark.parametrize("tol", [1e-3, *slow(1e-5), 1e-7, *slow(1e-9), 1e-12, EPSILON])
 @pytest.mark.parametrize(("d", "h"), [(2, 0.02), (2, 0.3), (3, 0.15)])
 @pytest.mark.parametrize("clustered", [False, True])
 def test_the_tolerance_is_kept(tol, d, h, clustered, generator):
@@ -129,7 +130,7 @@ def test_the_tolerance_is_kept(tol, d, h, clustered, generator):
     assert log_error <= 1.01 * tol + 2e-12
 
 
-@pytest.mark.parametrize("d", [2, 3])
+@pytest.mark.parametrize("d", [2, *slow(3)])
 def test_the_bits_do_not_depend_on_the_number_of_threads(d):
     problem = uniform(d, 0.15, n=70_000, m=40_000)
     first = nufft.reduce(problem, 1)

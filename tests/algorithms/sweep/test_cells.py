@@ -10,28 +10,31 @@ from kernpool.algorithms.brute import brute
 from kernpool.algorithms.sweep import cells, few_queries, sums, windows
 from kernpool.algorithms.sweep.cell_edges import cut_line, window_ends
 from tests.support.lines import FAR_SUMS, SITUATIONS, assert_right, line_problem
+from tests.support.thinning import thinned
 
 
 @pytest.fixture
 def always(monkeypatch):
-    """Cells whatever the sizes; a list tells how often, and how many queries were left."""
-    left, reduce = [], few_queries.reduce
+    """Cells whatever the sizes; a list says how often, and how many queries had to be done again."""
+    left, pool_cells = [], few_queries.pool_cells
 
-    def told(problem, out, *args):
-        done = reduce(problem, out, *args)
-        if done:
-            left.append(int(np.count_nonzero(out.denominator < 0)))
-        return done
+    def noted(problem, out, *args):
+        undone = pool_cells(problem, out, *args)
+        if undone is not None:
+            left.append(int(np.count_nonzero(undone)))
+            assert np.all(out.denominator >= 0)
+        return undone
 
-    monkeypatch.setattr(few_queries, "reduce", told)
+    monkeypatch.setattr(few_queries, "pool_cells", noted)
     monkeypatch.setattr(cells, "KEYS_PER_CELL", 1e-3)
     monkeypatch.setattr(cells, "KEYS_PER_PART", 500)
     monkeypatch.setattr(sums, "are_few", lambda *_: True)
     return left
 
 
-@pytest.mark.parametrize("situation", SITUATIONS)
-@pytest.mark.parametrize("kernel", FAR_SUMS)
+@pytest.mark.parametrize(
+    ("kernel", "situation"), thinned(FAR_SUMS, SITUATIONS, ["boxcar", "epanechnikov", "gaussian", "laplace"])
+)
 def test_adversarial_data(kernel, situation, generator, always):
     assert_right(line_problem(kernel, situation, generator))
 
@@ -43,12 +46,8 @@ def test_what_is_left_out_is_at_most_the_tolerance(kernel, situation, generator,
         assert_right(line_problem(kernel, situation, generator, tol=tol), tol)
 
 
-@pytest.mark.parametrize("kernel", FAR_SUMS)
-@pytest.mark.parametrize(
-    "h",
-    # two more between these: the slow twin takes a quarter of a second for each kernel
-    [1e-3, pytest.param(0.002, marks=pytest.mark.slow), 0.04, pytest.param(0.4, marks=pytest.mark.slow), 3.0],
-)
+# The slow twin takes a quarter of a second for each.
+@pytest.mark.parametrize(("h", "kernel"), thinned([1e-3, 0.002, 0.04, 0.4, 3.0], FAR_SUMS, [0.04]))
 def test_a_curve_to_draw(kernel, h, generator):
     """As called, without changed limits; ten digits beyond the promise, and nothing is left."""
     key, value = generator.random(100_000), generator.normal(size=(100_000, 2))
@@ -71,10 +70,11 @@ def test_on_uniform_data_nothing_is_left(kernel, generator, always):
 @pytest.mark.parametrize("kernel", FAR_SUMS)
 def test_what_is_left_is_done_key_by_key(kernel, few, generator, always, monkeypatch):
     """In a few queries by brute force, in more by windows; both know shifts, own keys and empty windows."""
-    monkeypatch.setattr(sums, "FEW_LEFT", few)
+    monkeypatch.setattr(sums, "FEW_UNDONE", few)
     calls = []
-    for module in (brute, windows):
-        monkeypatch.setattr(module, "reduce", lambda *args, f=module.reduce, m=module: [calls.append(m), f(*args)][1])
+    for module, name in ((brute, "reduce"), (windows, "pool_windows")):
+        noted = getattr(module, name)
+        monkeypatch.setattr(module, name, lambda *args, f=noted, m=module: [calls.append(m), f(*args)][1])
     for situation in ("far queries", "own heavy", "own heavy in clusters"):
         assert_right(line_problem(kernel, situation, generator))
     assert set(calls) == {brute if few else windows}

@@ -45,7 +45,7 @@ def test_series_equal_the_slow_twin(situation, wanted, generator):
     problem, wanted = problem_of(situation, generator), frozenset(wanted.split())
     state, cotangent = sweep.reduce(problem), generator.normal(size=(M, 2))
     assert sweep_gradients.applies(problem, state, wanted)
-    found = sweep_gradients.pullback(problem, state, cotangent, wanted, n_jobs=2)
+    found = sweep_gradients.differentiate_by_series(problem, state, cotangent, wanted, n_jobs=2)
     right = reference.pullback(problem, reference.reduce(problem), cotangent, wanted)
     for name in wanted:
         got, want = getattr(found, name), getattr(right, name)
@@ -57,7 +57,7 @@ def test_series_equal_the_slow_twin(situation, wanted, generator):
 def test_what_differences_lose_is_far_below_the_rounding_of_single_values(situation, generator):
     problem = problem_of(situation, generator)
     state, cotangent = sweep.reduce(problem), generator.normal(size=(M, 2))
-    found = sweep_gradients.pullback(problem, state, cotangent, PLACES)
+    found = sweep_gradients.differentiate_by_series(problem, state, cotangent, PLACES)
     right = reference.pullback(problem, state, cotangent, PLACES)
     noise = np.float32(2.0**-24) * generator.choice([-1, 1], problem.value.shape)
     rounded = replace(problem, value=problem.value * (1.0 + noise))
@@ -82,7 +82,7 @@ def test_series_are_for_single_precision_and_many_keys_in_reach(generator):
 def test_the_sweep_takes_the_series_where_they_apply(generator, monkeypatch):
     problem = problem_of("plain", generator)
     state, cotangent = sweep.reduce(problem), generator.normal(size=(M, 2))
-    monkeypatch.setattr(windows, "pullback", lambda *_: pytest.fail("by pairs"))
+    monkeypatch.setattr(windows, "differentiate_windows", lambda *_: pytest.fail("by pairs"))
     found = sweep.pullback(problem, state, cotangent, PLACES)
     assert found.key.shape == (N, 1)
 
@@ -93,7 +93,10 @@ def test_a_state_of_more_keys_than_those_at_hand(generator):
     state, cotangent = sweep.reduce(problem), generator.normal(size=(M, 2))
     whole = reference.pullback(problem, state, cotangent, PLACES)
     halves = [slice(0, N // 3), slice(N // 3, N)]
-    parts = [sweep_gradients.pullback(problem.block(slice(None), half), state, cotangent, PLACES) for half in halves]
+    parts = [
+        sweep_gradients.differentiate_by_series(problem.block(slice(None), half), state, cotangent, PLACES)
+        for half in halves
+    ]
     query = sum(part.query for part in parts)
     assert np.abs(query - whole.query).max() <= 1e-11 * np.abs(whole.query).max()
     for name in ("key", "value"):

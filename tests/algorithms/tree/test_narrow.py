@@ -6,6 +6,7 @@ import pytest
 from kernpool import NadarayaWatsonRegressor, Problem, choose, pool
 from kernpool.algorithms.tree.loops.pairs import FAR, NEAR
 from kernpool.algorithms.tree.planted import Planted
+from tests.support.thinning import thinned
 
 LARGEST_EXPONENT = 1021.0  # of the loop in float64 without a clamp
 LARGEST_TERMS = 70.0  # of the exponent in float32, which `tree_pairs` derives its error from
@@ -56,9 +57,8 @@ def test_what_a_box_allows_no_key_exceeds(kernel, d, places, generator):
                     assert (2 * product + (near**2).sum(axis=1)[:, None]).max(initial=0.0) <= LARGEST_TERMS
 
 
-@pytest.mark.parametrize("places", list(PLACES))
-@pytest.mark.parametrize("d", [2, 3])
 @pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize(("d", "places"), thinned([2, 3], list(PLACES)))
 def test_every_answer_of_narrow_windows_is_that_of_brute_force(kernel, d, places, generator):
     n, m = 6000, 600
     query, key = PLACES[places](generator, m, d), PLACES[places](generator, n, d)

@@ -10,13 +10,12 @@ import pytest
 
 from kernpool import Problem, choose, get_kernel, kernel_names, pool
 from kernpool.algorithms.brute.compiled import CompiledBlocks
-from kernpool.algorithms.tree.block import Block
+from kernpool.algorithms.estimate import Look
+from kernpool.algorithms.tree.block import Block, visit_blocks
 from kernpool.algorithms.tree.loops import pairs as tree_pairs
 from kernpool.algorithms.tree.planted import Planted
-from kernpool.pooling.costs import Costs
+from kernpool.pooling import rounding_bound
 from tests.support.problems import EVERYTHING
-from tests.support.promises import rounding
-from tests.support.tree import count_pairs
 
 KERNELS = kernel_names()  # before other tests register kernels of their own
 INFINITE = [name for name in kernel_names() if not get_kernel(name).is_compact]
@@ -33,13 +32,19 @@ def places(generator, kind, n, d):
     )
 
 
+def count_pairs(problem):
+    """Count the pairs of a query and a key that the tree looks at one by one, by running it."""
+    planted = Planted(problem)
+    return visit_blocks(planted, planted.blocks())[1]
+
+
 def compare(problem, extra=0.0, n_jobs=1):
     """Hold the tree against the slow twin; `extra` is the share that may be missing, times the range of the values."""
     expected = choose(problem, "reference").reduce(problem)
     state = choose(problem, "kd_tree").reduce(problem, n_jobs=n_jobs)
     np.testing.assert_array_equal(state.denominator == 0, expected.denominator == 0)
     error = np.abs(state.finalize("zero") - expected.finalize("zero"))
-    bound = rounding(problem, expected) + extra * np.ptp(problem.value, axis=0)
+    bound = rounding_bound(problem, expected) + extra * np.ptp(problem.value, axis=0)
     assert np.all(error <= bound), (error / bound).max()
     return error.max()
 
@@ -193,9 +198,9 @@ def test_far_pairs_are_left_out_and_the_estimate_knows_it(generator):
         problem = Problem.from_arrays(query, key, value, kernel=kernel, bandwidth=h)
         share = count_pairs(problem) / everything
         assert share < most
-        assert share / 3 < Costs(problem).sample.share < 8 * share + 0.02
+        assert share / 3 < Look(problem).share < 8 * share + 0.02
     wide = Problem.from_arrays(generator.normal(size=(5000, 8)), generator.normal(size=(5000, 8)), value[:5000])
-    assert Costs(wide).sample.share > 0.9
+    assert Look(wide).share > 0.9
     loose = Problem.from_arrays(query, key, value, bandwidth=0.02, tol=1e-3)
     tight = Problem.from_arrays(query, key, value, bandwidth=0.02)
     assert count_pairs(loose) < 0.5 * count_pairs(tight)
@@ -204,7 +209,7 @@ def test_far_pairs_are_left_out_and_the_estimate_knows_it(generator):
 def test_gradients_are_sums_over_near_pairs(generator, monkeypatch):
     """Against brute force, with far and with empty queries; and most pairs are not looked at."""
     looked_at = []
-    of_block = CompiledBlocks.pullback
+    of_block = CompiledBlocks.differentiate_block
 
     def counted(blocks, queries, keys, *rest):
         looked_at.append((queries.stop - queries.start) * (keys.stop - keys.start))
@@ -229,7 +234,7 @@ def test_gradients_are_sums_over_near_pairs(generator, monkeypatch):
         cotangent, plan = generator.normal(size=(2300, 2)), choose(problem, "kd_tree")
         state = plan.reduce(problem)
         expected = choose(problem, "brute").pullback(problem, state, cotangent, EVERYTHING)
-        monkeypatch.setattr(CompiledBlocks, "pullback", counted)
+        monkeypatch.setattr(CompiledBlocks, "differentiate_block", counted)
         looked_at.clear()
         found = plan.pullback(problem, state, cotangent, EVERYTHING)
         assert sum(looked_at) < 0.7 * 2 * 2300 * 6000

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from kernpool.algorithms import reference
 from kernpool.algorithms.algorithm import PER_QUERY, Algorithm, Blocks, Gradients
+from kernpool.algorithms.brute.cost import seconds
 from kernpool.core.problem import Problem
 from kernpool.core.state import PoolState, empty_state, merge
 from kernpool.execution.blas import one_thread
@@ -39,11 +40,11 @@ class DenseBlocks:
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
 
-    def reduce(self, queries: slice, keys: slice) -> PoolState:
+    def sum_block(self, queries: slice, keys: slice) -> PoolState:
         """Return the state of one block."""
         return reference.reduce(self.problem.block(queries, keys))
 
-    def pullback(
+    def differentiate_block(
         self, queries: slice, keys: slice, state: PoolState, cotangent: Array, wanted: frozenset[str]
     ) -> Gradients:
         """Return the part of the gradients that one block contributes."""
@@ -89,7 +90,7 @@ def _sum_blocks(problem: Problem, blocks: Blocks, n_jobs: int = 1, progress: Pro
     def work(queries: slice) -> Iterator[None]:
         state = empty_state(queries.stop - queries.start, problem.layout.width)
         for keys in chunks:
-            state = merge(state, blocks.reduce(queries, keys))
+            state = merge(state, blocks.sum_block(queries, keys))
             yield
         result.shift[queries] = state.shift
         result.denominator[queries] = state.denominator
@@ -121,7 +122,7 @@ def pullback(
     }
 
     def add(names: frozenset[str], queries: slice, keys: slice) -> None:
-        part = blocks.pullback(queries, keys, state, cotangent, names)._asdict()
+        part = blocks.differentiate_block(queries, keys, state, cotangent, names)._asdict()
         for name in names:
             sums[name][queries if name in PER_QUERY else keys] += part[name]
 
@@ -139,7 +140,7 @@ def pullback(
         terms = {name: np.zeros((some.stop - some.start, sums[name].shape[1])) for name in ordered}
         for piece in cut(some.stop - some.start, blocks.pairs_per_call // _KEY_ROWS):
             queries = slice(some.start + piece.start, some.start + piece.stop)
-            part = blocks.pullback(queries, keys, state, cotangent, wanted)._asdict()
+            part = blocks.differentiate_block(queries, keys, state, cotangent, wanted)._asdict()
             for name in wanted:
                 (terms[name][piece] if name in ordered else sums[name][keys])[...] += part[name]
             yield
@@ -164,4 +165,6 @@ _KEY_ROWS = 1024  # keys per block when sums are per key: two tiles of the loops
 _FEWEST_KEY_BLOCKS = 8  # that keep threads busy
 _NUMBERS_PER_PASS = 1 << 20  # sums per query that each block of keys keeps until the blocks before it are done
 
-BRUTE = Algorithm(name="brute", summary="every pair, in compiled tiles", reduce=reduce, pullback=pullback, degree=1)
+BRUTE = Algorithm(
+    name="brute", summary="every pair, in compiled tiles", reduce=reduce, pullback=pullback, seconds=seconds, degree=1
+)

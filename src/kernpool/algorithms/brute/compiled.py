@@ -15,8 +15,10 @@ from kernpool.algorithms.brute.loops.products import STEEPEST
 from kernpool.algorithms.brute.product_gradients import ProductGradients
 from kernpool.algorithms.loops.tiles import CODES, GAUSSIAN, LN_2
 from kernpool.core.local_fit import LocalFit, solve
-from kernpool.core.problem import Problem, column_range
+from kernpool.core.problem import Problem
+from kernpool.core.reading import column_range
 from kernpool.core.state import PoolState
+from kernpool.kernels.forms import Gaussian
 
 Array = NDArray[np.float64]
 _NONE = np.empty(0)
@@ -45,12 +47,12 @@ class CompiledBlocks:
             CODES[similarity.kernel.name],
             not similarity.kernel.is_compact,
             # For one column and for the Gaussian the compositions agree, and the radial loop is the shorter one.
-            similarity.composition == "product" and len(self.key) > 1 and similarity.kernel.name != "gaussian",
+            similarity.composition == "product" and len(self.key) > 1 and not is_gaussian(problem),
         )
         self.solved: tuple[PoolState, LocalFit] | None = None
         # Sums of offsets need float64, and take longer than the weights.
         self.uses_blas = not problem.degree and not FusedPairs.can_do(problem) and Products.can_do(problem)
-        plain = similarity.kernel.name == "gaussian" and problem.attn_mask is None and not problem.degree
+        plain = is_gaussian(problem) and problem.attn_mask is None and not problem.degree
         self.gradients_use_blas = plain and Products.can_do(problem)
         # 3 ms of Gaussian, 40 ms of the slowest kernel, as long for many columns: short for Ctrl-C, long for a call
         # from Python, and for the keys that a call of matrix products centres and scales for all of its queries.
@@ -66,7 +68,7 @@ class CompiledBlocks:
         """Loops to be tried before the staged tiles; gradients have none."""
         problem = self.problem
         if self.uses_blas:
-            narrow = narrow_type(problem) == np.float32 and problem.similarity.kernel.name == "gaussian"
+            narrow = narrow_type(problem) == np.float32 and is_gaussian(problem)
             return [Products(problem, 32), Products(problem, 64)] if narrow else [Products(problem, 64)]
         return [FusedPairs(problem)] if not problem.degree and FusedPairs.can_do(problem) else []
 
@@ -84,7 +86,7 @@ class CompiledBlocks:
             *self.kernel,
         )
 
-    def reduce(self, queries: slice, keys: slice) -> PoolState:
+    def sum_block(self, queries: slice, keys: slice) -> PoolState:
         """Return the state of one block: the fastest loops first, and what they cannot hold with the next."""
         m = queries.stop - queries.start
         state = PoolState(np.empty(m), np.empty(m), np.empty((m, self.problem.layout.width)))
@@ -117,7 +119,7 @@ class CompiledBlocks:
             self.solved = solved = (state, solve(state, self.problem.layout))
         return solved[1]
 
-    def pullback(
+    def differentiate_block(
         self, queries: slice, keys: slice, state: PoolState, cotangent: Array, wanted: frozenset[str]
     ) -> Gradients:
         """Return the part of the gradients that one block contributes."""
@@ -160,7 +162,7 @@ class FusedPairs:
     def __init__(self, problem: Problem) -> None:
         similarity, weight = problem.similarity, problem.key_weight
         code = CODES[similarity.kernel.name]
-        dtype = narrow_type(problem) if similarity.kernel.name != "epanechnikov" else np.dtype(np.float64)
+        dtype = np.dtype(np.float64) if similarity.kernel.is_compact else narrow_type(problem)
         # float32 has a short range: coordinates and values come near 1 by powers of two, which is exact.
         unit = (
             fused.exponent_of(similarity.bandwidth)
@@ -198,7 +200,7 @@ class FusedPairs:
     def can_do(problem: Problem) -> bool:
         """Whether there is a fused loop for this problem."""
         similarity, d = problem.similarity, problem.key.shape[1]
-        radial = similarity.composition == "radial" or d == 1 or similarity.kernel.name == "gaussian"
+        radial = similarity.composition == "radial" or d == 1 or is_gaussian(problem)
         code = CODES[similarity.kernel.name]
         few = d <= MOST_FOR_FUSED and not (
             code == GAUSSIAN and Products.can_do(problem) and Products.is_precise(problem)
@@ -250,7 +252,7 @@ class Products:
     def can_do(problem: Problem) -> bool:
         """Whether matrix products are possible, and faster than differences."""
         similarity = problem.similarity
-        radial = similarity.composition == "radial" or similarity.kernel.name == "gaussian"
+        radial = similarity.composition == "radial" or is_gaussian(problem)
         enough = problem.key.shape[1] >= FEWEST_FOR_PRODUCTS
         return radial and enough and CODES[similarity.kernel.name] in products.KERNELS
 
@@ -299,6 +301,11 @@ class Products:
             allowed = np.where(nearest > 8.0, 4 * self.epsilon * (1 + nearest), 0.0) + (1e-6 if self.narrow else 5e-13)
             doubtful = (denominator <= self.faint * (keys.stop - keys.start)) | (0.5 * LN_2 * rounding > allowed)
         return PoolState(np.zeros(len(query)), denominator, np.ldexp(numerator, self.value_unit)), doubtful
+
+
+def is_gaussian(problem: Problem) -> bool:
+    """Whether the kernel is the one whose two compositions agree."""
+    return isinstance(problem.similarity.kernel.form, Gaussian)
 
 
 def read_only(array: NDArray[Any]) -> NDArray[Any]:

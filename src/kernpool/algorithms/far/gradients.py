@@ -69,7 +69,7 @@ def find_far(state: PoolState) -> NDArray[np.intp]:
     return below[state.shift[below] + np.log(state.denominator[below]) < -FAR]
 
 
-def pullback(
+def differentiate_far(
     problem: Problem,
     state: PoolState,
     cotangent: Array,

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from kernpool.algorithms.far.planes import fit_planes
 from kernpool.algorithms.far.weights import is_by_column, log_weights
 from kernpool.core.local_fit import LocalFit
-from kernpool.core.problem import Problem, column_range
+from kernpool.core.problem import Problem
+from kernpool.core.reading import column_range
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]

@@ -18,7 +18,7 @@ are farther off than a quarter of that bound, the bound is widened.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 
 from kernpool.algorithms.algorithm import Algorithm, Reduce
 from kernpool.algorithms.brute import brute
+from kernpool.algorithms.estimate import Look
 from kernpool.algorithms.fourier import gridding
 from kernpool.algorithms.fourier.gridding import Array, Field, Grid
 from kernpool.algorithms.tree import tree
@@ -33,6 +34,7 @@ from kernpool.core.problem import Problem
 from kernpool.core.state import PoolState
 from kernpool.execution.progress import Progress
 from kernpool.execution.threads import cut, run_blocks
+from kernpool.kernels.forms import Gaussian
 
 SAMPLE = 64  # queries that are computed both ways
 SAFETY = 3.0
@@ -211,15 +213,27 @@ def reduce(problem: Problem, n_jobs: int = 1, progress: Progress | None = None, 
     return PoolState(shift, denominator, numerator)
 
 
+PER_POINT = {2: 1.1e-6, 3: 4.5e-6}  # seconds per key and per query, by number of columns
+DENSE_WINDOW = 300.0  # sum of weights from which on a transform can be certified
+
+
+def seconds(problem: Problem, look: Look, known: Mapping[str, float]) -> float:
+    """Estimate the time of a transform that can be certified; parameters as of `Algorithm.seconds`."""
+    transform = 10e-3 + PER_POINT[problem.key.shape[1]] * sum(problem.shape)
+    worthwhile = transform + look.seconds <= 0.8 * known["brute"] and look.weight >= DENSE_WINDOW
+    return transform if worthwhile else float("inf")
+
+
 NUFFT = Algorithm(
     name="nufft",
     summary="nonuniform Fourier transform, certified query by query",
     reduce=reduce,
     pullback=tree.pullback,
+    seconds=seconds,
     attn_mask=False,
     logit_bias=False,
     own_kernels=False,
     columns=(2, 3),
-    kernels=frozenset({"gaussian"}),
+    form=Gaussian,
     needs=("finufft", "nufft"),
 )

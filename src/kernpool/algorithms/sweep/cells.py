@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from kernpool.algorithms.sweep.cell_edges import Edges, cut_line, join_windows
 from kernpool.algorithms.sweep.loops import cells as loops
-from kernpool.algorithms.sweep.polynomials import POLYNOMIALS
 from kernpool.core.problem import Problem
 from kernpool.execution.threads import cut, run_blocks
+from kernpool.kernels.forms import Exponential, Form, Polynomial
 
 Array = NDArray[np.float64]
 
@@ -76,7 +76,7 @@ class Cells:
             block_width = width
         else:
             low, stop, window = begin, end, float(stop[0] - low[0]) / h
-            inner = query[(query > begin[0]) & (query < end[-1])] if kernel.name == "laplace" else NONE
+            inner = query[(query > begin[0]) & (query < end[-1])] if isinstance(kernel.form, Exponential) else NONE
             width = h * _best_width(problem, keys, len(inner), extent, window)
         edges = cut_line(low, inner, stop, width, keys / KEYS_PER_CELL)
         if edges is None:
@@ -85,7 +85,7 @@ class Cells:
         first, last = edges.low[start[1:-2] - 1], edges.high[start[2:-1] - 2]
         center = np.pad(0.5 * first + 0.5 * last, 1)[block]
         half_width = np.pad(0.5 * (last - first) / h, 1)[block]
-        terms = count_terms(kernel.name, float(half_width[edges.live].max()))
+        terms = count_terms(kernel.form, float(half_width[edges.live].max()))
         return cls(edges, block, start, center, half_width, h, terms)
 
     def no_moments(self, values: int) -> Array:
@@ -111,17 +111,16 @@ class Cells:
         return np.asarray(moments.sum(axis=0))
 
 
-def count_terms(name: str, half_width: float) -> int:
+def count_terms(form: Form | None, half_width: float) -> int:
     """How many moments cells need so that their series are exact to rounding; an even number.
 
     The series of a Laplace kernel leaves out the share ``s**p / p!`` of a weight. That of a Gaussian is made of Hermite
     functions; by Cramer's inequality it leaves out ``1.1 s**p / sqrt(p!)`` times ``exp(-d**2 / 4)``.
     """
     p = 2
-    if name in POLYNOMIALS:
-        _, inner, outer = POLYNOMIALS[name]
-        return 2 * (inner * outer // 2 + 1)
-    if name == "laplace":
+    if isinstance(form, Polynomial):
+        return 2 * (form.inner * form.outer // 2 + 1)
+    if isinstance(form, Exponential):
         while half_width**p / factorial(p) > 1e-17:
             p += 2
     else:
@@ -132,13 +131,13 @@ def count_terms(name: str, half_width: float) -> int:
 
 def _best_width(problem: Problem, keys: int, cuts: int, extent: float, window: float) -> float:
     """Width of cells, in bandwidths: narrow cells need fewer moments of keys, wide ones are fewer for queries."""
-    m, n = len(problem.query), keys
+    m, n, form = len(problem.query), keys, problem.similarity.kernel.form
     share = min(1.0, window / extent)  # of the cells that a query looks at
     best, least = 1.0, np.inf
     for halvings in range(1, 11):
         width = 0.5**halvings
-        cells, terms = cuts + extent / width, count_terms(problem.similarity.kernel.name, 0.5 * width)
-        series = m * share * cells * (1 if problem.similarity.kernel.name == "laplace" else terms)
+        cells, terms = cuts + extent / width, count_terms(form, 0.5 * width)
+        series = m * share * cells * (1 if isinstance(form, Exponential) else terms)
         seconds = n * terms * (PER_TERM + cells * OUT_OF_CACHE) + series * PER_SERIES
         if seconds < least:
             best, least = width, seconds

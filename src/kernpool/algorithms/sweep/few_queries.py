@@ -1,7 +1,7 @@
 """Few queries and many keys on a line, such as a curve to draw.
 
 The line is cut into cells at the queries and at the ends of their windows (`cell_edges.py`). One pass over the keys
-adds each to the moments of its cell (`cells.py`), and a query is a sum over the cells of its window (`cell_loops.py`).
+adds each to the moments of its cell (`cells.py`), and a query is a sum over the cells of its window (`loops/cells.py`).
 Keys are not moved, and none is looked at twice.
 """
 
@@ -18,30 +18,32 @@ from kernpool.algorithms.radius import radius
 from kernpool.algorithms.sweep.cell_edges import window_ends
 from kernpool.algorithms.sweep.cells import Cells
 from kernpool.algorithms.sweep.loops import cells as loops
-from kernpool.algorithms.sweep.polynomials import POLYNOMIALS
+from kernpool.algorithms.sweep.marks import clear, take_marks
 from kernpool.core.problem import Problem
 from kernpool.core.state import PoolState
 from kernpool.execution.progress import Progress
 from kernpool.execution.threads import Work, cut, run_blocks
+from kernpool.kernels.forms import Exponential, Form, Gaussian, Polynomial, power_of_square
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 
-KERNELS = frozenset({"laplace", "gaussian", *POLYNOMIALS})
-FARTHEST = {"laplace": 50.0, "gaussian": 5.0}  # bandwidths to the nearest cell, beyond which queries are left
-FAINT = 1e-280
+FARTHEST: dict[type, float] = {
+    Exponential: 50.0,
+    Gaussian: 5.0,
+}  # bandwidths to the nearest cell, beyond which queries are done key by key
+UNDERFLOW = 1e-280
 QUERIES_PER_CALL = 64
 
 
-def reduce(problem: Problem, out: PoolState, n_jobs: int, progress: Progress | None) -> bool:
-    """Pool into `out`; denominators of -1 mark queries to be done key by key. False, and nothing done, if it cannot."""
+def pool_cells(problem: Problem, out: PoolState, n_jobs: int, progress: Progress | None) -> NDArray[np.bool_] | None:
+    """Pool into `out`, and return which queries have to be done key by key; None, and nothing done, if it cannot."""
     key = problem.key[:, 0]
     few = FewQueries.of(problem, len(key), float(key.min()), float(key.max()))
     if few is None:
-        return False
+        return None
     few.add(key, problem.key_weight, problem.value, n_jobs)
-    few.finish(out, n_jobs, progress)
-    return True
+    return few.finish(out, n_jobs, progress)
 
 
 @dataclass
@@ -53,7 +55,7 @@ class FewQueries:
     Parameters
     ----------
     problem : Problem
-        Its queries, kernel, bandwidth and own keys.
+        Its queries, kernel, bandwidth, and which key each query is.
     share : float
         Of all weight, that may be left out.
     low, stop : ndarray of shape (m,)
@@ -78,13 +80,13 @@ class FewQueries:
         Where keys are more than those of the problem, all of them have weight one.
         """
         kernel, query, h = problem.similarity.kernel, problem.query[:, 0], float(problem.similarity.bandwidth[0])
-        if kernel.name not in KERNELS or problem.degree:
+        if not isinstance(kernel.form, Exponential | Gaussian | Polynomial) or problem.degree:
             return None
-        # Half of a sum may be the own key, which is taken away.
+        # Half of a sum may be the query itself, which is taken away.
         total = problem.total_weight if keys == len(problem.key) else float(keys)
         share = (problem.tol if problem.self_index is None else 0.5 * problem.tol) / total
         if kernel.is_compact:
-            low, stop = window_ends(query, h, edge_belongs=kernel.name == "boxcar")
+            low, stop = window_ends(query, h, edge_belongs=power_of_square(kernel.form) == 0)
         else:
             reach = h * _farthest_reach(problem, share) + 4.0 * np.finfo(float).eps * np.abs(query)
             low, stop = query - reach, np.nextafter(query + reach, np.inf)
@@ -97,24 +99,27 @@ class FewQueries:
         """Add keys and their values."""
         self.moment += self.cells.sum_moments(key, weight, value, n_jobs)
 
-    def finish(self, out: PoolState, n_jobs: int, progress: Progress | None) -> None:
-        """Pool into `out`; denominators of -1 mark the queries that are left."""
+    def finish(self, out: PoolState, n_jobs: int, progress: Progress | None) -> NDArray[np.bool_]:
+        """Pool into `out`, and return which queries have to be done key by key: their sums are those of no keys."""
         problem, cells, moment = self.problem, self.cells, self.moment
         kernel, query = problem.similarity.kernel, problem.query[:, 0]
         if kernel.is_compact:
             first, last = cells.edges.starting_at(self.low), cells.edges.starting_at(self.stop)
         else:
             first, last = self._cells_in_reach(moment[0, :, 0, 0])
-        middle = first if kernel.name == "gaussian" else np.clip(cells.edges.starting_at(query), first, last)
-        if kernel.name == "laplace":
+        middle = first if isinstance(kernel.form, Gaussian) else np.clip(cells.edges.starting_at(query), first, last)
+        if isinstance(kernel.form, Exponential):
             pool_queries = _laplace_queries(problem, cells, moment, first, middle, last, out)
         else:
             pool_queries = _series_queries(problem, cells, moment, first, middle, last, out)
         run_blocks(pool_queries, cut(len(query), QUERIES_PER_CALL), n_jobs, progress)
+        undone = take_marks(out)
         if not kernel.is_compact:
-            out.denominator[(first == last) | ~(out.denominator > FAINT)] = -1.0  # far from all keys
+            undone |= (first == last) | ~(out.denominator > UNDERFLOW)  # far from all keys
         if problem.self_index is not None:
-            _leave_own_out(problem, problem.self_index, out)
+            undone |= _leave_self_out(problem, problem.self_index, out, ~undone)
+        clear(out, undone)
+        return undone
 
     def _cells_in_reach(self, weight: Array) -> tuple[Index, Index]:
         """First and last-plus-one cell that can matter to each query; none where the nearest is far."""
@@ -134,7 +139,7 @@ class FewQueries:
             nearest = np.minimum(distance, nearest)
         reach = h * radius(kernel, nearest, lightest * self.share) + 4.0 * np.finfo(float).eps * np.abs(query)
         first, last = np.searchsorted(high, query - reach) + 1, np.searchsorted(low, query + reach, side="right") + 1
-        near = nearest <= FARTHEST[kernel.name]
+        near = nearest <= FARTHEST[type(kernel.form)]
         return np.where(near, first, 0), np.where(near, last, 0)
 
 
@@ -145,7 +150,7 @@ def _series_queries(
     rows = moment.reshape(*moment.shape[:2], -1)
     prefix, suffix = np.empty_like(rows), np.empty_like(rows)
     loops.accumulate(cells.start, rows, prefix, suffix)
-    coefficient = _coefficients(kernel.name, cells.terms)
+    coefficient = _coefficients(kernel.form, cells.terms)
 
     def pool_queries(part: slice) -> Iterator[None]:
         loops.pool_queries(
@@ -177,16 +182,16 @@ def _laplace_queries(
     return pool_queries
 
 
-def _coefficients(name: str, terms: int) -> Array:
+def _coefficients(form: Form | None, terms: int) -> Array:
     """Factors of the recurrence of Hermite functions, or a polynomial in powers of ``abs(u)`` and of ``1 - abs(u)``."""
-    if name == "gaussian":
+    if not isinstance(form, Polynomial):
         return -1.0 / np.arange(1.0, terms + 1.0)[None, :]
-    height, inner, outer = POLYNOMIALS[name]
+    inner, outer = form.inner, form.outer
     in_u, in_rest = np.zeros(inner + 1), np.array([float(comb(inner, r)) * (-1) ** (r + 1) for r in range(inner + 1)])
     in_u[0], in_u[inner], in_rest[0] = 1.0, -1.0, 0.0  # 1 - u**inner, and 1 - (1 - z)**inner
     found = np.zeros((2, terms))
     for row, base in zip(found, (in_u, in_rest), strict=True):
-        row[: inner * outer + 1] = height * np.polynomial.polynomial.polypow(base, outer)
+        row[: inner * outer + 1] = form.height * np.polynomial.polynomial.polypow(base, outer)
     return found
 
 
@@ -194,14 +199,17 @@ def _farthest_reach(problem: Problem, share: float) -> float:
     """How far the keys reach, in bandwidths, of a query whose nearest cell is as far and as light as can be."""
     weight, kernel = problem.key_weight, problem.similarity.kernel
     lightest = 1.0 if weight is None else float(weight.min() or weight[weight > 0].min())
-    return float(radius(kernel, np.array(FARTHEST[kernel.name]), np.array(lightest * share)))
+    return float(radius(kernel, np.array(FARTHEST[type(kernel.form)]), np.array(lightest * share)))
 
 
-def _leave_own_out(problem: Problem, own: Index, out: PoolState) -> None:
-    """Take own keys away where that costs no digits, which is where at least half is left."""
+def _leave_self_out(problem: Problem, self_index: Index, out: PoolState, done: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Take the key of each query itself away; returns where that costs digits, because less than half would remain."""
     weight = problem.key_weight
-    u = np.abs(problem.query[:, 0] - problem.key[own, 0]) / problem.similarity.bandwidth[0]
-    removed = ((1.0 if weight is None else weight[own]) - problem.own_weight) * problem.similarity.kernel.profile(u)
-    removed = np.where((own >= 0) & (out.denominator >= 0.0), removed, 0.0)
-    out.numerator[:] -= removed[:, None] * problem.value[own]
-    out.denominator[:] = np.where(removed <= 0.5 * out.denominator, out.denominator - removed, -1.0)
+    u = np.abs(problem.query[:, 0] - problem.key[self_index, 0]) / problem.similarity.bandwidth[0]
+    self_weight = 1.0 if weight is None else weight[self_index]
+    removed = (self_weight - problem.own_weight) * problem.similarity.kernel.profile(u)
+    removed = np.where((self_index >= 0) & done, removed, 0.0)
+    lost: NDArray[np.bool_] = removed > 0.5 * out.denominator
+    out.numerator[:] -= removed[:, None] * problem.value[self_index]
+    out.denominator[:] -= removed
+    return lost

@@ -1,4 +1,4 @@
-"""The Gaussian kernel on a line: moments of cells, series about blocks of queries; see `taylor_loops.py`."""
+"""The Gaussian kernel on a line: moments of cells, series about blocks of queries; see `loops/gaussian.py`."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from kernpool.algorithms.sweep.line import Line
 from kernpool.algorithms.sweep.loops import gaussian as loops
+from kernpool.algorithms.sweep.loops import gaussian_moments as moment_loops
 from kernpool.algorithms.sweep.loops.near import GAUSSIAN
-from kernpool.algorithms.sweep.near import Blocks
+from kernpool.algorithms.sweep.near import QueryBlocks
 from kernpool.core.state import PoolState
 from kernpool.execution.progress import Progress
 from kernpool.execution.threads import cut, run_blocks
@@ -21,11 +22,12 @@ Array = NDArray[np.float64]
 KEYS_PER_CELL = 1 << 16  # 5 ms
 CELLS_PER_CALL = 16
 QUERIES_PER_BLOCK, QUERIES_PER_CALL = 1 << 12, 1 << 15
+RUNS_PER_CALL = 16  # of queries, for moments
 TILE = 512
 CELL, BLOCK = 0.5, 0.25  # widths in bandwidths, at most
 
 
-class Cells(NamedTuple):
+class TaylorCells(NamedTuple):
     """Cells of keys: smallest and largest key of each, where each starts, and its moments."""
 
     low: Array
@@ -34,7 +36,7 @@ class Cells(NamedTuple):
     moment: Array
 
 
-def sum_cells(line: Line, n_jobs: int) -> Cells:
+def sum_cells(line: Line, n_jobs: int) -> TaylorCells:
     """Join bins of keys into cells, and sum their moments."""
     keys, h = line.keys, line.bandwidth
     start = loops.join(keys.low, keys.high, keys.offset, CELL * h, KEYS_PER_CELL)
@@ -48,21 +50,21 @@ def sum_cells(line: Line, n_jobs: int) -> Cells:
             yield
 
     run_blocks(add, cut(len(low), CELLS_PER_CALL), n_jobs, None)
-    return Cells(low, high, offset, moment)
+    return TaylorCells(low, high, offset, moment)
 
 
 def share_of(line: Line, tol: float) -> float:
-    """Share of a sum that may be left out: half of it may be the own key, which is taken away."""
+    """Share of a sum that may be left out: half of it may be the query itself, which is taken away."""
     return 0.5 * tol if line.leave_out else tol
 
 
-def reduce(line: Line, tol: float, out: PoolState, n_jobs: int, progress: Progress | None) -> None:
-    """Pool into `out`; some denominators mark the queries that are left over, to be done key by key."""
+def pool_weights(line: Line, tol: float, out: PoolState, n_jobs: int, progress: Progress | None) -> None:
+    """Pool into `out`; queries that have to be done key by key are marked."""
     queries, h, columns = line.queries, line.bandwidth, 1 + len(line.keys.value)
     cells, share, total = sum_cells(line, n_jobs), share_of(line, tol), line.total_weight
 
     def pool(part: slice) -> Iterator[None]:
-        blocks = Blocks.cut(line, part, BLOCK * h, QUERIES_PER_BLOCK)
+        blocks = QueryBlocks.cut(line, part, BLOCK * h, QUERIES_PER_BLOCK)
         found = np.empty((columns, part.stop - part.start))
         loops.pool_blocks(
             queries.x, blocks.place, blocks.low, blocks.high, *cells, h, total, share,
@@ -72,3 +74,20 @@ def reduce(line: Line, tol: float, out: PoolState, n_jobs: int, progress: Progre
         yield
 
     run_blocks(pool, cut(len(queries.x), QUERIES_PER_CALL), n_jobs, progress)
+
+
+def pool_moments(line: Line, tol: float, out: PoolState, n_jobs: int, progress: Progress | None) -> None:
+    """Pool with the moments of a local linear fit; otherwise as `pool_weights`."""
+    keys, queries, h = line.keys, line.queries, line.bandwidth
+    cells, share, total = sum_cells(line, n_jobs), share_of(line, tol), line.total_weight
+    runs = loops.join(queries.low, queries.high, queries.offset, BLOCK * h, QUERIES_PER_BLOCK)
+
+    def pool_groups(part: slice) -> Iterator[None]:
+        moment_loops.pool_groups(
+            queries.x, queries.order, queries.offset, queries.low, queries.high, queries.own, queries.own_weight,
+            keys.x, keys.weight, keys.value, *cells, runs, part.start, part.stop, h, total, share, line.leave_out,
+            out.denominator, out.numerator,
+        )  # fmt: skip
+        yield
+
+    run_blocks(pool_groups, cut(len(runs) - 1, RUNS_PER_CALL), n_jobs, progress)

@@ -26,10 +26,11 @@ from kernpool.algorithms.sweep import windows
 from kernpool.core.problem import FLOAT64, Problem
 from kernpool.core.state import PoolState
 from kernpool.execution.progress import Progress
+from kernpool.kernels.forms import Gaussian
 
 # Weight about a query below which it is done pair by pair. What series leave out is a share of all weights about a key,
 # and counts as much more as the query that it belongs to has less.
-FAINT = 1e-3
+LEAST_WEIGHT = 1e-3
 # Weight about the average query from which on series are faster: windows hold seven times as many keys (measured: with
 # 170 keys pairs took half of the time of series, with 1700 two and a half times as long).
 MANY = 100.0
@@ -41,7 +42,7 @@ def applies(problem: Problem, state: PoolState, wanted: frozenset[str]) -> bool:
     """Whether these gradients of this problem can be had from series, and sooner than from pairs."""
     own = problem.self_index
     return (
-        problem.similarity.kernel.name == "gaussian"
+        isinstance(problem.similarity.kernel.form, Gaussian)
         and problem.dtype == np.float32
         and problem.attn_mask is None
         and not problem.degree
@@ -60,7 +61,7 @@ def _weight_about(state: PoolState) -> Array:
         return np.asarray(state.denominator * np.exp(np.minimum(state.shift, 0.0)))
 
 
-def pullback(
+def differentiate_by_series(
     problem: Problem,
     state: PoolState,
     cotangent: Array,
@@ -70,26 +71,22 @@ def pullback(
 ) -> Gradients:
     """Differentiate a problem that this applies to; parameters as elsewhere in the sweep."""
     found = {name: np.zeros_like(getattr(problem, name)) for name in wanted}
-    faint = _weight_about(state) < FAINT
-    clear, left = np.flatnonzero(~faint), np.flatnonzero(faint & cotangent.any(axis=1))
+    light = _weight_about(state) < LEAST_WEIGHT
+    clear, others = np.flatnonzero(~light), np.flatnonzero(light & cotangent.any(axis=1))
     parts = []
     if len(clear):
-        parts.append((clear, _by_series(problem.block(clear), _rows(state, clear), cotangent[clear], wanted, n_jobs)))
-    if len(left):
-        part = problem.block(left)
+        parts.append((clear, _by_series(problem.block(clear), state.rows(clear), cotangent[clear], wanted, n_jobs)))
+    if len(others):
+        part = problem.block(others)
         line = sweep_sums.arrange(part, n_jobs)
-        by_pairs = windows.pullback(part, line, _rows(state, left), cotangent[left], wanted, n_jobs)
-        parts.append((left, by_pairs._asdict()))
+        by_pairs = windows.differentiate_windows(part, line, state.rows(others), cotangent[others], wanted, n_jobs)
+        parts.append((others, by_pairs._asdict()))
     for rows, gradients in parts:
         for name in wanted:
             found[name][rows if name == "query" else slice(None)] += gradients[name]
     if progress is not None:
-        progress(len(faint), len(faint))
+        progress(len(light), len(light))
     return Gradients(**found)
-
-
-def _rows(state: PoolState, rows: NDArray[np.intp]) -> PoolState:
-    return PoolState(state.shift[rows], state.denominator[rows], state.numerator[rows])
 
 
 def _by_series(

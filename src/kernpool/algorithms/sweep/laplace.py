@@ -1,4 +1,4 @@
-"""The Laplace kernel on a line: sums that travel along it, then the queries; see `laplace_loops.py`."""
+"""The Laplace kernel on a line: sums that run along it, then the queries; see `loops/laplace.py`."""
 
 from __future__ import annotations
 
@@ -8,19 +8,20 @@ import numpy as np
 
 from kernpool.algorithms.sweep.line import Line
 from kernpool.algorithms.sweep.loops import laplace as loops
+from kernpool.algorithms.sweep.loops import laplace_moments as moment_loops
 from kernpool.algorithms.sweep.loops.near import LAPLACE
-from kernpool.algorithms.sweep.near import Blocks
+from kernpool.algorithms.sweep.near import QueryBlocks
 from kernpool.core.state import PoolState
 from kernpool.execution.progress import Progress
 from kernpool.execution.threads import cut, run_blocks
 
 BINS_PER_CALL = 1 << 12
-BINS_PER_TRAVEL = 1 << 18
-QUERIES_PER_CALL = 1 << 14
+BINS_PER_SCAN, BINS_PER_MOMENT_SCAN = 1 << 18, 1 << 17
+QUERIES_PER_CALL, GROUPS_PER_CALL = 1 << 14, 1 << 11
 
 
-def reduce(line: Line, out: PoolState, n_jobs: int, progress: Progress | None) -> None:
-    """Pool into `out`; denominators of -1 mark the queries that have to be done key by key."""
+def pool_weights(line: Line, out: PoolState, n_jobs: int, progress: Progress | None) -> None:
+    """Pool into `out`; queries that have to be done key by key are marked."""
     keys, queries, bins, h = line.keys, line.queries, len(line.keys.low), line.bandwidth
     leftward, rightward, total = (np.empty((bins, 1 + len(keys.value))) for _ in range(3))
 
@@ -28,13 +29,13 @@ def reduce(line: Line, out: PoolState, n_jobs: int, progress: Progress | None) -
         loops.sum_bins(*keys, part.start, part.stop, h, leftward, rightward, total)
         yield
 
-    def travel(whole: slice) -> Iterator[None]:
-        for part in cut(whole.stop, BINS_PER_TRAVEL):
+    def scan(whole: slice) -> Iterator[None]:
+        for part in cut(whole.stop, BINS_PER_SCAN):
             loops.travel(keys.low, keys.high, part.start, part.stop, h, leftward, rightward)
             yield
 
     def pool(part: slice) -> Iterator[None]:
-        blocks = Blocks.cut(line, part, np.inf, line.queries_per_block)
+        blocks = QueryBlocks.cut(line, part, np.inf, line.queries_per_block)
         loops.find_runs(keys.low, keys.high, blocks.low, blocks.high, blocks.runs)
         found, _ = blocks.add_near(line, total, LAPLACE, 0)
         loops.finish(keys.low, keys.high, blocks.runs, blocks.place, queries.x, h, leftward, rightward, found)
@@ -42,5 +43,36 @@ def reduce(line: Line, out: PoolState, n_jobs: int, progress: Progress | None) -
         yield
 
     run_blocks(sum_bins, cut(bins, BINS_PER_CALL), n_jobs, None)
-    run_blocks(travel, [slice(0, bins)], 1, None)
+    run_blocks(scan, [slice(0, bins)], 1, None)
     run_blocks(pool, cut(len(queries.x), QUERIES_PER_CALL), n_jobs, progress)
+
+
+def pool_moments(line: Line, out: PoolState, n_jobs: int, progress: Progress | None) -> None:
+    """Pool with the moments of a local linear fit; otherwise as `pool_weights`."""
+    keys, queries, bins, h = line.keys, line.queries, len(line.keys.low), line.bandwidth
+    leftward, rightward = (np.empty((bins, 1 + out.numerator.shape[1])) for _ in range(2))
+    total = np.empty((bins, 1 + len(keys.value)))
+
+    def sum_bins(part: slice) -> Iterator[None]:
+        moment_loops.sum_bins(
+            keys.x, keys.weight, keys.value, keys.offset, keys.low, keys.high, part.start, part.stop, h,
+            leftward, rightward, total,
+        )  # fmt: skip
+        yield
+
+    def scan(whole: slice) -> Iterator[None]:
+        for part in cut(whole.stop, BINS_PER_MOMENT_SCAN):
+            moment_loops.travel(keys.low, keys.high, part.start, part.stop, h, leftward, rightward)
+            yield
+
+    def pool_groups(part: slice) -> Iterator[None]:
+        moment_loops.pool_groups(
+            queries.x, queries.order, queries.offset, queries.low, queries.high, queries.own, queries.own_weight,
+            keys.x, keys.weight, keys.value, keys.offset, keys.low, keys.high, part.start, part.stop, h,
+            leftward, rightward, total, line.leave_out, out.denominator, out.numerator,
+        )  # fmt: skip
+        yield
+
+    run_blocks(sum_bins, cut(bins, BINS_PER_CALL), n_jobs, None)
+    run_blocks(scan, [slice(0, bins)], 1, None)
+    run_blocks(pool_groups, cut(len(queries.low), GROUPS_PER_CALL), n_jobs, progress)

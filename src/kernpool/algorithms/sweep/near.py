@@ -1,4 +1,4 @@
-"""Blocks: neighbouring queries that look at the same keys; see `near_loops.py`."""
+"""Blocks: neighbouring queries that look at the same keys; see `loops/near.py`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Blocks:
+class QueryBlocks:
     """Blocks of queries, in the order of the line.
 
     Parameters
@@ -25,7 +25,7 @@ class Blocks:
     low, high : ndarray of shape (blocks,)
         Smallest and largest query of each.
     runs : ndarray of shape (blocks, 6)
-        At which bin each run of keys starts, to be filled in; see `near_loops`.
+        At which bin each run of keys starts, to be filled in; see `loops/near.py`.
     """
 
     place: NDArray[np.int64]
@@ -34,7 +34,7 @@ class Blocks:
     runs: NDArray[np.int64]
 
     @classmethod
-    def cut(cls, line: Line, part: slice, width: float, most: int) -> Blocks:
+    def cut(cls, line: Line, part: slice, width: float, most: int) -> QueryBlocks:
         """Cut a part of the queries into blocks, at most so wide and at most so many queries each."""
         size = part.stop - part.start
         place, low, high = np.empty(size + 1, np.int64), np.empty(size), np.empty(size)
@@ -49,15 +49,15 @@ class Blocks:
         keys, columns = line.keys, 1 + len(line.keys.value)
         near, near_weight = np.empty(len(self.place), np.int64), np.empty(len(self.low))
         loops.make_room(keys.offset, self.runs, near)
-        room = near[-1] + 2 * loops.WIDTH
-        near_x, times = np.empty(room), np.empty((columns, room))
+        size = near[-1] + 2 * loops.WIDTH
+        near_x, times = np.empty(size), np.empty((columns, size))
         loops.collect(*keys, total, self.runs, near, near_x, times, near_weight)
         found = np.empty((columns, self.place[-1] - self.place[0]))
         loops.pairs(inner, outer)(line.queries.x, self.place, near, near_x, times, line.bandwidth, found)
         return found, near_weight
 
     def write_out(self, line: Line, found: Array, height: float, inner: int, outer: int, out: PoolState) -> None:
-        """Take the own keys out, and bring sums to the rows that queries came from."""
+        """Take each query itself out, and bring sums to the rows that queries came from."""
         keys, queries = line.keys, line.queries
         if line.leave_out:
             loops.take_own_out(

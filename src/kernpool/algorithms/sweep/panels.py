@@ -8,36 +8,26 @@ bandwidth, and each key belongs to two panels or three. Panels with few pairs ar
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 
 from kernpool.algorithms.sweep.line import Keys, Line, Queries
 from kernpool.algorithms.sweep.loops.gaussian import join
+from kernpool.algorithms.sweep.marks import UNDONE
+from kernpool.algorithms.sweep.polynomials import pool_polynomial
 from kernpool.core.moments import Layout
 from kernpool.core.state import PoolState
 from kernpool.execution.progress import Progress
+from kernpool.kernels.forms import Polynomial
 
 WIDTH = 2.0  # bandwidths
 NEAR = 0.01  # mean squared offset, beside the squared shift, that still has twelve digits after it
 FEW = 1 << 17  # pairs, up to which visiting them is faster than setting a panel up
 
 
-def reduce(
-    line: Line, sums: Callable[[Line, PoolState, int], None], out: PoolState, n_jobs: int, progress: Progress | None
-) -> None:
-    """Pool with moments into `out`; denominators of -1 mark the queries that have to be done key by key.
-
-    Parameters
-    ----------
-    line : Line
-        All keys and queries.
-    sums : callable
-        ``(line, out, n_jobs)``: sums the values of a part of the line.
-    out, n_jobs, progress
-        As elsewhere in the sweep.
-    """
+def pool_panels(line: Line, form: Polynomial, out: PoolState, n_jobs: int, progress: Progress | None) -> None:
+    """Pool with moments into `out`, in which all queries are marked; those that have to be done key by key stay so."""
     keys, queries, h = line.keys, line.queries, line.bandwidth
     starts = join(queries.low, queries.high, queries.offset, WIDTH * h, len(queries.x))
     low, high = queries.low[starts[:-1]], queries.high[starts[1:] - 1]
@@ -49,13 +39,13 @@ def reduce(
     for done, i in enumerate(panels):
         middle = 0.5 * low[i] + 0.5 * high[i]
         panel = _cut(line, slice(first[i], last[i]), slice(starts[i], starts[i + 1]), middle)
-        sums(panel, out, n_jobs)
+        pool_polynomial(panel, form, out, n_jobs, None)
         rows, shift = panel.queries.order, (middle - panel.queries.x) / h
         denominator = out.denominator[rows]
         moved = layout.moved(denominator, out.numerator[rows], shift[:, None])
         # Of keys much nearer to the query than the middle is, digits are lost.
         near = moved[:, layout.second.start] < NEAR * denominator * shift**2
-        out.numerator[rows], out.denominator[rows] = moved, np.where(near, -1.0, denominator)
+        out.numerator[rows], out.denominator[rows] = moved, np.where(near, UNDONE, denominator)
         if progress is not None:
             progress(done + 1, len(panels))
 

@@ -1,4 +1,4 @@
-"""Compact polynomial kernels on a line: the moments of cells, then the queries; see `polynomial_loops.py`."""
+"""Compact polynomial kernels on a line: the moments of cells, then the queries; see `loops/polynomials.py`."""
 
 from __future__ import annotations
 
@@ -10,32 +10,24 @@ from numpy.typing import NDArray
 
 from kernpool.algorithms.sweep.line import Line
 from kernpool.algorithms.sweep.loops import polynomials as loops
-from kernpool.algorithms.sweep.near import Blocks
+from kernpool.algorithms.sweep.near import QueryBlocks
 from kernpool.core.state import PoolState
 from kernpool.execution.progress import Progress
 from kernpool.execution.threads import cut, run_blocks
+from kernpool.kernels.forms import Polynomial
 
 Array = NDArray[np.float64]
 
-# K(u) = height (1 - |u|**inner)**outer inside of the support
-POLYNOMIALS = {
-    "boxcar": (1.0, 2, 0),
-    "epanechnikov": (3 / 4, 2, 1),
-    "triangular": (1.0, 1, 1),
-    "biweight": (15 / 16, 2, 2),
-    "triweight": (35 / 32, 2, 3),
-    "tricube": (70 / 81, 3, 3),
-}
 BINS_PER_CALL = 1 << 12
 BINS_PER_SUM = 1 << 18
 QUERIES_PER_CALL = 1 << 14
 CELL, BLOCK = 0.5, 0.25  # widths in bandwidths, at most
 
 
-def reduce(line: Line, name: str, out: PoolState, n_jobs: int, progress: Progress | None) -> None:
-    """Pool into `out`; some denominators mark the queries that are left over, to be done key by key."""
+def pool_polynomial(line: Line, form: Polynomial, out: PoolState, n_jobs: int, progress: Progress | None) -> None:
+    """Pool into `out`; queries that have to be done key by key are marked."""
     keys, queries, h = line.keys, line.queries, line.bandwidth
-    height, inner, outer = POLYNOMIALS[name]
+    height, inner, outer = form.height, form.inner, form.outer
     polynomial, bins, columns = derivatives(inner, outer), len(keys.low), 1 + len(keys.value)
     terms = polynomial.shape[1]
     start, cell_of = np.empty(bins + 1, np.int64), np.empty(bins, np.int64)
@@ -53,7 +45,7 @@ def reduce(line: Line, name: str, out: PoolState, n_jobs: int, progress: Progres
             yield
 
     def pool(part: slice) -> Iterator[None]:
-        blocks = Blocks.cut(line, part, BLOCK * h, line.queries_per_block)
+        blocks = QueryBlocks.cut(line, part, BLOCK * h, line.queries_per_block)
         loops.find_runs(keys.offset, keys.low, keys.high, blocks.low, blocks.high, h, inner % 2 == 1, blocks.runs)
         number = len(blocks.low)
         local, degree, far_weight = np.empty((number, columns, terms)), np.empty(number, np.int64), np.empty(number)

@@ -9,12 +9,15 @@ from math import sqrt
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kernpool.algorithms.algorithm import Array
+from kernpool.algorithms.sweep.marks import UNDONE, take_marks
 from kernpool.core.problem import Problem
 from kernpool.core.state import PoolState
 from kernpool.execution.progress import Progress
 from kernpool.execution.threads import cut
+from kernpool.kernels.forms import Exponential, Flat, Gaussian, Polynomial
 
 if TYPE_CHECKING:
     from kernpool.algorithms.sweep.line import Line
@@ -22,7 +25,7 @@ if TYPE_CHECKING:
 KEY_BIN, QUERY_GROUP, QUERIES_PER_BLOCK = 10.0, 4.0, 16
 FEW_QUERIES = 64  # keys per query, from which on neighbouring queries are too far apart to look at the same keys
 PIECE = 1 << 18
-FEW_LEFT = 16  # queries that are sooner compared with every key than keys are put in bins
+FEW_UNDONE = 16  # queries that are sooner compared with every key than keys are put in bins
 
 
 def reduce(problem: Problem, n_jobs: int = 1, progress: Progress | None = None) -> PoolState:
@@ -32,29 +35,32 @@ def reduce(problem: Problem, n_jobs: int = 1, progress: Progress | None = None) 
 
     m, kernel = len(problem.query), problem.similarity.kernel
     result = PoolState(np.zeros(m), np.empty(m), np.empty((m, problem.layout.width)))
-    for part in cut(m, PIECE):  # memory that nobody has touched is slow to come by: a few pages at a time, for Ctrl-C
-        result.denominator[part], result.numerator[part] = -1.0, 0.0
+    for part in cut(m, PIECE):  # the first touch of fresh pages is slow: a few at a time, for Ctrl-C
+        result.denominator[part], result.numerator[part] = UNDONE, 0.0
     line: Line | None = None
+    undone: NDArray[np.bool_] | None = None
 
     def report(start: int, stop: int) -> Progress | None:
         """Turn groups done of groups in all into queries; the second half is for those that are done once more."""
         return None if progress is None else lambda done, total: progress(start + done * (stop - start) // total, m)
 
-    if kernel.name == "constant":
-        _sum_all(problem, result)
-    elif not (are_few(*problem.shape) and few_queries.reduce(problem, result, n_jobs, report(0, m // 2))):
+    if isinstance(kernel.form, Flat):
+        undone = _sum_all(problem, result)
+    elif are_few(*problem.shape):
+        undone = few_queries.pool_cells(problem, result, n_jobs, report(0, m // 2))
+    if undone is None:
         line = arrange(problem, n_jobs)
         _sum_in_order(problem, line, result, n_jobs, report(0, m // 2))
-    (left,) = np.nonzero(result.denominator < 0)
-    if len(left) and line is None and len(left) <= FEW_LEFT:
-        state = brute.reduce(problem.block(left), n_jobs, report(m // 2, m))
-        result.shift[left], result.denominator[left], result.numerator[left] = (
-            state.shift, state.denominator, state.numerator
-        )  # fmt: skip
-    elif len(left):
+        undone = take_marks(result)
+    rows = np.flatnonzero(undone)
+    if len(rows) and line is None and len(rows) <= FEW_UNDONE:
+        state = brute.reduce(problem.block(rows), n_jobs, report(m // 2, m))
+        result.shift[rows], result.denominator[rows] = state.shift, state.denominator
+        result.numerator[rows] = state.numerator
+    elif len(rows):
         line = line or arrange(problem, n_jobs)
-        rows = np.flatnonzero(result.denominator[line.queries.order] < 0)
-        windows.reduce(problem, line, rows, result, n_jobs, report(m // 2, m))
+        places = np.flatnonzero(undone[line.queries.order])
+        windows.pool_windows(problem, line, places, result, n_jobs, report(m // 2, m))
     elif progress is not None:
         progress(m, m)
     result.shift[result.denominator == 0] = -np.inf
@@ -67,23 +73,20 @@ def are_few(m: int, n: int) -> bool:
 
 
 def _sum_in_order(problem: Problem, line: Line, result: PoolState, n_jobs: int, progress: Progress | None) -> None:
-    from kernpool.algorithms.sweep import gaussian as taylor
-    from kernpool.algorithms.sweep import gaussian_moments as taylor_moments
-    from kernpool.algorithms.sweep import laplace, laplace_moments, panels, polynomials
+    """Sum by the family of the kernel; what has to be done again is marked."""
+    from kernpool.algorithms.sweep import gaussian, laplace, panels, polynomials
 
-    name = problem.similarity.kernel.name
-    if name in polynomials.POLYNOMIALS and problem.degree:
-        panels.reduce(
-            line, lambda panel, out, jobs: polynomials.reduce(panel, name, out, jobs, None), result, n_jobs, progress
-        )
-    elif name in polynomials.POLYNOMIALS:
-        polynomials.reduce(line, name, result, n_jobs, progress)
-    elif name == "laplace":
-        far = laplace_moments if problem.degree else laplace
-        far.reduce(line, result, n_jobs, progress)
-    elif name == "gaussian":
-        series = taylor_moments if problem.degree else taylor
-        series.reduce(line, problem.tol, result, n_jobs, progress)
+    form = problem.similarity.kernel.form
+    if isinstance(form, Polynomial) and problem.degree:
+        panels.pool_panels(line, form, result, n_jobs, progress)
+    elif isinstance(form, Polynomial):
+        polynomials.pool_polynomial(line, form, result, n_jobs, progress)
+    elif isinstance(form, Exponential):
+        pool_exponential = laplace.pool_moments if problem.degree else laplace.pool_weights
+        pool_exponential(line, result, n_jobs, progress)
+    elif isinstance(form, Gaussian):
+        pool_gaussian = gaussian.pool_moments if problem.degree else gaussian.pool_weights
+        pool_gaussian(line, problem.tol, result, n_jobs, progress)
 
 
 def arrange(problem: Problem, n_jobs: int) -> Line:
@@ -99,21 +102,25 @@ def arrange(problem: Problem, n_jobs: int) -> Line:
     return Line.arrange(problem, key_bin, query_group, 1 if are_few(m, n) else QUERIES_PER_BLOCK, n_jobs)
 
 
-def _sum_all(problem: Problem, result: PoolState) -> None:
+def _sum_all(problem: Problem, result: PoolState) -> NDArray[np.bool_]:
+    """Sum the kernel that is one everywhere; returns which queries have lost digits."""
     weight, own = problem.key_weight, problem.self_index
     total = problem.total_weight
     middle = problem.key.mean(axis=0)
     columns = _columns(problem, problem.key - middle, problem.value)
+    undone = np.zeros(len(problem.query), dtype=bool)
     result.denominator[:] = total
     result.numerator[:] = columns.sum(axis=0) if weight is None else weight @ columns
     if own is not None:
         removed = np.where(own >= 0, (1.0 if weight is None else weight[own]) - problem.own_weight, 0.0)
         # A subtraction costs digits only where little is left.
-        result.denominator[:] = np.where(removed <= 0.5 * total, total - removed, -1.0)
+        undone = removed > 0.5 * total
+        result.denominator[:] -= removed
         result.numerator[:] -= removed[:, None] * columns[own]
     if problem.degree:
         shift = (middle - problem.query) / problem.similarity.bandwidth
         result.numerator[:] = problem.layout.moved(result.denominator, result.numerator, shift)
+    return undone
 
 
 def _columns(problem: Problem, difference: Array, value: Array) -> Array:

@@ -6,7 +6,7 @@ Keys and queries are put in order, up to a few neighbours. What makes a kernel a
 kernels             far keys                                                     file
 =================== ============================================================ ======================
 compact polynomials moments of cells, added up to one polynomial per group       `polynomials.py`
-laplace             two sums of exponentials that travel along the line          `laplace.py`
+laplace             two sums of exponentials that run along the line             `laplace.py`
 gaussian            Taylor series of cells, added up to one series per group     `gaussian.py`
 constant            one sum                                                      `sums.py`
 cosine, logistic    none: brute force over the window of each query              `windows.py`
@@ -15,13 +15,14 @@ cosine, logistic    none: brute force over the window of each query             
 Where queries are few beside the keys, such as the places of a curve to draw, keys are not even put in order: they are
 summed in cells that lie between the queries and the ends of their windows (`few_queries.py`).
 
-A query whose sum is faint beside what it is made of, such as one far from all keys, is done again over the keys of its
+A query whose sum is small beside what it is made of, such as one far from all keys, is done again over the keys of its
 window, one by one. So is every gradient, but for those of `gradients.py`.
 """
 
 from __future__ import annotations
 
 from kernpool.algorithms.algorithm import Algorithm, Array, Gradients
+from kernpool.algorithms.sweep.cost import seconds
 from kernpool.algorithms.sweep.sums import arrange, reduce
 from kernpool.core.problem import Problem
 from kernpool.core.state import PoolState
@@ -41,8 +42,8 @@ def pullback(
     from kernpool.algorithms.sweep import windows
 
     if sweep_gradients.applies(problem, state, wanted):
-        return sweep_gradients.pullback(problem, state, cotangent, wanted, n_jobs, progress)
-    return windows.pullback(problem, arrange(problem, n_jobs), state, cotangent, wanted, n_jobs, progress)
+        return sweep_gradients.differentiate_by_series(problem, state, cotangent, wanted, n_jobs, progress)
+    return windows.differentiate_windows(problem, arrange(problem, n_jobs), state, cotangent, wanted, n_jobs, progress)
 
 
 SWEEP = Algorithm(
@@ -50,6 +51,7 @@ SWEEP = Algorithm(
     summary="one column in linear time",
     reduce=reduce,
     pullback=pullback,
+    seconds=seconds,
     attn_mask=False,
     logit_bias=False,
     own_kernels=False,

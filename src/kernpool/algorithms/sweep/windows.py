@@ -51,7 +51,7 @@ def spans(
     return keys.offset[first], keys.offset[last]
 
 
-def reduce(
+def pool_windows(
     problem: Problem,
     line: Line,
     rows: NDArray[np.intp],
@@ -66,7 +66,7 @@ def reduce(
     first, last = spans(line, problem.similarity.kernel, rows, problem.tol, problem.degree > 0)
     starts = window_loops.join(first, last, np.empty(len(rows) + 1, dtype=np.int64))
     blocks = CompiledBlocks(_in_order(problem, line, rows))
-    blocks.faster.clear()  # fused loops copy all keys first, which the few queries that are left are not worth
+    blocks.faster.clear()  # fused loops copy all keys first, which few queries are not worth
 
     def work(part: slice) -> Iterator[None]:
         for start, stop in pairwise(starts[part.start : part.stop + 1].tolist()):
@@ -74,7 +74,7 @@ def reduce(
             begin, end = int(first[own].min()), int(last[own].max())
             state = empty_state(stop - start, out.numerator.shape[1])
             for piece in cut(end - begin, blocks.keys_per_call):
-                state = merge(state, blocks.reduce(own, slice(begin + piece.start, begin + piece.stop)))
+                state = merge(state, blocks.sum_block(own, slice(begin + piece.start, begin + piece.stop)))
                 yield
             places = line.queries.order[rows[own]]
             out.shift[places], out.denominator[places] = state.shift, state.denominator
@@ -96,7 +96,7 @@ def _in_order(problem: Problem, line: Line, rows: NDArray[np.intp] | slice = sli
     )
 
 
-def pullback(
+def differentiate_windows(
     problem: Problem,
     line: Line,
     state: PoolState,
@@ -119,7 +119,7 @@ def pullback(
     sums = {name: np.zeros(shapes[name].shape) for name in wanted}
 
     def add(names: frozenset[str], some_queries: slice, some_keys: slice, own: slice) -> None:
-        found = blocks.pullback(some_queries, some_keys, part_of, cotangent, names)._asdict()
+        found = blocks.differentiate_block(some_queries, some_keys, part_of, cotangent, names)._asdict()
         for name in names:
             sums[name][places[name][own]] += found[name]
 

@@ -28,7 +28,7 @@ from kernpool.execution.threads import cut, run_passes
 Array = NDArray[np.float64]
 
 
-def pullback(
+def differentiate_near(
     problem: Problem,
     state: PoolState,
     cotangent: Array,
@@ -41,7 +41,7 @@ def pullback(
     query, query_order = kd_order(problem.query, profile.scale, ROWS, n_jobs)
     key, key_order = kd_order(problem.key, profile.scale, ROWS, n_jobs)
     blocks = CompiledBlocks(put_in_order(problem, query, query_order, key, key_order))
-    part_of = PoolState(state.shift[query_order], state.denominator[query_order], state.numerator[query_order])
+    part_of = state.rows(query_order)
     cotangent, reach = cotangent[query_order], find_reach(problem, profile, weakest(problem, part_of))
     queries, keys = boxes_of(query, ROWS), boxes_of(key, ROWS)
     orders = {"query": query_order, "log_bandwidth": query_order, "key": key_order, "value": key_order}
@@ -49,7 +49,7 @@ def pullback(
     sums = {name: np.zeros((len(orders[name]), columns[name])) for name in wanted}
 
     def add(names: frozenset[str], some_queries: slice, some_keys: slice, own: slice) -> None:
-        found = blocks.pullback(some_queries, some_keys, part_of, cotangent, names)._asdict()
+        found = blocks.differentiate_block(some_queries, some_keys, part_of, cotangent, names)._asdict()
         for name in names:
             sums[name][own] += found[name]
 

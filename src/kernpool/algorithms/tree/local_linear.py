@@ -24,7 +24,7 @@ from kernpool.execution.threads import cut, run_blocks
 THIN = 1e-3  # mean square of an offset, in bandwidths, whose digits may depend on what is below epsilon of the weights
 
 
-def reduce(problem: Problem, weights: PoolState, n_jobs: int, progress: Progress | None) -> PoolState:
+def pool_moments(problem: Problem, weights: PoolState, n_jobs: int, progress: Progress | None) -> PoolState:
     """Sum with moments, given the state without; keys out of reach of all queries of a block are left out.
 
     Squares of offsets may be so small beside the weights that what was left out decides about them: such queries are
@@ -48,7 +48,7 @@ def _within_reach(problem: Problem, weights: PoolState, n_jobs: int, progress: P
     query, query_order = kd_order(problem.query, profile.scale, ROWS, n_jobs)
     key, key_order = kd_order(problem.key, profile.scale, ROWS, n_jobs)
     blocks = CompiledBlocks(put_in_order(problem, query, query_order, key, key_order))
-    part_of = PoolState(weights.shift[query_order], weights.denominator[query_order], weights.numerator[query_order])
+    part_of = weights.rows(query_order)
     reach = find_reach(problem, profile, part_of)
     queries, keys = boxes_of(query, ROWS), boxes_of(key, ROWS)
     result = empty_state(len(query), problem.layout.width)
@@ -57,7 +57,7 @@ def _within_reach(problem: Problem, weights: PoolState, n_jobs: int, progress: P
         b, state = own.start // ROWS, empty_state(own.stop - own.start, problem.layout.width)
         near = distance(queries[0][b], queries[1][b], *keys, profile) <= reach[b]
         for piece in pieces_of(near, len(key), blocks.pairs_per_call // ROWS):
-            state = merge(state, blocks.reduce(own, piece))
+            state = merge(state, blocks.sum_block(own, piece))
             yield
         rows = query_order[own]
         result.shift[rows], result.denominator[rows] = state.shift, state.denominator

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from kernpool.algorithms.estimate import LEAF, TILE
 from kernpool.algorithms.tree.boxes import boxes_of, nearest_leaves
 from kernpool.algorithms.tree.copies import copy_keys
 from kernpool.algorithms.tree.kd_tree import kd_order, plant
@@ -11,8 +12,6 @@ from kernpool.algorithms.tree.profile import profile_of
 from kernpool.core.problem import Problem
 from kernpool.execution.threads import cut
 
-LEAF = 128  # keys: sixteen vectors of a processor with AVX-512, in boxes that are still small beside the kernel
-TILE = 32  # queries: enough to share the walk through the tree, few enough for a small box
 TILES_PER_BLOCK = 16
 
 

@@ -8,13 +8,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.algorithms.loops.tiles import BIWEIGHT, BOXCAR, CODES, EPANECHNIKOV, GAUSSIAN, LAPLACE, LOG2_E, TRIWEIGHT
+from kernpool.algorithms.loops.tiles import BOXCAR, CODES, LOG2_E
 from kernpool.algorithms.tree.loops.boxes import EUCLIDEAN, MAXIMUM, TAXICAB
 from kernpool.core.problem import Problem
+from kernpool.kernels.forms import Exponential, Flat, Gaussian, power_of_square
 
 Array = NDArray[np.float64]
 
-FUSED, MOST_COLUMNS = (GAUSSIAN, EPANECHNIKOV, BIWEIGHT, TRIWEIGHT, LAPLACE), 3
+MOST_COLUMNS = 3  # of fused loops
 
 
 class Profile(NamedTuple):
@@ -51,14 +52,18 @@ class Profile(NamedTuple):
 def profile_of(problem: Problem) -> Profile:
     """Translate the similarity of a problem."""
     similarity = problem.similarity
-    kernel, bandwidth = similarity.kernel, np.ascontiguousarray(similarity.bandwidth)
+    kernel, form = similarity.kernel, similarity.kernel.form
+    bandwidth = np.ascontiguousarray(similarity.bandwidth)
     code, infinite = CODES[kernel.name], not kernel.is_compact
     # For one column and for the Gaussian the compositions agree, and the radial one is the shorter way.
-    product = similarity.composition == "product" and bandwidth.size > 1 and kernel.name != "gaussian"
-    if kernel.name == "constant":  # a boxcar that is wide enough
+    product = similarity.composition == "product" and bandwidth.size > 1 and not isinstance(form, Gaussian)
+    if isinstance(form, Flat):  # a boxcar that is wide enough
         code, infinite, product, bandwidth = BOXCAR, False, False, np.full_like(bandwidth, math.inf)
     norm = EUCLIDEAN if not product else TAXICAB if infinite else MAXIMUM
-    collapses = code == BOXCAR or (kernel.name == "epanechnikov" and not product)
-    fused = code in FUSED and not product and 1 < bandwidth.size <= MOST_COLUMNS
-    factor = {GAUSSIAN: math.sqrt(0.5 * LOG2_E), LAPLACE: LOG2_E}.get(code, 1.0) / bandwidth
+    power = power_of_square(form)
+    collapses = code == BOXCAR or (power == 1 and not product)
+    has_loop = isinstance(form, Gaussian | Exponential) or bool(power)
+    fused = has_loop and not product and 1 < bandwidth.size <= MOST_COLUMNS
+    unit = math.sqrt(0.5 * LOG2_E) if isinstance(form, Gaussian) else LOG2_E if isinstance(form, Exponential) else 1.0
+    factor = unit / bandwidth
     return Profile(bandwidth, 1.0 / bandwidth, factor, code, infinite, product, norm, collapses, fused)

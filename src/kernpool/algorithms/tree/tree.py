@@ -2,18 +2,22 @@
 
 A query may miss `tol` of its weight. What it misses lies in leaves so far away that a bound on their weight, from the
 distance of their boxes, stays below that share; compact kernels miss nothing. Leaves that are less far are summed in
-float32, as long as no digit of the result can tell (`tree_pairs`). A node that lies in the support of a whole tile is
-added by its moments where that pays (`tree_moments`). Gradients leave out what is too far as well (`tree_gradients`).
+float32, as long as no digit of the result can tell (`loops/pairs.py`). A node that lies in the support of a whole tile
+is added by its moments where that pays (`loops/moments.py`). Gradients leave out what is too far as well
+(`gradients.py`).
 
 Not for masks, which say something about pairs and not about places.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from kernpool.algorithms.algorithm import Algorithm, Array, Gradients
 from kernpool.algorithms.brute import brute
+from kernpool.algorithms.brute.cost import pair_seconds
+from kernpool.algorithms.estimate import Look
 from kernpool.algorithms.reference import may_underflow
 from kernpool.algorithms.verification import compared
 from kernpool.core.problem import Problem
@@ -37,9 +41,9 @@ def reduce(problem: Problem, n_jobs: int = 1, progress: Progress | None = None) 
     state, _ = visit_blocks(planted, planted.blocks(), n_jobs, None if problem.degree else progress)
     state = compared(planted.problem, state, TREE.name, n_jobs)
     if problem.degree:
-        from kernpool.algorithms.tree import local_linear as tree_local_linear
+        from kernpool.algorithms.tree.local_linear import pool_moments
 
-        return tree_local_linear.reduce(problem, state, n_jobs, progress)
+        return pool_moments(problem, state, n_jobs, progress)
     return state
 
 
@@ -54,9 +58,23 @@ def pullback(
     """Differentiate over the keys that matter."""
     if _in_logarithms(problem):
         return brute.pullback(problem, state, cotangent, wanted, n_jobs, progress)
-    from kernpool.algorithms.tree import gradients as tree_gradients
+    from kernpool.algorithms.tree.gradients import differentiate_near
 
-    return tree_gradients.pullback(problem, state, cotangent, wanted, n_jobs, progress)
+    return differentiate_near(problem, state, cotangent, wanted, n_jobs, progress)
+
+
+PER_PLACE, NEAR_PAIR = 0.5e-6, 3e-9  # of a key or a query in kd order; of a pair near enough to be visited, at least
+
+
+def seconds(problem: Problem, look: Look, known: Mapping[str, float]) -> float:
+    """Estimate the time to plant a tree and visit what a sample says is near; parameters as of `Algorithm.seconds`."""
+    (m, n), kernel = problem.shape, problem.similarity.kernel
+    building = 1.5e-3 + PER_PLACE * (m + n)
+    on_a_line = problem.key.shape[1] == 1 and kernel.adds_up
+    if building + look.seconds > (known["sweep"] if on_a_line else 0.7 * known["brute"]):
+        return float("inf")  # no sample can help it
+    pair = (1.0 if kernel.is_compact else 1.5) * pair_seconds(problem)
+    return building + m * n * look.share * max(NEAR_PAIR, pair)
 
 
 TREE = Algorithm(
@@ -64,6 +82,7 @@ TREE = Algorithm(
     summary="near pairs only, by a kd tree",
     reduce=reduce,
     pullback=pullback,
+    seconds=seconds,
     attn_mask=False,
     logit_bias=False,
     own_kernels=False,

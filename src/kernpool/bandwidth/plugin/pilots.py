@@ -8,7 +8,7 @@ import numpy as np
 from numpy.polynomial import Polynomial
 from numpy.typing import NDArray
 
-from kernpool.bandwidth.plugin.points import Points, deal
+from kernpool.bandwidth.plugin.points import Points, sum_by_place
 from kernpool.core.local_fit import solve
 from kernpool.core.moments import Layout
 from kernpool.pooling.pool import pool_state
@@ -102,11 +102,11 @@ def mean_squared_curvature(points: Points, bandwidth: float) -> float:
     Notes
     -----
     Exact up to 2000 places, with all pairs. More places are put into 401 bins first, each row shared between the two
-    centres around it, as KernSmooth does; the bandwidths that come out of `quartic_pilot` are far wider than a bin.
+    centers around it, as KernSmooth does; the bandwidths that come out of `quartic_pilot` are far wider than a bin.
     """
     binned = points if len(points.place) <= EXACT_POINTS else _binned(points)
     middle = (points.place[0] + points.place[-1]) / 2
-    # bin centres lie on the edge, give or take a rounding
+    # bin centers lie on the edge, give or take a rounding
     inside = np.abs(binned.place - middle) <= (0.5 - EDGE) * points.width * (1 + 1e-9)
     second = _second_derivative(binned, binned.place[inside], bandwidth)
     return float(binned.rows[inside] @ second**2 / points.total)
@@ -118,7 +118,8 @@ def _binned(points: Points) -> Points:
     right_share = position - left
 
     def shared(amount: Array) -> Array:
-        return deal(left, amount * (1 - right_share), BINS) + deal(left + 1, amount * right_share, BINS)
+        of_left = sum_by_place(left, amount * (1 - right_share), BINS)
+        return of_left + sum_by_place(left + 1, amount * right_share, BINS)
 
     rows = shared(points.rows)
     kept = rows > 0
@@ -185,9 +186,9 @@ def residual_variance(points: Points, bandwidth: float) -> float:
     base, tilt = fit.base, fit.tilt[:, 0]
     first = narrow.numerator[:, layout.first.start] / np.sqrt(2)  # offsets there are counted in narrower bandwidths
     second = narrow.numerator[:, layout.second.start] / 2
-    own = base * np.exp(-state.shift) / state.denominator
+    diagonal = base * np.exp(-state.shift) / state.denominator
     squared = base**2 * narrow.denominator + 2 * base * tilt * first + tilt**2 * second
     squared *= np.exp(narrow.shift - 2 * state.shift) / state.denominator**2
-    freedom = points.total - 2 * rows @ own + rows @ squared
+    freedom = points.total - 2 * rows @ diagonal + rows @ squared
     residual = rows @ (points.mean - fit.intercept[:, 0]) ** 2 + points.squares.sum()
     return float(residual / freedom) if freedom > NO_FREEDOM * points.total else float("nan")

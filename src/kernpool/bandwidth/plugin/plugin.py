@@ -124,7 +124,7 @@ def _trimmed(x: ArrayLike, y: ArrayLike, weight: ArrayLike | None) -> Points:
     place, output, rows = place[kept], output[kept], rows[kept]
     total = float(rows.sum())
     if total >= FEWEST:
-        # centred, so that an offset of y costs the fits no digits
+        # centered, so that an offset of y costs the fits no digits
         points = gather(place, output - np.average(output, weights=rows), rows)
         cut = math.floor(TRIM * total)
         points = points.between(cut, total - cut)

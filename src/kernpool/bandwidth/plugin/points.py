@@ -66,12 +66,13 @@ def gather(x: Array, y: Array, rows: Array) -> Points:
         One per distinct place.
     """
     place, point = np.unique(x, return_inverse=True)
-    count = deal(point, rows, len(place))
-    mean = deal(point, rows * y, len(place)) / count
-    return Points(place, count, mean, deal(point, rows * (y - mean[point]) ** 2, len(place)))
+    count = sum_by_place(point, rows, len(place))
+    mean = sum_by_place(point, rows * y, len(place)) / count
+    squares = sum_by_place(point, rows * (y - mean[point]) ** 2, len(place))
+    return Points(place, count, mean, squares)
 
 
-def deal(place: NDArray[np.intp], amount: Array, places: int) -> Array:
+def sum_by_place(place: NDArray[np.intp], amount: Array, places: int) -> Array:
     """Sum amounts that belong to the same place.
 
     Parameters

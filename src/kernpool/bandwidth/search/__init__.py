@@ -3,6 +3,7 @@
 Read `search.py` first: which way is taken; then `objective.py`: the criterion and its slopes.
 """
 
-from kernpool.bandwidth.search.search import BandwidthSearch, search_bandwidth
+from kernpool.bandwidth.search.outcome import BandwidthSearch
+from kernpool.bandwidth.search.search import search_bandwidth
 
 __all__ = ["BandwidthSearch", "search_bandwidth"]

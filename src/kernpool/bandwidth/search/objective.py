@@ -18,12 +18,13 @@ from numpy.typing import NDArray
 from kernpool.bandwidth.categories import NO_CATEGORIES, Categories
 from kernpool.bandwidth.criteria import Criterion
 from kernpool.bandwidth.search.rows import TrainingRows
+from kernpool.core.factors import Factors
 from kernpool.core.local_fit import LocalFit, solve
 from kernpool.core.problem import Problem
 from kernpool.core.state import PoolState
 from kernpool.execution.progress import Progress
 from kernpool.kernels import Kernel, get_kernel
-from kernpool.pooling.mixed import MixedProblem
+from kernpool.pooling.choice import choose
 
 Array = NDArray[np.float64]
 
@@ -107,7 +108,7 @@ class Evaluation:
         See `Tried`.
     residual : ndarray of shape (n, c)
         Residuals times the roots of their weights and of the penalty: their squares add up to `penalised`.
-    pairs, state, fit
+    problem, state, fit
         How the rows were fitted.
     hat : ndarray of shape (n,)
         Diagonal of the hat matrix; empty for criteria that do not look at it.
@@ -119,7 +120,7 @@ class Evaluation:
     penalised: float
     error: float
     residual: Array
-    pairs: MixedProblem
+    problem: Problem
     state: PoolState
     fit: LocalFit
     hat: Array
@@ -201,11 +202,11 @@ class Objective:
     def evaluate(self, theta: Array) -> Evaluation:
         """Return the criterion at these log bandwidths, and remember it in `tried`."""
         similarity = replace(self._problem.similarity, bandwidth=np.exp(theta[: self.columns]))
-        problem = replace(self._problem, similarity=similarity)
         smoothing = theta[self.columns :]
         tables, slopes = self.categories.tables(smoothing), self.categories.slopes(smoothing)
-        pairs = MixedProblem(problem, self.rows.code, self.rows.code, tables, slopes)
-        state = pairs.reduce(self.algorithm, n_jobs=self.n_jobs, progress=self.progress)
+        factors = Factors(self.rows.code, self.rows.code, tables, slopes)
+        problem = replace(self._problem, similarity=similarity).with_factors(factors)
+        state = choose(problem, self.algorithm).reduce(problem, n_jobs=self.n_jobs, progress=self.progress)
         fit = solve(state, problem.layout)
         prediction = fit.intercept
         if not fit.occupied.all():
@@ -213,15 +214,15 @@ class Objective:
         residual = (problem.value - prediction) * self._share
         hat = np.empty(0)
         if self.criterion.log_penalty is not None:
-            own = [np.diagonal(table)[level] for table, level in zip(tables, self.rows.code.T, strict=True)]
-            hat = np.exp(self._log_peak - state.shift) * fit.base / state.denominator * np.prod(own, axis=0)
+            of_levels = [np.diagonal(table)[level] for table, level in zip(tables, self.rows.code.T, strict=True)]
+            hat = np.exp(self._log_peak - state.shift) * fit.base / state.denominator * np.prod(of_levels, axis=0)
         penalised, error, residual, slope = penalise(self.criterion, residual, self.rows.weight, hat)
         self.tried.append(Tried(theta, penalised, error, int(np.count_nonzero(~fit.occupied))))
-        return Evaluation(theta, penalised, error, residual, pairs, state, fit, hat, slope)
+        return Evaluation(theta, penalised, error, residual, problem, state, fit, hat, slope)
 
     @property
     def value(self) -> Array:
-        """Outputs of the rows, less a common centre."""
+        """Outputs of the rows, less a common center."""
         return self._problem.value
 
     @property
@@ -249,7 +250,7 @@ class Objective:
         for b in range(c):
             cotangent = np.zeros((n, c))
             cotangent[:, b] = 1.0
-            result[:, b] = -factor * self._pullback(at.pairs, at.state, cotangent)
+            result[:, b] = -factor * self._pullback(at.problem, at.state, cotangent)
         if self.criterion.log_penalty is not None:
             result += at.residual[:, :, None] * (0.5 * self._penalty_gradient(at))
         return result.reshape(n * c, -1)
@@ -257,37 +258,38 @@ class Objective:
     def gradient(self, at: Evaluation) -> Array:
         """Return the derivatives of the logarithm of the penalised mean of squares, by one pass or two."""
         factor = np.exp(0.5 * log_factor(at.penalised, at.error)) * self._share
-        moved: Array = -np.sum(self._pullback(at.pairs, at.state, 2.0 * factor * at.residual), axis=0) / at.penalised
+        moved: Array = -np.sum(self._pullback(at.problem, at.state, 2.0 * factor * at.residual), axis=0) / at.penalised
         return moved if self.criterion.log_penalty is None else moved + self._penalty_gradient(at)
 
     def _penalty_gradient(self, at: Evaluation) -> Array:
-        layout = replace(at.pairs.problem.layout, values=1)
-        own = np.zeros((len(at.hat), layout.width))
+        layout = replace(at.problem.layout, values=1)
+        numerator = np.zeros((len(at.hat), layout.width))
         if layout.degree:
-            whole = at.pairs.problem.layout
-            own[:, layout.first] = at.state.numerator[:, whole.first]
-            own[:, layout.second] = at.state.numerator[:, whole.second]
-        own[:, layout.value] = (at.state.denominator / at.fit.base)[:, None]
-        problem = replace(at.pairs.problem, value=np.zeros((len(at.hat), 1)), value_center=np.zeros(1))
-        state = PoolState(at.state.shift, at.state.denominator, own)
-        log_hat = self._pullback(replace(at.pairs, problem=problem), state, np.ones((len(at.hat), 1)))
-        for a, (table, slope) in enumerate(zip(at.pairs.tables, at.pairs.slopes, strict=True)):
-            own_level = self.rows.code[:, a]
-            log_hat[:, self.columns + a] += (np.diagonal(slope) / np.diagonal(table))[own_level]
+            whole = at.problem.layout
+            numerator[:, layout.first] = at.state.numerator[:, whole.first]
+            numerator[:, layout.second] = at.state.numerator[:, whole.second]
+        numerator[:, layout.value] = (at.state.denominator / at.fit.base)[:, None]
+        problem = replace(at.problem, value=np.zeros((len(at.hat), 1)), value_center=np.zeros(1))
+        state = PoolState(at.state.shift, at.state.denominator, numerator)
+        log_hat = self._pullback(problem, state, np.ones((len(at.hat), 1)))
+        factors = at.problem.factors
+        columns = () if factors is None else zip(factors.tables, factors.slopes, strict=True)
+        for a, (table, slope) in enumerate(columns):
+            level = self.rows.code[:, a]
+            log_hat[:, self.columns + a] += (np.diagonal(slope) / np.diagonal(table))[level]
         return np.asarray(at.penalty_slope * ((self.rows.weight * at.hat) @ log_hat))
 
-    def _pullback(self, pairs: MixedProblem, state: PoolState, cotangent: Array) -> Array:
-        wanted = ("log_bandwidth", "smoothing")[: 1 + bool(len(self.categories))]
-        found = pairs.pullback(
-            state, cotangent, wanted, algorithm=self.algorithm, n_jobs=self.n_jobs, progress=self.progress
-        )
+    def _pullback(self, problem: Problem, state: PoolState, cotangent: Array) -> Array:
+        wanted = ("log_bandwidth", "smoothing") if len(self.categories) else ("log_bandwidth",)
+        plan = choose(problem, self.algorithm)
+        found = plan.pullback(problem, state, cotangent, wanted, n_jobs=self.n_jobs, progress=self.progress)
         parts = [part for part in (found.log_bandwidth, found.smoothing) if part is not None]
         # At a smoothing of zero slopes may be as good as infinite. Their squares have to be numbers.
         return np.clip(np.hstack(parts), -STEEPEST, STEEPEST)
 
     def _mean_of_others(self) -> Array:
         rows, value = self.rows, self._problem.value
-        own = np.minimum(rows.weight, 1.0)
-        others = rows.total - own
-        total = rows.weight @ value - own[:, None] * value
+        itself = np.minimum(rows.weight, 1.0)
+        others = rows.total - itself
+        total = rows.weight @ value - itself[:, None] * value
         return np.divide(total, others[:, None], where=others[:, None] > 0, out=np.zeros_like(total))

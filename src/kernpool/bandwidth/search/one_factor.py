@@ -8,8 +8,10 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from kernpool.bandwidth.rate import rate_factor
 from kernpool.bandwidth.search.objective import Objective
-from kernpool.bandwidth.search.pairwise import PairwiseObjective
+from kernpool.bandwidth.search.pairwise import PairwiseObjective, choose_way
+from kernpool.bandwidth.search.setting import Ended, Setting
 from kernpool.execution.threads import cut, resolve_n_jobs, run_blocks
 from kernpool.kernels import Kernel
 
@@ -24,6 +26,41 @@ UNDEFINED = 1e100  # instead of infinity, whose differences are not numbers
 # On all rows of a large problem, where an evaluation takes as long as sorting twice, by parabolas. Minima are flat: at
 # this tolerance the criterion is right to 1e-6 of its curvature, far below the standard error of the minimiser.
 LARGE_TOLERANCE, STRIDE, MOST_EVALUATIONS = 2e-3, 0.2, 40
+
+
+def search(objective: Objective, first: Objective, setting: Setting, spread: Array) -> Ended:
+    """Find the best factor on a grid, and refine it.
+
+    Parameters
+    ----------
+    objective, first : Objective
+        Of all rows, and of those that starts are tried on: the same, or fewer.
+    setting : Setting
+        What is minimised.
+    spread : ndarray of shape (d,)
+        Spreads of the columns.
+
+    Returns
+    -------
+    Ended
+        What is left to report; what was tried is in the objectives.
+    """
+    grid = candidates(first.rows.X / spread, setting.kernel, setting.composition)
+    way = choose_way(first, one_factor=True)
+    if way.quick:
+        quick = PairwiseObjective(first)
+        minimise_quickly(quick, spread, grid)
+        quick.hand_over(quick.best.theta)
+    elif first is objective:
+        minimise(first, spread, grid)
+    else:
+        scan(first, spread, grid)
+    if first is objective:
+        return Ended(len(grid), "the best of a grid, refined", way.reason, 0)
+    rate = rate_factor(len(first.rows.X), len(objective.rows.X), len(spread))
+    minimise_near(objective, spread, np.exp(first.best.theta[0]) / spread[0] * rate)
+    reason = f"the best of a grid on {len(first.rows.X)} rows, refined on all"
+    return Ended(len(grid), reason, way.reason, len(first.all_tried))
 
 
 def candidates(scaled: Array, kernel: Kernel, composition: str) -> Array:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,9 +17,9 @@ from kernpool.bandwidth.search.objective import Evaluation, Objective, Tried, be
 
 Array = NDArray[np.float64]
 
-MOST_ROWS = 4096  # 10 ms of pairs
+MOST_ROWS_WITHOUT_COMPILER = 400  # a hundred dense passes over so many take as long as loading Numba
 LONGEST_REACH = 36.0  # bandwidths: the weight of a row there is 5e-282
-FAINT = 1e-260  # of the largest weight of a row: far above what is out of reach, all rows together
+SMALLEST_SUM = 1e-260  # of the largest weight of a row: far above what is out of reach, all rows together
 LOG_SHARE = 40.0  # what weighs less than exp(-40) of a row's nearest neighbour, 4e-18, does not show in its sums
 LN_2 = float(np.log(2.0))
 PER_BANDWIDTH = float(np.sqrt(0.5 / LN_2))  # units of the loops, whose weights are powers of two
@@ -45,6 +46,47 @@ class PairwiseEvaluation:
     penalty_slope: float
     prediction: Array
     denominator: Array
+
+
+class Way(NamedTuple):
+    """How a criterion is evaluated.
+
+    Parameters
+    ----------
+    quick : bool
+        By `PairwiseObjective`, or else by the engine.
+    reason : str
+        Why, in words.
+    """
+
+    quick: bool
+    reason: str
+
+
+def choose_way(objective: Objective, *, one_factor: bool) -> Way:
+    """Choose how the criterion of the first rows of a search is evaluated; more rows are left to the engine.
+
+    Parameters
+    ----------
+    objective : Objective
+        Of up to some thousand rows.
+    one_factor : bool
+        Whether one factor on the spreads is searched for, instead of one bandwidth per column.
+
+    Returns
+    -------
+    Way
+        Which way, and why.
+    """
+    rows, columns = objective.rows.X.shape
+    if not objective.is_plain_gaussian:
+        return Way(False, "by the engine: only plain Gaussian means by algorithm='auto' have a quicker way")
+    if one_factor and columns > 1:
+        return Way(False, "by the engine: a common factor of several columns has no quicker way")
+    # By size alone: whether something else has loaded the compiler must not show in the last digit.
+    if rows <= MOST_ROWS_WITHOUT_COMPILER:
+        return Way(False, f"by the engine: {rows} rows take less time than loading compiled loops")
+    return Way(True, f"every pair of {rows} rows once, by compiled loops; the best by the engine")
 
 
 class PairwiseObjective:
@@ -78,7 +120,7 @@ class PairwiseObjective:
         self._log_share = LOG_SHARE + float(np.log(rows.weight.max() / rows.weight.min()))
 
     def hand_over(self, theta: Array) -> None:
-        """Tell the engine what was tried, and let it have the last word on the best."""
+        """Pass on what was tried, and have the best evaluated by the engine."""
         self.engine.tried_quickly += self.tried
         self.engine.evaluate(theta)
 
@@ -86,11 +128,6 @@ class PairwiseObjective:
     def best(self) -> Tried:
         """The smallest of all that was tried; of equal ones that with the largest bandwidths."""
         return best_of(self.tried)
-
-    @staticmethod
-    def can_do(objective: Objective) -> bool:
-        """Whether there is a quicker way for this objective."""
-        return objective.is_plain_gaussian and 1 < len(objective.rows.X) <= MOST_ROWS
 
     def evaluate(self, theta: Array) -> Evaluation | PairwiseEvaluation:
         """Return the criterion, to twelve digits or so, and remember it in `tried`."""
@@ -124,11 +161,11 @@ class PairwiseObjective:
         sums = self._own.copy()
         self._add_others(scaled, self._weighted, reach, sums, np.empty(len(rows.X)))
         if len(theta) > 1:
-            if np.any(sums[0] <= FAINT * rows.weight.max()):
+            if np.any(sums[0] <= SMALLEST_SUM * rows.weight.max()):
                 return None
             alone = np.zeros(len(rows.X), dtype=bool)
         else:
-            # By place and not by sum: of what is near the end of the reach something is out of it.
+            # Decide by distance, not by the sum: near the end of the reach part of the weight is already dropped.
             far = (self._gap * np.exp(-theta[0])) ** 2 > LONGEST_REACH**2 - 2.0 * self._log_share
             alone = far & (self._own[0] == 0.0)
             if alone.any():

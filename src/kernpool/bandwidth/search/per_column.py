@@ -15,7 +15,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernpool.bandwidth.rate import rate_factor
 from kernpool.bandwidth.search.gauss_newton import Descent, Place, SumOfSquares, descend
+from kernpool.bandwidth.search.objective import Objective
+from kernpool.bandwidth.search.one_factor import candidates
+from kernpool.bandwidth.search.pairwise import PairwiseObjective, choose_way
+from kernpool.bandwidth.search.setting import Ended, Setting
 
 Array = NDArray[np.float64]
 
@@ -30,6 +35,61 @@ STEPS_ON_MANY_ROWS = 30
 # Minima of many columns lie in long flat valleys, and a step on three times as many rows takes nine times as long: for
 # 20 000 rows of five columns this way takes half the time of going on with all of them at once.
 GROWTH, TOLERANCE_BETWEEN, TOLERANCE_ON_ALL = 3, 1e-5, 1e-6
+
+
+def search(objective: Objective, first: Objective, setting: Setting, spread: Array, generator: Any) -> Ended:
+    """Descend from several starts on few rows, and from the best on more and more of them.
+
+    Parameters
+    ----------
+    objective, first : Objective
+        Of all rows, and of those that starts are tried on: the same, or fewer.
+    setting : Setting
+        What is minimised.
+    spread : ndarray of shape (d,)
+        Spreads of the columns.
+    generator : numpy.random.RandomState
+        For rows and places that are drawn.
+
+    Returns
+    -------
+    Ended
+        What is left to report; what was tried is in the objectives.
+    """
+    grid = candidates(first.rows.X / spread, setting.kernel, setting.composition)
+    way = choose_way(first, one_factor=False)
+    quick = PairwiseObjective(first) if way.quick else None
+    on_few: SumOfSquares = quick or first
+    begun = list(starts(on_few, spread, grid, generator))
+    if not begun:
+        return Ended(0, "undefined everywhere", way.reason, 0)
+    along = lines(on_few, spread, grid)
+    best = flatten(on_few, minimise(on_few, begun, along))
+    if quick is not None:
+        quick.hand_over(best.end.theta)
+    if first is objective:
+        return Ended(len(begun), best.reason, way.reason, 0)
+    evaluations, before = len(first.all_tried), first
+    for size in sizes_between(len(first.rows.X), len(objective.rows.X)):
+        between = setting.objective(objective.rows.draw(size, generator))
+        best = _with_more_rows(between, before, best, TOLERANCE_BETWEEN)
+        evaluations, before = evaluations + len(between.tried), between
+    best = flatten(objective, _with_more_rows(objective, before, best, TOLERANCE_ON_ALL))
+    reason = f"{best.reason}, from the best of {len(before.rows.X)} rows"
+    return Ended(len(begun), reason, way.reason, evaluations)
+
+
+def _with_more_rows(objective: Objective, before: Objective, best: Descent, tolerance: float) -> Descent:
+    """Descend from where the best place of fewer rows is expected with these."""
+    (low, high, _), theta, d = objective.box, best.end.theta, before.columns
+    matter = relevant(before, theta)
+    columns = int(np.count_nonzero(matter[:d]))
+    rate = np.log(rate_factor(len(before.rows.X), len(objective.rows.X), columns))
+    # Smoothings shrink as fast as squared bandwidths (Hall, Li and Racine, 2007, theorem 2.1).
+    moved = np.concatenate([theta[:d] + rate, theta[d:] * np.exp(2.0 * rate)])
+    start = objective.evaluate(np.where(matter, np.clip(moved, low, high), high))
+    steps = STEPS_ON_MANY_ROWS
+    return descend(objective, start, max_steps=steps, tolerance=tolerance, curvature=best.curvature)
 
 
 def starts(objective: SumOfSquares, spread: Array, grid: Array, generator: Any) -> Iterator[Any]:
@@ -155,7 +215,7 @@ def go_on(objective: SumOfSquares, descent: Descent, tolerance: float) -> Descen
 def flatten(objective: SumOfSquares, descent: Descent) -> Descent:
     """Smooth away every column that the criterion is not worse without.
 
-    Towards an infinite bandwidth the criterion becomes flat, and a descent ends wherever it gets tired.
+    Towards an infinite bandwidth the criterion becomes flat, and a descent stops at an arbitrary point.
 
     Parameters
     ----------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +40,10 @@ class TrainingRows:
     def take(self, rows: NDArray[np.intp]) -> TrainingRows:
         """Return some of the rows."""
         return TrainingRows(self.X[rows], self.code[rows], self.value[rows], self.weight[rows])
+
+    def draw(self, size: int, generator: Any) -> TrainingRows:
+        """Draw distinct rows, in their order."""
+        return self.take(np.sort(generator.permutation(len(self.X))[:size]))
 
 
 def canonical_rows(

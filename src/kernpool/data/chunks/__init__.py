@@ -1,6 +1,7 @@
-"""Chunks: pairs of keys and values that come some rows at a time, and need not fit into memory.
+"""Chunks: pairs of keys and values that are read some rows at a time, and need not fit into memory.
 
-Read `base.py` first: what chunks are. `parquet.py` reads files of columns, `opening.py` finds out what it was given.
+Read `base.py` first: what chunks are. `parquet.py` reads Parquet files and Arrow streams; `opening.py` recognizes what
+it is given.
 """
 
 from kernpool.data.chunks.base import Chunk, Chunks

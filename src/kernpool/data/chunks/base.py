@@ -1,7 +1,7 @@
-"""Chunks: pairs that come piece by piece, from arrays, memory maps, files and streams, and never all at once.
+"""Chunks: pairs that are read piece by piece, from arrays, memory maps, files and streams, and never all at once.
 
 `open_chunks` makes `Chunks` of whatever holds pairs. Going through them yields keys, values and weights as float64, a
-bounded number of rows at a time, checked: what is no finite number is named by file, row group or row, and column.
+bounded number of rows at a time, checked: what is not a finite number is named by file, row group or row, and column.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ class Chunks(ABC):
     Attributes
     ----------
     flat : bool
-        Whether values are one column without an axis of its own, so that pooled values are too. Known once the first
+        Whether values are one column without an axis for columns, so that pooled values are too. Known once the first
         chunk has come.
     rows : int or None
         How many pairs there are, if that is known before all have been seen.
     outputs : int or None
         How many columns values have, if that is known likewise.
     again : bool
-        Whether one can go through them more than once.
+        Whether they can be iterated more than once.
     names : tuple of str or None
         Of the columns of keys.
     """
@@ -76,22 +76,22 @@ class Chunks(ABC):
         return self.names if named else None
 
     def reference(self) -> dict[str, Any] | None:
-        """Return what finds the pairs again, for a model file; None if they lie in no file."""
+        """Return a reference by which a model file can find the pairs again; None if they are not in a file."""
         return None
 
     def parts(self) -> list[Chunks]:
-        """Cut into chunks that other processes can go through, one after the other the same pairs in the same order.
+        """Cut into chunks for other processes: together the same pairs, in the same order.
 
         Returns
         -------
         list of Chunks
-            They can be pickled; those of files are names and numbers of rows, and no data. Where the cuts are depends
-            on the pairs and on `rows` alone, never on who goes through them.
+            They can be pickled; those of files hold names and row numbers, and no data. The cuts depend on the pairs
+            and on `rows` alone.
 
         Raises
         ------
         TypeError
-            If the pairs can be had in one order by one process only, as those of a generator.
+            If the pairs can be read once and by one process only, as from a generator.
         """
         raise TypeError(
             f"{type(self).__name__} cannot be cut into parts for other processes; write the pairs to a Parquet or .npy "
@@ -148,7 +148,7 @@ class ArrayChunks(Chunks):
             yield Chunk(**parts)
 
     def parts(self) -> list[Chunks]:
-        """Return the slices; a part of a memory map brings its numbers along, one of a file opened by name does not."""
+        """Return the slices; those of a memory map are pickled with their numbers, those of a named file are not."""
         parts: list[Chunks] = []
         for start in range(0, self.rows or 0, self._step):
             slices = {name: array[start : start + self._step] for name, array in self._parts.items()}
@@ -173,7 +173,7 @@ class IteratedChunks(Chunks):
     Parameters
     ----------
     pairs : iterable of (key, value) or (key, value, weight)
-        A list can be gone through again, a generator cannot.
+        A list can be iterated again, a generator cannot.
     rows : int, optional
         Largest number per chunk; larger ones are cut.
     """
@@ -187,7 +187,7 @@ class IteratedChunks(Chunks):
             yield from part
 
     def parts(self) -> list[Chunks]:
-        """Return slices of all arrays, where they can be gone through again."""
+        """Return slices of all arrays, if they can be iterated again."""
         if not self.again:
             raise TypeError(
                 "an iterator goes by once, and cannot be cut into parts for other processes; give a list of (key, "
@@ -250,7 +250,7 @@ def check_exact(numbers: NDArray[Any], source: str, place: Callable[[int, int], 
 
 
 def check_finite(numbers: Array, source: str, place: Callable[[int, int], str]) -> None:
-    """Refuse what is no finite number, and say where it is.
+    """Refuse numbers that are not finite, and say where they are.
 
     Parameters
     ----------
@@ -261,7 +261,7 @@ def check_finite(numbers: Array, source: str, place: Callable[[int, int], str]) 
     place : callable
         ``(row, column)`` to words.
     """
-    # A sum is finite only if all its terms are, or nearly so; looking at each costs four times as much.
+    # If the sum is finite, so are its terms; testing every term takes four times as long.
     with np.errstate(over="ignore", invalid="ignore"):
         if np.isfinite(np.add.reduce(numbers, axis=None)):
             return

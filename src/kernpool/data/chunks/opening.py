@@ -1,4 +1,4 @@
-"""Whatever holds pairs, as chunks: arrays, memory maps, `.npy` and Parquet files, Arrow streams, iterators."""
+"""Opening whatever holds pairs as chunks: arrays, memory maps, `.npy` and Parquet files, Arrow streams, iterators."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class NpyChunks(Chunks):
 
 
 class NpyRows(Chunks):
-    """Some rows of a `.npy` file: its name and two numbers, until somebody goes through them.
+    """Some rows of a `.npy` file: its name and two row numbers; nothing is read before iteration.
 
     Parameters
     ----------
@@ -116,7 +116,7 @@ class NpyRows(Chunks):
         yield self._names.chunk(numbers)
 
     def parts(self) -> list[Chunks]:
-        """Return them as they are."""
+        """Return these rows: one part."""
         return [self]
 
 
@@ -159,8 +159,8 @@ def open_chunks(
     Raises
     ------
     TableError
-        If a file is damaged, a column is missing or does not hold numbers, or files differ in their schemas. What is no
-        finite number is found when its chunk is read, and named by file, row group, row and column.
+        If a file is damaged, a column is missing or does not hold numbers, or files differ in their schemas. What is
+        not a finite number is found when its chunk is read, and named by file, row group, row and column.
 
     Examples
     --------
@@ -201,7 +201,7 @@ def open_chunks(
 
 
 def refuse_keys_alone(key: Any) -> None:
-    """Refuse keys without values where chunks would do, which bring their own.
+    """Refuse keys without values, where only chunks, which hold both, are allowed.
 
     Parameters
     ----------
@@ -230,7 +230,7 @@ def refuse_keys_alone(key: Any) -> None:
 
 
 def reopen(reference: dict[str, Any], *, memory: int | None = None) -> Chunks:
-    """Open what a model refers to, and be sure that it has not changed.
+    """Open the data that a model refers to, and check that it has not changed.
 
     Parameters
     ----------

@@ -34,10 +34,10 @@ class ColumnNames:
         self.target = [target] if isinstance(target, str) else list(target)
         self.weight = [] if weight is None else [weight]
         taken = {*self.target, *self.weight}
-        # What pandas adds for the labels of rows is no column of keys, unless somebody names it.
+        # What pandas adds for the labels of rows is not a column of keys, unless the caller names it.
         columns = [name for name in present if name not in taken and not INDEX.fullmatch(name)]
         self.features = columns if features is None else list(features)
-        # Who has named the columns has no use for being told to leave one out.
+        # A caller who named the columns needs no advice to leave one out.
         self.advice = "name the others as features" if features is None else "convert it to numbers first"
         if len(set(present)) < len(present):
             raise TableError(f"{source}: two columns have the same name; columns are {', '.join(map(repr, present))}")
@@ -56,7 +56,7 @@ class ColumnNames:
         return [*self.features, *self.target, *self.weight]
 
     def reference(self, kind: str, path: Path, files: Sequence[Path]) -> dict[str, Any]:
-        """Return what finds these columns of some files again, and tells whether the files have changed."""
+        """Return a reference to these columns of some files, with which changes of the files are detected."""
         return {
             "kind": kind,
             "path": str(path.resolve()),
@@ -67,7 +67,7 @@ class ColumnNames:
         }
 
     def chunk(self, table: Any) -> Chunk:
-        """Cut a table of all of them, one per row, into a chunk: each column lies in one piece, as loops want it."""
+        """Cut a table of all of them, one per row, into a chunk: each column is contiguous, as loops need it."""
         d, c = len(self.features), len(self.target)
         return Chunk(table[:d].T, table[d : d + c].T, table[-1] if self.weight else None)
 
@@ -151,7 +151,7 @@ class ParquetChunks(Chunks):
         yield from collected.rest()
 
     def parts(self) -> list[Chunks]:
-        """Return row groups, by the names of the files; neighbours in a file are joined up to the rows of a chunk."""
+        """Return row groups, by the names of the files; adjacent ones are joined up to the rows of a chunk."""
         parts: list[Chunks] = []
         for file in self.files:
             metadata = _open(file).metadata
@@ -170,7 +170,7 @@ class ParquetChunks(Chunks):
 
 
 class ParquetGroups(Chunks):
-    """Some row groups of a Parquet file: their names, until somebody goes through them.
+    """Some row groups of a Parquet file: their numbers; nothing is read before iteration.
 
     Parameters
     ----------
@@ -197,7 +197,7 @@ class ParquetGroups(Chunks):
         yield from collected.rest()
 
     def parts(self) -> list[Chunks]:
-        """Return them as they are."""
+        """Return these row groups: one part."""
         return [self]
 
 
@@ -277,8 +277,8 @@ def parquet_files(path: Path) -> list[Path]:
     Parameters
     ----------
     path : Path
-        A file, or a folder of files whose names end in ``.parquet``; hidden ones, which somebody may be writing, are
-        left out.
+        A file, or a folder of files whose names end in ``.parquet``; hidden ones, which may be in the course of being
+        written, are skipped.
 
     Returns
     -------
@@ -303,7 +303,7 @@ def _open(file: Path) -> Any:
     from pyarrow import ArrowException
 
     try:
-        # Row groups are read when their turn comes: with buffers made beforehand memory grows with the file.
+        # Row groups are read one at a time: with buffers made beforehand, memory grows with the file.
         return parquet.ParquetFile(file, pre_buffer=False, page_checksum_verification=True)
     except (FileNotFoundError, PermissionError):
         raise

@@ -13,8 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from kernpool.bandwidth import rule_of_thumb, search_bandwidth
-from kernpool.bandwidth.search.search import BandwidthSearch
+from kernpool.bandwidth import BandwidthSearch, rule_of_thumb, search_bandwidth
 from kernpool.data.checks import refuse_misread
 from kernpool.data.folders import Record, read_record, write_record
 from kernpool.estimators.learned.parameters import FEWEST_ROWS, check_parameters

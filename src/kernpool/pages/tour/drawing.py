@@ -16,7 +16,7 @@ from kernpool.displays import (
     TrainingDisplay,
     import_pyplot,
 )
-from kernpool.displays.style import BLACK, BLUE, GREY, RED, tidy
+from kernpool.displays.style import BLACK, BLUE, GRAY, RED, tidy
 from kernpool.pooling.pool import pool
 from kernpool.pooling.weights import pooling_weights
 
@@ -54,7 +54,7 @@ def draw_cues(n: Namespace, words: Words) -> Figures:
     """Keys, values and one query; the weights as bars."""
     figure, (left, right) = _panels(1, 2, 9.0, 3.4)
     keys, values, weights, query = n["keys"], n["values"], n["weights"][0], n["query"][0]
-    left.vlines(keys, 0, values, color=GREY, linewidth=1)
+    left.vlines(keys, 0, values, color=GRAY, linewidth=1)
     left.scatter(keys, values, s=60 + 900 * weights, color=BLUE, alpha=0.7, linewidths=0, label=words["pairs"])
     left.axvline(query, color=BLACK, linestyle=":", label=words["query"])
     left.plot([query], n["pooled"], "D", color=RED, markersize=9, label=words["pooled"])
@@ -77,9 +77,9 @@ def draw_kernels(_: Namespace, words: Words) -> Figures:
     four = KernelDisplay.from_kernels(taught, names=[words[name] for name in taught])
     figure, ax = _panels(1, 1, 6.4, 3.4)
     u = np.linspace(-1.5, 1.5, 301)
-    for name, colour, style in (("epanechnikov", BLUE, "-"), ("triangular", RED, "--")):
+    for name, color, style in (("epanechnikov", BLUE, "-"), ("triangular", RED, "--")):
         profile = np.interp(u, *_profile(name))
-        ax.plot(u, profile, color=colour, linestyle=style, linewidth=2.2, label=words[f"{name} formula"])
+        ax.plot(u, profile, color=color, linestyle=style, linewidth=2.2, label=words[f"{name} formula"])
     ax.set(xlabel="u = (q − k) / h", ylabel="K(u)", ylim=(0, 1.35))
     ax.legend(frameon=False, loc="upper center", ncols=2)
     tidy(ax)
@@ -97,7 +97,7 @@ def draw_data(n: Namespace, words: Words) -> Figures:
     """Both generators: samples and truth."""
     figure, axes = _panels(1, 2, 9.0, 3.6, sharex=True)
     for ax, sample, name in zip(axes, (n["sample_a"], n["sample_b"]), ("A", "B"), strict=True):
-        ax.scatter(sample.x_train, sample.y_train, color=GREY, alpha=0.45, s=36, linewidths=0, label=words["samples"])
+        ax.scatter(sample.x_train, sample.y_train, color=GRAY, alpha=0.45, s=36, linewidths=0, label=words["samples"])
         ax.plot(sample.x_test, sample.y_truth, color=BLACK, linestyle="--", label=words["truth"])
         ax.set(xlabel="x", ylabel="y", title=f"{words['generator']} {name}")
         tidy(ax)

@@ -111,7 +111,7 @@ def _tour_files(folder: Path) -> list[Path]:
 
 @contextmanager
 def _staging(folder: Path) -> Iterator[Path]:
-    """Yield a temporary folder on the same disk; within `folder` if it exists, whose parent may not be ours."""
+    """Yield a temporary folder on the same disk; within `folder` if it exists, whose parent may not be writable."""
     try:
         temporary = tempfile.TemporaryDirectory(prefix=".kernpool-", dir=folder if folder.is_dir() else folder.parent)
     except OSError as error:

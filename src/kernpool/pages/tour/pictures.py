@@ -28,9 +28,9 @@ class Picture(NamedTuple):
 
 
 class Pictures:
-    """Draw steps into a folder, and hand back what the page embeds.
+    """Draw steps into a folder, and return what the page embeds.
 
-    matplotlib has no Chinese glyphs of its own. With a Chinese font on the system, letters become outlines. Without
+    matplotlib brings no Chinese glyphs. With a Chinese font on the system, letters become outlines. Without
     one, the page's SVG keeps them as text for the browser's fonts, and the PNG files have English words.
 
     Parameters

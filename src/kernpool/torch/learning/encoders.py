@@ -16,8 +16,6 @@ from kernpool.torch.similarities.distance import GaussianSimilarity
 
 Array = NDArray[np.float64]
 
-MAPS = ("per_feature", "width", "linear", "encoder")
-
 
 class ColumnMap(nn.Module):
     r"""Scale columns: ``f(x)_a = r_a e^{t_a} (x_a - center_a) / spread_a``, where t learns.

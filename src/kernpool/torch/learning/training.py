@@ -84,7 +84,7 @@ def log_loss(share: Tensor, label: Tensor) -> Tensor:
 def gaussian_by_product(query: Tensor, key: Tensor) -> Tensor:
     """Gaussian logits of rows in units of bandwidths, by a matrix product.
 
-    Rounding errs by the machine epsilon times the squared distance from the centre of the keys, which gradient steps
+    Rounding errs by the machine epsilon times the squared distance from the center of the keys, which gradient steps
     do not notice; differences take E times the memory and, in ten columns, five times as long (forward and backward).
     """
     center = key.detach().mean(dim=-2, keepdim=True)
@@ -187,7 +187,7 @@ def learn(
 
 
 def _left_out_loss(encoder: nn.Module, x: Tensor, value: Tensor, query: Tensor, key: Tensor, loss: Loss) -> Tensor:
-    """Loss of rows predicted from others; which key is a row's own is told by its number."""
+    """Loss of rows predicted from others; a row is left out of its keys by its number."""
     others = query.unsqueeze(1) != key
     pooled = attention_pool(encoder(x[query]), encoder(x[key]), value[key], others, similarity=gaussian_by_product)
     return loss(pooled, value[query])

@@ -8,28 +8,6 @@ import torch
 from torch import Tensor
 
 
-def check_sizes(query: Tensor, key: Tensor, query_size: int, key_size: int) -> None:
-    """Refuse queries and keys of other sizes than a similarity takes.
-
-    Parameters
-    ----------
-    query, key : Tensor
-        Of shape (..., rows, size).
-    query_size, key_size : int
-        The sizes that are expected.
-
-    Raises
-    ------
-    ValueError
-        If a last dimension differs.
-    """
-    if query.shape[-1] != query_size or key.shape[-1] != key_size:
-        raise ValueError(
-            f"expected queries of size {query_size} and keys of size {key_size} in the last dimension, "
-            f"got shapes {tuple(query.shape)} and {tuple(key.shape)}"
-        )
-
-
 def check_inputs(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None) -> torch.Size:
     """Check what `attention_pool` is given, and return the shape (..., L, S) of its logits.
 

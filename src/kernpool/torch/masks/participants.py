@@ -13,7 +13,7 @@ from kernpool.torch.masks.softmax import valid_lengths
 
 @dataclass(frozen=True)
 class Participants:
-    """What `attention_pool` is told of who takes part; the conditions combine.
+    """Which keys take part for which queries of one `attention_pool`; the conditions combine.
 
     Parameters
     ----------
@@ -69,14 +69,14 @@ class Participants:
         return batch
 
     def among(self, queries: slice) -> Participants:
-        """Return those of some of the queries, whose own keys are found by `mask` alone."""
+        """Return those of some of the queries; `mask` finds their places for causality and leave-one-out."""
         table = None if self.attn_mask is None else rows_of(self.attn_mask, queries)
         lengths = self.lengths if self.lengths is None or self.lengths.shape[-1] == 1 else self.lengths[..., queries]
         return Participants(self.shape, self.device, table, lengths, self.is_causal, self.exclude_self)
 
     def mask(self, queries: slice = slice(None)) -> Tensor | None:
         """Return a boolean mask that broadcasts to the logits of these queries, which `among` has cut out."""
-        own = torch.arange(self.shape[-2], device=self.device)[queries, None]
+        query = torch.arange(self.shape[-2], device=self.device)[queries, None]
         key = torch.arange(self.shape[-1], device=self.device)
         parts = []
         if self.attn_mask is not None:
@@ -84,15 +84,15 @@ class Participants:
         if self.lengths is not None:
             parts.append(key < self.lengths[..., None])
         if self.is_causal:
-            parts.append(key <= own)
+            parts.append(key <= query)
         if self.exclude_self:
-            parts.append(key != own)
+            parts.append(key != query)
         if not parts:
             return None
         mask = parts[0]
         for part in parts[1:]:
             mask = mask & part
-        logits = torch.Size([*self.shape[:-2], len(own), self.shape[-1]])
+        logits = torch.Size([*self.shape[:-2], len(query), self.shape[-1]])
         return mask.expand(torch.broadcast_shapes(mask.shape, logits))
 
     def counts(self) -> Tensor | None:

@@ -12,9 +12,9 @@ from torch import Tensor, nn
 
 from kernpool.core.similarity import check_composition
 from kernpool.kernels import Kernel, get_kernel, is_built_in
-from kernpool.torch.masks.inputs import at_least_single, check_sizes, without_autocast
+from kernpool.torch.masks import at_least_single, without_autocast
 from kernpool.torch.similarities.profiles import LOG_PROFILES
-from kernpool.torch.similarities.widths import Form, read_widths
+from kernpool.torch.similarities.widths import Form, check_sizes, read_widths
 
 Parameterization = Literal["log_bandwidth", "inverse_bandwidth"]
 
@@ -183,18 +183,18 @@ class KernelSimilarity(nn.Module):
         with without_autocast(x.device):  # distances between points in half precision are mostly rounding
             return x @ self.map.to(x.dtype).T
 
-    def check_sizes(self, query: Tensor, key: Tensor) -> None:
-        """Refuse queries and keys of other sizes."""
+    def points(self, query: Tensor, key: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the points whose distance it is of: mapped, with the center of the keys at the origin, or as given."""
         size = query.shape[-1] if self.size is None else self.size
         check_sizes(query, key, size, size)
+        if self.form != "linear":
+            return query, key
+        center = _center_of(key)  # a map of differences in effect, at the price of a map of points
+        return self.mapped(query - center), self.mapped(key - center)
 
     def forward(self, query: Tensor, key: Tensor) -> Tensor:
         """Return logits of shape (..., L, S) for queries (..., L, E) and keys (..., S, E), float32 at least."""
-        self.check_sizes(query, key)
-        query, key = at_least_single(query), at_least_single(key)
-        if self.form == "linear":
-            centre = centre_of(key)  # a map of differences in effect, at the price of a map of points
-            query, key = self.mapped(query - centre), self.mapped(key - centre)
+        query, key = self.points(at_least_single(query), at_least_single(key))
         difference = query.unsqueeze(-2) - key.unsqueeze(-3)
         scaled = difference * self.inverse_bandwidth.to(difference.dtype)
         return LOG_PROFILES[self.kernel_name](scaled.square().sum(dim=-1))
@@ -288,18 +288,7 @@ def _differentiable(kernel: str | Kernel) -> str:
     return record.name
 
 
-def centre_of(key: Tensor) -> Tensor:
-    """Return the mean of the finite keys, which no distance depends on: near it, mapped points lose few digits.
-
-    Parameters
-    ----------
-    key : Tensor of shape (..., S, E)
-        The keys.
-
-    Returns
-    -------
-    Tensor of shape (..., 1, E)
-        Without gradient.
-    """
+def _center_of(key: Tensor) -> Tensor:
+    """Return the mean of the finite keys, which no distance depends on: near it, mapped points lose few digits."""
     key = key.detach()
     return torch.where(torch.isfinite(key), key, 0.0).sum(dim=-2, keepdim=True) / max(key.shape[-2], 1)

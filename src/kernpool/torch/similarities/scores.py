@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor, nn
 
-from kernpool.torch.masks.inputs import check_sizes
+from kernpool.torch.similarities.widths import check_sizes
 
 
 class DotProductSimilarity(nn.Module):
@@ -20,13 +20,14 @@ class DotProductSimilarity(nn.Module):
     [[2.0, 2.0]]
     """
 
-    def check_sizes(self, query: Tensor, key: Tensor) -> None:
-        """Refuse queries and keys of different sizes."""
+    def points(self, query: Tensor, key: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the points whose product it is."""
         check_sizes(query, key, query.shape[-1], query.shape[-1])
+        return query, key
 
     def forward(self, query: Tensor, key: Tensor) -> Tensor:
         """Return logits of shape (..., L, S) for queries (..., L, E) and keys (..., S, E)."""
-        self.check_sizes(query, key)
+        query, key = self.points(query, key)
         return query @ key.transpose(-2, -1) / math.sqrt(max(query.shape[-1], 1))
 
 
@@ -113,12 +114,12 @@ class BilinearSimilarity(nn.Module):
         self.query_size, self.key_size = query_size, key_size
         self.key_map = nn.Linear(key_size, query_size, bias=False, device=device, dtype=dtype)
 
-    def check_sizes(self, query: Tensor, key: Tensor) -> None:
-        """Refuse queries and keys of other sizes."""
+    def points(self, query: Tensor, key: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the points whose product it is: queries, and mapped keys."""
         check_sizes(query, key, self.query_size, self.key_size)
+        return query, self.key_map(key)
 
     def forward(self, query: Tensor, key: Tensor) -> Tensor:
         """Return logits of shape (..., L, S) for queries (..., L, query_size) and keys (..., S, key_size)."""
-        self.check_sizes(query, key)
-        logits: Tensor = query @ self.key_map(key).transpose(-2, -1)
-        return logits
+        query, key = self.points(query, key)
+        return query @ key.transpose(-2, -1)

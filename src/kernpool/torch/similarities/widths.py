@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Literal, get_args
 
 import numpy as np
+from torch import Tensor
 
 Form = Literal["shared", "per_feature", "linear"]
 
@@ -73,3 +74,25 @@ def read_widths(
         raise ValueError(f"output_size must be at most the number of features, {features}, got {output_size}")
     rows = (output_size or features) if form == "linear" else None
     return [float(h) for h in np.broadcast_to(widths, features)], features, rows
+
+
+def check_sizes(query: Tensor, key: Tensor, query_size: int, key_size: int) -> None:
+    """Refuse queries and keys of other sizes than a similarity takes.
+
+    Parameters
+    ----------
+    query, key : Tensor
+        Of shape (..., rows, size).
+    query_size, key_size : int
+        The sizes that are expected.
+
+    Raises
+    ------
+    ValueError
+        If a last dimension differs.
+    """
+    if query.shape[-1] != query_size or key.shape[-1] != key_size:
+        raise ValueError(
+            f"expected queries of size {query_size} and keys of size {key_size} in the last dimension, "
+            f"got shapes {tuple(query.shape)} and {tuple(key.shape)}"
+        )

@@ -8,11 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernpool import Problem, choose, get_kernel, pool
+from kernpool.core import Factors
 from kernpool.core.local_fit import solve
 from kernpool.core.state import PoolState
 from kernpool.kernels import get_categorical_kernel
-from kernpool.pooling.mixed import MixedProblem
 from tests.support.capabilities import OTHERS, algorithms, fitting_columns
+from tests.support.thinning import slow
 
 PLACES = np.array([1.0, 2.0, 4.0])  # of the levels of the ordered column
 KERNELS = (get_categorical_kernel("aitchison_aitken"), get_categorical_kernel("wang_van_ryzin"))
@@ -62,26 +63,26 @@ def make(
     if variant == "float mask":
         options["attn_mask"] = generator.normal(size=(m, n))
     problem = Problem.from_arrays(query, key, value, kernel=kernel, bandwidth=bandwidth, degree=degree, **options)
-    return MixedProblem(problem, query_code, code, **tabulate(lambdas))
+    return problem.with_factors(Factors(query_code, code, **tabulate(lambdas)))
 
 
 def dense_weights(mixed):
     """Kernel times tables times multiplicity, pair by pair; an unseen level is as unlike as any pair of the table."""
-    problem = mixed.problem
+    problem = mixed
     u = (problem.query[:, None] - problem.key[None, :]) / problem.similarity.bandwidth
     weight = problem.similarity.kernel.profile(np.sqrt(np.sum(u * u, axis=2))) * problem.multiplicity()
     if problem.logit_bias is not None:
         weight = weight * np.exp(problem.logit_bias)
-    for a, table in enumerate(mixed.tables):
+    for a, table in enumerate(mixed.factors.tables):
         for i, row in enumerate(weight):
-            level = mixed.query_code[i, a]
-            row *= table.min() if level < 0 else table[level, mixed.key_code[:, a]]
+            level = mixed.factors.query_code[i, a]
+            row *= table.min() if level < 0 else table[level, mixed.factors.key_code[:, a]]
     return weight
 
 
 def dense_fit(mixed, weight=None):
     """Weighted least squares, query by query; zeros where no key takes part."""
-    problem = mixed.problem
+    problem = mixed
     weight = dense_weights(mixed) if weight is None else weight
     value = problem.value + problem.value_center
     fit = np.zeros((len(problem.query), value.shape[1]))
@@ -95,8 +96,21 @@ def dense_fit(mixed, weight=None):
     return fit
 
 
+def sums(mixed, algorithm="auto", **options):
+    return choose(mixed, algorithm).reduce(mixed, **options)
+
+
+def gradients_of(mixed, state, cotangent, wanted=("log_bandwidth", "smoothing"), *, algorithm="auto", **options):
+    return choose(mixed, algorithm).pullback(mixed, state, cotangent, wanted, **options)
+
+
+def with_changed(mixed, **changes):
+    """Return a problem with other levels or tables."""
+    return replace(mixed, factors=replace(mixed.factors, **changes))
+
+
 def fit_of(mixed, algorithm="auto"):
-    return solve(mixed.reduce(algorithm), mixed.problem.layout).intercept
+    return solve(sums(mixed, algorithm), mixed.layout).intercept
 
 
 VARIANTS = ["plain", "weighted", "leave-one-out", "weighted leave-one-out", "masked", "float mask"]
@@ -105,8 +119,8 @@ VARIANTS = ["plain", "weighted", "leave-one-out", "weighted leave-one-out", "mas
 @algorithms(kernel=["gaussian", "epanechnikov"], columns=[1, 2], degree=[0, 1], variant=VARIANTS)
 def test_states_are_those_of_one_dense_sum(algorithm, kernel, columns, degree, variant):
     mixed = make(columns=columns, degree=degree, kernel=kernel, bandwidth=4.0, variant=variant, unseen=[(3, 0), (5, 1)])
-    state, weight = mixed.reduce(algorithm), dense_weights(mixed)
-    unit = 1.0 if mixed.problem.key_weight is None else mixed.problem.weight_unit
+    state, weight = sums(mixed, algorithm), dense_weights(mixed)
+    unit = 1.0 if mixed.key_weight is None else mixed.weight_unit
     np.testing.assert_allclose(np.exp(state.log_denominator), unit * weight.sum(axis=1), rtol=1e-11)
     if degree == 0:
         np.testing.assert_allclose(state.finalize(), dense_fit(mixed, weight), rtol=1e-11)
@@ -116,34 +130,29 @@ def test_states_are_those_of_one_dense_sum(algorithm, kernel, columns, degree, v
 
 @pytest.mark.parametrize("degree", [0, 1])
 def test_without_categorical_columns_it_is_the_plain_problem_bit_by_bit(degree):
-    problem = make(columns=2, degree=degree, variant="weighted leave-one-out").problem
+    problem = make(columns=2, degree=degree, variant="weighted leave-one-out").without_factors()
     empty = np.empty((len(problem.query), 0), dtype=int), np.empty((len(problem.key), 0), dtype=int)
-    mixed, cotangent = MixedProblem(problem, *empty, (), ()), np.ones((len(problem.query), 2))
+    mixed = problem.with_factors(Factors(*empty, (), ()))
+    assert mixed.factors is None
     for algorithm in ("auto", "reference", "brute"):
-        plan, state = choose(problem, algorithm), mixed.reduce(algorithm)
-        plain = plan.reduce(problem)
+        plain, state = sums(problem, algorithm), sums(mixed, algorithm)
         for name in ("shift", "denominator", "numerator"):
             assert getattr(state, name).tobytes() == getattr(plain, name).tobytes()
-        found = mixed.pullback(state, cotangent, ["log_bandwidth", "query", "smoothing"], algorithm=algorithm)
-        expected = plan.pullback(problem, plain, cotangent, ["log_bandwidth", "query"])
-        assert found.log_bandwidth.tobytes() == expected.log_bandwidth.tobytes()
-        assert found.query.tobytes() == expected.query.tobytes()
-        assert found.smoothing.shape == (len(problem.query), 0)
 
 
 def loss(mixed, cotangent, lambdas=LAMBDAS, log_bandwidth=0.0, query=0.0):
     """The sum that a pullback differentiates, by the dense twin."""
-    similarity = replace(mixed.problem.similarity, bandwidth=mixed.problem.similarity.bandwidth * np.exp(log_bandwidth))
-    problem = replace(mixed.problem, similarity=similarity, query=mixed.problem.query + query)
-    return np.sum(cotangent * dense_fit(replace(mixed, problem=problem, **tabulate(lambdas))), axis=1)
+    similarity = replace(mixed.similarity, bandwidth=mixed.similarity.bandwidth * np.exp(log_bandwidth))
+    problem = replace(mixed, similarity=similarity, query=mixed.query + query)
+    return np.sum(cotangent * dense_fit(with_changed(problem, **tabulate(lambdas))), axis=1)
 
 
 @algorithms(columns=[1, 2], degree=[0, 1], variant=["plain", "weighted leave-one-out", "masked"])
 def test_gradients_are_derivatives(algorithm, columns, degree, variant, generator):
     mixed = make(columns=columns, degree=degree, bandwidth=1.4, variant=variant, unseen=[(3, 0), (5, 1)])
-    cotangent = generator.normal(size=(len(mixed.query_code), 2))
-    found = mixed.pullback(
-        mixed.reduce(algorithm), cotangent, ["log_bandwidth", "smoothing", "query"], algorithm=algorithm
+    cotangent = generator.normal(size=(len(mixed.factors.query_code), 2))
+    found = gradients_of(
+        mixed, sums(mixed, algorithm), cotangent, ["log_bandwidth", "smoothing", "query"], algorithm=algorithm
     )
     step = 1e-5
     for name, axes in (("log_bandwidth", columns), ("query", columns), ("smoothing", 2)):
@@ -164,10 +173,10 @@ def test_gradients_are_derivatives(algorithm, columns, degree, variant, generato
 def test_gradients_at_a_smoothing_of_zero(algorithm, degree, lambdas, generator):
     """One-sided; fits of the few keys of one's own levels, and none at all of levels that nobody has seen."""
     mixed = make(n=200, columns=2, degree=degree, bandwidth=3.0, lambdas=lambdas, unseen=[(3, 0), (5, 1)])
-    cotangent = generator.normal(size=(len(mixed.query_code), 2))
-    state = mixed.reduce(algorithm)
+    cotangent = generator.normal(size=(len(mixed.factors.query_code), 2))
+    state = sums(mixed, algorithm)
     np.testing.assert_array_equal(state.denominator == 0, dense_weights(mixed).sum(axis=1) == 0)
-    found = mixed.pullback(state, cotangent, algorithm=algorithm)
+    found = gradients_of(mixed, state, cotangent, algorithm=algorithm)
     occupied = (state.denominator > 0) & (np.sum(dense_weights(mixed) > 0, axis=1) > 5)
     assert np.all(np.isfinite(found.smoothing))
     assert np.all(found.smoothing[state.denominator == 0] == 0)
@@ -196,13 +205,13 @@ def test_a_state_of_other_values_gives_the_derivative_of_the_hat_diagonal(degree
     """log s_i = log K(0) + log T_ii + log c_0 with c = A^-1 e_0: its derivative is that of a fit of other values."""
     n = 40
     mixed = make(m=n, n=n, columns=2, degree=degree, bandwidth=2.0, lambdas=lambdas)
-    problem = replace(mixed.problem, query=mixed.problem.key, value=np.zeros((n, 1)), value_center=np.zeros(1))
-    mixed = replace(mixed, problem=problem, query_code=mixed.key_code)
+    problem = replace(mixed, query=mixed.key, value=np.zeros((n, 1)), value_center=np.zeros(1))
+    mixed = problem = with_changed(problem, query_code=mixed.factors.key_code)
 
     def log_hat(lambdas, log_bandwidth=0.0):
         """Dense, from the inverse of the design itself."""
         similarity = replace(problem.similarity, bandwidth=problem.similarity.bandwidth * np.exp(log_bandwidth))
-        here = replace(mixed, problem=replace(problem, similarity=similarity), **tabulate(lambdas))
+        here = with_changed(replace(problem, similarity=similarity), **tabulate(lambdas))
         hat = np.empty(n)
         for i, w in enumerate(dense_weights(here)):
             design = np.ones((n, 1))
@@ -211,7 +220,7 @@ def test_a_state_of_other_values_gives_the_derivative_of_the_hat_diagonal(degree
             hat[i] = w[i] * np.linalg.inv((design * w[:, None]).T @ design)[0, 0]
         return np.log(hat)
 
-    state, layout = mixed.reduce(), problem.layout
+    state, layout = sums(mixed), problem.layout
     base = solve(state, layout).base
     numerator = state.numerator.copy()
     numerator[:, layout.value] = (state.denominator / base)[:, None]
@@ -221,7 +230,7 @@ def test_a_state_of_other_values_gives_the_derivative_of_the_hat_diagonal(degree
     np.testing.assert_allclose(
         log_hat(lambdas), np.log(np.exp(-state.log_denominator) * base * dense_weights(mixed).diagonal()), rtol=1e-9
     )
-    found = mixed.pullback(doctored, np.ones((n, 1)))
+    found = gradients_of(mixed, doctored, np.ones((n, 1)))
     step = 1e-6
     certain = np.sum(dense_weights(mixed) > 0, axis=1) > 6
     assert certain.sum() > n / 3
@@ -231,7 +240,10 @@ def test_a_state_of_other_values_gives_the_derivative_of_the_hat_diagonal(degree
             expected = (log_hat(lambdas + shift) - log_hat(lambdas - shift)) / (2 * step)
         else:
             expected = (4 * log_hat(lambdas + shift) - log_hat(lambdas + 2 * shift) - 3 * log_hat(lambdas)) / (2 * step)
-        own = mixed.slopes[a].diagonal()[mixed.key_code[:, a]] / mixed.tables[a].diagonal()[mixed.key_code[:, a]]
+        own = (
+            mixed.factors.slopes[a].diagonal()[mixed.factors.key_code[:, a]]
+            / mixed.factors.tables[a].diagonal()[mixed.factors.key_code[:, a]]
+        )
         scale = np.abs(expected[certain]).max()
         np.testing.assert_allclose(
             (own + found.smoothing[:, a])[certain], expected[certain], rtol=1e-5, atol=1e-6 * scale
@@ -244,9 +256,9 @@ def test_a_state_of_other_values_gives_the_derivative_of_the_hat_diagonal(degree
 @pytest.mark.parametrize("algorithm", ["reference", "brute", "kd_tree"])
 def test_zero_smoothing_is_a_fit_per_cell(algorithm):
     mixed = make(n=300, columns=2, lambdas=(0.0, 0.0))
-    problem, pooled = mixed.problem, mixed.reduce(algorithm).finalize("zero")
-    for i, code in enumerate(mixed.query_code):
-        same = np.all(mixed.key_code == code, axis=1)
+    problem, pooled = mixed.without_factors(), sums(mixed, algorithm).finalize("zero")
+    for i, code in enumerate(mixed.factors.query_code):
+        same = np.all(mixed.factors.key_code == code, axis=1)
         expected = pool(
             problem.query[i : i + 1], problem.key[same], (problem.value + problem.value_center)[same], bandwidth=0.8
         )
@@ -258,19 +270,22 @@ def test_an_irrelevant_smoothing_ignores_the_column():
     for degree in (0, 1):
         mixed = make(columns=2, degree=degree, variant="leave-one-out")
         tops = [kernel.largest(4) for kernel in kernels]
-        mixed = replace(mixed, **tabulate(tops, kernels))
-        plain = solve(choose(mixed.problem).reduce(mixed.problem), mixed.problem.layout)
+        mixed = with_changed(mixed, **tabulate(tops, kernels))
+        bare = mixed.without_factors()
+        plain = solve(sums(bare), bare.layout)
         np.testing.assert_allclose(fit_of(mixed), plain.intercept, rtol=1e-9)
-        one = replace(mixed, key_code=0 * mixed.key_code, query_code=0 * mixed.query_code, **tabulate(LAMBDAS))
+        one = with_changed(
+            mixed, key_code=0 * mixed.factors.key_code, query_code=0 * mixed.factors.query_code, **tabulate(LAMBDAS)
+        )
         np.testing.assert_allclose(fit_of(one), plain.intercept, rtol=1e-9)
 
 
 def test_one_level_changes_nothing_bit_by_bit():
-    problem = make(columns=2).problem
+    problem = make(columns=2).without_factors()
     code = np.zeros((25, 1), dtype=int), np.zeros((60, 1), dtype=int)
-    mixed = MixedProblem(problem, *code, **tabulate((0.3,), KERNELS[:1], (1,)))
-    np.testing.assert_array_equal(mixed.reduce().finalize(), choose(problem).reduce(problem).finalize())
-    assert np.all(mixed.pullback(mixed.reduce(), np.ones((25, 2))).smoothing == 0)
+    mixed = problem.with_factors(Factors(*code, **tabulate((0.3,), KERNELS[:1], (1,))))
+    np.testing.assert_array_equal(sums(mixed).finalize(), choose(problem).reduce(problem).finalize())
+    assert np.all(gradients_of(mixed, sums(mixed), np.ones((25, 2))).smoothing == 0)
 
 
 @pytest.mark.parametrize(("kind", "name", "lam"), [("u", "aitchison_aitken", 0.35), ("o", "wang_van_ryzin", 0.6)])
@@ -286,11 +301,10 @@ def test_statsmodels_agrees(kind, name, lam, generator):
         y, np.column_stack([x, place]), var_type="c" + kind, reg_type="lc", bw=[0.4, lam], rng=0
     )
     expected = theirs.fit(np.column_stack([query, query_place]))[0]
-    mixed = MixedProblem(
-        Problem.from_arrays(query, x, y, bandwidth=0.4), query_level[:, None], level[:, None],
-        **tabulate((lam,), (kernel,), (PLACES if kernel.ordered else 3,)),
-    )  # fmt: skip
-    np.testing.assert_allclose(mixed.reduce().finalize()[:, 0], expected, rtol=1e-10)
+    tables = tabulate((lam,), (kernel,), (PLACES if kernel.ordered else 3,))
+    factors = Factors(query_level[:, None], level[:, None], **tables)
+    mixed = Problem.from_arrays(query, x, y, bandwidth=0.4, factors=factors)
+    np.testing.assert_allclose(sums(mixed).finalize()[:, 0], expected, rtol=1e-10)
 
 
 def test_statsmodels_agrees_on_both_kinds_at_once(generator):
@@ -300,8 +314,8 @@ def test_statsmodels_agrees_on_both_kinds_at_once(generator):
     data = np.column_stack([x, code[:, 0], PLACES[code[:, 1]]])
     theirs = nonparametric.KernelReg(y, data, var_type="ccuo", reg_type="lc", bw=[0.7, 1.2, *LAMBDAS], rng=0)
     problem = Problem.from_arrays(x, x, y, bandwidth=[0.7, 1.2])
-    mixed = MixedProblem(problem, code, code, **tabulate())
-    np.testing.assert_allclose(mixed.reduce().finalize()[:, 0], theirs.fit()[0], rtol=1e-10)
+    mixed = problem.with_factors(Factors(code, code, **tabulate()))
+    np.testing.assert_allclose(sums(mixed).finalize()[:, 0], theirs.fit()[0], rtol=1e-10)
 
 
 def test_a_cell_that_counts_nothing_but_is_near_gives_no_nan():
@@ -309,9 +323,9 @@ def test_a_cell_that_counts_nothing_but_is_near_gives_no_nan():
     kernel, code = get_categorical_kernel("li_racine"), np.array([[0], [0], [1]])
     for degree in (0, 1):
         problem = Problem.from_arrays([0.0], [60.0, 61.0, 0.0], [1.0, 2.0, 5.0], degree=degree)
-        mixed = MixedProblem(problem, code[:1], code, **tabulate((0.0,), (kernel,), (2,)))
+        mixed = problem.with_factors(Factors(code[:1], code, **tabulate((0.0,), (kernel,), (2,))))
         for algorithm in ("reference", "brute", "sweep", "kd_tree"):
-            found = mixed.pullback(mixed.reduce(algorithm), np.ones((1, 1)), algorithm=algorithm)
+            found = gradients_of(mixed, sums(mixed, algorithm), np.ones((1, 1)), algorithm=algorithm)
             assert 1e200 < found.smoothing[0, 0] < np.inf
             assert np.all(np.isfinite(found.log_bandwidth))
 
@@ -321,8 +335,8 @@ def test_factors_too_small_for_a_float_still_count():
     kernel, k = get_categorical_kernel("li_racine"), 40
     problem = Problem.from_arrays([0.0], [0.0, 0.0], [1.0, 3.0])
     query, keys = np.zeros((1, k), dtype=int), np.ones((2, k), dtype=int)
-    mixed = MixedProblem(problem, query, keys, **tabulate((1e-10,) * k, (kernel,) * k, (2,) * k))
-    assert mixed.reduce().finalize() == 2.0
+    mixed = problem.with_factors(Factors(query, keys, **tabulate((1e-10,) * k, (kernel,) * k, (2,) * k)))
+    assert sums(mixed).finalize() == 2.0
 
 
 @algorithms()
@@ -334,8 +348,8 @@ def test_cells_of_faint_key_weights_keep_their_digits(algorithm, generator):
     weight[:6] = 0.0
     problem = Problem.from_arrays(key[:8], key, value, key_weight=weight)
     code, kernel = level[:, None], get_categorical_kernel("li_racine")
-    mixed = MixedProblem(problem, code[:8], code, **tabulate((0.0,), (kernel,), (2,)))
-    for i, pooled in enumerate(mixed.reduce(algorithm).finalize()[:, 0]):
+    mixed = problem.with_factors(Factors(code[:8], code, **tabulate((0.0,), (kernel,), (2,))))
+    for i, pooled in enumerate(sums(mixed, algorithm).finalize()[:, 0]):
         same = level == level[i]
         expected = pool(key[i : i + 1], key[same], value[same], key_weight=weight[same] / weight[same].max())
         assert pooled == pytest.approx(expected[0], rel=1e-12)
@@ -344,24 +358,24 @@ def test_cells_of_faint_key_weights_keep_their_digits(algorithm, generator):
 @pytest.mark.parametrize("n_jobs", [2, 3])
 def test_the_bits_do_not_depend_on_the_number_of_threads(n_jobs):
     mixed = make(m=300, n=3000, columns=2, degree=1)
-    one, several = mixed.reduce("brute", n_jobs=1), mixed.reduce("brute", n_jobs=n_jobs)
+    one, several = sums(mixed, "brute", n_jobs=1), sums(mixed, "brute", n_jobs=n_jobs)
     assert one.numerator.tobytes() == several.numerator.tobytes()
     cotangent = np.ones((300, 2))
-    gradients = [mixed.pullback(one, cotangent, algorithm="brute", n_jobs=jobs) for jobs in (1, n_jobs)]
+    gradients = [gradients_of(mixed, one, cotangent, algorithm="brute", n_jobs=jobs) for jobs in (1, n_jobs)]
     assert gradients[0].smoothing.tobytes() == gradients[1].smoothing.tobytes()
 
 
 @pytest.mark.parametrize("lambdas", [LAMBDAS, (0.0, 0.0)])
 def test_progress_counts_once(lambdas):
     mixed, seen = make(m=50, n=400, lambdas=lambdas), []
-    state = mixed.reduce("brute", progress=lambda *report: seen.append(report))
+    state = sums(mixed, "brute", progress=lambda *report: seen.append(report))
     for _ in range(2):
         done, total = np.transpose(seen)
         assert len(set(total)) == 1
         assert np.all(np.diff(done) > 0)
         assert done[-1] == total[-1]
         seen.clear()
-        mixed.pullback(state, np.ones((50, 2)), algorithm="brute", progress=lambda *report: seen.append(report))
+        gradients_of(mixed, state, np.ones((50, 2)), algorithm="brute", progress=lambda *report: seen.append(report))
 
 
 @given(st.integers(0, 2**32 - 1), st.lists(st.sampled_from([0.0, 0.1, 0.5, 1.0]), min_size=3, max_size=3))
@@ -373,14 +387,14 @@ def test_any_codes_and_smoothings(seed, lambdas):
     lambdas = [lam * kernel.largest(3) for lam, kernel in zip(lambdas, kernels, strict=True)]
     query, key, value = generator.normal(size=(6, 1)), generator.normal(size=(12, 1)), generator.normal(size=12)
     codes = [generator.integers(low, [2, 3, 3], size=(rows, 3)) for low, rows in ((-1, 6), (0, 12))]
-    mixed = MixedProblem(Problem.from_arrays(query, key, value), *codes, **tabulate(lambdas, kernels, levels))
-    state, weight = mixed.reduce("reference"), dense_weights(mixed)
+    mixed = Problem.from_arrays(query, key, value).with_factors(Factors(*codes, **tabulate(lambdas, kernels, levels)))
+    state, weight = sums(mixed, "reference"), dense_weights(mixed)
     np.testing.assert_allclose(np.exp(state.log_denominator), weight.sum(axis=1), rtol=1e-12)
     np.testing.assert_allclose(state.finalize("zero"), dense_fit(mixed, weight), rtol=1e-9, atol=1e-12)
 
 
 def test_parts_of_a_problem_by_index_keep_own_keys_and_masks(generator):
-    problem = make(variant="leave-one-out").problem
+    problem = make(variant="leave-one-out").without_factors()
     problem = replace(problem, attn_mask=generator.random(problem.shape) < 0.5)
     queries, keys = np.array([4, 0, 9]), np.array([8, 4, 7])
     part = problem.block(queries, keys)
@@ -392,27 +406,27 @@ def test_parts_of_a_problem_by_index_keep_own_keys_and_masks(generator):
 
 def test_empty_windows_have_a_denominator_of_zero():
     mixed = make(kernel="epanechnikov", bandwidth=0.05, lambdas=(0.0, 0.45), variant="leave-one-out")
-    state, alone = mixed.reduce(), dense_weights(mixed).sum(axis=1) == 0
+    state, alone = sums(mixed), dense_weights(mixed).sum(axis=1) == 0
     assert 0 < alone.sum() < len(alone)
     np.testing.assert_array_equal(state.denominator == 0, alone)
-    found = mixed.pullback(state, np.ones((25, 2)), ["smoothing", "log_bandwidth", "query"])
-    for gradient in found:
+    found = gradients_of(mixed, state, np.ones((25, 2)), ["smoothing", "log_bandwidth", "query"])
+    for gradient in (found.smoothing, found.log_bandwidth, found.query):
         assert np.all(gradient[alone] == 0)
         assert np.all(np.isfinite(gradient))
 
 
-@pytest.mark.parametrize("lambdas", [LAMBDAS, (0.0, 0.45)])
+@pytest.mark.parametrize("lambdas", [LAMBDAS, *slow((0.0, 0.45))])
 @algorithms(OTHERS, columns=[1, 2])
 def test_larger_cells_too(algorithm, columns, lambdas):
     """Where fused loops, boxes, series and transforms are at work, and not the few pairs that they leave to others."""
     mixed = make(m=700, n=4000, columns=columns, bandwidth=0.5, lambdas=lambdas)
     weight = dense_weights(mixed)
-    expected = (weight @ mixed.problem.value) / weight.sum(axis=1)[:, None] + mixed.problem.value_center
-    state = mixed.reduce(algorithm)
+    expected = (weight @ mixed.value) / weight.sum(axis=1)[:, None] + mixed.value_center
+    state = sums(mixed, algorithm)
     np.testing.assert_allclose(state.finalize(), expected, rtol=1e-10, atol=1e-10)
-    reference = mixed.reduce("reference")
+    reference = sums(mixed, "reference")
     found, expected = (
-        mixed.pullback(reference, np.ones((700, 2)), algorithm=name) for name in (algorithm, "reference")
+        gradients_of(mixed, reference, np.ones((700, 2)), algorithm=name) for name in (algorithm, "reference")
     )
     for name in ("log_bandwidth", "smoothing"):
         target = getattr(expected, name)
@@ -423,13 +437,13 @@ def test_larger_cells_too(algorithm, columns, lambdas):
 def test_values_far_from_zero_keep_their_digits(degree):
     """Cells have one centre, and not each its own."""
     near = make(columns=2, degree=degree, bandwidth=2.0)
-    far = replace(near, problem=replace(near.problem, value_center=near.problem.value_center + 1e6))
-    bare = [replace(each.problem, value_center=np.zeros(2)) for each in (near, far)]
-    fits = [solve(replace(near, problem=problem).reduce(), problem.layout) for problem in bare]
+    far = replace(near, value_center=near.value_center + 1e6)
+    bare = [replace(each, value_center=np.zeros(2)) for each in (near, far)]
+    fits = [solve(sums(problem), problem.layout) for problem in bare]
     np.testing.assert_array_equal(fits[0].slope, fits[1].slope)
     np.testing.assert_allclose(fit_of(far) - 1e6, fit_of(near), atol=1e-8)
     cotangent = np.ones((25, 2))
-    gradients = [each.pullback(each.reduce(), cotangent) for each in (near, far)]
+    gradients = [gradients_of(each, sums(each), cotangent) for each in (near, far)]
     for name in ("log_bandwidth", "smoothing"):
         expected = getattr(gradients[0], name)
         np.testing.assert_allclose(getattr(gradients[1], name), expected, atol=1e-8 * np.abs(expected).max())
@@ -439,31 +453,31 @@ def test_a_kernel_without_slope_has_derivatives_by_smoothings():
     mine = replace(get_kernel("gaussian"), name="no slope", log_slope=None)
     mixed, smooth = make(kernel=mine), make()
     cotangent = np.ones((25, 2))
-    found = mixed.pullback(mixed.reduce(), cotangent, "smoothing")
+    found = gradients_of(mixed, sums(mixed), cotangent, "smoothing")
     assert found.log_bandwidth is None
-    expected = smooth.pullback(smooth.reduce(), cotangent, "smoothing").smoothing
+    expected = gradients_of(smooth, sums(smooth), cotangent, "smoothing").smoothing
     np.testing.assert_allclose(found.smoothing, expected, rtol=1e-12)
     with pytest.raises(ValueError, match="has no log_slope"):
-        mixed.pullback(mixed.reduce(), cotangent)
+        gradients_of(mixed, sums(mixed), cotangent)
 
 
 def test_what_is_refused():
     mixed = make()
     with pytest.raises(ValueError, match=r"wanted must be some of .* got \['lambda'\]"):
-        mixed.pullback(mixed.reduce(), np.ones((25, 2)), "lambda")
+        gradients_of(mixed, sums(mixed), np.ones((25, 2)), "lambda")
     with pytest.raises(ValueError, match="cotangent must have shape"):
-        mixed.pullback(mixed.reduce(), np.ones(25), "smoothing")
+        gradients_of(mixed, sums(mixed), np.ones(25), "smoothing")
     with pytest.raises(ValueError, match=r"key_code\[:, 0\] must lie in \[0, 3\], got values from 0 to 9"):
-        replace(mixed, key_code=np.where(mixed.key_code == 3, 9, mixed.key_code))
+        with_changed(mixed, key_code=np.where(mixed.factors.key_code == 3, 9, mixed.factors.key_code))
     with pytest.raises(ValueError, match=r"query_code\[:, 1\] must lie in \[-1, 2\]"):
-        replace(mixed, query_code=mixed.query_code - 2 * np.array([0, 1]))
+        with_changed(mixed, query_code=mixed.factors.query_code - 2 * np.array([0, 1]))
     with pytest.raises(ValueError, match="key_code must be integers of shape"):
-        replace(mixed, key_code=mixed.key_code[:, :1])
+        with_changed(mixed, key_code=mixed.factors.key_code[:, :1])
     with pytest.raises(ValueError, match="query_code must be integers"):
-        replace(mixed, query_code=mixed.query_code.astype(float))
+        with_changed(mixed, query_code=mixed.factors.query_code.astype(float))
     with pytest.raises(ValueError, match="slopes must be one per table"):
-        replace(mixed, slopes=mixed.slopes[:1])
+        with_changed(mixed, slopes=mixed.factors.slopes[:1])
     with pytest.raises(ValueError, match=r"tables\[0\] and slopes\[0\] must be square"):
-        replace(mixed, tables=(mixed.tables[0][:2], mixed.tables[1]))
+        with_changed(mixed, tables=(mixed.factors.tables[0][:2], mixed.factors.tables[1]))
     with pytest.raises(ValueError, match="use algorithm='auto'"):
-        make(columns=2).reduce("sweep")
+        sums(make(columns=2), "sweep")

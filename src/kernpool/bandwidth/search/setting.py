@@ -1,0 +1,82 @@
+"""What stays the same for all rows of a search, and what a strategy reports of itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from kernpool.bandwidth.categories import Categories
+from kernpool.bandwidth.criteria import Criterion
+from kernpool.bandwidth.search.objective import Objective
+from kernpool.bandwidth.search.rows import TrainingRows
+from kernpool.execution.progress import Progress
+from kernpool.kernels import Kernel
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What is minimised, and how rows are pooled for it: the same for all rows of a search.
+
+    Parameters
+    ----------
+    criterion : Criterion
+        What is minimised.
+    categories : Categories
+        What the codes of the rows mean.
+    degree, kernel, composition, algorithm, n_jobs
+        As in `pool`.
+    progress : callable or None
+        Called as ``progress(done, total)`` in queries of the evaluation at hand.
+    """
+
+    criterion: Criterion
+    categories: Categories
+    degree: int
+    kernel: Kernel
+    composition: str
+    algorithm: str
+    n_jobs: int | None
+    progress: Progress | None
+
+    def objective(self, rows: TrainingRows) -> Objective:
+        """Return the criterion of some rows as a function of bandwidths."""
+        return Objective(
+            rows,
+            self.criterion,
+            categories=self.categories,
+            degree=self.degree,
+            kernel=self.kernel,
+            composition=self.composition,
+            algorithm=self.algorithm,
+            n_jobs=self.n_jobs,
+            progress=self.progress,
+        )
+
+    @property
+    def is_flat(self) -> bool:
+        """Whether the criterion has no slope to follow: that of a boxcar is a step function."""
+        slope = self.kernel.log_slope
+        return slope is None or not np.any(slope(np.array([0.25, 0.5, 0.75])))
+
+
+class Ended(NamedTuple):
+    """How a search went; what it found is among the `tried` of its objective.
+
+    Parameters
+    ----------
+    starts : int
+        Number of starts, or of points of the grid.
+    reason : str
+        Why it ended.
+    way : str
+        How the criterion was evaluated on the first rows, and why so.
+    on_fewer : int
+        Evaluations on fewer rows.
+    """
+
+    starts: int
+    reason: str
+    way: str
+    on_fewer: int

@@ -1,0 +1,224 @@
+"""Arrays that callers pass, as a problem wants them: float64, contiguous, finite, of matching shapes, or refused."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernpool.data import checks
+from kernpool.data.columns import labels_of
+
+Array = NDArray[np.float64]
+
+CENTER_ROWS = 1 << 14
+PIECE = 1 << 18  # rows
+LEAST_TOL = float(np.finfo(np.float64).tiny)  # no sum can tell a smaller share, and algorithms take its logarithm
+
+
+class Rows(NamedTuple):
+    """Rows of numbers that have been read and checked, so that nobody has to do it again.
+
+    Parameters
+    ----------
+    array : ndarray of shape (n, d)
+        float64, contiguous, finite.
+    low, high : ndarray of shape (d,)
+        The ends of each column.
+    dtype : numpy.dtype or None
+        What the array came in; None for lists.
+    labels : list or None
+        Names of the columns, if it had any.
+    """
+
+    array: Array
+    low: Array
+    high: Array
+    dtype: np.dtype[Any] | None
+    labels: list[Any] | None
+
+
+def read_rows(name: str, given: Any) -> Rows:
+    """Read rows, unless they have been read already.
+
+    Parameters
+    ----------
+    name : str
+        The argument's name, for messages.
+    given : array_like of shape (n,) or (n, d), or Rows
+        What the caller passed.
+
+    Returns
+    -------
+    Rows
+        One dimension counts as one column.
+
+    Examples
+    --------
+    >>> read_rows("key", [3.0, 1.0]).high
+    array([3.])
+    """
+    if isinstance(given, Rows):
+        return given
+    array = as_matrix(name, given)
+    return Rows(array, *column_range(array), dtype_of(given), labels_of(given))
+
+
+def checked_rows(name: str, read: NDArray[np.floating[Any]]) -> Rows:
+    """Return rows of an array that `as_real_array` has read, without reading it again."""
+    array = _as_table(name, read)
+    return Rows(array, *column_range(array), read.dtype, None)
+
+
+def dtype_of(array: Any) -> np.dtype[Any] | None:
+    """Return the dtype that an array came in, None for what has none."""
+    dtype = getattr(array, "dtype", None)
+    return dtype if isinstance(dtype, np.dtype) else None
+
+
+def as_matrix(name: str, array: Any) -> Array:
+    """Read a table of numbers with at least one row and one column; one dimension counts as one column."""
+    return _as_table(name, checks.as_real_array(name, array))
+
+
+def _as_table(name: str, read: NDArray[np.floating[Any]]) -> Array:
+    if read.ndim not in (1, 2):
+        raise ValueError(f"{name} must have shape (rows,) or (rows, columns) here, got {read.shape}")
+    if read.size == 0:
+        raise ValueError(f"{name} is empty, of shape {read.shape}; at least one row and one column are needed")
+    return np.ascontiguousarray(read[:, None] if read.ndim == 1 else read, dtype=np.float64)
+
+
+def as_tol(tol: float | None, *dtypes: Any) -> float:
+    """Read a tolerance; None is the machine epsilon of the common type of arrays of these dtypes."""
+    if tol is None:
+        known = [np.dtype(np.float64) if dtype is None else dtype for dtype in dtypes]
+        common = np.result_type(*known) if known else np.dtype(np.float64)
+        return float(np.finfo(common if common.kind == "f" else np.float64).eps)
+    if not isinstance(tol, (int, float, np.number)) or not 0 <= tol < 1:
+        raise ValueError(f"tol must be None or a share of the weight in [0, 1), got {tol!r}")
+    return float(tol)
+
+
+def is_narrow(*dtypes: Any) -> bool:
+    """Tell whether all arrays came in single precision or less, so that such arithmetic is precise enough."""
+    return all(dtype is not None and dtype.kind == "f" and dtype.itemsize <= 4 for dtype in dtypes)
+
+
+def check_range(query: Rows, key: Rows, bandwidth: Array) -> None:
+    """Refuse rows so many bandwidths apart that squares of distances overflow."""
+    with np.errstate(over="ignore"):
+        widest = ((np.maximum(query.high, key.high) - np.minimum(query.low, key.low)) / bandwidth).max()
+    if not widest <= checks.LARGEST:
+        raise ValueError(
+            f"bandwidth is too small: query and key are up to {widest:.0e} bandwidths apart, whose square overflows "
+            f"(at most {checks.LARGEST:g} are supported); use a larger bandwidth or rescale the columns"
+        )
+
+
+def column_range(rows: Array) -> tuple[Array, Array]:
+    """Return the smallest and the largest number of each column.
+
+    NumPy reduces row by row, which costs 35 ms for a million short rows; in rows of some hundred numbers it costs one.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n, d)
+        At least one row.
+
+    Returns
+    -------
+    low, high : ndarray of shape (d,)
+        The ends of each column.
+
+    Examples
+    --------
+    >>> column_range(np.array([[3.0, 5.0], [1.0, 9.0]]))
+    (array([1., 5.]), array([3., 9.]))
+    """
+    columns = rows.shape[1]
+    joined = max(1, 256 // columns)
+    whole = len(rows) - len(rows) % joined
+    wide, rest = rows[:whole].reshape(-1, joined * columns), rows[whole:]
+    ends = []
+    for smallest_or_largest in (np.minimum.reduce, np.maximum.reduce):
+        parts = [smallest_or_largest(wide, axis=0).reshape(-1, columns)] if whole else []
+        ends.append(smallest_or_largest(np.concatenate([*parts, rest]), axis=0))
+    return ends[0], ends[1]
+
+
+def as_mask(attn_mask: Any, shape: tuple[int, int]) -> tuple[NDArray[np.bool_] | None, Array | None]:
+    """Read a mask: which keys take part, or what is added to the logits; one of the two is None."""
+    if attn_mask is None:
+        return None, None
+    checks.refuse_foreign("attn_mask", attn_mask)
+    mask = np.asarray(attn_mask)
+    if mask.dtype.kind not in "bf":
+        raise TypeError(
+            "attn_mask must be boolean (True takes part) or floating point (added to the logits), "
+            f"got dtype {mask.dtype}"
+        )
+    if mask.dtype.kind == "f" and not np.all(mask < np.inf):
+        raise ValueError("attn_mask holds NaN or plus infinity; a float mask is added to logits, -inf leaves a key out")
+    if mask.dtype.kind == "f":  # before it is broadcast: a mask of one row stays one row
+        mask = mask.astype(np.float64, copy=False)
+    try:
+        mask = np.broadcast_to(mask, shape)
+    except ValueError:
+        raise ValueError(f"attn_mask of shape {mask.shape} does not broadcast to (queries, keys) = {shape}") from None
+    return (mask, None) if mask.dtype.kind == "b" else (None, mask)
+
+
+def in_unit(weight: Array) -> tuple[Array, float]:
+    """Return weights in units of a power of two, so that the largest is between 1 and 2, and that unit.
+
+    Whether a sum of weights underflows is judged against 1; powers of two are exact.
+    """
+    unit = 2.0 ** np.floor(np.log2(weight.max()))
+    return np.ascontiguousarray(weight / unit), float(unit)
+
+
+def center_of_values(value: Array, weight: Array | None, mask: NDArray[np.bool_] | None) -> Array:
+    """Return a median of the values that take part, of every k-th where there are many."""
+    if weight is not None or mask is not None:
+        takes_part = np.ones(len(value), dtype=bool) if weight is None else weight > 0
+        if mask is not None:
+            takes_part &= mask.any(axis=0)
+        if not takes_part.all():
+            value = value[takes_part]
+    # Any robust center will do, and a sample's takes no time.
+    return np.median(value[:: 1 + len(value) // CENTER_ROWS], axis=0) if len(value) else np.zeros(value.shape[1])
+
+
+def subtract(value: Array, center: Array) -> Array:
+    """Subtract a center in pieces: first touch of fresh pages is slow, and one long call cannot be interrupted."""
+    centered = np.empty(value.shape)
+    for start in range(0, len(value), PIECE):
+        rows = slice(start, start + PIECE)
+        np.subtract(value[rows], center, out=centered[rows])
+    return centered
+
+
+def as_self_index(exclude_self: bool, self_index: Any, m: int, n: int) -> NDArray[np.int64] | None:
+    """Read which key is each query itself: None where nothing is left out."""
+    if not isinstance(exclude_self, bool | np.bool_):
+        raise TypeError(f"exclude_self must be True or False, got {exclude_self!r}")
+    if not exclude_self:
+        if self_index is not None:
+            raise ValueError("self_index says which key to leave out, so it needs exclude_self=True")
+        return None
+    if self_index is None:
+        if m != n:
+            raise ValueError(
+                f"exclude_self=True takes query i's own key to be key i, but there are {m} queries and {n} keys; "
+                "say which with self_index, -1 for none"
+            )
+        return np.arange(n)
+    checks.refuse_foreign("self_index", self_index)
+    index = np.asarray(self_index)
+    if index.dtype.kind not in "iu" or index.shape != (m,):
+        raise ValueError(f"self_index must be {m} integers, one per query, got shape {index.shape} of {index.dtype}")
+    if index.min() < -1 or index.max() >= n:
+        raise ValueError(f"self_index must lie in [-1, {n - 1}], got values from {index.min()} to {index.max()}")
+    return index.astype(np.int64)

@@ -1,0 +1,70 @@
+"""Where tasks run: on a cluster, or with the scheduler that Dask would use."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import dask
+from dask.base import get_scheduler
+
+SECONDS_TO_CONNECT = 5.0  # of the ten in which a user wants to hear that nobody is there
+
+
+def compute(tasks: list[Any], client: Any, retries: int) -> Any:
+    """Run tasks on a cluster, or with the scheduler that Dask would use.
+
+    Parameters
+    ----------
+    tasks : list of Delayed
+        What to run.
+    client : distributed.Client or None
+        The cluster; None for that of the latest client, or no cluster.
+    retries : int
+        How often a task that failed is tried again.
+
+    Returns
+    -------
+    sequence
+        Their results.
+    """
+    client = find_client(client)
+    if client is None:
+        return dask.compute(*tasks)
+    return client.gather(client.compute(tasks, retries=retries))
+
+
+def find_client(client: Any = None) -> Any:
+    """Return a client, or else the one that Dask would use, or None."""
+    found = getattr(get_scheduler(), "__self__", None) if client is None else client
+    return found if hasattr(found, "gather") else None
+
+
+def connect(address: str, timeout: float = SECONDS_TO_CONNECT) -> Any:
+    """Return a client of the cluster at an address, or say within ten seconds that there is none.
+
+    Parameters
+    ----------
+    address : str
+        Of the scheduler, such as ``"tcp://10.0.0.1:8786"``.
+    timeout : float, default=5
+        Seconds to wait for an answer.
+
+    Returns
+    -------
+    distributed.Client
+        To be closed by the caller.
+
+    Raises
+    ------
+    ConnectionError
+        If no scheduler answers.
+    """
+    from distributed import Client
+
+    try:
+        return Client(address, timeout=timeout)
+    except (OSError, TimeoutError, ValueError) as error:
+        raise ConnectionError(
+            f"no Dask scheduler answers at {address!r} ({type(error).__name__}); start one with `dask scheduler`, and "
+            "give the address that it prints, such as tcp://10.0.0.1:8786"
+        ) from None

@@ -1,0 +1,119 @@
+"""A fitted model at new rows: its parameters as a recipe, its rows as pairs, X as queries."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from kernpool.core.factors import Factors
+from kernpool.core.keys import Keys, Prepared
+from kernpool.core.local_fit import LocalFit
+from kernpool.core.problem import Problem
+from kernpool.data.checks import refuse_misread
+from kernpool.data.tables import TableError
+from kernpool.estimators.rows import at_least_one_column
+from kernpool.execution.progress import current_progress
+from kernpool.pooling.arrays import KeyPairs, local_fit
+from kernpool.pooling.chunked import ChunkPairs
+from kernpool.pooling.recipe import Recipe
+from kernpool.pooling.settle import ReportRank, settle
+
+Array = NDArray[np.float64]
+Codes = NDArray[np.int64]
+
+
+def recipe_of(model: Any) -> Recipe:
+    """Return how a fitted model pools."""
+    return Recipe.of(
+        model.kernel,
+        model.bandwidth_,
+        composition=model.composition,
+        degree=model._degree,
+        tol=model.tol,
+        algorithm=model.algorithm,
+        empty=model.empty,
+        n_jobs=model.n_jobs,
+    )
+
+
+def numeric_query(model: Any, X: ArrayLike) -> Array:
+    """Read queries without categorical columns."""
+    check_is_fitted(model)
+    query: Array = validate_data(model, X, dtype=[np.float64, np.float32], reset=False)
+    refuse_misread("X", X)
+    return query
+
+
+def read_query(model: Any, X: ArrayLike | None) -> tuple[Array, Codes | None]:
+    """Read queries, numbers and level numbers; for None the training rows themselves."""
+    check_is_fitted(model)
+    if X is None:
+        return model.key_, model.key_code_
+    if model.encoding_ is None:
+        return numeric_query(model, X), None
+    validate_data(model, X, skip_check_array=True, reset=False)
+    numeric, code = model.encoding_.encode(X, model.unseen)
+    return at_least_one_column(numeric), code
+
+
+def pairs_of(model: Any, code: Codes | None = None, *, exclude_self: bool = False) -> KeyPairs:
+    """Return the training rows as pairs, for queries with these level numbers; rows are read once per fit."""
+    rows = model.key_, model.value_, model.key_weight_
+    prepared = vars(model).setdefault("_prepared", Prepared())
+    keys = prepared.get("keys", rows, lambda: Keys.read(*rows))
+    factors = None
+    if model.encoding_ is not None and code is not None:
+        categories = model._categories_of(model.encoding_)
+        tables, slopes = categories.tables(model.smoothing_), categories.slopes(model.smoothing_)
+        factors = Factors(code, model.key_code_, tables, slopes)
+    return KeyPairs(keys, factors, exclude_self)
+
+
+def problem_of(model: Any, X: ArrayLike | None, *, exclude_self: bool = False) -> Problem:
+    """Return the problem of queries (for None the training rows themselves) and training rows."""
+    query, code = read_query(model, X)
+    return pairs_of(model, code, exclude_self=exclude_self).problem(recipe_of(model), query)
+
+
+def fit_of(model: Any, problem: Problem) -> LocalFit:
+    """Fit around each query, with planes as the search for the bandwidth has them: constant where sums lose them."""
+    return local_fit(problem, model.algorithm, model.n_jobs, current_progress(), complete=False)
+
+
+def pool_at(model: Any, X: ArrayLike, report_rank: ReportRank) -> NDArray[Any]:
+    """Pool the outputs of the training rows at new ones.
+
+    Parameters
+    ----------
+    model : KernelSmoother
+        Fitted to arrays or to chunks.
+    X : array_like of shape (m, d)
+        Queries.
+    report_rank : callable
+        Hears of planes that are not determined.
+
+    Returns
+    -------
+    ndarray of shape (m,) or (m, c)
+        As the outputs were given.
+    """
+    recipe, progress = recipe_of(model), current_progress()
+    if "chunks_" in vars(model):
+        query = numeric_query(model, X)
+        check_unchanged(model)
+        return settle(recipe, ChunkPairs(model.chunks_).reduce(recipe, query, progress), report_rank)
+    query, code = read_query(model, X)
+    pooled = settle(recipe, pairs_of(model, code).reduce(recipe, query, progress), report_rank)
+    dtype = np.result_type(query, model.key_, model.value_)
+    return pooled.reshape(len(pooled), *model.value_.shape[1:]).astype(dtype, copy=False)
+
+
+def check_unchanged(model: Any) -> None:
+    """Refuse a model whose rows lie in files that have changed since the fit."""
+    if model.reference_ is not None and model.chunks_.reference() != model.reference_:
+        raise TableError(
+            f"{model.reference_['path']} has changed since the model was fitted to it; put the data back, or fit again"
+        )

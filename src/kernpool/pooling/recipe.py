@@ -1,0 +1,115 @@
+"""The recipe: how to pool, whatever is pooled. Made once, checked when it is made, and then only read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kernpool.core.empty import Empty, check_empty
+from kernpool.core.keys import Keys
+from kernpool.core.moments import check_degree
+from kernpool.core.problem import Problem
+from kernpool.core.reading import Rows, as_tol
+from kernpool.core.similarity import check_composition
+from kernpool.data.checks import as_bandwidth
+from kernpool.kernels import Kernel, get_kernel
+from kernpool.pooling.plan import check_algorithm
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)  # arrays have no single truth
+class Recipe:
+    """How to pool: the same for arrays, levels, chunks, partitions of a cluster and running sums.
+
+    Parameters
+    ----------
+    kernel, bandwidth, composition, degree, tol, algorithm, empty, n_jobs
+        As in `pool`. A bandwidth of one number is for any number of columns.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If one of them is out of its range.
+
+    Notes
+    -----
+    `Recipe.of` reads names of kernels and single numbers. Recipes are compared by `pools_like`.
+
+    Examples
+    --------
+    >>> Recipe.of(kernel="epanechnikov", bandwidth=0.5, degree=1).bandwidth
+    array([0.5])
+    >>> Recipe.of(bandwidth=-1.0)
+    Traceback (most recent call last):
+    ValueError: bandwidth must be positive, got -1.0; it is a length in the units of the keys
+    """
+
+    kernel: Kernel
+    bandwidth: Array
+    composition: str = "radial"
+    degree: int = 0
+    tol: float | None = None
+    algorithm: str = "auto"
+    empty: Empty = "nan"
+    n_jobs: int | None = None
+
+    def __post_init__(self) -> None:
+        check_empty(self.empty)
+        check_degree(self.degree)
+        check_composition(self.composition)
+        check_algorithm(self.algorithm)
+        as_tol(self.tol)
+
+    @classmethod
+    def of(cls, kernel: str | Kernel = "gaussian", bandwidth: ArrayLike = 1.0, **options: Any) -> Recipe:
+        """Read a kernel that may be a name, and a bandwidth that may be one number.
+
+        Parameters
+        ----------
+        kernel, bandwidth, **options
+            As in `pool`.
+
+        Returns
+        -------
+        Recipe
+            Checked.
+        """
+        return cls(get_kernel(kernel), as_bandwidth(bandwidth, max(1, np.size(bandwidth))), **options)
+
+    def problem(
+        self, query: ArrayLike | Rows, key: ArrayLike | Keys, value: ArrayLike | Rows | None = None, **pairs: Any
+    ) -> Problem:
+        """Make a problem of some pairs.
+
+        Parameters
+        ----------
+        query, key, value
+            As for `Problem.from_arrays`.
+        **pairs
+            What it takes of pairs beside: key_weight, attn_mask, exclude_self, self_index, factors.
+
+        Returns
+        -------
+        Problem
+            To be summed as this recipe says.
+        """
+        return Problem.from_arrays(
+            query,
+            key,
+            value,
+            kernel=self.kernel,
+            bandwidth=self.bandwidth,
+            composition=self.composition,
+            tol=self.tol,
+            degree=self.degree,
+            **pairs,
+        )
+
+    def pools_like(self, other: Recipe) -> bool:
+        """Tell whether sums of both recipes may be merged: the same kernel, bandwidth, composition and degree."""
+        same = self.kernel == other.kernel and np.array_equal(self.bandwidth, other.bandwidth)
+        return same and (self.composition, self.degree) == (other.composition, other.degree)

@@ -1,0 +1,94 @@
+"""What is chosen for forty problems, and what each algorithm would take: constants are easily broken unseen."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from kernpool import Problem, choose
+from kernpool.pooling.plan import estimates
+
+STORED = Path(__file__).with_name("choices.json")
+
+# queries, keys, columns, and the rest
+CASES = [
+    (5, 100, 1, {}),
+    (50, 100, 3, {"kernel": "epanechnikov"}),
+    (100, 150, 1, {}),
+    (150, 150, 2, {}),
+    (300, 300, 1, {"kernel": "laplace"}),
+    (300, 300, 4, {"kernel": "logistic"}),
+    (300, 400, 2, {"degree": 1}),
+    (700, 700, 1, {"kernel": "cosine"}),
+    (900, 1000, 3, {"kernel": "biweight", "composition": "product"}),
+    (900, 1000, 6, {"kernel": "epanechnikov", "composition": "product"}),
+    (900, 1000, 6, {"composition": "product"}),
+    (1000, 1000, 20, {}),
+    (1000, 1200, 20, {"kernel": "epanechnikov"}),
+    (500, 800, 2, {"mask": bool}),
+    (1000, 1500, 2, {"mask": bool, "kernel": "tricube"}),
+    (300, 500, 2, {"mask": float}),
+    (2000, 3000, 1, {"mask": float}),
+    (5, 20000, 1, {}),
+    (100, 20000, 1, {"kernel": "boxcar"}),
+    (100, 20000, 1, {"degree": 1}),
+    (100, 20000, 1, {"kernel": "logistic"}),
+    (5000, 5000, 1, {}),
+    (5000, 5000, 1, {"kernel": "cosine", "bandwidth": 0.02}),
+    (5000, 5000, 1, {"kernel": "cosine", "bandwidth": 2.0}),
+    (5000, 5000, 1, {"kernel": "logistic", "bandwidth": 0.01}),
+    (20000, 20000, 1, {"kernel": "triweight", "degree": 1}),
+    (20000, 200, 1, {"kernel": "triangular"}),
+    (20000, 20000, 1, {"kernel": "constant"}),
+    (5000, 5000, 2, {}),
+    (20000, 20000, 2, {"bandwidth": 0.05}),
+    (20000, 20000, 2, {"bandwidth": 0.05, "degree": 1}),
+    (20000, 20000, 2, {"kernel": "epanechnikov", "bandwidth": 0.5}),
+    (20000, 20000, 2, {"kernel": "epanechnikov", "bandwidth": 0.5, "degree": 1}),
+    (20000, 20000, 2, {"kernel": "boxcar", "bandwidth": 2.0}),
+    (20000, 20000, 2, {"kernel": "triangular", "bandwidth": 0.1}),
+    (20000, 20000, 3, {"kernel": "laplace", "bandwidth": 0.02}),
+    (20000, 20000, 3, {"kernel": "cosine", "bandwidth": 0.3, "composition": "product"}),
+    (20000, 20000, 6, {"kernel": "triweight", "bandwidth": 1.0}),
+    (20000, 20000, 6, {"kernel": "triweight", "bandwidth": 1.0, "composition": "product"}),
+    (60000, 60000, 2, {"bandwidth": 0.4}),
+    (60000, 60000, 3, {"bandwidth": 0.8}),
+    (60000, 60000, 2, {"kernel": "constant"}),
+    (100, 60000, 4, {"bandwidth": 0.1, "values": 3}),
+]
+
+
+def named(case):
+    m, n, d, options = case
+    return f"{m} x {n}, {d} columns" + "".join(f", {getattr(given, '__name__', given)}" for given in options.values())
+
+
+def problem_of(m, n, d, options):
+    """Normal rows, of which no number depends on what a generator was asked before."""
+    options = dict(options)
+    generator = np.random.default_rng([m, n, d])
+    key, query = generator.normal(size=(n, d)), generator.normal(size=(m, d))
+    value = generator.normal(size=(n, options.pop("values", 1)))
+    if mask := options.pop("mask", None):
+        options["attn_mask"] = (generator.random((m, n)) < 0.5).astype(mask)
+    return Problem.from_arrays(query, key, value, **{"bandwidth": 0.3} | options)
+
+
+def take(case):
+    problem = problem_of(*case)
+    return {"chosen": choose(problem).algorithm, "seconds": estimates(problem)}
+
+
+@pytest.mark.parametrize("case", CASES, ids=named)
+def test_the_same_algorithm_is_chosen_for_the_same_reason(case):
+    stored, found = json.loads(STORED.read_text())[named(case)], take(case)
+    if "nufft" not in found["seconds"]:  # is not installed
+        stored["seconds"].pop("nufft", None)
+        stored["chosen"] = min(stored["seconds"], key=stored["seconds"].__getitem__)
+    assert found["chosen"] == stored["chosen"]
+    assert found["seconds"] == pytest.approx(stored["seconds"], rel=1e-6)
+
+
+if __name__ == "__main__":
+    STORED.write_text(json.dumps({named(case): take(case) for case in CASES}, indent=1) + "\n")

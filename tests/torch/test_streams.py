@@ -1,0 +1,248 @@
+"""Whatever way a layer pools, its numbers and gradients are those of the dense layer."""
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="the layers need the extra 'torch'")
+
+from kernpool import LocalLinearRegressor
+from kernpool.kernels import BUILT_IN
+from kernpool.torch import (
+    AdditiveSimilarity,
+    AttentionPooling,
+    BilinearSimilarity,
+    DotProductSimilarity,
+    GaussianSimilarity,
+    KernelSimilarity,
+    attention_pool,
+    pooling,
+)
+from kernpool.torch import route as dispatch
+
+double = {"dtype": torch.float64}
+SIMILARITIES = {
+    "shared": lambda: GaussianSimilarity(0.9, **double),
+    "per_feature": lambda: KernelSimilarity("biweight", [2.5, 3.0, 4.0], form="per_feature", **double),
+    "linear": lambda: KernelSimilarity("logistic", 0.8, form="linear", size=3, output_size=2, **double),
+    "inverse": lambda: GaussianSimilarity(0.7, parameterization="inverse_bandwidth", **double),
+    "dot product": DotProductSimilarity,
+    "bilinear": lambda: BilinearSimilarity(3, 3, **double),
+    "additive": lambda: AdditiveSimilarity(3, 3, 4, **double),
+}
+
+
+def make(generator, *batch, rows=6, keys=6, columns=3, values=2):
+    shapes = ((rows, columns), (keys, columns), (keys, values))
+    return [torch.tensor(generator.normal(size=(*batch, *shape))) for shape in shapes]
+
+
+def conditions(generator, batch=2, rows=6, keys=6):
+    table = torch.tensor(generator.random((batch, rows, keys)) < 0.6)
+    table[0, 2], table[:, :, 4] = False, False
+    added = torch.tensor(generator.normal(size=(rows, keys))).masked_fill(~table[1], -torch.inf)
+    return {
+        "none": {},
+        "mask": {"attn_mask": table},
+        "shared mask": {"attn_mask": table[0]},
+        "mask with more dimensions": {"attn_mask": table.expand(3, batch, rows, keys)},
+        "mask of one row": {"attn_mask": table[:, 1:2]},
+        "mask of one row, alone": {"attn_mask": table[:, 1:2], "exclude_self": True, "is_causal": True},
+        "mask of keys": {"attn_mask": table[1, 1]},
+        "float mask": {"attn_mask": added},
+        "lengths": {"valid_lens": torch.tensor([3, 0])},
+        "lengths per query": {"valid_lens": torch.tensor(generator.integers(0, keys + 1, (batch, rows)))},
+        "causal": {"is_causal": True},
+        "alone": {"exclude_self": True},
+        "strictly causal": {"is_causal": True, "exclude_self": True},
+        "all": {"attn_mask": table, "is_causal": True, "valid_lens": torch.tensor([5, 4]), "exclude_self": True},
+        "causal float mask": {"attn_mask": added, "is_causal": True},
+    }
+
+
+def outcome(tensors, similarity, **options):
+    inputs = [tensor.clone().requires_grad_() for tensor in tensors]
+    similarity.zero_grad()
+    pooled = attention_pool(*inputs, similarity=similarity, **options)
+    torch.sin(pooled).sum().backward()
+    parameters = [parameter.grad.clone() for parameter in similarity.parameters()]
+    return [pooled.detach(), *(tensor.grad for tensor in inputs), *parameters]
+
+
+@pytest.mark.parametrize("which", list(conditions(np.random.default_rng(0))))
+@pytest.mark.parametrize("similarity", SIMILARITIES)
+@pytest.mark.parametrize("way", ["fused or torch", "blocks"])
+def test_every_way_is_the_dense_layer(way, similarity, which, generator, monkeypatch):
+    torch.manual_seed(0)
+    tensors, options, module = make(generator, 2), conditions(generator)[which], SIMILARITIES[similarity]()
+    expected = outcome(tensors, module, algorithm="dense", **options)
+    if way == "blocks":
+        monkeypatch.setattr(dispatch, "_why_not_by_engine", lambda *_: "for the test")
+        monkeypatch.setattr(dispatch, "MOST_LOGITS", 0)
+        monkeypatch.setattr("kernpool.torch.streams.BLOCK_ELEMENTS", 30)
+    else:
+        monkeypatch.setattr(dispatch, "FEW_NUMBERS", 0)
+    found = outcome(tensors, module, **options)
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("kernel", BUILT_IN)
+def test_large_problems_take_the_engine(kernel, generator, monkeypatch):
+    """And nobody sees a difference."""
+    tensors, similarity = make(generator, rows=300, keys=400, columns=2), KernelSimilarity(kernel, 1.7, **double)
+    called = []
+    engine = pooling.pool_by_engine
+    monkeypatch.setattr(pooling, "pool_by_engine", lambda request: called.append(1) or engine(request))
+    dense, fused = (attention_pool(*tensors, similarity=similarity, algorithm=name) for name in ("dense", "auto"))
+    assert called == [1]
+    if kernel != "boxcar":  # whose edge is decided in another rounding
+        np.testing.assert_allclose(fused.detach(), dense.detach(), rtol=0, atol=1e-12)
+
+
+def test_local_linear_layers(generator):
+    X, y, new = generator.normal(size=(90, 2)), generator.normal(size=90), generator.normal(size=(20, 2))
+    model = LocalLinearRegressor(bandwidth=[0.9, 1.4]).fit(X, y)
+    similarity = GaussianSimilarity([0.9, 1.4], form="per_feature", **double)
+    layer = AttentionPooling(similarity, degree=1)
+    query, key, value = (torch.tensor(array) for array in (new, X, y[:, None]))
+    pooled = layer(query, key, value)
+    np.testing.assert_allclose(pooled[:, 0].detach(), model.predict(new), rtol=0, atol=1e-10)
+    alone = layer(key, key, value, exclude_self=True)
+    error = torch.mean((alone - value) ** 2)
+    assert error.item() == pytest.approx(model.leave_one_out().error, rel=1e-10)
+    error.backward()
+    step = 1e-6
+    with torch.no_grad():
+        similarity.log_bandwidth[0] += step
+        higher = torch.mean((layer(key, key, value, exclude_self=True) - value) ** 2)
+    assert similarity.log_bandwidth.grad[0].item() == pytest.approx((higher - error).item() / step, rel=1e-3)
+    assert "degree=1" in repr(layer)
+
+
+def test_a_linear_map_keeps_its_digits_far_from_the_origin(generator, monkeypatch):
+    monkeypatch.setattr(dispatch, "FEW_NUMBERS", 0)
+    tensors, similarity = make(generator), SIMILARITIES["linear"]()
+    near = attention_pool(*tensors, similarity=similarity)
+    far = attention_pool(tensors[0] + 1e6, tensors[1] + 1e6, tensors[2], similarity=similarity)
+    np.testing.assert_allclose(
+        far.detach(), near.detach(), rtol=0, atol=1e-8
+    )  # the sums with 1e6 are rounded themselves
+
+
+def test_half_precision_goes_through_the_engine(generator):
+    query, key, value = (tensor.half() for tensor in make(generator, rows=300, keys=300))
+    similarity = GaussianSimilarity(0.9)
+    dense, fused = (
+        attention_pool(query, key, value, similarity=similarity, algorithm=name) for name in ("dense", "auto")
+    )
+    assert fused.dtype == torch.float16
+    np.testing.assert_allclose(fused.detach().float(), dense.detach().float(), rtol=0, atol=2e-3)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"algorithm": "quick"}, "algorithm must be one of 'auto', 'dense', 'fused', got 'quick'"),
+        ({"degree": 2}, "degree must be 0"),
+        ({"degree": 1, "return_weights": True}, "return_weights=True needs weights"),
+        ({"degree": 1, "algorithm": "dense"}, "no dense layer"),
+        ({"degree": 1, "similarity": DotProductSimilarity()}, "needs a similarity of distances, got DotProductSim"),
+        ({"algorithm": "fused", "dropout_p": 0.5}, "dropout=0.5 needs the weights"),
+        (
+            {"algorithm": "fused", "similarity": AdditiveSimilarity(3, 3, 2, **double)},
+            "AdditiveSimilarity is none of the simil",
+        ),
+        ({"algorithm": "fused", "attn_mask": torch.zeros(6, 6, **double)}, "the mask adds to the logits"),
+        ({"degree": 1, "attn_mask": torch.zeros(6, 6, **double)}, "the mask adds to the logits"),
+        ({"algorithm": "fused", "similarity": GaussianSimilarity([1.0, 2.0], form="per_feature")}, "size 2"),
+    ],
+)
+def test_what_does_not_go_together(options, message, generator):
+    with pytest.raises(ValueError, match=message):
+        attention_pool(*make(generator), **{"similarity": GaussianSimilarity(1.0, **double), **options})
+
+
+@pytest.mark.parametrize("similarity", SIMILARITIES)
+@pytest.mark.parametrize("empty", [{"rows": 0}, {"keys": 0}, {"values": 0}])
+def test_nothing_to_pool(empty, similarity, generator, monkeypatch):
+    monkeypatch.setattr(dispatch, "FEW_NUMBERS", -1)
+    query, key, value = make(generator, 2, **empty)
+    found = outcome(
+        [torch.full_like(query, torch.nan) if key.numel() == 0 else query, key, value], SIMILARITIES[similarity]()
+    )
+    assert found[0].shape == (2, query.shape[1], value.shape[2])
+    assert not any(tensor.any() for tensor in found[:4])
+
+
+def test_keys_that_no_query_sees_may_hold_anything(generator):
+    query, key, value = make(generator, rows=2, keys=4)
+    expected = attention_pool(query, key[:2], value[:2], similarity=DotProductSimilarity(), is_causal=True)
+    key[2], value[3] = torch.nan, torch.inf
+    found = attention_pool(query, key, value, similarity=DotProductSimilarity(), is_causal=True)
+    np.testing.assert_allclose(found, expected)
+
+
+def test_what_users_change_is_what_they_get(generator):
+    class Twice(GaussianSimilarity):
+        def forward(self, query, key):
+            return 2 * super().forward(query, key)
+
+    tensors, similarity = make(generator, rows=300, keys=400), Twice(1.0, **double)
+    narrower = attention_pool(*tensors, similarity=GaussianSimilarity(0.5**0.5, **double))
+    np.testing.assert_allclose(
+        attention_pool(*tensors, similarity=similarity).detach(), narrower.detach(), rtol=0, atol=1e-12
+    )
+    with pytest.raises(ValueError, match="Twice is none of the similarities"):
+        attention_pool(*tensors, similarity=similarity, algorithm="fused")
+    plain = GaussianSimilarity(1.0, **double)
+    plain.register_forward_hook(lambda _module, _given, logits: 2 * logits)
+    np.testing.assert_allclose(
+        attention_pool(*tensors, similarity=plain).detach(), narrower.detach(), rtol=0, atol=1e-12
+    )
+
+
+def test_a_float_mask_of_another_precision(generator):
+    tensors = [tensor.float() for tensor in make(generator)]
+    mask = torch.tensor(generator.normal(size=(6, 6)))
+    dense, auto = (
+        attention_pool(*tensors, mask, similarity=DotProductSimilarity(), algorithm=name) for name in ("dense", "auto")
+    )
+    np.testing.assert_allclose(auto, dense, rtol=0, atol=1e-6)
+
+
+def test_autocast_gives_one_type_at_any_size(generator):
+    for rows in (5, 300):
+        tensors = [tensor.float() for tensor in make(generator, rows=rows, keys=rows)]
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            assert attention_pool(*tensors, similarity=GaussianSimilarity()).dtype == torch.bfloat16
+
+
+def test_second_derivatives_are_there_with_the_dense_layer(generator):
+    tensors = [tensor.requires_grad_() for tensor in make(generator, rows=3, keys=4)]
+    similarity = GaussianSimilarity(0.9, **double)
+    layer = AttentionPooling(similarity, algorithm="dense")
+    assert torch.autograd.gradgradcheck(layer, tensors)
+
+
+def test_layers_compile_whole(generator, monkeypatch):
+    monkeypatch.setattr(dispatch, "FEW_NUMBERS", 0)
+    query, key, value = make(generator)
+    layer = AttentionPooling(GaussianSimilarity(0.9, **double))
+    compiled = torch.compile(layer, fullgraph=True, backend="aot_eager")
+    found = []
+    for function in (layer, compiled):
+        layer.zero_grad()
+        function(query, key, value, is_causal=True, exclude_self=True).square().sum().backward()
+        found.append(layer.similarity.log_bandwidth.grad.clone())
+    np.testing.assert_allclose(found[1], found[0], rtol=1e-12)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here")
+@pytest.mark.parametrize("similarity", ["shared", "per_feature", "linear", "additive"])
+def test_other_devices_go_in_blocks(similarity, generator, monkeypatch):
+    monkeypatch.setattr(dispatch, "MOST_LOGITS", 0)
+    module, tensors = SIMILARITIES[similarity](), make(generator)
+    expected = outcome(tensors, module, algorithm="dense")
+    found = outcome([tensor.cuda() for tensor in tensors], module.cuda())
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one.cpu(), other, rtol=1e-9, atol=1e-12)
