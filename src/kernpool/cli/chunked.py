@@ -83,7 +83,7 @@ def fit_in_chunks(model: KernelRegressor, options: argparse.Namespace, memory: i
         raise TableError(f"{options.data} has no rows")
     with progress_bar("fitting", options.quiet):
         model.fit(chunks)
-    model.set_params(n_jobs=None)  # the machine that loads the model has processors of its own
+    model.set_params(n_jobs=None)  # the machine that loads the model has other processors
     if options.model is not None:
         save_model(model, options.model, target=options.target, force=options.force)
     if not options.quiet:

@@ -68,7 +68,7 @@ def run_fit(options: argparse.Namespace) -> None:
         with progress_bar("leaving one out", options.quiet):
             result = model.leave_one_out()
         report_fit(model, features, y, result)
-    model.set_params(n_jobs=None)  # the machine that loads the model has processors of its own
+    model.set_params(n_jobs=None)  # the machine that loads the model has other processors
     with whole_file(Path(options.plot), force=options.force) if options.plot else nullcontext() as picture:
         if picture is not None:  # drawn before the model is written: either both outputs appear or none
             draw(model, X, y, features, options.target, picture)

@@ -77,7 +77,7 @@ def bar(what: str, patience: float = 0.5, unit: str = "") -> Callable[[int, int]
     def listener(done: int, total: int) -> None:
         nonlocal shown, started, before
         now, share = time.monotonic(), done / total
-        if share < before:  # something else has begun, which takes a time of its own
+        if share < before:  # another piece of work has begun: its time is measured anew
             started = now
         before = share
         if now - started < patience or now - shown < 0.1:

@@ -74,7 +74,7 @@ def whole_file(path: Path, *, force: bool = False) -> Iterator[Path]:
 @contextmanager
 def whole_folder(path: Path, *, force: bool = False) -> Iterator[Path]:
     """Yield a temporary folder beside `path`; when the block ends well it becomes `path`, otherwise it is gone."""
-    path = path.resolve()  # "." has no name of its own
+    path = path.resolve()  # "." has no name
     refuse_existing(path, force, folder=True)
     with temporary_beside(path, folder=True) as temporary:
         with _names_the_output(path):

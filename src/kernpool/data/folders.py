@@ -12,7 +12,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,15 +30,17 @@ class ModelFileError(ValueError):
 
 @dataclass(frozen=True)
 class Record:
-    """A model as JSON and arrays.
+    """A model as JSON and arrays: what the ``to_record`` of its class returns, and ``from_record`` takes.
+
+    A class that can be saved has both, and says its `record_format` and `record_versions`.
 
     Parameters
     ----------
     header : dict
-        What JSON can hold: ``"format"``, ``"version"``, for an estimator ``"estimator"``, the name of its class, and
-        what the class adds. From a file it is whole, but entries are not believed.
+        What JSON can hold: format, version, for an estimator the name of its class, and what that adds. From a file it
+        is whole, but entries are not believed.
     arrays : mapping of str to ndarray
-        From a folder of ``.npy`` files each is read, and compared with its digest, when it is asked for.
+        From ``.npy`` files each is read, and compared with its digest, when it is asked for.
     in_one_file : bool, default=False
         Whether arrays, all of float64, are written to one file of safetensors.
     source : Path
@@ -54,20 +56,6 @@ class Record:
     memory: int | None = None
 
 
-class Recorded(Protocol):
-    """What can be saved: a class that says its format and versions, and turns into a record and back."""
-
-    record_format: ClassVar[str]
-    record_versions: ClassVar[tuple[int, ...]]
-
-    def to_record(self) -> Record:
-        """Return the model as JSON and arrays."""
-
-    @classmethod
-    def from_record(cls, record: Record) -> Self:
-        """Return the model; whatever is wrong with a record is a TypeError, ValueError or the like."""
-
-
 def check_model_folder(folder: Path, force: bool) -> None:
     """Raise if a model cannot be written to `folder`; to be called before the long work too."""
     if force and folder.exists() and not (folder / HEADER).is_file():
@@ -76,22 +64,7 @@ def check_model_folder(folder: Path, force: bool) -> None:
 
 
 def write_record(folder: str | Path, record: Record, *, force: bool = False) -> None:
-    """Write a model to a folder, whole or not at all.
-
-    Parameters
-    ----------
-    folder : str or Path
-        Where; must not exist unless `force`.
-    record : Record
-        From ``to_record``.
-    force : bool, default=False
-        Replace an existing model folder (and nothing but a model folder).
-
-    Raises
-    ------
-    FileExistsError
-        If the folder exists and `force` is false, or it is not a model.
-    """
+    """Write a model to a folder, whole or not at all; parameters and errors as in `kernpool.save_model`."""
     folder = Path(folder)
     check_model_folder(folder, force)
     if record.in_one_file:
@@ -106,30 +79,8 @@ def write_record(folder: str | Path, record: Record, *, force: bool = False) -> 
         write_header(temporary, record.header | files)
 
 
-def read_record(folder: str | Path, kinds: Sequence[type[Recorded]], *, memory: int | None = None) -> Any:
-    """Read a model from a folder, after checking every file in it.
-
-    Parameters
-    ----------
-    folder : str or Path
-        What `write_record` wrote.
-    kinds : sequence of type
-        The classes that it may be of.
-    memory : int, optional
-        Bytes that pooling may take, if the model refers to its rows.
-
-    Returns
-    -------
-    object
-        Of one of the classes.
-
-    Raises
-    ------
-    ModelFileError
-        If the folder is no such model, or a file is missing, truncated, edited or of another version.
-    TableError
-        If data files that the model refers to are missing, or were changed.
-    """
+def read_record(folder: str | Path, kinds: Sequence[type[Any]], *, memory: int | None = None) -> Any:
+    """Read a model of one of some classes from a folder; parameters and errors as in `kernpool.load_model`."""
     folder = Path(folder)
     header, source = read_header(folder, kinds), folder / HEADER
     of_format = [kind for kind in kinds if kind.record_format == header["format"]]
@@ -149,7 +100,7 @@ def read_record(folder: str | Path, kinds: Sequence[type[Recorded]], *, memory: 
         raise ModelFileError(f"{source} was edited: {error}; {REMEDY}") from None
 
 
-def read_header(folder: str | Path, kinds: Sequence[type[Recorded]]) -> dict[str, Any]:
+def read_header(folder: str | Path, kinds: Sequence[type[Any]]) -> dict[str, Any]:
     """Read ``model.json``, and be sure that it is whole, and of a format and version that one of some classes reads."""
     folder = Path(folder)
     path, formats = folder / HEADER, {kind.record_format: kind.record_versions for kind in kinds}
@@ -193,15 +144,7 @@ def plain(value: Any) -> Any:
 
 
 class StoredArrays(Mapping[str, NDArray[Any]]):
-    """The ``.npy`` files of a folder that a header lists.
-
-    Parameters
-    ----------
-    folder : Path
-        Where they are.
-    header : dict
-        Whose entry ``"arrays"`` has a record of each.
-    """
+    """The ``.npy`` files of a folder that the entry ``"arrays"`` of a header lists."""
 
     def __init__(self, folder: Path, header: dict[str, Any]) -> None:
         records = header.get("arrays")

@@ -51,18 +51,14 @@ def choose_bandwidth(
         Outputs.
     weight : ndarray of shape (n,), optional
         Frequencies.
-    kernel, bandwidth, bandwidth_convention, composition, common_factor, max_search_rows, random_state, algorithm
+    kernel, bandwidth, bandwidth_convention, composition, common_factor, max_search_rows, random_state
         Parameters of the estimator, checked.
-    n_jobs, smoothing
+    algorithm, n_jobs, smoothing
         Likewise.
-    code : ndarray of int, shape (n, k), optional
-        Level numbers of categorical columns.
-    categories : Categories
-        Their kernels and levels.
-    degree : {0, 1}
-        Of the local fit.
-    standardise : bool
-        Whether several outputs count in units of their standard deviations.
+    code, categories : ndarray of int, shape (n, k), and Categories, optional
+        Level numbers of categorical columns, and their kernels.
+    degree, standardise
+        Of the local fit; and whether several outputs count in units of their standard deviations.
 
     Returns
     -------
@@ -157,14 +153,7 @@ def in_order_of_columns(
 ) -> dict[str, Any]:
     """Return what a search found, with the names of columns, and relevances in the order of the table.
 
-    Parameters
-    ----------
-    found : dict
-        From `choose_bandwidth`, which has numeric columns first; returned as it is if nothing was searched for.
-    names : sequence, optional
-        Names of the columns of the table.
-    encoding : Encoding, optional
-        Which columns are categorical; None if none is.
+    `found` is from `choose_bandwidth`, which has numeric columns first. Without a search it is returned as it is.
     """
     if "relevance_" not in found:
         return found

@@ -25,20 +25,6 @@ Array = NDArray[np.float64]
 def as_chunks(X: Any, y: Any, sample_weight: Any) -> Chunks | None:
     """Return the chunks that arguments of ``fit`` stand for, None if they are rows in memory.
 
-    Parameters
-    ----------
-    X : object
-        Chunks, or the path of a file or a folder, or a stream of Arrow.
-    y : str, sequence of str or None
-        Names of the target; None for chunks, which bring their values.
-    sample_weight : str or None
-        Name of the column of weights.
-
-    Returns
-    -------
-    Chunks or None
-        To be gone through more than once.
-
     Raises
     ------
     TypeError
@@ -71,15 +57,7 @@ def as_chunks(X: Any, y: Any, sample_weight: Any) -> Chunks | None:
 
 
 def fit_chunks(model: Any, chunks: Chunks) -> None:
-    """Fit an estimator to chunks: `chunks_`, `reference_`, `bandwidth_` and `bandwidth_note_`.
-
-    Parameters
-    ----------
-    model : KernelRegressor
-        With valid or invalid parameters.
-    chunks : Chunks
-        The rows.
-    """
+    """Fit a regressor to chunks: `chunks_`, `reference_`, `bandwidth_` and `bandwidth_note_`."""
     check_parameters(model)
     for name in ("unordered", "ordered"):
         if getattr(model, name) is not None:

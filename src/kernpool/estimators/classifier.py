@@ -47,24 +47,14 @@ class NadarayaWatsonClassifier(ClassifierMixin, KernelSmoother):  # type: ignore
     ----------
     classes_ : ndarray of shape (n_classes,)
         The labels, sorted.
-    bandwidth_ : ndarray of shape (d,)
-        One bandwidth per numeric column, in the convention ``"support"`` whatever the parameter was given in.
-    smoothing_ : ndarray of shape (k,)
-        One lambda per categorical column.
     loo_error_ : float
         Leave-one-out Brier score, the squared error summed over classes; only with ``bandwidth="loo"``.
-    loo_empty_windows_ : int
-        Training rows that had no other row in their window there; only with ``bandwidth="loo"``.
-    relevance_ : ndarray of shape (d,)
-        Spread of each column over its bandwidth, zero for columns that play no role; only after a search.
-    bandwidth_search_ : BandwidthSearch
-        How the bandwidths were found; only after a search.
     key_, value_, key_weight_ : ndarray
         The training rows, one-hot labels and weights.
-    n_features_in_ : int
-        Number of columns.
-    feature_names_in_ : ndarray of str
-        Names of the columns, if X had any.
+    bandwidth_, smoothing_, encoding_, relevance_, bandwidth_search_, loo_empty_windows_
+        As in `NadarayaWatsonRegressor`.
+    n_features_in_, feature_names_in_
+        As in `NadarayaWatsonRegressor`.
 
     See Also
     --------

@@ -212,9 +212,8 @@ class DaskNadarayaWatsonRegressor(RegressorMixin, BaseEstimator):  # type: ignor
         """
         given = [y, self.predict(X), sample_weight]
         lazy = [i for i, array in enumerate(given) if is_dask_collection(array)]
-        for i, array in zip(
-            lazy, compute([given[i] for i in lazy], self.client_, RETRIES) if lazy else (), strict=True
-        ):
+        computed = compute([given[i] for i in lazy], self.client_, RETRIES) if lazy else ()
+        for i, array in zip(lazy, computed, strict=True):
             given[i] = array
         return float(r2_score(given[0], given[1], sample_weight=given[2]))
 

@@ -1,4 +1,4 @@
-"""Rows of partitions on a Dask cluster: how many there are, which of them are drawn, and how they come here."""
+"""Rows of partitions on a Dask cluster: how many there are, which of them are drawn, and how they are fetched."""
 
 from __future__ import annotations
 

@@ -24,76 +24,28 @@ class LocalLinearRegressor(KernelRegressor):
     kernel : str or Kernel, default="gaussian"
         See `kernpool.kernel_names`. ``"constant"`` is ordinary least squares.
     bandwidth : float, array_like of shape (d,), or name, default="loo"
-        A number, one per column, or how to find them. ``"loo"`` minimises the exact leave-one-out squared error (the
-        default because that is what a prediction will be judged by), ``"aicc"`` the corrected information criterion of
-        Hurvich, Simonoff and Tsai, ``"gcv"`` generalised cross-validation: see `kernpool.bandwidth.criteria`;
-        ``"plugin"`` estimates what the best bandwidth is made of, for one column (`plugin_bandwidth`); the rules
-        ``"scott"`` and ``"silverman"`` look at X alone.
-    bandwidth_convention : {"support", "np", "stata", "locfit", "ksmooth", "std", "canonical"}, default="support"
-        What a number given as `bandwidth` means; see `kernpool.convert_bandwidth`. Bandwidths that are found have
-        nothing to do with it.
-    composition : {"radial", "product"}, default="radial"
-        Kernel of the Euclidean norm of the scaled differences of numeric columns, or product of one kernel per column.
-        Kernels of categorical columns always multiply in.
-    unordered, ordered : collection of str or int, or None, default=None
-        Names or positions of categorical columns. Frames of pandas and polars say themselves which columns are: text
-        and categories are unordered, ordered categories and Enums ordered; see `kernpool.data.columns`.
-    ordered_by : {"value", "rank"}, default="value"
-        How far levels of ordered columns are apart: as far as their values, if they are numbers, or as their ranks.
-    unordered_kernel : {"aitchison_aitken", "li_racine"}, default="aitchison_aitken"
-        See `kernpool.kernels.categorical`.
-    ordered_kernel : {"wang_van_ryzin", "li_racine_ordered"}, default="wang_van_ryzin"
-        Likewise.
-    smoothing : array_like of shape (k,) or None, default=None
-        The lambda of each categorical column, zero for levels that have nothing to do with each other. None where it is
-        searched for, with the bandwidths.
-    unseen : {"raise", "unlike"}, default="raise"
-        What a level does that the training rows did not have: an error, or unlike every level.
-    common_factor : bool, default=False
-        Search for one common factor on the spreads of the columns instead of one bandwidth per column: faster, and
-        enough where all columns matter alike.
-    max_search_rows : int or None, default=None
-        Search on so many rows, drawn at random, instead of on all; None is 10 000 for rows in chunks.
-    random_state : int, RandomState or None, default=0
-        For what a search draws; with the default it gives the same result each time.
-    algorithm : str, default="auto"
-        See `kernpool.choose`; all give the same numbers.
+        A number, one per column, or how to find them, as in `NadarayaWatsonRegressor`: ``"loo"``, ``"aicc"``,
+        ``"gcv"``, ``"plugin"``, ``"scott"`` or ``"silverman"``.
+    bandwidth_convention, composition, unordered, ordered, ordered_by, unordered_kernel, ordered_kernel
+        As in `NadarayaWatsonRegressor`.
+    smoothing, unseen, common_factor, max_search_rows, random_state, algorithm
+        As in `NadarayaWatsonRegressor`.
     tol : float or None, default=None
         Ignored beyond the machine epsilon: slopes are made of small differences.
     empty : {"nan", "nearest", "mean", "zero", "raise"}, default="nan"
         Prediction where no training row lies within the kernel's support; see `kernpool.pool`.
     n_jobs : int or None, default=None
-        Threads; None is 1 unless in a ``joblib.parallel_config`` context, -1 all processors, -2 all but one.
+        As in `NadarayaWatsonRegressor`.
 
     Attributes
     ----------
-    bandwidth_ : ndarray of shape (d,)
-        One bandwidth per numeric column, in the convention ``"support"`` whatever the parameter was given in.
-    smoothing_ : ndarray of shape (k,)
-        One lambda per categorical column.
-    encoding_ : Encoding or None
-        How categorical columns were read, if there are any.
     relevance_ : ndarray of shape (columns,)
         Spread of each numeric column over its bandwidth; zero where the best bandwidth is infinite, so that the column
         enters linearly. Of a categorical one, how far its smoothing is from making no difference. Only after a search.
-    bandwidth_search_ : BandwidthSearch
-        What was minimised, from how many starts, with what result, and all that was tried; only after a search.
-    loo_error_ : float
-        Leave-one-out mean squared error at `bandwidth_`, summed over outputs; only with ``bandwidth="loo"``.
-    loo_empty_windows_ : int
-        Training rows that had no other row in their window there; only with ``bandwidth="loo"``.
-    key_, value_, key_weight_ : ndarray
-        The training rows, outputs and weights; absent after a fit to chunks.
-    chunks_ : Chunks
-        Where the rows are, after a fit to chunks.
-    reference_ : dict or None
-        Path, columns and fingerprints of the files that they lie in, as they were when the fit began.
-    bandwidth_note_ : str
-        How the bandwidth was found there: on which sample, and by what factor it was made that of all rows.
-    n_features_in_ : int
-        Number of columns.
-    feature_names_in_ : ndarray of str
-        Names of the columns, if X had any.
+    bandwidth_, smoothing_, encoding_, bandwidth_search_, loo_error_, loo_empty_windows_
+        As in `NadarayaWatsonRegressor`.
+    key_, value_, key_weight_, chunks_, reference_, bandwidth_note_, n_features_in_, feature_names_in_
+        As in `NadarayaWatsonRegressor`.
 
     See Also
     --------
@@ -159,7 +111,7 @@ class LocalLinearRegressor(KernelRegressor):
         Notes
         -----
         :math:`\hat\beta(x)` estimates the slope of the truth at x. It is not the derivative of `predict`, because the
-        plane changes from query to query; `NadarayaWatsonRegressor.derivative` is that of its own fit. In finite
+        plane changes from query to query; `NadarayaWatsonRegressor.derivative` is that of its `predict`. In finite
         samples the two differ, as the documentation of R's np notes.
 
         Examples

@@ -146,14 +146,14 @@ class NadarayaWatsonRegressor(KernelRegressor):
         Raises
         ------
         ValueError
-            If the kernel is one of your own without a `log_slope`. The slopes of a boxcar are zero: its fit is a step
+            If the kernel is user-defined and has no `log_slope`. The slopes of a boxcar are zero: its fit is a step
             function.
 
         Notes
         -----
         This is the slope of a local *constant* fit. As an estimate of the slope of the truth it is biased where rows
-        are denser on one side; `LocalLinearRegressor.derivative` is the better estimate, and no derivative of its own
-        fit. One pass over pairs, and one per output.
+        are denser on one side; `LocalLinearRegressor.derivative` is the better estimate, and no derivative of its
+        `predict`. One pass over pairs, and one per output.
 
         Examples
         --------

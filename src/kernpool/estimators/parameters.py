@@ -28,15 +28,7 @@ OF_SEARCH = (
 def check_parameters(model: Any) -> None:
     """Raise if a parameter is out of its range, as far as that can be seen without data.
 
-    Parameters
-    ----------
-    model : estimator
-        A smoother or the Dask regressor; parameters that it does not have are not checked.
-
-    Raises
-    ------
-    TypeError, ValueError
-        The message names the parameter, what came, and what was expected.
+    Those that a model does not have are not checked: the Dask regressor has none for categorical columns.
 
     Examples
     --------
@@ -53,18 +45,7 @@ def check_parameters(model: Any) -> None:
 
 
 def check_restored(model: Any) -> None:
-    """Raise if a parameter is out of its range, those included that only a fit looks at.
-
-    Parameters
-    ----------
-    model : KernelSmoother
-        Fitted: with `bandwidth_`.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As `check_parameters`.
-    """
+    """Raise if a parameter of a fitted smoother is out of its range, those included that only a fit looks at."""
     check_parameters(model)
     if not isinstance(model.bandwidth, str):
         as_bandwidth(model.bandwidth, len(model.bandwidth_))

@@ -1,4 +1,4 @@
-"""What a fitted model has said of slopes that its rows do not determine, so that it says each thing once."""
+"""Warnings of slopes that the training rows do not determine: each once per fit."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ROWS = 1 << 16  # at once
 
 
 class RankNotes:
-    """One fit of a model: which of its columns are dependent, and what of it has been said.
+    """One fit of a model: which of its columns are dependent, and which warnings have been given.
 
     Columns that are dependent over all rows are so in every window. They are named. What is missing in some windows
     beyond that, because few keys are in them, is another warning.
@@ -96,8 +96,8 @@ def dependent_columns(X: NDArray[np.floating]) -> Groups:
     for rows in blocks:  # from the first row, so that constants are zeros
         total += (X[rows] - first).sum(axis=0)
     for rows in blocks:
-        centred = X[rows] - first - total / n
-        second += centred.T @ centred
+        centered = X[rows] - first - total / n
+        second += centered.T @ centered
     spread = np.sqrt(np.diagonal(second))
     unit = np.where(spread > 0, spread, 1.0)
     eigenvalues, directions = np.linalg.eigh(second / unit / unit[:, None])

@@ -17,7 +17,7 @@ from kernpool.data.checks import as_bandwidth, as_key_weight
 from kernpool.data.folders import ModelFileError, Record, plain
 from kernpool.data.frames import Encoding
 from kernpool.estimators.parameters import check_restored
-from kernpool.estimators.references import check_saved, open_reference
+from kernpool.estimators.references import open_reference
 from kernpool.kernels import get_kernel, registered_name
 
 VERSION, VERSION_ON_CHUNKS = 2, 3  # older readers know version 2, and can read it
@@ -30,8 +30,13 @@ def record_of(model: Any, features: Sequence[str] | None, target: str | None) ->
     """Return a fitted smoother as a record; parameters as in `save_model`."""
     check_is_fitted(model)
     check_restored(model)
-    reference = check_saved(model.reference_) if "chunks_" in vars(model) else None
-    if reference is not None:
+    reference = vars(model).get("reference_")
+    if "chunks_" in vars(model):
+        if reference is None:
+            raise TypeError(
+                "the rows of this model lie in no file, so that there is nothing to refer to; fit it to a Parquet or "
+                ".npy file, or to arrays, which are saved with it"
+            )
         features = reference["features"] if features is None else features
         target = reference["target"] if target is None and isinstance(reference["target"], str) else target
     parameters = {name: plain(value) for name, value in model.get_params().items() if name != "kernel"}
@@ -51,24 +56,7 @@ def record_of(model: Any, features: Sequence[str] | None, target: str | None) ->
 
 
 def restored(kind: type[Any], record: Record) -> Any:
-    """Return the smoother of a record.
-
-    Parameters
-    ----------
-    kind : type
-        Of the smoother.
-    record : Record
-        Not believed.
-
-    Raises
-    ------
-    TypeError, ValueError, KeyError, AttributeError, OverflowError
-        If an entry is missing, new, or of another type, or entries and arrays do not fit together.
-    ModelFileError
-        If the kernel is not registered.
-    TableError
-        If the data files that it refers to are missing, or are not the ones that it was fitted to.
-    """
+    """Return the smoother of a record, which is not believed; raise if its entries and arrays are not of one."""
     header, model = record.header, kind()
     on_chunks = header["version"] == VERSION_ON_CHUNKS
     _check_entries(model, record, on_chunks)
@@ -76,17 +64,16 @@ def restored(kind: type[Any], record: Record) -> Any:
         get_kernel(header["parameters"]["kernel"])
     except (TypeError, ValueError) as error:
         raise ModelFileError(
-            f"{record.source}: {error}; a kernel of one's own has to be registered before loading"
+            f"{record.source}: {error}; a user-defined kernel has to be registered before loading"
         ) from None
     found = {name: record.arrays.get(name) for name in (*model._arrays, NAMES)}
     fitted: dict[str, Any] = {name: array for name, array in found.items() if array is not None}
     fitted = {"smoothing_": np.zeros(0)} | fitted | header["results"]
     if on_chunks:
         fitted |= {"reference_": header["chunks"], "chunks_": open_reference(header["chunks"], record.memory)}
-    elif header["encoding"] is None:
-        fitted = {"key_weight_": None, "key_code_": np.zeros((len(fitted["key_"]), 0), dtype=np.int64)} | fitted
     else:
-        fitted = {"key_weight_": None} | fitted
+        no_codes = {} if header["encoding"] else {"key_code_": np.zeros((len(fitted["key_"]), 0), dtype=np.int64)}
+        fitted = {"key_weight_": None} | no_codes | fitted
     if NAMES in fitted:
         fitted[NAMES] = fitted[NAMES].astype(object)
     fitted["encoding_"] = None if header["encoding"] is None else Encoding.from_json(header["encoding"])

@@ -9,54 +9,8 @@ from kernpool.data.chunks.base import Chunks
 from kernpool.data.chunks.opening import reopen
 
 
-def check_saved(reference: dict[str, Any] | None) -> dict[str, Any]:
-    """Return the reference of a model, if there is something that it refers to.
-
-    Parameters
-    ----------
-    reference : dict or None
-        From ``fit``: kind, path, columns and fingerprints.
-
-    Returns
-    -------
-    dict
-        The same.
-
-    Raises
-    ------
-    TypeError
-        If the rows lie in no file.
-    """
-    if reference is None:
-        raise TypeError(
-            "the rows of this model lie in no file, so that there is nothing to refer to; fit it to a Parquet or .npy "
-            "file, or to arrays, which are saved with it"
-        )
-    return reference
-
-
 def open_reference(reference: Any, memory: int | None = None) -> Chunks:
-    """Open the rows that a model refers to, and be sure that they are the ones it was fitted to.
-
-    Parameters
-    ----------
-    reference : object
-        From ``model.json``; not believed.
-    memory : int, optional
-        Bytes that pooling may take.
-
-    Returns
-    -------
-    Chunks
-        The rows.
-
-    Raises
-    ------
-    ValueError
-        If the reference is not of the form that `Chunks.reference` gives.
-    TableError
-        If a file is missing, or was changed.
-    """
+    """Open the rows of a reference, which is not believed, if they are the ones that it was fitted to."""
     problem = _problem(reference)
     if problem:
         raise ValueError(f"{problem} of the rows it refers to")

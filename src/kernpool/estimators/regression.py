@@ -38,7 +38,7 @@ class KernelRegressor(RegressorMixin, KernelSmoother):  # type: ignore[misc]  # 
             a reference, and `predict` reads the rows.
         y : array_like of shape (n,) or (n, c), str, or sequence of str
             Outputs; integers and booleans count as numbers. For a file, or anything with an Arrow stream, the name of
-            the target; chunks bring their own.
+            the target; chunks bring theirs.
         sample_weight : array_like of shape (n,), or str, optional
             Frequencies of rows, non-negative; for a file the name of their column.
 

@@ -20,19 +20,7 @@ LEAST_CAPACITY = 64
 
 
 class Rows(NamedTuple):
-    """Training rows as they were read.
-
-    Parameters
-    ----------
-    key : ndarray of shape (n, d)
-        Numeric columns; one of zeros if there are none.
-    code : ndarray of int, shape (n, k)
-        Level numbers of categorical columns.
-    output : ndarray of shape (n,) or (n, c)
-        Floating-point numbers; for a classifier labels.
-    encoding : Encoding or None
-        How categorical columns were read; None if there are none.
-    """
+    """Training rows: numeric columns (one of zeros if there are none), level numbers, outputs or labels, encoding."""
 
     key: NDArray[Any]
     code: NDArray[np.int64]
@@ -52,17 +40,7 @@ def read_rows(model: Any, X: Any, y: Any, *, numbers: bool, reset: bool = True) 
     numbers : bool
         Whether outputs are numbers, of one column or several, and not labels.
     reset : bool, default=True
-        Take names and number of columns from X; False compares X with them.
-
-    Returns
-    -------
-    Rows
-        As they were read.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If X or y holds NaN, infinity or integers that floats would change, or shapes do not match.
+        False compares the columns with those of an earlier fit.
     """
     options = {"multi_output": True, "y_numeric": True} if numbers else {}
     encoding = encoding_of(model, X)
@@ -167,22 +145,7 @@ class GrowingArray:
 
 
 def append_rows(model: Any, key: NDArray[Any], value: NDArray[Any], weight: Array | None) -> dict[str, Any]:
-    """Return the training rows of a model with some more; the model itself stays as it is.
-
-    Parameters
-    ----------
-    model : KernelRegressor
-        Fitted to arrays without categorical columns.
-    key, value : ndarray
-        What is added.
-    weight : ndarray of shape (rows,) or None
-        Frequencies; None is one each.
-
-    Returns
-    -------
-    dict
-        The attributes of the model that change.
-    """
+    """Return the attributes of a model, fitted to arrays without categorical columns, that change with more rows."""
     growing = vars(model).setdefault("_growing", {name: GrowingArray() for name in ("key_", "value_", "key_weight_")})
     grown = {"key_": growing["key_"].append(model.key_, key), "value_": growing["value_"].append(model.value_, value)}
     grown["key_weight_"] = before = model.key_weight_

@@ -37,7 +37,7 @@ def save_model(
     Parameters
     ----------
     model : estimator or RunningPool
-        Fitted; files that it was fitted to in chunks are referred to, and have to stay. A kernel of one's own is saved
+        Fitted; files that it was fitted to in chunks are referred to, and have to stay. A user-defined kernel is saved
         by name and has to be registered before loading; a generator of random numbers as `random_state` is not saved,
         since a fitted model has no use for it.
     folder : str or Path

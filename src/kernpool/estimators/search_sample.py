@@ -1,4 +1,4 @@
-"""The bandwidth of rows that nobody holds in memory: rows are drawn, a search runs on them, and a rate does the rest.
+"""The bandwidth of rows that are not in memory: a search on a sample, scaled by a rate to the number of all rows.
 
 Chunks and clusters share this file, so that the same rows in the same order have the same bandwidth. Every row has a
 number that depends on `random_state` and on its place alone, and the rows of positive weight with the smallest numbers
@@ -144,17 +144,7 @@ def bandwidth_of_sample(
     flat : bool
         Whether the outputs are one column without an axis.
     bandwidth, random_state, **options
-        As in `choose_bandwidth`.
-
-    Returns
-    -------
-    dict
-        Results of the fit, `bandwidth_` and `bandwidth_note_` among them.
-
-    Raises
-    ------
-    ValueError
-        If there are no rows.
+        As in `choose_bandwidth`, which returns the same attributes but for `bandwidth_note_`.
     """
     if sample is None or not sample.rows:
         raise ValueError("there are no rows of positive weight: the source is empty")

@@ -204,12 +204,24 @@ class RunningPool:
         return settle(self._asked.recipe, self._asked.sums(self.state, self.center, self._flat))
 
     def save(self, folder: str | Path, *, force: bool = False) -> None:
-        """Write queries and sums to a folder: `kernpool.save_model`, without loading scikit-learn."""
+        """Write queries and sums to a folder: as `kernpool.save_model`, without loading scikit-learn.
+
+        Parameters
+        ----------
+        folder, force
+            As there.
+        """
         write_record(folder, self.to_record(), force=force)
 
     @classmethod
     def load(cls, folder: str | Path) -> Self:
-        """Read a pool from a folder: `kernpool.load_model`, without loading scikit-learn."""
+        """Read a pool from a folder: as `kernpool.load_model`, without loading scikit-learn.
+
+        Parameters
+        ----------
+        folder : str or Path
+            What `save` or `kernpool.save_model` wrote.
+        """
         pool: Self = read_record(folder, (cls,))
         return pool
 

@@ -179,11 +179,6 @@ class LearnedPooling(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships
         ndarray of shape (m, n)
             Row i is a probability distribution over the training rows; its product with the training outputs is the
             prediction.
-
-        Raises
-        ------
-        ValueError
-            If the weights need more than `max_bytes`.
         """
         query, key = self._encoded(X)
         return pooling_weights(query, key, bandwidth=1.0, max_bytes=max_bytes)
@@ -199,12 +194,24 @@ class LearnedPooling(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships
         return model
 
     def save(self, folder: str | Path, *, force: bool = False) -> None:
-        """Write the fitted estimator to a folder: the same as `kernpool.save_model`."""
+        """Write the fitted estimator to a folder: the same as `kernpool.save_model`.
+
+        Parameters
+        ----------
+        folder, force
+            As there.
+        """
         write_record(folder, self.to_record(), force=force)
 
     @classmethod
     def load(cls, folder: str | Path) -> Self:
-        """Read an estimator of this class from a folder, and refuse others: see `kernpool.load_model`."""
+        """Read an estimator of this class, and refuse others: as `kernpool.load_model`.
+
+        Parameters
+        ----------
+        folder : str or Path
+            What `save` or `kernpool.save_model` wrote.
+        """
         model: Self = read_record(folder, (cls,))
         return model
 

@@ -1,4 +1,4 @@
-"""Checking what an estimator that learns was told, before the long work."""
+"""Ranges of the parameters of estimators that learn, checked before the long work."""
 
 from __future__ import annotations
 

@@ -49,20 +49,7 @@ def record_of(model: Any) -> Record:
 
 
 def restored(kind: type[Any], record: Record) -> Any:
-    """Return the learned model of a record.
-
-    Parameters
-    ----------
-    kind : type
-        Of the model.
-    record : Record
-        Not believed.
-
-    Raises
-    ------
-    TypeError, ValueError, KeyError, AttributeError, IndexError, OverflowError, ModelFileError
-        If an entry is missing or of another type, or entries and arrays do not fit together.
-    """
+    """Return the learned model of a record, which is not believed; raise if its entries and arrays are not of one."""
     header = record.header
     parameters = header["parameters"] | {"hidden_sizes": tuple(header["parameters"]["hidden_sizes"])}
     n, d = key_shape = _shape(header["key_shape"])

@@ -41,7 +41,7 @@ class LearnedPoolingRegressor(RegressorMixin, LearnedPooling):  # type: ignore[m
     batch_size : int, default=64
         Queries per gradient step. With more than there are rows, each epoch is one step.
     penalty : float, default=0.01
-        On how far rows are moved from where the start has them, squared and in units of their own squared length; a
+        On how far rows are moved from where the start has them, squared and in units of their squared length; a
         full linear map of a small table overfits without it.
     validation_fraction : float, default=0.15
         Share of rows held out to tell which epoch is best, at least one. They are keys in the end.
@@ -86,7 +86,7 @@ class LearnedPoolingRegressor(RegressorMixin, LearnedPooling):  # type: ignore[m
     See Also
     --------
     NadarayaWatsonRegressor : Where it starts; for categorical columns, weights of rows and other kernels too.
-    kernpool.torch.AttentionPooling : The layer, to build one's own.
+    kernpool.torch.AttentionPooling : The layer, to build models from.
 
     Notes
     -----
