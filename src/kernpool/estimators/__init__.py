@@ -1,4 +1,7 @@
-"""scikit-learn estimators: thin, because the numbers come from the floors below."""
+"""scikit-learn estimators: thin, because the numbers come from the floors below.
+
+Read `smoother.py` first: what they have in common.
+"""
 
 from kernpool.estimators.classifier import NadarayaWatsonClassifier
 from kernpool.estimators.learned.classifier import LearnedPoolingClassifier
