@@ -7,13 +7,20 @@ from pathlib import Path
 
 TESTS = Path(__file__).resolve().parents[1]
 PACKAGE = TESTS.parent / "src" / "kernpool"
+LONGEST_FILE, LONGEST_FUNCTION = 330, 80
 AT_THE_ROOT = {"__init__.py", "__main__.py", "datasets.py", "py.typed"}
 WITHOUT_ROOM = {"laws", "public", "support", "fuzz"}  # tests of more than one room
+PRIMITIVES = {"reduce", "pullback"}
+FUNCTION = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 @cache
 def tree_of(path):
     return ast.parse(path.read_text(), filename=str(path))
+
+
+def sources():
+    return sorted(PACKAGE.rglob("*.py"))
 
 
 def named(path):
@@ -67,3 +74,87 @@ def test_what_supports_tests_is_used_by_several():
         if path.stem != "__init__" and len(users) < 2 and not is_program:
             lonely.append(f"{named(path)} by {users}")
     assert not lonely, f"used by one file or none: {lonely}"
+
+
+def lines_without_docstring(function):
+    first = function.body[0]
+    string = (
+        isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str)
+    )
+    docstring = first.end_lineno - first.lineno + 1 if string else 0
+    return function.end_lineno - function.lineno + 1 - docstring
+
+
+def test_no_file_is_long():
+    lengths = {named(path): len(path.read_text().splitlines()) for path in sources()}
+    long = {name: length for name, length in lengths.items() if length > LONGEST_FILE}
+    assert not long, f"at most {LONGEST_FILE} lines, one idea per file: split {long}"
+
+
+def test_no_function_is_long():
+    long = {
+        f"{named(path)}:{node.lineno} {node.name}": lines
+        for path in sources()
+        for node in ast.walk(tree_of(path))
+        if isinstance(node, FUNCTION) and (lines := lines_without_docstring(node)) > LONGEST_FUNCTION
+    }
+    assert not long, f"at most {LONGEST_FUNCTION} lines without the docstring: split {long}"
+
+
+def rooms():
+    """Folders with modules, at any depth; those of compiled loops are the back of the room that they lie in."""
+    folders = sorted(path.parent for path in PACKAGE.rglob("__init__.py"))
+    return [folder for folder in folders if folder != PACKAGE and folder.name != "loops"]
+
+
+def test_every_room_says_what_to_read_first():
+    """In backticks, a module or a room that lies in it."""
+    silent = []
+    for room in rooms():
+        inside = {path.stem for path in room.glob("*.py")} | {path.parent.name for path in room.glob("*/__init__.py")}
+        inside -= {"__init__"}
+        docstring = ast.get_docstring(tree_of(room / "__init__.py")) or ""
+        mentioned = {name.removesuffix(".py").strip("/") for name in re.findall(r"`+([\w./]+)`+", docstring)}
+        mentioned |= {part for name in mentioned for part in name.split("/")}
+        if not docstring or (len(inside) > 1 and not inside & mentioned):
+            silent.append(named(room))
+    assert not silent, f"the docstring of __init__ says what the room is, and which `file` to read first: {silent}"
+
+
+def is_record(module):
+    """Whether a module makes the record of an algorithm, which holds its two functions."""
+    return any(
+        isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Algorithm"
+        for node in ast.walk(module)
+    )
+
+
+def test_reduce_and_pullback_name_the_two_primitives_alone():
+    """Functions in the file that makes the record of an algorithm or where that has them from, and methods."""
+    records = [path for path in sources() if is_record(tree_of(path))]
+    taken = {name for path in records for name in imported(tree_of(path))}
+    others = [
+        f"{named(path)}:{node.lineno} {node.name}"
+        for path in sources()
+        if path not in records
+        for node in tree_of(path).body
+        if isinstance(node, FUNCTION) and node.name in PRIMITIVES
+        if ".".join(["kernpool", *path.relative_to(PACKAGE).with_suffix("").parts, node.name]) not in taken
+    ]
+    assert not others, f"give helpers names that say what they add up: {others}"
+
+
+def test_options_are_not_bags():
+    """A recipe or keywords by name: what a dictionary holds no reader and no type checker knows."""
+    bags = [
+        f"{named(path)}:{node.lineno} {node.name}({argument.arg})"
+        for room in ("pooling", "dask")
+        for path in sorted((PACKAGE / room).rglob("*.py"))
+        for node in ast.walk(tree_of(path))
+        if isinstance(node, FUNCTION)
+        for argument in [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+        if argument.arg in ("options", "similarity")
+        and argument.annotation is not None
+        and re.search(r"(dict|Mapping)\[str, Any\]", ast.unparse(argument.annotation))
+    ]
+    assert not bags, f"name what is passed, or pass a Recipe: {bags}"

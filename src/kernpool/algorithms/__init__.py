@@ -5,10 +5,13 @@ name      idea                                          cost
 ========= ============================================= ===========================
 reference dense NumPy, the slow twin of all the others  n m time and memory
 brute     every pair in compiled tiles, on threads      n m time, n + m memory
-sweep     one column: far keys by moments             n + m time and memory
+sweep     one column: far keys by moments               n + m time and memory
 kd_tree   near pairs only, by boxes in kd order         n log n + pairs that matter
 nufft     Fourier transform, certified query by query   n + m time; needs finufft
 ========= ============================================= ===========================
+
+Read `algorithm.py` first: what an algorithm is, and what it says of itself; then `reference.py`, the sum as textbooks
+have it.
 """
 
 from kernpool.algorithms.algorithm import Algorithm, Gradients

@@ -1,4 +1,7 @@
-"""Bandwidth selection: rules of thumb, a plug-in, and searches for the minimum of a criterion."""
+"""Bandwidth selection: rules of thumb, a plug-in, and searches for the minimum of a criterion.
+
+Read `leave_one_out.py` first, then `criteria.py`: what is minimised. How, is in `search/`.
+"""
 
 from kernpool.bandwidth.criteria import CRITERIA
 from kernpool.bandwidth.leave_one_out import LeaveOneOut, leave_one_out

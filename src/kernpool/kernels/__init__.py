@@ -8,6 +8,8 @@ A constant factor cancels in pooling weights; densities divide by `Kernel.integr
 
 Two different functions circulate as "Epanechnikov". The kernel of that name is ``3/4 (1 - u^2)``; course material that
 plots ``max(1 - |u|, 0)`` under it shows the *triangular* kernel. Both are here under their true names.
+
+Read `registry.py` first: what a kernel is; `built_in.py` has them all.
 """
 
 import kernpool.kernels.built_in  # noqa: F401  # registers the kernels that everyone has
