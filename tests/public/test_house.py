@@ -7,6 +7,7 @@ from pathlib import Path
 
 TESTS = Path(__file__).resolve().parents[1]
 PACKAGE = TESTS.parent / "src" / "kernpool"
+LONGEST_FILE, LONGEST_FUNCTION = 330, 80
 AT_THE_ROOT = {"__init__.py", "__main__.py", "datasets.py", "py.typed"}
 WITHOUT_ROOM = {"docs", "fuzz", "laws", "public", "support"}  # tests of more than one room
 PRIMITIVES = {"reduce", "pullback"}
@@ -75,6 +76,31 @@ def test_what_supports_tests_is_used_by_several():
         if path.stem != "__init__" and len(users) < 2 and not is_program:
             lonely.append(f"{named(path)} by {users}")
     assert not lonely, f"used by one file or none: {lonely}"
+
+
+def lines_without_docstring(function):
+    first = function.body[0]
+    string = (
+        isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str)
+    )
+    docstring = first.end_lineno - first.lineno + 1 if string else 0
+    return function.end_lineno - function.lineno + 1 - docstring
+
+
+def test_no_file_is_long():
+    lengths = {named(path): len(path.read_text().splitlines()) for path in sources()}
+    long = {name: length for name, length in lengths.items() if length > LONGEST_FILE}
+    assert not long, f"at most {LONGEST_FILE} lines, one idea per file: split {long}"
+
+
+def test_no_function_is_long():
+    long = {
+        f"{named(path)}:{node.lineno} {node.name}": lines
+        for path in sources()
+        for node in ast.walk(tree_of(path))
+        if isinstance(node, FUNCTION) and (lines := lines_without_docstring(node)) > LONGEST_FUNCTION
+    }
+    assert not long, f"at most {LONGEST_FUNCTION} lines without the docstring: split {long}"
 
 
 def rooms():
