@@ -27,14 +27,13 @@ from numpy.typing import NDArray
 from kernpool.algorithms import Gradients
 from kernpool.algorithms.far.gradients import find_far
 from kernpool.core.factors import Cell, Codes, Factors, Some
-from kernpool.core.local_fit import LocalFit, solve
-from kernpool.core.moments import Layout
+from kernpool.core.local_fit import solve
 from kernpool.core.problem import Problem
 from kernpool.core.state import PoolState, empty_state, merge
 from kernpool.execution.progress import Progress
 from kernpool.execution.threads import cut
 from kernpool.pooling.plan import check_algorithm, check_pullback, choose_algorithm
-from kernpool.pooling.smoothing import LARGEST_EXPONENT, smoothing_gradient
+from kernpool.pooling.smoothing import LARGEST_EXPONENT, mean_change, smoothing_gradient
 
 Array = NDArray[np.float64]
 
@@ -245,7 +244,7 @@ class CellPlan:
         for visit in _visits(problem, 1, progress, passes - 1, passes):
             rows = visit.rows
             sums = self._sum(visit.part, self._asked, n_jobs, visit.report)
-            moved = _moved(sums, fit.rows(rows), cotangent[rows], layout)
+            moved = mean_change(sums, fit.rows(rows), cotangent[rows], layout)
             for a, slope in enumerate(slopes):
                 others = np.delete(visit.factors, a, axis=1).sum(axis=1)
                 exponent = np.minimum(sums.log_denominator - unit[rows] + others, LARGEST_EXPONENT)
@@ -314,21 +313,3 @@ def _add(total: PoolState, rows: Some, part: PoolState) -> None:
     total.shift[rows], total.denominator[rows], total.numerator[rows] = (
         whole.shift, whole.denominator, whole.numerator
     )  # fmt: skip
-
-
-def _moved(sums: PoolState, fit: LocalFit, cotangent: Array, layout: Layout) -> Array:
-    r"""Mean over the keys of a cell of :math:`(b + \tau \cdot t)\, g \cdot (v - \beta_0 - \beta \cdot t)`."""
-    share = np.divide(1.0, sums.denominator, where=sums.denominator > 0, out=np.zeros(len(sums.denominator)))
-    mean = sums.numerator * share[:, None]
-    level = np.sum(cotangent * fit.intercept, axis=1)
-    moved: Array = fit.base * (np.sum(cotangent * mean[:, layout.value], axis=1) - level)
-    if not layout.degree:
-        return moved
-    m, d = fit.tilt.shape
-    along, first = np.einsum("mc,mdc->md", cotangent, fit.slope), mean[:, layout.first]
-    upper, lower = np.triu_indices(d)
-    second = np.empty((m, d, d))
-    second[:, upper, lower] = second[:, lower, upper] = mean[:, layout.second]
-    cross = np.einsum("mc,mdc->md", cotangent, mean[:, layout.cross].reshape(m, d, layout.values))
-    tilted = cross - level[:, None] * first - np.einsum("mde,me->md", second, along)
-    return np.asarray(moved - fit.base * np.sum(along * first, axis=1) + np.sum(fit.tilt * tilted, axis=1))

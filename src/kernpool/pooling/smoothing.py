@@ -1,4 +1,4 @@
-"""The derivative of a fit by the smoothing of categorical columns, from all pairs at once."""
+"""The derivative of a fit by the smoothing of categorical columns: from all pairs at once, or from sums of cells."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from numpy.typing import NDArray
 
 from kernpool.core.factors import Factors
 from kernpool.core.local_fit import LocalFit
+from kernpool.core.moments import Layout
 from kernpool.core.problem import Problem
+from kernpool.core.state import PoolState
 
 Array = NDArray[np.float64]
 
@@ -58,3 +60,21 @@ def smoothing_gradient(problem: Problem, fit: LocalFit, log_denominator: Array, 
         exponent = np.minimum(others - log_denominator[:, None], LARGEST_EXPONENT)
         gradient[:, a] = np.sum(moved * slope * np.exp(exponent), axis=1)
     return gradient
+
+
+def mean_change(sums: PoolState, fit: LocalFit, cotangent: Array, layout: Layout) -> Array:
+    r"""Mean over the keys of a cell of :math:`(b + \tau \cdot t)\, g \cdot (v - \beta_0 - \beta \cdot t)`."""
+    share = np.divide(1.0, sums.denominator, where=sums.denominator > 0, out=np.zeros(len(sums.denominator)))
+    mean = sums.numerator * share[:, None]
+    level = np.sum(cotangent * fit.intercept, axis=1)
+    moved: Array = fit.base * (np.sum(cotangent * mean[:, layout.value], axis=1) - level)
+    if not layout.degree:
+        return moved
+    m, d = fit.tilt.shape
+    along, first = np.einsum("mc,mdc->md", cotangent, fit.slope), mean[:, layout.first]
+    upper, lower = np.triu_indices(d)
+    second = np.empty((m, d, d))
+    second[:, upper, lower] = second[:, lower, upper] = mean[:, layout.second]
+    cross = np.einsum("mc,mdc->md", cotangent, mean[:, layout.cross].reshape(m, d, layout.values))
+    tilted = cross - level[:, None] * first - np.einsum("mde,me->md", second, along)
+    return np.asarray(moved - fit.base * np.sum(along * first, axis=1) + np.sum(fit.tilt * tilted, axis=1))

@@ -136,6 +136,36 @@ def add_moments(total, weight, tilted, q, key, value, first, bandwidth):
             cross += 1
 
 
+@bare_part
+def residuals(weight, residual, value, first, inverse, intercept, cotangent):
+    """Divide the weights of a tile by the denominator, and sum its residuals from a constant, times the cotangent."""
+    size = weight.size
+    for j in range(size):
+        weight[j] *= inverse
+        residual[j] = 0.0
+    for c in range(value.shape[0]):
+        column, middle, times = value[c, first : first + size], intercept[c], cotangent[c]
+        for j in range(size):
+            residual[j] += times * (column[j] - middle)
+
+
+@bare_part
+def tilt_shares(share, residual, weight, q, key, first, bandwidth, base, tilt, along):
+    """Set the shares of a tile in a local linear fit, and take its slope off the residuals."""
+    size = weight.size
+    for j in range(size):
+        share[j] = base
+    for a in range(along.size):
+        column, place, inverse = key[a, first : first + size], q[a], 1.0 / bandwidth[a]
+        by_share, by_residual = tilt[a], along[a]
+        for j in range(size):
+            t = (column[j] - place) * inverse
+            share[j] += by_share * t
+            residual[j] -= by_residual * t
+    for j in range(size):
+        share[j] *= weight[j]
+
+
 @loop
 def pullback_block(
     query, key, value, key_weight, mask, own, own_weight, bandwidth, code, infinite, product,
@@ -169,26 +199,9 @@ def pullback_block(
                 weight, s, exponent, column_buffer[:size], q, key, first, bandwidth, code, infinite, product, unit[i]
             )
             multiply(weight, first, key_weight, row_mask, own[i], own_weight[i])
-            inverse = inverse_denominator[i]
-            for j in range(size):
-                weight[j] *= inverse
-                residual[j] = 0.0
-            for c in range(value.shape[0]):
-                column, middle, times = value[c, first:last], intercept[i, c], cotangent[i, c]
-                for j in range(size):
-                    residual[j] += times * (column[j] - middle)
+            residuals(weight, residual, value, first, inverse_denominator[i], intercept[i], cotangent[i])
             if along.size:
-                for j in range(size):
-                    share[j] = base[i]
-                for a in range(along.size):
-                    column, place, inverse = key[a, first:last], q[a], 1.0 / bandwidth[a]
-                    by_share, by_residual = tilt[i, a], along[a]
-                    for j in range(size):
-                        t = (column[j] - place) * inverse
-                        share[j] += by_share * t
-                        residual[j] -= by_residual * t
-                for j in range(size):
-                    share[j] *= weight[j]
+                tilt_shares(share, residual, weight, q, key, first, bandwidth, base[i], tilt[i], along)
             else:
                 share = weight
             if by_value.size:
