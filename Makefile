@@ -4,7 +4,7 @@
 #   make test   install, run the tests
 #
 # Others: make fuzz SECONDS=60 SEED=1 (every algorithm on random problems; without SEED a fresh one, which is printed),
-# make lint (style, types, floors), make bench (measurements), make clean.
+# make lint (style, types, rooms), make bench (measurements), make clean.
 
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)

@@ -138,7 +138,7 @@ def main() -> None:
         INDEX.write_text(
             "# Benchmarks\n\n`make bench` runs them all and writes these pages. Every figure is a ratio or a time of "
             "one run on one machine; alternating runs, medians. Accuracy and guarantees have bars as well; tests hold "
-            "them (`tests/test_battery.py` and its neighbours).\n\n"
+            "them (`tests/laws/test_battery.py` and its neighbours).\n\n"
             f"| page | bar | outcome | command | seconds |\n|---|---|---|---|---|\n{table}\n\nMachine: {machine()}.\n",
             encoding="utf-8",
         )

@@ -1,7 +1,7 @@
 """Smoothing kernels: what each one is, and the constants that statistics needs of it.
 
 A kernel is the *profile* only: a symmetric, non-negative function ``K(u)`` of the distance ``u = |q - k| / h`` in
-bandwidths. How distances are measured is `similarity.py`; how sums are organised is `algorithms/`.
+bandwidths. How distances are measured is `core/similarity.py`; how sums are organised is `algorithms/`.
 
 Profiles are written as the field writes them, so some integrate to one and some do not (the Gaussian peaks at one).
 A constant factor cancels in pooling weights; densities divide by `Kernel.integral`.

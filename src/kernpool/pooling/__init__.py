@@ -1,8 +1,10 @@
 """The verbs: over which pairs, by which algorithm, and what comes out.
 
-Read `pool.py` first: it is the whole path in one function. `plan.py` chooses an algorithm and says why; `mixed.py`
-pools categorical columns cell by cell, `chunked.py` pairs that come in chunks, `running.py` pairs that keep coming.
-`rounding.py` says how precise an answer is.
+Read `pool.py` first: the whole path in three steps. `recipe.py` is how to pool, `pairs.py` over what, `settle.py` the
+way from sums to values; `choice.py` decides by which algorithm, and its plans say why (`plan.py`, and `cells.py` for
+categorical columns). Pairs are arrays (`arrays.py`), chunks (`chunked.py`) or memory maps (`memory_maps.py`);
+`running.py` keeps sums of pairs that keep arriving. `weights.py` is for who wants the weights themselves, `rounding.py`
+says how precise an answer is.
 """
 
 from kernpool.pooling.choice import choose

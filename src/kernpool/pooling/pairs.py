@@ -1,6 +1,7 @@
 """Pairs: over what to pool.
 
-Arrays, levels, chunks, partitions of a cluster and running sums all answer the same two questions.
+Arrays, keys that have been read before, chunks, memory maps and partitions of a cluster answer the same two questions.
+Running sums have no pairs any more; what they hold goes to `settle` as well.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-r"""Gradients of Gaussian pooling for many columns, by matrix products, in the tiles of `products.py`.
+r"""Gradients of Gaussian pooling for many columns, by matrix products, in the tiles of `loops/products.py`.
 
 With :math:`R_{ij} = w_{ij} g_i \cdot (v_j - \hat y_i)` the gradient by a query is
 :math:`\sum_j R_{ij} (k_j - q_i) / h^2` and that by a key its mirror image: a product of R with the keys, less row sums

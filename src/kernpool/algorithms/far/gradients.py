@@ -1,4 +1,4 @@
-r"""Gradients of queries very far from all keys, from the few pairs that count (`far_pairs.py`).
+r"""Gradients of queries very far from all keys, from the few pairs that count (`pairs.py`).
 
 The formulas are those of `reference.pullback`. What differs is what is subtracted from what: for a query at R
 bandwidths terms are R and R squared times as large as their sum. Residuals sum up to zero with the shares, so slopes
