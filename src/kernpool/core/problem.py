@@ -213,12 +213,14 @@ class Problem:
         def pairs(table: NDArray[Any] | None) -> NDArray[Any] | None:
             return None if table is None else table[:, keys][queries]
 
+        if isinstance(keys, slice) and keys == slice(None):
+            part = self  # all keys stay the arrays that things are prepared of
+        else:
+            weight = None if self.key_weight is None else self.key_weight[keys]
+            part = replace(self, key=self.key[keys], value=self.value[keys], key_weight=weight, prepared=None)
         return replace(
-            self,
+            part,
             query=self.query[queries],
-            key=self.key[keys],
-            value=self.value[keys],
-            key_weight=None if self.key_weight is None else self.key_weight[keys],
             self_index=None
             if self.self_index is None
             else _places_among(keys, self.self_index[queries], self.shape[1]),
