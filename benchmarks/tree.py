@@ -59,7 +59,7 @@ def by_dense_numpy(query, key, value, h, compact):
 
 
 def by_torch(query, key, value, h):
-    """Gaussian by scaled_dot_product_attention, with the norm of the centred key in a column of its own."""
+    """Gaussian by scaled_dot_product_attention, with the norm of the centered key in a column of its own."""
     middle = key.mean(axis=0)
     q, k = (query - middle) / h, (key - middle) / h
     q = np.column_stack([q, np.ones(len(q))])

@@ -43,7 +43,7 @@ def test_fit_reports_what_it_did(fitted):
         f"bandwidth  income {model.bandwidth_[0]:.6g}",
         f"leave-one-out mean squared error  {model.loo_error_:.6g}",
         f"leave-one-out R^2                 {1 - model.loo_error_ / food.var():.6g}",
-        "algorithm  reference (dense NumPy",
+        "algorithm  brute (every pair, in compiled tiles: about",
     ):
         assert line in report
 

@@ -43,8 +43,8 @@ def _allowed_of_chunks(case, problem, base):
     )
     allowed += problem.tol * spread
     if problem.degree:
-        centred = problem.without_center()
-        least = truth.conditioning(choose(centred, "brute").reduce(centred), problem.layout)
+        centered = problem.without_center()
+        least = truth.conditioning(choose(centered, "brute").reduce(centered), problem.layout)
         allowed = 10.0 * (allowed + 1e-12 * spread) / np.maximum(least, 1e-30)[:, None] ** 2
         allowed[least < truth.WELL_POSED] = np.inf
     return allowed

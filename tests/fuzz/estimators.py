@@ -53,8 +53,8 @@ def model(case, report):
 def hold_planes(case, weight, found, report):
     """Hold local linear predictions against the sums of brute force, where they determine a plane."""
     problem = case.problem(key_weight=weight, degree=1)
-    centred = problem.without_center()
-    state = choose(centred, "brute").reduce(centred)
+    centered = problem.without_center()
+    state = choose(centered, "brute").reduce(centered)
     least = truth.conditioning(state, problem.layout)
     target = solve(state, problem.layout).intercept + problem.value_center
     report.saw("predict, planes", len(target))

@@ -20,9 +20,9 @@ def layers(case, report):
     from kernpool.torch import KernelSimilarity, attention_pool
 
     problem = case.problem()
-    centred = problem.without_center()
-    plan = choose(centred, "brute")
-    state = plan.reduce(centred)
+    centered = problem.without_center()
+    plan = choose(centered, "brute")
+    state = plan.reduce(centered)
     if problem.degree or problem.similarity.kernel.name in ("boxcar", "constant"):
         return  # slopes of thin windows are anything; flat kernels have none
     exact = np.float64 == case.key.dtype
@@ -36,20 +36,20 @@ def layers(case, report):
     h = similarity.bandwidth
     if h != case.options["bandwidth"]:  # the layer keeps a logarithm, which rounds
         problem = case.problem(bandwidth=h)
-        centred = problem.without_center()
-        state = choose(centred, "brute").reduce(centred)
+        centered = problem.without_center()
+        state = choose(centered, "brute").reduce(centered)
     found = attention_pool(*tensors, similarity=similarity)
     target = np.where(state.denominator[:, None] > 0, state.finalize("zero") + problem.value_center, 0.0)
     report.saw("torch", len(target))
     off = np.abs(found.detach().double().numpy() - target)
-    base = rounding_bound(replace(centred, dtype=case.key.dtype), state)
+    base = rounding_bound(replace(centered, dtype=case.key.dtype), state)
     allowed = 4.0 * base + (0 if exact else 2e-6) * np.abs(target) + 2e-14 * np.abs(target) + LEAST
     if (bad := np.flatnonzero(np.any(~(off <= allowed), axis=1))).size:
         report.wrong("torch", bad, f"{bad.size} of {len(off)} queries are off by {np.nanmax(off[bad]):.3g}")
     cotangent = case.generator().normal(size=target.shape)
     found.backward(torch.from_numpy(cotangent).to(found.dtype))
-    right = choose(centred, "brute").pullback(centred, state, cotangent, EVERYTHING)
-    scale = sizes(centred, state, right, cotangent)
+    right = choose(centered, "brute").pullback(centered, state, cotangent, EVERYTHING)
+    scale = sizes(centered, state, right, cotangent)
     for name, tensor in zip(("query", "key", "value"), tensors, strict=True):
         mine, expected = tensor.grad.double().numpy(), getattr(right, name)
         report.saw("torch gradients", len(mine))

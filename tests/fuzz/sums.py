@@ -62,7 +62,7 @@ def compare(problem, state, base, who, report):
             doubtful[bad],
             f"{bad.size} queries are off by up to {np.nanmax(off[bad]):.3g}, the logarithms of "
             f"their denominators by {np.nanmax(logs[bad]):.3g}; query {first[0]}: {mine[0]}, brute force {brutes[0]}, "
-            f"long double {right[0].astype(float)}, above the centre {problem.value_center}",
+            f"long double {right[0].astype(float)}, above the center {problem.value_center}",
         )
 
 

@@ -72,7 +72,7 @@ def test_a_case_is_determined_by_its_seed_and_number():
 
 
 def generous(radius, profile):
-    """The bound as it was: for the radius of a leaf its farthest key from the centre, which is nearer than a corner."""
+    """The bound as it was: for the radius of a leaf its farthest key from the center, which is nearer than a corner."""
     spread = 0.9 * radius
     near = -((np.sqrt(1000.0) - 2.0 * spread) ** 2) if profile.code == GAUSSIAN else 2.0 * spread - 1000.0
     far = 2.5 if profile.code == GAUSSIAN else 8.0

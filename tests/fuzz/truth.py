@@ -45,7 +45,7 @@ def offsets(block):
 
 
 def pooled(problem, rows, factors=None):
-    """Return the pooled values of some queries, centred, and the logarithms of their denominators; NaN if empty."""
+    """Return the pooled values of some queries, centered, and the logarithms of their denominators; NaN if empty."""
     weight, shift = weights(problem, rows, factors)
     total = weight.sum(axis=1)
     with np.errstate(all="ignore"):
@@ -54,7 +54,7 @@ def pooled(problem, rows, factors=None):
 
 
 def fitted(problem, rows):
-    """Return the local linear fits of some queries, centred, and how well the keys determine them.
+    """Return the local linear fits of some queries, centered, and how well the keys determine them.
 
     The second number is the smallest eigenvalue of the covariance of offsets, each column in units of its root mean
     square: `kernpool.core.local_fit` says why it matters.
@@ -68,9 +68,9 @@ def fitted(problem, rows):
         mean_t, mean = np.einsum("mn,mnd->md", share, t), share @ value
         unit = np.sqrt(np.einsum("mn,mnd->md", share, t * t))
         unit = np.where(unit > 0, unit, LONG(1))
-        centred = (t - mean_t[:, None]) / unit[:, None]
-        weighted = share[:, :, None] * centred
-        design = np.einsum("mnd,mne->mde", weighted, centred).astype(float)
+        centered = (t - mean_t[:, None]) / unit[:, None]
+        weighted = share[:, :, None] * centered
+        design = np.einsum("mnd,mne->mde", weighted, centered).astype(float)
         target = np.einsum("mnd,mnc->mdc", weighted, value[None] - mean[:, None]).astype(float)
     fits, least = mean.astype(float), np.zeros(len(mean))
     for i in np.flatnonzero(np.isfinite(design).all(axis=(1, 2))):

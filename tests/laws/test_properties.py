@@ -61,7 +61,7 @@ class Case:
         )  # fmt: skip
 
     def close(self, found, expected, extra=0.0):
-        """Both are within the promise; and no digit of the centre of the values is more than a digit."""
+        """Both are within the promise; and no digit of the center of the values is more than a digit."""
         problem = self.problem
         state = choose(problem, "reference").reduce(problem)
         allowed = 2 * rounding_bound(problem, state) + 8 * EPSILON * np.abs(self.value).max(axis=0) + extra

@@ -435,7 +435,7 @@ def test_larger_cells_too(algorithm, columns, lambdas):
 
 @pytest.mark.parametrize("degree", [0, 1])
 def test_values_far_from_zero_keep_their_digits(degree):
-    """Cells have one centre, and not each its own."""
+    """Cells have one center, and not each its own."""
     near = make(columns=2, degree=degree, bandwidth=2.0)
     far = replace(near, value_center=near.value_center + 1e6)
     bare = [replace(each, value_center=np.zeros(2)) for each in (near, far)]

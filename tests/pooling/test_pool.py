@@ -243,4 +243,4 @@ def test_a_batch_is_made_one_item_at_a_time():
     pool(np.zeros((100, 1, 1)), key, value)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert peak < 2_000_000  # 100 centred copies would be 4 MB
+    assert peak < 2_000_000  # 100 centered copies would be 4 MB

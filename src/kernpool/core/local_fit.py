@@ -92,7 +92,7 @@ def solve(state: PoolState, layout: Layout) -> LocalFit:
     Parameters
     ----------
     state : PoolState
-        Of m queries. States of centred values give more digits of the slopes.
+        Of m queries. States of centered values give more digits of the slopes.
     layout : Layout
         What its numerator holds.
 

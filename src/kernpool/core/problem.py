@@ -52,7 +52,7 @@ class Problem:
     key : ndarray of shape (n, d)
         What queries are compared with.
     value : ndarray of shape (n, c)
-        What is pooled, less `value_center`: sums of centred values lose fewer digits.
+        What is pooled, less `value_center`: sums of centered values lose fewer digits.
     value_center : ndarray of shape (c,)
         What was subtracted: a median of the values that take part, which no padding or outlier can spoil; of every
         k-th value where there are many.
@@ -213,12 +213,14 @@ class Problem:
         def pairs(table: NDArray[Any] | None) -> NDArray[Any] | None:
             return None if table is None else table[:, keys][queries]
 
+        if isinstance(keys, slice) and keys == slice(None):
+            part = self  # all keys stay the arrays that things are prepared of
+        else:
+            weight = None if self.key_weight is None else self.key_weight[keys]
+            part = replace(self, key=self.key[keys], value=self.value[keys], key_weight=weight, prepared=None)
         return replace(
-            self,
+            part,
             query=self.query[queries],
-            key=self.key[keys],
-            value=self.value[keys],
-            key_weight=None if self.key_weight is None else self.key_weight[keys],
             self_index=None
             if self.self_index is None
             else _places_among(keys, self.self_index[queries], self.shape[1]),
@@ -228,7 +230,7 @@ class Problem:
         )
 
     def part(self, queries: slice | NDArray[np.intp], keys: slice | NDArray[np.intp]) -> Problem:
-        """Return these queries and these keys as a problem of its own, with its own centre and unit of weight.
+        """Return these queries and these keys as a problem of its own, with its own center and unit of weight.
 
         Algorithms rely on both: a value column that is constant has to be zero. States that `restored` has given them
         back to merge as those of blocks do. At least one of the keys has to have a weight.
@@ -245,7 +247,7 @@ class Problem:
         )
 
     def without_center(self) -> Problem:
-        """Return the same problem of values less their centre: given back and taken away it costs digits of slopes."""
+        """Return the same problem of values less their center: given back and taken away it costs digits of slopes."""
         return replace(self, value_center=np.zeros_like(self.value_center))
 
     def with_factors(self, factors: Factors) -> Problem:
@@ -280,7 +282,7 @@ class Problem:
         )
 
     def restored(self, state: PoolState) -> PoolState:
-        """Give a state that an algorithm made its centre and its unit of weight back."""
+        """Give a state that an algorithm made its center and its unit of weight back."""
         numerator = self.layout.with_center(state.denominator, state.numerator, self.value_center)
         shift = state.shift if self.weight_unit == 1.0 else state.shift + np.log(self.weight_unit)
         return PoolState(shift, state.denominator, numerator)

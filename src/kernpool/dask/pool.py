@@ -98,7 +98,7 @@ def pool(
     Notes
     -----
     There are P tasks per block of queries for P partitions, and P / 7 that merge; each keeps a few numbers per query.
-    Tasks use one thread each: give workers as many threads as they have processors. Values are pooled less a centre,
+    Tasks use one thread each: give workers as many threads as they have processors. Values are pooled less a center,
     which is found in the first partition with rows; where Dask does not know how many rows partitions have, all are
     looked at first, so persist them, or call ``compute_chunk_sizes()``. For Dask queries ``empty="nearest"`` and
     ``"mean"`` keep or read every partition for a second time. Dask's ``KilledWorker`` usually means that workers have

@@ -23,7 +23,7 @@ FAN_IN = 8
 
 
 def center_task(partitions: Partitions) -> Any:
-    """Return the task that finds the centre of values in the first partition with rows; None if there is none.
+    """Return the task that finds the center of values in the first partition with rows; None if there is none.
 
     Parameters
     ----------

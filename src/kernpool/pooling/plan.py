@@ -54,7 +54,7 @@ class Plan:
         Returns
         -------
         PoolState
-            The sums over all keys, of values with their centre.
+            The sums over all keys, of values with their center.
         """
         larger, exponents = enlarged(problem)
         state = self._chosen.reduce(larger, resolve_n_jobs(n_jobs), progress)

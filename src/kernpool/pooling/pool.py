@@ -133,9 +133,9 @@ def pool(
     Notes
     -----
     Time is O(n + m) for one column; O(n m d) or less for more, as far as keys are near (see `choose`). Memory is
-    O(n + m): the n x m weights exist only in tiles. Values are centred before they are summed. Far from all keys, where
-    every Gaussian weight underflows, the weighted mean is the nearest key's value. The plane is found from sums of
-    offsets ``k - q``; its rounding error is that of the sums times the squared ratio of the distance of the keys from
+    O(n + m): the n x m weights exist only in tiles. Values are centered before they are summed. Far from all keys,
+    where every Gaussian weight underflows, the weighted mean is the nearest key's value. The plane is found from sums
+    of offsets ``k - q``; its rounding error is that of the sums times the squared ratio of the distance of the keys from
     the query to their spread. Where that ratio is beyond a thousand, or the weights leave no spread at all, the plane
     is fitted to the keys themselves (`kernpool.algorithms.far`): right to rounding at any distance, and the one through
     the nearest keys in the limit. Keys of which one depends on others to 12 digits, or that agree to rounding, count as

@@ -19,7 +19,7 @@ Exponents = NDArray[np.int64]
 
 SMALL = 2.0**-64  # values of at least this size, times the smallest denominator, have all of their digits
 SAMPLE = 1024  # values that are looked at first
-FAINT = 2.0**-500  # denominators below this are counted in a unit of their own, before a centre is multiplied by them
+FAINT = 2.0**-500  # denominators below this are counted in a unit of their own, before a center is multiplied by them
 
 
 def enlarged(problem: Problem) -> tuple[Problem, Exponents | None]:
@@ -70,7 +70,7 @@ def brought_back(problem: Problem, state: PoolState, exponents: Exponents | None
     Returns
     -------
     PoolState
-        In a unit in which neither values nor their centre underflow.
+        In a unit in which neither values nor their center underflow.
     """
     if exponents is not None:
         return multiplied(problem, state, -exponents)

@@ -26,8 +26,8 @@ def places(generator, kind, n, d):
         return generator.random((n, d))
     if kind == "heavy tails":
         return generator.standard_cauchy((n, d))
-    centres = generator.random((8, d))
-    return centres[generator.integers(0, 8, n)] + (1e-12 if kind == "clusters of 1e-12" else 0.01) * generator.normal(
+    centers = generator.random((8, d))
+    return centers[generator.integers(0, 8, n)] + (1e-12 if kind == "clusters of 1e-12" else 0.01) * generator.normal(
         size=(n, d)
     )
 

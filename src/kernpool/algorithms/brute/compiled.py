@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,23 @@ MOST_FOR_FUSED = 32
 UNDERFLOW, UNDERFLOW_32, LOST_ON_EDGE = 1e-280, 1e-30, 1e-10
 
 
+def _transposed(problem: Problem) -> tuple[Array, Array]:
+    return np.ascontiguousarray(problem.key.T), np.ascontiguousarray(problem.value.T)
+
+
+def _in_units(
+    problem: Problem, unit: NDArray[np.int64], dtype: np.dtype[Any]
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[np.int64], tuple[Array, Array]]:
+    """Return keys, weighted values and weights as fused loops read them, the unit of values, and ends of columns."""
+    weight = problem.key_weight
+    key = np.ascontiguousarray(np.ldexp(problem.key, -unit).T, dtype=dtype)
+    value_unit = fused.exponent_of(np.abs(problem.value).max(axis=0)) * (dtype == np.float32)
+    value = np.ldexp(problem.value, -value_unit)
+    value = np.ascontiguousarray((value if weight is None else value * weight[:, None]).T, dtype=dtype)
+    weights = np.empty(0, dtype) if weight is None else weight.astype(dtype)
+    return key, value, weights, value_unit, column_range(problem.key)
+
+
 class CompiledBlocks:
     """Blocks of a problem whose kernel is built in."""
 
@@ -37,8 +54,9 @@ class CompiledBlocks:
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
-        self.key = np.ascontiguousarray(problem.key.T)
-        self.value = np.ascontiguousarray(problem.value.T)
+        self.key, self.value = problem.prepare(
+            "transposed", (problem.key, problem.value), partial(_transposed, problem)
+        )
         self.own = np.full(len(problem.query), -1) if problem.self_index is None else problem.self_index
         self.own_weight = problem.own_weight
         similarity = problem.similarity
@@ -170,11 +188,9 @@ class FusedPairs:
             else np.zeros(problem.key.shape[1], dtype=int)
         )
         self.query = np.ldexp(problem.query, -unit).astype(dtype)
-        self.key = np.ascontiguousarray(np.ldexp(problem.key, -unit).T, dtype=dtype)
-        self.value_unit = fused.exponent_of(np.abs(problem.value).max(axis=0)) * (dtype == np.float32)
-        value = np.ldexp(problem.value, -self.value_unit)
-        self.value = np.ascontiguousarray((value if weight is None else value * weight[:, None]).T, dtype=dtype)
-        self.weight = np.empty(0, dtype) if weight is None else weight.astype(dtype)
+        self.key, self.value, self.weight, self.value_unit, key_range = problem.prepare(
+            "fused", (problem.key, problem.value, weight, unit, dtype), partial(_in_units, problem, unit, dtype)
+        )
         self.own = np.full(len(problem.query), -1) if problem.self_index is None else problem.self_index
         self.own_weight = problem.own_weight
         scale = fused.scales(code, np.ldexp(similarity.bandwidth, -unit))
@@ -186,7 +202,7 @@ class FusedPairs:
         self.least = (
             LOST_ON_EDGE if similarity.kernel.is_compact else UNDERFLOW_32 if dtype == np.float32 else UNDERFLOW
         )
-        (query_low, query_high), (key_low, key_high) = column_range(problem.query), column_range(problem.key)
+        (query_low, query_high), (key_low, key_high) = column_range(problem.query), key_range
         extent = np.maximum(query_high, key_high) - np.minimum(query_low, key_low)
         self.loop = fused.specialise(
             code,

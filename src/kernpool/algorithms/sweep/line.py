@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -81,22 +82,9 @@ class Line:
     @classmethod
     def arrange(cls, problem: Problem, key_bin: float, query_group: float, queries_per_block: int, n_jobs: int) -> Line:
         """Put a problem in order; sizes of bins and groups in numbers."""
-        kept = None
-        key, weight, own = problem.key[:, 0], problem.key_weight, problem.self_index
-        if weight is not None and not weight.all():
-            (kept,) = np.nonzero(weight)
-            key = key[kept]
-        bins = make_bins(key, key_bin, n_jobs)
+        own, made_of = problem.self_index, (problem.key, problem.value, problem.key_weight, key_bin)
+        keys, source = problem.prepare("bins", made_of, partial(_keys_in_bins, problem, key_bin, n_jobs))
         groups = make_bins(problem.query[:, 0], query_group, n_jobs)
-        source = bins.order if kept is None else kept[bins.order].astype(bins.order.dtype)
-        keys = Keys(
-            bins.x,
-            _NONE if weight is None else _gather(weight[:, None], source, n_jobs)[0],
-            _gather(problem.value, source, n_jobs),
-            bins.offset,
-            bins.low,
-            bins.high,
-        )
         if own is None:
             places, left = np.full(1, -1), np.zeros(1)
         else:
@@ -111,6 +99,20 @@ class Line:
             own is not None,
             queries_per_block,
         )
+
+
+def _keys_in_bins(problem: Problem, key_bin: float, n_jobs: int) -> tuple[Keys, NDArray[np.integer]]:
+    """Put the keys of positive weight in bins; also return where each came from."""
+    kept = None
+    key, weight = problem.key[:, 0], problem.key_weight
+    if weight is not None and not weight.all():
+        (kept,) = np.nonzero(weight)
+        key = key[kept]
+    bins = make_bins(key, key_bin, n_jobs)
+    source = bins.order if kept is None else kept[bins.order].astype(bins.order.dtype)
+    weights = _NONE if weight is None else _gather(weight[:, None], source, n_jobs)[0]
+    values = _gather(problem.value, source, n_jobs)
+    return Keys(bins.x, weights, values, bins.offset, bins.low, bins.high), source
 
 
 def _gather(columns: Array, order: NDArray[np.integer], n_jobs: int) -> Array:

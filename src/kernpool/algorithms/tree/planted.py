@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
+from numpy.typing import NDArray
 
 from kernpool.algorithms.estimate import LEAF, TILE
 from kernpool.algorithms.tree.boxes import boxes_of, nearest_leaves
-from kernpool.algorithms.tree.copies import copy_keys
-from kernpool.algorithms.tree.kd_tree import kd_order, plant
-from kernpool.algorithms.tree.profile import profile_of
+from kernpool.algorithms.tree.copies import Copies, copy_keys
+from kernpool.algorithms.tree.kd_tree import Tree, kd_order, plant
+from kernpool.algorithms.tree.profile import Profile, profile_of
 from kernpool.core.problem import Problem
 from kernpool.execution.threads import cut
 
+Array = NDArray[np.float64]
+
 TILES_PER_BLOCK = 16
+
+
+def _plant(
+    problem: Problem, profile: Profile, scale: Array, leaf: int, n_jobs: int
+) -> tuple[Tree, NDArray[np.int64], Copies]:
+    tree, place = plant(problem, scale, leaf, profile.collapses, n_jobs)
+    return tree, place, copy_keys(tree, profile, n_jobs)
 
 
 class Planted:
@@ -22,7 +34,11 @@ class Planted:
         self.problem, self.tile = problem, tile
         self.profile = profile_of(problem)
         scale = 1.0 / problem.similarity.bandwidth
-        self.tree, place = plant(problem, scale, leaf, self.profile.collapses, n_jobs)
+        similarity = problem.similarity
+        made_of = (problem.key, problem.value, problem.key_weight, similarity.bandwidth, similarity.kernel, leaf)
+        self.tree, place, self.copies = problem.prepare(
+            f"tree, {similarity.composition}", made_of, partial(_plant, problem, self.profile, scale, leaf, n_jobs)
+        )
         self.query, self.order = kd_order(problem.query, scale, tile, n_jobs)
         low, high = self.boxes = boxes_of(self.query, tile)
         middle = (low + 0.5 * (high - low))[: None if self.profile.infinite else 0]
@@ -32,7 +48,6 @@ class Planted:
         self.own_weight = problem.own_weight[self.order]
         self.mass = float(self.tree.weight.sum())
         profile = self.profile
-        self.copies = copy_keys(self.tree, profile, n_jobs)
         if profile.fused:  # here, or every thread makes and compiles its own
             from kernpool.algorithms.tree.loops import sums as tree_sums
 
