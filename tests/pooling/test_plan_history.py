@@ -43,7 +43,7 @@ def test_the_plan_and_the_bits_are_the_same_whatever_the_process_did_before(plan
 
 
 def test_small_problems_are_dense_and_others_are_not(plans):
-    """Up to some ten thousand pairs; later calls of more gain what the first one waits for."""
+    """Up to a hundred thousand pairs; later calls of more gain what the first one waits for."""
     young, _ = plans
     assert [young[problem][0] for problem in ("5x1000, 1", "5x1000, 3")] == ["reference"] * 2
     assert "reference" not in {young[problem][0] for problem in ("300x1000, 1", "300x1000, 3", "1100x1000, 3")}

@@ -138,7 +138,7 @@ def report_fit(model: KernelRegressor, features: list[str], y: Any, result: Leav
     problem = Problem.from_arrays(
         model.key_, model.key_, y, kernel=model.kernel, bandwidth=model.bandwidth_, composition=model.composition
     )
-    plan = choose(problem, model.algorithm)
+    plan = choose(problem, model.algorithm, often=True)
     say(f"rows       {len(y)}")
     say(f"columns    {', '.join(features)}")
     say(f"kernel     {model.kernel}")

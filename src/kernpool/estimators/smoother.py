@@ -235,7 +235,7 @@ class KernelSmoother(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships
             support, unless levels are kept apart; there `effective_sample_size` shows extrapolation.
         """
         problem = problem_of(self, X)
-        occupied = choose(problem, self.algorithm).reduce(problem, n_jobs=self.n_jobs).denominator > 0
+        occupied = choose(problem, self.algorithm, often=True).reduce(problem, n_jobs=self.n_jobs).denominator > 0
         return np.asarray(occupied)
 
     def leave_one_out(self) -> LeaveOneOut:

@@ -85,12 +85,12 @@ class KeyPairs:
 
     def plan(self, recipe: Recipe, query: ArrayLike) -> Plan | CellPlan:
         """Say by which algorithm they would be summed, and why."""
-        return choose(self.problem(recipe, query), recipe.algorithm)
+        return choose(self.problem(recipe, query), recipe.algorithm, often=True)
 
     def reduce(self, recipe: Recipe, query: ArrayLike, progress: Progress | None = None) -> Sums:
         """Sum over all keys."""
         problem = self.problem(recipe, query)
-        return sum_problems(recipe, lambda _: problem, 1, progress)
+        return sum_problems(recipe, lambda _: problem, 1, progress, often=True)
 
 
 def sum_problems(
@@ -100,6 +100,7 @@ def sum_problems(
     progress: Progress | None = None,
     *,
     complete: bool = False,
+    often: bool = False,
 ) -> Sums:
     """Sum problems of the same shape, one after the other.
 
@@ -115,6 +116,8 @@ def sum_problems(
         Called as ``progress(done, total)`` in queries of all items.
     complete : bool, default=False
         Whether planes that the sums have lost are fitted from the keys themselves; else they are constant there.
+    often : bool, default=False
+        As of `choose`.
 
     Returns
     -------
@@ -123,7 +126,7 @@ def sum_problems(
     """
     first = problem(0)
     m, centered = len(first.query), bool(first.degree or first.factors)
-    state, centers = _sum_all(recipe, problem, items, progress, centered)
+    state, centers = _sum_all(recipe, problem, items, progress, centered=centered, often=often)
 
     def fill(rows: NDArray[np.intp]) -> Array:
         item, row = np.divmod(rows, m)
@@ -144,11 +147,17 @@ def sum_states(
     recipe: Recipe, problem: Callable[[int], Problem], items: int = 1, progress: Progress | None = None
 ) -> PoolState:
     """Return the state of all items, of the values themselves; parameters as of `sum_problems`."""
-    return _sum_all(recipe, problem, items, progress, centered=False)[0]
+    return _sum_all(recipe, problem, items, progress, centered=False, often=False)[0]
 
 
 def _sum_all(
-    recipe: Recipe, problem: Callable[[int], Problem], items: int, progress: Progress | None, centered: bool
+    recipe: Recipe,
+    problem: Callable[[int], Problem],
+    items: int,
+    progress: Progress | None,
+    *,
+    centered: bool,
+    often: bool,
 ) -> tuple[PoolState, list[Array]]:
     """Return the state of all items, of values less the center of their item or not, and these centers."""
     states, centers = [], []
@@ -157,7 +166,7 @@ def _sum_all(
         centers.append(one.value_center)
         one = one.without_center() if centered else one
         report = None if progress is None else partial(_report, progress, i, items)
-        states.append(choose(one, recipe.algorithm).reduce(one, n_jobs=recipe.n_jobs, progress=report))
+        states.append(choose(one, recipe.algorithm, often=often).reduce(one, n_jobs=recipe.n_jobs, progress=report))
     return _joined(states), centers
 
 
@@ -192,7 +201,7 @@ def local_fit(
     >>> local_fit(problem).slope / problem.similarity.bandwidth[:, None]
     array([[[2.]]])
     """
-    plan = choose(problem, algorithm)
+    plan = choose(problem, algorithm, often=True)
     state = plan.reduce(problem.without_center(), n_jobs=n_jobs, progress=progress)
     lost = partial(fit_lost, problem) if complete and problem.degree and problem.factors is None else None
     return Sums(state, problem.layout, problem.value_center, complete=lost).fit()

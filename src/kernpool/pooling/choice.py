@@ -7,7 +7,7 @@ from kernpool.pooling.cells import CellPlan, choose_for_levels
 from kernpool.pooling.plan import Plan, choose_algorithm
 
 
-def choose(problem: Problem, algorithm: str = "auto") -> Plan | CellPlan:
+def choose(problem: Problem, algorithm: str = "auto", *, often: bool = False) -> Plan | CellPlan:
     """Choose an algorithm for a problem, and say why; nothing is computed.
 
     Parameters
@@ -18,6 +18,10 @@ def choose(problem: Problem, algorithm: str = "auto") -> Plan | CellPlan:
         A name from ``kernpool.algorithms.ALGORITHMS``, or ``"auto"``: the one with the smallest estimate of time among
         those that can do the problem (`Algorithm.seconds`). For large problems of several columns the estimate looks at
         64 queries and 2048 keys, which takes some milliseconds.
+
+    often : bool, default=False
+        Whether such problems will be summed many times, as by a fitted model or a search for bandwidths. Then compiled
+        loops, which take half a second to load, are wanted for small problems too; `pool` asks with False.
 
     Returns
     -------
@@ -32,12 +36,12 @@ def choose(problem: Problem, algorithm: str = "auto") -> Plan | CellPlan:
     Notes
     -----
     All algorithms are within the same promise of accuracy, but not equal to the last bit. The plan depends on the
-    problem alone, and not on what the process did before. Up to some ten or twenty thousand pairs it is a dense NumPy
-    expression, which loads no compiler. Beyond, it is compiled loops, though the first call of a process waits half a
-    second to a second for them to load, and several where they have never been compiled. Every later call gains: 1000 x
-    1000 pairs take 2 ms in place of 30 to 60, and a search for a bandwidth, which makes hundreds of calls, has won the
-    time back when it ends (300 rows of two columns: 0.3 s in place of 1.6). For a single call of moderate size,
-    ``"reference"`` is done before loops have loaded.
+    problem alone, and not on what the process did before. For a single call of up to about a hundred thousand pairs it
+    is a dense NumPy expression, which takes some milliseconds and loads no compiler. Beyond, it is compiled loops,
+    though the first call of a process waits half a second to a second for them to load, and several where they have
+    never been compiled: 1000 x 1000 pairs then take 2 ms in place of 30 to 60. With `often` the limit is some ten
+    thousand pairs: a search for a bandwidth makes hundreds of passes and has won the time back when it ends (300 rows
+    of two columns: 0.3 s in place of 1.6).
 
     Examples
     --------
@@ -50,4 +54,4 @@ def choose(problem: Problem, algorithm: str = "auto") -> Plan | CellPlan:
     """
     if problem.factors is not None:
         return choose_for_levels(problem, algorithm)
-    return choose_algorithm(problem, algorithm)
+    return choose_algorithm(problem, algorithm, often=often)

@@ -100,7 +100,7 @@ class Asked:
             problem = replace(problem, value_center=problem.value_center - center)
         if self.limit is not None:
             problem = limit_problem(problem, self.limit)
-        plan = choose(problem, self.recipe.algorithm)
+        plan = choose(problem, self.recipe.algorithm, often=True)
         return plan.reduce(problem, n_jobs=self.recipe.n_jobs, progress=progress)
 
     def at(self, rows: NDArray[np.intp], limit: str | None = None) -> Asked:

@@ -134,17 +134,17 @@ def pool(
     -----
     Time is O(n + m) for one column; O(n m d) or less for more, as far as keys are near (see `choose`). Memory is
     O(n + m): the n x m weights exist only in tiles. Values are centered before they are summed. Far from all keys,
-    where every Gaussian weight underflows, the weighted mean is the nearest key's value. The plane is found from sums
-    of offsets ``k - q``; its rounding error is that of the sums times the squared ratio of the distance of the keys from
-    the query to their spread. Where that ratio is beyond a thousand, or the weights leave no spread at all, the plane
-    is fitted to the keys themselves (`kernpool.algorithms.far`): right to rounding at any distance, and the one through
-    the nearest keys in the limit. Keys of which one depends on others to 12 digits, or that agree to rounding, count as
-    dependent. Chunks and large memory maps leave nothing but sums, so there the promise of ``degree=1`` ends where keys
-    are within 1e-4 of their distance from the query: the fit turns constant in such a direction, with the warning (see
-    `kernpool.core.local_fit`).
+    where every Gaussian weight underflows, the weighted mean is the nearest key's value. The plane is found from
+    sums of offsets ``k - q``; its rounding error is that of the sums times the squared ratio of the distance of the
+    keys from the query to their spread. Where that ratio is beyond a thousand, or the weights leave no spread at
+    all, the plane is fitted to the keys themselves (`kernpool.algorithms.far`): right to rounding at any distance,
+    and the one through the nearest keys in the limit. Keys of which one depends on others to 12 digits, or that
+    agree to rounding, count as dependent. Chunks and large memory maps leave nothing but sums, so there the promise
+    of ``degree=1`` ends where keys are within 1e-4 of their distance from the query: the fit turns constant in such
+    a direction, with the warning (see `kernpool.core.local_fit`).
 
-    The result has the same bits for any number of threads, and for every call of the same problem. From some ten or
-    twenty thousand pairs on it is computed by compiled loops, which the first call of a process waits for: half a
+    The result has the same bits for any number of threads, and for every call of the same problem. From about a
+    hundred thousand pairs on it is computed by compiled loops, which the first call of a process waits for: half a
     second or more, and several where they have never been compiled. ``algorithm="reference"`` does without (see
     `choose`).
 

@@ -206,7 +206,7 @@ class Objective:
         tables, slopes = self.categories.tables(smoothing), self.categories.slopes(smoothing)
         factors = Factors(self.rows.code, self.rows.code, tables, slopes)
         problem = replace(self._problem, similarity=similarity).with_factors(factors)
-        state = choose(problem, self.algorithm).reduce(problem, n_jobs=self.n_jobs, progress=self.progress)
+        state = choose(problem, self.algorithm, often=True).reduce(problem, n_jobs=self.n_jobs, progress=self.progress)
         fit = solve(state, problem.layout)
         prediction = fit.intercept
         if not fit.occupied.all():
@@ -281,7 +281,7 @@ class Objective:
 
     def _pullback(self, problem: Problem, state: PoolState, cotangent: Array) -> Array:
         wanted = ("log_bandwidth", "smoothing") if len(self.categories) else ("log_bandwidth",)
-        plan = choose(problem, self.algorithm)
+        plan = choose(problem, self.algorithm, often=True)
         found = plan.pullback(problem, state, cotangent, wanted, n_jobs=self.n_jobs, progress=self.progress)
         parts = [part for part in (found.log_bandwidth, found.smoothing) if part is not None]
         # At a smoothing of zero slopes may be as good as infinite. Their squares have to be numbers.
