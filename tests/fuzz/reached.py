@@ -18,7 +18,7 @@ PARTS = {
     "sweep, windows": ("kernpool.algorithms.sweep.windows", "pool_windows"),
     "sweep, gradients by series": ("kernpool.algorithms.sweep.gradients", "differentiate_by_series"),
     "transforms": ("kernpool.algorithms.fourier.nufft", "Transform.certified"),
-    "fused pairs": ("kernpool.algorithms.brute.compiled", "FusedPairs.sums"),
+    "fused pairs": ("kernpool.algorithms.brute.fused_pairs", "FusedPairs.sums"),
     "staged tiles": ("kernpool.algorithms.brute.compiled", "CompiledBlocks.sums"),
     "far gradients": ("kernpool.algorithms.far.gradients", "differentiate_far"),
 }

@@ -461,6 +461,15 @@ def test_a_kernel_without_slope_has_derivatives_by_smoothings():
         gradients_of(mixed, sums(mixed), cotangent)
 
 
+def test_a_plan_for_numeric_columns_refuses_categorical_ones():
+    mixed = make()
+    plan = choose(mixed.without_factors())
+    with pytest.raises(ValueError, match=r"chosen for a problem without factors.*choose\(problem\)"):
+        plan.reduce(mixed)
+    with pytest.raises(ValueError, match="chosen for a problem without factors"):
+        plan.pullback(mixed, sums(mixed), np.ones((25, 2)), ["query"])
+
+
 def test_what_is_refused():
     mixed = make()
     with pytest.raises(ValueError, match=r"wanted must be some of .* got \['lambda'\]"):

@@ -60,6 +60,7 @@ class Plan:
         PoolState
             The sums over all keys, of values with their center.
         """
+        refuse_factors(problem)
         larger, exponents = enlarged(problem)
         state = self._chosen.reduce(larger, resolve_n_jobs(n_jobs), progress)
         if self._chosen is not REFERENCE:  # which it would be compared with
@@ -118,6 +119,7 @@ class Plan:
             raise ValueError(f"wanted must be some of {sorted(WANTED)}, got {sorted(wanted)}")
         if self._chosen.pullback is None:
             raise ValueError(f"algorithm {self.algorithm!r} has no gradients; use algorithm='brute'")
+        refuse_factors(problem)
         cotangent = np.ascontiguousarray(cotangent, dtype=np.float64)
         check_pullback(problem, state, cotangent)
         larger, exponents = enlarged(problem)
@@ -151,6 +153,15 @@ class Plan:
         for name in wanted:
             getattr(found, name)[far if name in PER_QUERY else slice(None)] += getattr(of_far, name)
         return found
+
+
+def refuse_factors(problem: Problem) -> None:
+    """Refuse categorical columns, of which a single algorithm knows nothing."""
+    if problem.factors is not None:
+        raise ValueError(
+            "this plan was chosen for a problem without factors, and would sum one with factors as if it had none; use "
+            "choose(problem) of the problem itself, or problem.without_factors()"
+        )
 
 
 def check_pullback(problem: Problem, state: PoolState, cotangent: NDArray[np.float64]) -> None:

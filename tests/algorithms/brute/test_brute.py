@@ -8,7 +8,9 @@ import pytest
 from kernpool import Problem, choose, pool
 from kernpool.algorithms import reference
 from kernpool.algorithms.brute import brute
-from kernpool.algorithms.brute.compiled import CompiledBlocks, FusedPairs, Products
+from kernpool.algorithms.brute.compiled import CompiledBlocks
+from kernpool.algorithms.brute.fused_pairs import FusedPairs
+from kernpool.algorithms.brute.products import Products
 from kernpool.algorithms.loops import exponential
 from kernpool.algorithms.loops.exponential import exp2, exp2_minus_32, exp2_minus_64
 from kernpool.execution.blas import one_thread

@@ -3,48 +3,28 @@
 from __future__ import annotations
 
 from functools import cached_property, partial
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.algorithms.algorithm import FEWEST_FOR_PRODUCTS, Gradients
-from kernpool.algorithms.brute.loops import fused, products
+from kernpool.algorithms.algorithm import Gradients
+from kernpool.algorithms.brute.fused_pairs import FusedPairs
 from kernpool.algorithms.brute.loops import staged as loops
-from kernpool.algorithms.brute.loops.products import STEEPEST
+from kernpool.algorithms.brute.precision import (
+    is_gaussian,
+    narrow_type,
+    read_only,
+)
 from kernpool.algorithms.brute.product_gradients import ProductGradients
-from kernpool.algorithms.loops.tiles import CODES, GAUSSIAN, LN_2
+from kernpool.algorithms.brute.products import Products
+from kernpool.algorithms.loops.tiles import CODES, LN_2
 from kernpool.core.local_fit import LocalFit, solve
 from kernpool.core.problem import Problem
-from kernpool.core.reading import column_range
 from kernpool.core.state import PoolState
-from kernpool.kernels.forms import Gaussian
 
 Array = NDArray[np.float64]
 _NONE = np.empty(0)
 _NO_TABLE = np.empty((0, 0))
-# Columns up to which fused loops are faster than staged tiles or products that are done again (measured); products that
-# are precise at once are faster from 16 columns on.
-MOST_FOR_FUSED = 32
-# Sums of weights per key below which digits may be lost: to underflow, or at the edge of a compact kernel.
-UNDERFLOW, UNDERFLOW_32, LOST_ON_EDGE = 1e-280, 1e-30, 1e-10
-
-
-def _transposed(problem: Problem) -> tuple[Array, Array]:
-    return np.ascontiguousarray(problem.key.T), np.ascontiguousarray(problem.value.T)
-
-
-def _in_units(
-    problem: Problem, unit: NDArray[np.int64], dtype: np.dtype[Any]
-) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[np.int64], tuple[Array, Array]]:
-    """Return keys, weighted values and weights as fused loops read them, the unit of values, and ends of columns."""
-    weight = problem.key_weight
-    key = np.ascontiguousarray(np.ldexp(problem.key, -unit).T, dtype=dtype)
-    value_unit = fused.exponent_of(np.abs(problem.value).max(axis=0)) * (dtype == np.float32)
-    value = np.ldexp(problem.value, -value_unit)
-    value = np.ascontiguousarray((value if weight is None else value * weight[:, None]).T, dtype=dtype)
-    weights = np.empty(0, dtype) if weight is None else weight.astype(dtype)
-    return key, value, weights, value_unit, column_range(problem.key)
 
 
 class CompiledBlocks:
@@ -174,170 +154,5 @@ class CompiledBlocks:
         )
 
 
-class FusedPairs:
-    """The fused loops of a problem, and its arrays in the precision that they run in."""
-
-    def __init__(self, problem: Problem) -> None:
-        similarity, weight = problem.similarity, problem.key_weight
-        code = CODES[similarity.kernel.name]
-        dtype = np.dtype(np.float64) if similarity.kernel.is_compact else narrow_type(problem)
-        # float32 has a short range: coordinates and values come near 1 by powers of two, which is exact.
-        unit = (
-            fused.exponent_of(similarity.bandwidth)
-            if dtype == np.float32
-            else np.zeros(problem.key.shape[1], dtype=int)
-        )
-        self.query = np.ldexp(problem.query, -unit).astype(dtype)
-        self.key, self.value, self.weight, self.value_unit, key_range = problem.prepare(
-            "fused", (problem.key, problem.value, weight, unit, dtype), partial(_in_units, problem, unit, dtype)
-        )
-        self.own = np.full(len(problem.query), -1) if problem.self_index is None else problem.self_index
-        self.own_weight = problem.own_weight
-        scale = fused.scales(code, np.ldexp(similarity.bandwidth, -unit))
-        # Equal bandwidths multiply a sum of squares once, if their squares are in range.
-        even = len(scale) > 1 and bool(np.all(scale == scale[0])) and 1e-100 < scale[0] < 1e100
-        self.scale = (np.where(np.arange(len(scale)) == 0, scale * scale, 1.0) if even else scale).astype(dtype)
-        self.height = fused.height(code)
-        # Sums up to this times the number of keys are done again: tails have underflowed, or the edge decides.
-        self.least = (
-            LOST_ON_EDGE if similarity.kernel.is_compact else UNDERFLOW_32 if dtype == np.float32 else UNDERFLOW
-        )
-        (query_low, query_high), (key_low, key_high) = column_range(problem.query), key_range
-        extent = np.maximum(query_high, key_high) - np.minimum(query_low, key_low)
-        self.loop = fused.specialise(
-            code,
-            min(len(self.key), fused.IN_REGISTERS + 1),
-            8 * dtype.itemsize,
-            int(weight is not None),
-            int(len(self.value) == 1),
-            int(even),
-            int(fused.is_bounded(code, extent, similarity.bandwidth, dtype)),
-        )
-
-    @staticmethod
-    def can_do(problem: Problem) -> bool:
-        """Whether there is a fused loop for this problem."""
-        similarity, d = problem.similarity, problem.key.shape[1]
-        radial = similarity.composition == "radial" or d == 1 or is_gaussian(problem)
-        code = CODES[similarity.kernel.name]
-        few = d <= MOST_FOR_FUSED and not (
-            code == GAUSSIAN and Products.can_do(problem) and Products.is_precise(problem)
-        )
-        possible = radial and problem.attn_mask is None and code in fused.KERNELS
-        return possible and (few or code not in products.KERNELS)
-
-    def sums(self, queries: slice | NDArray[np.intp], keys: slice) -> tuple[PoolState, NDArray[np.bool_]]:
-        """Return the state of one block, and which of its queries may have lost digits."""
-        query = read_only(self.query[queries])
-        denominator, numerator = np.empty(len(query)), np.empty((len(query), len(self.value)))
-        self.loop(
-            query,
-            read_only(self.key[:, keys]),
-            read_only(self.value[:, keys]),
-            read_only(self.weight[keys]),
-            read_only(self.own[queries] - keys.start),
-            read_only(self.own_weight[queries]),
-            read_only(self.scale),
-            denominator,
-            numerator,
-        )
-        doubtful = denominator <= self.least * (keys.stop - keys.start)
-        state = PoolState(
-            np.zeros(len(query)), self.height * denominator, np.ldexp(self.height * numerator, self.value_unit)
-        )
-        return state, doubtful
-
-
-class Products:
-    """The matrix products of a problem of many columns."""
-
-    def __init__(self, problem: Problem, width: int) -> None:
-        self.problem, self.narrow = problem, width == 32
-        similarity, dtype = problem.similarity, np.float32 if self.narrow else np.float64
-        self.code = CODES[similarity.kernel.name]
-        self.block = products.GAUSSIAN_BLOCK if self.code == GAUSSIAN else products.OTHER_BLOCK
-        self.key = np.ascontiguousarray(problem.key.T)
-        self.value_unit = fused.exponent_of(np.abs(problem.value).max(axis=0)) * self.narrow
-        self.value = np.ascontiguousarray(np.ldexp(problem.value, -self.value_unit).T, dtype=dtype)
-        self.weight = np.empty(0, dtype) if problem.key_weight is None else problem.key_weight.astype(dtype)
-        self.own = np.full(len(problem.query), -1) if problem.self_index is None else problem.self_index
-        self.own_weight = problem.own_weight
-        self.scale = fused.scales(self.code, similarity.bandwidth)
-        self.epsilon = float(np.finfo(dtype).eps)
-        self.least = UNDERFLOW_32 if self.narrow else UNDERFLOW
-
-    @staticmethod
-    def can_do(problem: Problem) -> bool:
-        """Whether matrix products are possible, and faster than differences."""
-        similarity = problem.similarity
-        radial = similarity.composition == "radial" or is_gaussian(problem)
-        enough = problem.key.shape[1] >= FEWEST_FOR_PRODUCTS
-        return radial and enough and CODES[similarity.kernel.name] in products.KERNELS
-
-    @staticmethod
-    def is_precise(problem: Problem) -> bool:
-        """Whether few queries, if any, will be found not precise enough: what keys alone say about it."""
-        scale = fused.scales(GAUSSIAN, problem.similarity.bandwidth)
-        squares = np.sum(((problem.key - problem.key.mean(axis=0)) * scale) ** 2, axis=1)
-        narrow = narrow_type(problem) == np.float32
-        return bool(
-            0.5 * LN_2 * float(np.finfo(narrow_type(problem)).eps) * squares.max() <= (1e-6 if narrow else 5e-13)
-        )
-
-    def sums(self, queries: slice | NDArray[np.intp], keys: slice) -> tuple[PoolState, NDArray[np.bool_]]:
-        """Return the state of one block, and which of its queries are not precise enough."""
-        problem = self.problem
-        query, mask = read_only(problem.query[queries]), problem.attn_mask
-        center = query.mean(axis=0)
-        denominator, numerator = np.empty(len(query)), np.empty((len(query), len(self.value)))
-        near = np.empty(len(query))
-        radius = self.block(
-            query,
-            read_only(self.key[:, keys]),
-            read_only(self.value[:, keys]),
-            read_only(self.weight[keys]),
-            read_only(np.empty((0, 0), dtype=bool) if mask is None else mask[queries, keys]),
-            read_only(self.own[queries] - keys.start),
-            read_only(self.own_weight[queries]),
-            read_only(center),
-            read_only(self.scale),
-            self.code,
-            denominator,
-            numerator,
-            near,
-        )
-        own_radius = np.sqrt(np.sum(((query - center) * self.scale) ** 2, axis=1))
-        rounding = 0.25 * self.epsilon * (own_radius + np.sqrt(radius)) ** 2  # of a squared distance
-        if problem.similarity.kernel.is_compact:
-            # An error of each weight in the support is no error of the sum's digits; the window may be all edge.
-            doubtful = (STEEPEST * rounding * near > 5e-13 * denominator) | (rounding > 1e-7)
-        else:
-            # Errors of exponents move a mean by their size times the mean absolute deviation of the values, which is at
-            # most half of their range. Where the nearest key is beyond four bandwidths the promise allows for more.
-            with np.errstate(divide="ignore"):
-                nearest = -np.log(denominator) if problem.key_weight is None else np.zeros(len(query))
-            allowed = np.where(nearest > 8.0, 4 * self.epsilon * (1 + nearest), 0.0) + (1e-6 if self.narrow else 5e-13)
-            doubtful = (denominator <= self.least * (keys.stop - keys.start)) | (0.5 * LN_2 * rounding > allowed)
-        return PoolState(np.zeros(len(query)), denominator, np.ldexp(numerator, self.value_unit)), doubtful
-
-
-def is_gaussian(problem: Problem) -> bool:
-    """Whether the kernel is the one whose two compositions agree."""
-    return isinstance(problem.similarity.kernel.form, Gaussian)
-
-
-def read_only(array: NDArray[Any]) -> NDArray[Any]:
-    """Return an array as loops take it: contiguous, and read-only whether or not it was.
-
-    To Numba both are part of the type, and every mix of types is compiled by itself: six of two seconds were seen.
-    """
-    view = np.ascontiguousarray(array).view()
-    view.flags.writeable = False
-    return view
-
-
-def narrow_type(problem: Problem) -> np.dtype[Any]:
-    """Return the float width to compute pairs in: float32 if the arrays came so and are in its range."""
-    bandwidth = problem.similarity.bandwidth
-    farthest = max((np.abs(x) / bandwidth).max() for x in (problem.query, problem.key))
-    return problem.dtype if farthest < 1e15 else np.dtype(np.float64)
+def _transposed(problem: Problem) -> tuple[Array, Array]:
+    return np.ascontiguousarray(problem.key.T), np.ascontiguousarray(problem.value.T)
