@@ -1,6 +1,6 @@
 """The verbs: over which pairs, by which algorithm, and what comes out.
 
-Read `pool.py` first: it is the whole path in one function. `plan.py` chooses an algorithm and says why; `mixed.py`
+Read `pool.py` first: it is the whole path in one function. `plan.py` chooses an algorithm and says why; `cells.py`
 pools categorical columns cell by cell, `chunked.py` pairs that come in chunks, `running.py` pairs that keep coming.
 `rounding.py` says how precise an answer is.
 """
