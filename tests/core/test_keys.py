@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, Problem, choose
+from kernpool.algorithms.tree.kd_tree import plant
 from kernpool.core import Keys
 from kernpool.core.keys import Prepared
 from tests.support.capabilities import algorithms, fitting_columns
@@ -89,3 +90,17 @@ def test_entries_belong_to_the_very_arrays():
     for of in ((array.copy(), np.array([0.5]), None), (array, np.array([0.6]), None), (array, np.array([0.5])), ()):
         assert prepared.get("x", of, object) is not first
         first = prepared.get("x", (array, np.array([0.5]), None), object)
+
+
+@pytest.mark.parametrize("empty", ["nearest", "mean"])
+def test_filling_empty_windows_leaves_the_tree_in_place(empty, generator, monkeypatch):
+    X, far = generator.normal(size=(3000, 2)), 4.0 * generator.normal(size=(3000, 2))
+    model = NadarayaWatsonRegressor("epanechnikov", 0.1, empty=empty, algorithm="kd_tree").fit(X, X[:, 0])
+    model.predict(far)
+    bandwidths = []
+    monkeypatch.setattr(
+        "kernpool.algorithms.tree.planted.plant",
+        lambda problem, *more: bandwidths.append(problem.similarity.bandwidth[0]) or plant(problem, *more),
+    )
+    model.predict(far)
+    assert 0.1 not in bandwidths

@@ -409,3 +409,9 @@ except ImportError as error:
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert "needs Dask, which is not installed; install it with: pip install 'kernpool[dask]'" in done.stdout
+
+
+@pytest.mark.parametrize("shape", [(), (1, 2, 2), (2, 0)])
+def test_queries_in_the_wrong_shape_are_named(shape):
+    with pytest.raises(ValueError, match="query"):
+        pool(np.ones(shape), cut(KEY, 1000), cut(VALUE, 1000))

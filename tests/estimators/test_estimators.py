@@ -11,6 +11,7 @@ from sklearn.preprocessing import StandardScaler
 
 from kernpool import (
     EmptyWindowWarning,
+    LocalLinearRegressor,
     NadarayaWatsonClassifier,
     NadarayaWatsonRegressor,
     kernel_names,
@@ -203,3 +204,28 @@ def test_the_model_owns_its_data(sample):
 def test_fit_checks_what_predict_will_need(parameter, message, sample):
     with pytest.raises(ValueError, match=message):
         NadarayaWatsonRegressor(bandwidth=1.0, **parameter).fit(sample.x_train[:, None], sample.y_train)
+
+
+@pytest.mark.parametrize("estimator", [NadarayaWatsonRegressor, LocalLinearRegressor, NadarayaWatsonClassifier])
+def test_nothing_to_predict_at_is_an_error(estimator):
+    model = estimator(bandwidth=1.0).fit([[0.0], [1.0], [3.0]], [0, 1, 1])
+    with pytest.raises(ValueError, match="Expected 2D array"):
+        model.predict(None)
+
+
+def test_read_only_views_of_what_the_caller_may_change_are_copied(sample):
+    X, y = sample.x_train[:, None].copy(), sample.y_train.copy()
+    views = [array.view() for array in (X, y)]
+    for view in views:
+        view.flags.writeable = False  # as pandas hands out the numbers of its frames
+    model = NadarayaWatsonRegressor(bandwidth=0.4).fit(*views)
+    X[:], y[:] = 0.0, 0.0
+    np.testing.assert_array_equal(model.key_[:, 0], sample.x_train)
+    np.testing.assert_array_equal(model.value_, sample.y_train)
+
+
+def test_maps_for_reading_are_not_copied(sample, tmp_path):
+    np.save(tmp_path / "X.npy", sample.x_train[:, None])
+    X = np.load(tmp_path / "X.npy", mmap_mode="r")
+    model = NadarayaWatsonRegressor(bandwidth=0.4).fit(X, sample.y_train)
+    assert np.shares_memory(model.key_, X)

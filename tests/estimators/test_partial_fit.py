@@ -1,8 +1,10 @@
 """Adding rows is the same as having had them."""
 
 import copy
+import gc
 import itertools
 import pickle
+import weakref
 
 import numpy as np
 import pytest
@@ -121,3 +123,14 @@ def test_rows_that_do_not_fit():
         NadarayaWatsonRegressor(bandwidth=0.5, smoothing=0.1, unordered=[0]).partial_fit(np.round(X), y)
     with pytest.raises(TypeError, match="chunks are none"):
         NadarayaWatsonRegressor(bandwidth=0.5).partial_fit("rows.parquet", "y")
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_what_was_made_of_fewer_rows_is_not_kept(estimator):
+    X, y, _ = make_rows()
+    model = estimator(bandwidth=0.7).partial_fit(X, y)
+    model.predict(X[:3])
+    before = weakref.ref(model._prepared)
+    model.partial_fit(X[:5], y[:5])
+    gc.collect()
+    assert before() is None

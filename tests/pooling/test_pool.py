@@ -244,3 +244,14 @@ def test_a_batch_is_made_one_item_at_a_time():
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 2_000_000  # 100 centered copies would be 4 MB
+
+
+@pytest.mark.parametrize("bandwidth", [[], [[1.0, 2.0], [3.0, 4.0]], np.ones((2, 0))])
+def test_a_bandwidth_in_the_wrong_shape_says_nothing_of_columns_that_are_not_there(bandwidth):
+    with pytest.raises(ValueError, match=r"one number or one per column, got shape \([0-9, ]*\)$"):
+        pool(np.ones((3, 2)), np.ones((4, 2)), np.ones(4), bandwidth=bandwidth)
+
+
+def test_a_ragged_bandwidth_is_named():
+    with pytest.raises(ValueError, match="bandwidth must be a rectangular array"):
+        pool([0.0], [0.0], [1.0], bandwidth=[[1.0], [2.0, 3.0]])

@@ -129,3 +129,10 @@ def test_headers_with_a_checksum_of_their_own(change, tmp_path):
     else:
         with pytest.raises(ModelFileError):
             RunningPool.load(folder)
+
+
+def test_the_policy_for_empty_windows_may_change_later(tmp_path):
+    running = RunningPool([0.0, 9.0], kernel="boxcar").update([0.0], [5.0])
+    running.empty = "zero"
+    running.save(tmp_path / "pool")
+    assert running.values().tolist() == RunningPool.load(tmp_path / "pool").values().tolist() == [5.0, 0.0]

@@ -144,6 +144,8 @@ class PartitionPairs:
     def reduce(self, recipe: Recipe, query: Any, progress: Progress | None = None) -> Sums:  # noqa: ARG002
         """Sum over all partitions, on the cluster."""
         asked, center = Asked.of(recipe, query), center_task(self.partitions)
+        if asked.query.array.ndim != 2:
+            raise ValueError(f"query must have shape (queries,) or (queries, columns) here, got {np.shape(query)}")
         state, center = self._compute([state_tree(delayed(_same)(asked), self.partitions, center), center])
         if center is None:
             raise ValueError(NO_PAIRS)

@@ -137,20 +137,20 @@ def _objects_as_floats(name: str, read: NDArray[Any]) -> NDArray[Any]:
     )
 
 
-def as_bandwidth(bandwidth: Any, n_columns: int) -> NDArray[np.float64]:
+def as_bandwidth(bandwidth: Any, n_columns: int | None) -> NDArray[np.float64]:
     """Read a bandwidth: one positive number, or one per column.
 
     Parameters
     ----------
     bandwidth : float or array_like of shape (n_columns,)
         In the units of the keys.
-    n_columns : int
-        Number of key columns.
+    n_columns : int or None
+        Number of key columns; None where it is not known yet.
 
     Returns
     -------
     ndarray of shape (n_columns,)
-        One bandwidth per column.
+        One bandwidth per column, or as many as were given.
 
     Raises
     ------
@@ -168,15 +168,15 @@ def as_bandwidth(bandwidth: Any, n_columns: int) -> NDArray[np.float64]:
             "rules such as 'loo' and 'scott' belong to NadarayaWatsonRegressor(bandwidth=...)"
         )
     read = as_real_array("bandwidth", bandwidth).astype(np.float64)
-    if read.ndim > 1 or (read.ndim == 1 and read.size not in (1, n_columns)):
-        raise ValueError(
-            f"bandwidth must be one number or one per column, got shape {read.shape} for {n_columns} key column(s)"
-        )
+    columns = max(1, read.size) if n_columns is None else n_columns
+    if read.ndim > 1 or (read.ndim == 1 and read.size not in (1, columns)):
+        found = "" if n_columns is None else f" for {n_columns} key column(s)"
+        raise ValueError(f"bandwidth must be one number or one per column, got shape {read.shape}{found}")
     if np.any(read <= 0):
         raise ValueError(f"bandwidth must be positive, got {bandwidth!r}; it is a length in the units of the keys")
     if np.any(read < 1 / LARGEST):
         raise ValueError(f"bandwidth must be at least {1 / LARGEST:g}, got {bandwidth!r}; rescale the columns")
-    return np.array(np.broadcast_to(read, (n_columns,)))  # a copy: loops are compiled once more for read-only arrays
+    return np.array(np.broadcast_to(read, (columns,)))  # a copy: loops are compiled once more for read-only arrays
 
 
 def as_key_weight(key_weight: Any, shape: tuple[int, ...]) -> NDArray[np.float64]:

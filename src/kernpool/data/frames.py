@@ -134,7 +134,7 @@ class Encoding:
             With the columns of the training rows, in their order. Where one of the two has no names, columns go by
             position.
         unseen : {"raise", "unlike"}, default="raise"
-            What a level becomes that the training rows did not have: an error, or -1, which `Factors` take for
+            What a level becomes that the training rows did not have: an error, or -1, which `Factors` takes for
             unlike every level.
 
         Returns

@@ -47,11 +47,9 @@ def numeric_query(model: Any, X: ArrayLike) -> Array:
     return query
 
 
-def read_query(model: Any, X: ArrayLike | None) -> tuple[Array, Codes | None]:
-    """Read queries, numbers and level numbers; for None the training rows themselves."""
+def read_query(model: Any, X: ArrayLike) -> tuple[Array, Codes | None]:
+    """Read queries, numbers and level numbers."""
     check_is_fitted(model)
-    if X is None:
-        return model.key_, model.key_code_
     if model.encoding_ is None:
         return numeric_query(model, X), None
     validate_data(model, X, skip_check_array=True, reset=False)
@@ -74,7 +72,8 @@ def pairs_of(model: Any, code: Codes | None = None, *, exclude_self: bool = Fals
 
 def problem_of(model: Any, X: ArrayLike | None, *, exclude_self: bool = False) -> Problem:
     """Return the problem of queries (for None the training rows themselves) and training rows."""
-    query, code = read_query(model, X)
+    check_is_fitted(model)
+    query, code = (model.key_, model.key_code_) if X is None else read_query(model, X)
     return pairs_of(model, code, exclude_self=exclude_self).problem(recipe_of(model), query)
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import RegressorMixin
 
+from kernpool.core.keys import Prepared
 from kernpool.data.chunks.base import Chunks
 from kernpool.estimators.chunked import as_chunks, fit_chunks
 from kernpool.estimators.rank_notes import RankNotes
@@ -132,7 +133,7 @@ class KernelRegressor(RegressorMixin, KernelSmoother):  # type: ignore[misc]  # 
         grown = append_rows(self, key, value, weight)
         for stale in ("loo_error_", "loo_empty_windows_"):
             self.__dict__.pop(stale, None)
-        self.__dict__ |= grown | {"_rank_notes": RankNotes()}
+        self.__dict__ |= grown | {"_rank_notes": RankNotes(), "_prepared": Prepared()}
         return self
 
     def predict(self, X: ArrayLike) -> Array:

@@ -91,8 +91,14 @@ def frequencies(sample_weight: ArrayLike, n: int) -> Array:
 
 
 def unshared(array: NDArray[Any]) -> NDArray[Any]:
-    """Return an array that the caller cannot change; read-only ones, memory maps among them, are not copied."""
-    return array.copy() if array.flags.writeable else array
+    """Return an array that the caller cannot change: a copy, unless its memory is read-only, as that of most maps.
+
+    A view that is read-only is not enough: pandas hands them out of frames that can be changed.
+    """
+    owner: Any = array
+    while isinstance(owner, np.ndarray) and not owner.flags.writeable:
+        owner = owner.base
+    return array.copy() if isinstance(owner, np.ndarray) else array
 
 
 class GrowingArray:

@@ -34,7 +34,8 @@ def limit_problem(problem: Problem, empty: str) -> Problem:
     Problem
         Local constant.
     """
-    bare = replace(problem, factors=None, degree=0)
+    # A tree for the limit would take the place of the one that the next queries need.
+    bare = replace(problem, factors=None, degree=0, prepared=None)
     if empty == "nearest":
         return bare.with_kernel(get_kernel("gaussian"), factor=1e-8)
     return bare.with_kernel(get_kernel("constant"))

@@ -78,7 +78,7 @@ class Recipe:
         Recipe
             Checked.
         """
-        return cls(get_kernel(kernel), as_bandwidth(bandwidth, max(1, np.size(bandwidth))), **options)
+        return cls(get_kernel(kernel), as_bandwidth(bandwidth, None), **options)
 
     def problem(
         self, query: ArrayLike | Rows, key: ArrayLike | Keys, value: ArrayLike | Rows | None = None, **pairs: Any

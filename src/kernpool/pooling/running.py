@@ -201,7 +201,9 @@ class RunningPool:
         """
         if self.state is None or self.center is None:
             raise ValueError("nothing has been pooled yet; call update(key, value) first")
-        return settle(self._asked.recipe, self._asked.sums(self.state, self.center, self._flat))
+        return settle(
+            replace(self._asked.recipe, empty=self.empty), self._asked.sums(self.state, self.center, self._flat)
+        )
 
     def save(self, folder: str | Path, *, force: bool = False) -> None:
         """Write queries and sums to a folder: as `kernpool.save_model`, without loading scikit-learn.
