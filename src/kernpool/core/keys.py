@@ -71,7 +71,7 @@ class Prepared:
         return Prepared()
 
 
-FEW = 64  # numbers that are compared by value
+FEW = 1 << 12  # numbers that are compared by value: bandwidths, units
 
 
 def _is_same(a: Any, b: Any) -> bool:

@@ -84,7 +84,8 @@ class NadarayaWatsonRegressor(KernelRegressor):
     loo_empty_windows_ : int
         Training rows that had no other row in their window there; only with ``bandwidth="loo"``.
     key_, value_, key_weight_ : ndarray
-        The training rows, outputs and weights; absent after a fit to chunks.
+        The training rows, outputs and weights; absent after a fit to chunks. Not to be written into: what the model
+        has made of them is kept for the next queries.
     chunks_ : Chunks
         Where the rows are, after a fit to chunks.
     reference_ : dict or None
