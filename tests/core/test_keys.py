@@ -84,7 +84,7 @@ def test_what_was_prepared_is_not_pickled(generator):
 
 
 def test_entries_belong_to_the_very_arrays():
-    prepared, array = Prepared(), np.zeros(1000)
+    prepared, array = Prepared(), np.zeros(10_000)
     first = prepared.get("x", (array, np.array([0.5]), None), object)
     assert prepared.get("x", (array, np.array([0.5]), None), object) is first
     for of in ((array.copy(), np.array([0.5]), None), (array, np.array([0.6]), None), (array, np.array([0.5])), ()):
