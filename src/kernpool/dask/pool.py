@@ -25,7 +25,7 @@ from kernpool.dask.partitions import Partitions, as_dask_array, as_partitions, d
 from kernpool.dask.tasks import center_task, state_tree
 from kernpool.execution.progress import Progress
 from kernpool.kernels import Kernel
-from kernpool.pooling.chunked import Asked, ChunkReason
+from kernpool.pooling.chunked import Asked, ChunkReason, reason_of_chunks
 from kernpool.pooling.limits import quotient
 from kernpool.pooling.recipe import Recipe
 from kernpool.pooling.settle import Sums, settle
@@ -137,9 +137,7 @@ class PartitionPairs:
 
     def plan(self, recipe: Recipe, query: Any) -> ChunkReason:  # noqa: ARG002  # as of all pairs
         """Say how the partitions would be summed; nothing is computed."""
-        each = "the algorithm that suits it" if recipe.algorithm == "auto" else f"{recipe.algorithm!r}, as asked"
-        count = len(self.partitions.blocks)
-        return ChunkReason(recipe.algorithm, f"{count} partition(s), each by {each}; a tree merges their states")
+        return reason_of_chunks(recipe, f"{len(self.partitions.blocks)} partition(s)", "a tree merges their states")
 
     def reduce(self, recipe: Recipe, query: Any, progress: Progress | None = None) -> Sums:  # noqa: ARG002
         """Sum over all partitions, on the cluster."""

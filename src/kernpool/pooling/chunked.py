@@ -122,6 +122,12 @@ class ChunkReason(NamedTuple):
     reason: str
 
 
+def reason_of_chunks(recipe: Recipe, what: str = "chunk by chunk", how: str = "their states are merged") -> ChunkReason:
+    """Say that each part of the pairs is summed by itself, and by which algorithm."""
+    each = "the algorithm that suits it" if recipe.algorithm == "auto" else f"{recipe.algorithm!r}, as asked"
+    return ChunkReason(recipe.algorithm, f"{what}, each by {each}; {how}")
+
+
 @dataclass(frozen=True, eq=False)
 class ChunkPairs:
     """Pairs that come in chunks, and need not fit into memory."""
@@ -134,8 +140,7 @@ class ChunkPairs:
         if are_on_a_line(asked.query.array, recipe.degree, recipe.algorithm, self.chunks):
             few = f"{len(asked)} queries are few beside {self.chunks.rows} keys on a line"
             return ChunkReason("sweep", f"one pass over all chunks where the kernel allows it: {few}")
-        each = "the algorithm that suits it" if recipe.algorithm == "auto" else f"{recipe.algorithm!r}, as asked"
-        return ChunkReason(recipe.algorithm, f"chunk by chunk, each by {each}; their states are merged")
+        return reason_of_chunks(recipe)
 
     def reduce(self, recipe: Recipe, query: ArrayLike, progress: Progress | None = None) -> Sums:
         """Sum over all chunks, one after the other: as long as pooling every chunk, with O(m) memory and that of one.

@@ -17,7 +17,7 @@ from kernpool.data.checks import as_bandwidth
 from kernpool.data.chunks.base import ArrayChunks
 from kernpool.data.folders import Record, read_record, write_record
 from kernpool.kernels import Kernel, registered_name
-from kernpool.pooling.chunked import Asked, center_of
+from kernpool.pooling.chunked import Asked, ChunkReason, center_of, reason_of_chunks
 from kernpool.pooling.recipe import Recipe
 from kernpool.pooling.settle import settle
 
@@ -185,6 +185,22 @@ class RunningPool:
             self.state = merge(self.state, state)
         self.rows += other.rows
         return self
+
+    def plan(self) -> ChunkReason:
+        """Say by which algorithm updates are summed, and why.
+
+        Returns
+        -------
+        ChunkReason
+            With ``algorithm`` and ``reason``.
+
+        Examples
+        --------
+        >>> from kernpool import RunningPool
+        >>> RunningPool([0.0]).plan().reason
+        'chunk by chunk, each by the algorithm that suits it; their states are merged'
+        """
+        return reason_of_chunks(self._asked.recipe)
 
     def values(self) -> NDArray[np.floating[Any]]:
         """Return the pooled values of what has been seen.

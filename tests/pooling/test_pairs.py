@@ -1,0 +1,69 @@
+"""Pairs of every kind answer the same two questions: by which algorithm and why, and what they sum to."""
+
+import numpy as np
+import pytest
+
+from kernpool import RunningPool, open_chunks, pool
+from kernpool.core import Factors, Keys
+from kernpool.pooling import Recipe
+from kernpool.pooling.arrays import ArrayPairs, KeyPairs
+from kernpool.pooling.chunked import ChunkPairs
+from kernpool.pooling.memory_maps import MapPairs
+from kernpool.pooling.settle import settle
+
+
+def rows():
+    generator = np.random.default_rng(0)
+    return generator.normal(size=(30, 2)), generator.normal(size=(400, 2)), generator.normal(size=(400, 3))
+
+
+def memory_maps(folder):
+    _, key, value = rows()
+    for name, array in (("key", key), ("value", value)):
+        np.save(folder / f"{name}.npy", array)
+    return MapPairs(*(np.load(folder / f"{name}.npy", mmap_mode="r") for name in ("key", "value")))
+
+
+def partitions(_):
+    array = pytest.importorskip("dask.array")
+    from kernpool.dask.partitions import as_partitions
+    from kernpool.dask.pool import PartitionPairs
+
+    _, key, value = rows()
+    return PartitionPairs(
+        as_partitions(array.from_array(key, chunks=(150, 2)), array.from_array(value, chunks=(150, 3)))
+    )
+
+
+def levels(_):
+    _, key, value = rows()
+    level = np.zeros((400, 1), dtype=np.int64), np.ones((1, 1))
+    return KeyPairs(Keys.read(key, value), Factors(level[0][:30], level[0], (level[1],), (level[1],)))
+
+
+PAIRS = {
+    "arrays": lambda _: ArrayPairs(*rows()[1:]),
+    "keys": lambda _: KeyPairs(Keys.read(*rows()[1:])),
+    "levels": levels,
+    "chunks": lambda _: ChunkPairs(open_chunks(*rows()[1:], rows=90)),
+    "memory maps": memory_maps,
+    "partitions": partitions,
+}
+
+
+@pytest.mark.parametrize("degree", [0, 1])
+@pytest.mark.parametrize("kind", PAIRS)
+def test_every_kind_says_why_and_sums_to_the_same(kind, degree, tmp_path):
+    query, key, value = rows()
+    recipe, pairs = Recipe.of(bandwidth=0.7, degree=degree, empty="zero"), PAIRS[kind](tmp_path)
+    plan = pairs.plan(recipe, query)
+    assert plan.algorithm
+    assert len(plan.reason.split()) >= 5
+    expected = pool(query, key, value, bandwidth=0.7, degree=degree)
+    np.testing.assert_allclose(settle(recipe, pairs.reduce(recipe, query)), expected, rtol=1e-9, atol=1e-12)
+    asked = Recipe.of(bandwidth=0.7, degree=degree, algorithm="brute")
+    assert "as asked" in pairs.plan(asked, query).reason
+
+
+def test_a_running_pool_says_why():
+    assert "'brute', as asked" in RunningPool([0.0], algorithm="brute").plan().reason
