@@ -226,7 +226,7 @@ def test_memory_is_linear(columns):
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16], ids=str)
 @pytest.mark.parametrize(("columns", "width", "way"), [(1, 0.1, "sweep"), (16, 1.0, "brute"), (64, 2.0, "brute")])
 def test_errors_in_lower_precision_are_at_most_twice_those_of_the_dense_layer(columns, width, way, dtype, monkeypatch):
-    monkeypatch.setattr("kernpool.torch.operator.choose", lambda problem: choose(problem, way))
+    monkeypatch.setattr("kernpool.torch.operator.choose", lambda problem, **_: choose(problem, way))
     slope = torch.linspace(-1, 1, 200)[:, None].to(dtype)
 
     def outcome(parts, algorithm):
