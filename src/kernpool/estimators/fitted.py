@@ -40,16 +40,14 @@ def recipe_of(model: Any) -> Recipe:
 
 
 def numeric_query(model: Any, X: ArrayLike) -> Array:
-    """Read queries without categorical columns."""
-    check_is_fitted(model)
+    """Read queries of a fitted model without categorical columns."""
     query: Array = validate_data(model, X, dtype=[np.float64, np.float32], reset=False)
     refuse_misread("X", X)
     return query
 
 
 def read_query(model: Any, X: ArrayLike) -> tuple[Array, Codes | None]:
-    """Read queries, numbers and level numbers."""
-    check_is_fitted(model)
+    """Read queries of a fitted model, numbers and level numbers."""
     if model.encoding_ is None:
         return numeric_query(model, X), None
     validate_data(model, X, skip_check_array=True, reset=False)
@@ -99,6 +97,7 @@ def pool_at(model: Any, X: ArrayLike, report_rank: ReportRank) -> NDArray[Any]:
     ndarray of shape (m,) or (m, c)
         As the outputs were given.
     """
+    check_is_fitted(model)
     recipe, progress = recipe_of(model), current_progress()
     if "chunks_" in vars(model):
         query = numeric_query(model, X)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_is_fitted
 
 from kernpool.estimators.fitted import problem_of
 from kernpool.estimators.regression import KernelRegressor
@@ -163,7 +162,6 @@ class NadarayaWatsonRegressor(KernelRegressor):
         >>> model.derivative([[0.5], [1.0]]).round(3).tolist()
         [[0.964], [0.0]]
         """
-        check_is_fitted(self)
         problem, progress = problem_of(self, X), current_progress()
         plan = choose(problem, self.algorithm, often=True)
         state = plan.reduce(problem, n_jobs=self.n_jobs, progress=progress)

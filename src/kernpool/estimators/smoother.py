@@ -9,7 +9,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
 
 from kernpool.bandwidth import LeaveOneOut, leave_one_out
 from kernpool.bandwidth.categories import NO_CATEGORIES, Categories
@@ -155,7 +154,6 @@ class KernelSmoother(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships
         return Categories(tuple(kernels), encoding.table_levels)
 
     def _pool(self, X: ArrayLike) -> NDArray[Any]:
-        check_is_fitted(self)
         return pool_at(self, X, self._report_rank)
 
     def _report_rank(self, rank: NDArray[np.intp], occupied: NDArray[np.bool_], columns: int) -> None:
