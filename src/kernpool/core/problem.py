@@ -32,7 +32,6 @@ from kernpool.core.reading import (
 from kernpool.core.similarity import Composition, KernelSimilarity, check_composition
 from kernpool.core.state import PoolState
 from kernpool.data import checks
-from kernpool.data.columns import order_of_columns
 from kernpool.kernels import Kernel, get_kernel
 
 Array = NDArray[np.float64]
@@ -143,7 +142,7 @@ class Problem:
         check_degree(degree)
         asked = read_rows("query", query)
         rows = key.rows if isinstance(key, Keys) else read_rows("key", key)
-        asked = _in_order_of(rows, asked)
+        asked = asked.in_order_of(rows.labels)
         (m, columns), (n, d) = asked.array.shape, rows.array.shape
         if columns != d:
             raise ValueError(
@@ -294,15 +293,6 @@ class Problem:
             state.denominator,
             self.layout.with_center(state.denominator, state.numerator, -self.value_center),
         )
-
-
-def _in_order_of(key: Rows, query: Rows) -> Rows:
-    """Return queries with columns in the order of those of the keys, where both have names."""
-    order = order_of_columns(query.labels, key.labels)
-    if order is None:
-        return query
-    array = np.ascontiguousarray(query.array[:, order])
-    return query._replace(array=array, low=query.low[order], high=query.high[order], labels=key.labels)
 
 
 def _places_among(keys: slice | NDArray[np.intp], own: NDArray[np.int64], n_keys: int) -> NDArray[np.int64]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.data import checks
-from kernpool.data.columns import labels_of
+from kernpool.data.columns import labels_of, order_of_columns
 
 Array = NDArray[np.float64]
 
@@ -37,6 +38,14 @@ class Rows(NamedTuple):
     high: Array
     dtype: np.dtype[Any] | None
     labels: list[Any] | None
+
+    def in_order_of(self, labels: Sequence[Any] | None) -> Rows:
+        """Return the rows with columns in the order of these names, where both have names."""
+        order = order_of_columns(self.labels, labels)
+        if order is None:
+            return self
+        array = np.ascontiguousarray(self.array[:, order])
+        return self._replace(array=array, low=self.low[order], high=self.high[order], labels=None)
 
 
 def read_rows(name: str, given: Any) -> Rows:

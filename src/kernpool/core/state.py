@@ -48,9 +48,14 @@ class PoolState:
         with np.errstate(divide="ignore"):
             return self.shift + np.log(self.denominator)
 
-    def rows(self, which: NDArray[np.intp]) -> PoolState:
+    def rows(self, which: slice | NDArray[np.integer]) -> PoolState:
         """Return the state of some of the queries."""
         return PoolState(self.shift[which], self.denominator[which], self.numerator[which])
+
+    def put(self, which: slice | NDArray[np.integer], state: PoolState) -> None:
+        """Put the state of some of the queries in its place, in these arrays."""
+        self.shift[which], self.denominator[which] = state.shift, state.denominator
+        self.numerator[which] = state.numerator
 
     def without(self, which: NDArray[np.intp]) -> PoolState:
         """Return a state in which the windows of some queries are empty."""

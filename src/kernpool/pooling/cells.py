@@ -309,7 +309,4 @@ def _report(progress: Progress, m: int, place: int, places: int, done: int, tota
 
 
 def _add(total: PoolState, rows: Some, part: PoolState) -> None:
-    whole = merge(PoolState(total.shift[rows], total.denominator[rows], total.numerator[rows]), part)
-    total.shift[rows], total.denominator[rows], total.numerator[rows] = (
-        whole.shift, whole.denominator, whole.numerator
-    )  # fmt: skip
+    total.put(rows, merge(total.rows(rows), part))

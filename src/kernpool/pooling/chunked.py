@@ -18,7 +18,7 @@ from kernpool.core.reading import Rows, checked_rows
 from kernpool.core.state import PoolState, empty_state, merge
 from kernpool.data.checks import as_real_array
 from kernpool.data.chunks.base import Chunk, Chunks
-from kernpool.data.columns import labels_of, order_of_columns
+from kernpool.data.columns import labels_of
 from kernpool.execution.progress import Progress
 from kernpool.pooling.choice import choose
 from kernpool.pooling.limits import limit_problem, quotient
@@ -61,13 +61,7 @@ class Asked:
         """Return what numerators hold, for so many value columns."""
         return Layout(outputs, self.query.array.shape[1], self.recipe.degree)
 
-    def state(
-        self,
-        chunk: Chunk,
-        center: Array,
-        self_index: NDArray[np.intp] | None = None,
-        progress: Progress | None = None,
-    ) -> PoolState:
+    def state(self, chunk: Chunk, center: Array, self_index: NDArray[np.intp] | None = None) -> PoolState:
         """Sum a chunk.
 
         Parameters
@@ -78,8 +72,6 @@ class Asked:
             What is taken off the values of local linear fits.
         self_index : ndarray of shape (m,), optional
             For leave-one-out, which row of the chunk each query is, -1 for none.
-        progress : callable or None
-            As in `pool`.
 
         Returns
         -------
@@ -101,7 +93,7 @@ class Asked:
         if self.limit is not None:
             problem = limit_problem(problem, self.limit)
         plan = choose(problem, self.recipe.algorithm, often=True)
-        return plan.reduce(problem, n_jobs=self.recipe.n_jobs, progress=progress)
+        return plan.reduce(problem, n_jobs=self.recipe.n_jobs)
 
     def at(self, rows: NDArray[np.intp], limit: str | None = None) -> Asked:
         """Return the same for some queries; with a limit, for what fills their empty windows."""
@@ -168,11 +160,7 @@ class ChunkPairs:
         rows = read_queries(query)
         if rows.array.ndim != 2 or not rows.array.size:
             raise ValueError(f"query must have shape (queries,) or (queries, columns) here, got {np.shape(query)}")
-        order = order_of_columns(rows.labels, self.chunks.labels)
-        if order is not None:
-            array = np.ascontiguousarray(rows.array[:, order])
-            rows = rows._replace(array=array, low=rows.low[order], high=rows.high[order], labels=None)
-        return Asked(recipe, rows)
+        return Asked(recipe, rows.in_order_of(self.chunks.labels))
 
 
 def read_queries(query: ArrayLike) -> Rows:
@@ -195,8 +183,7 @@ def reduce_chunks(
             state, center, undone = found
             if len(undone):
                 rest, _ = _merge_all(asked.at(undone), chunks, None, center)
-                state.shift[undone], state.denominator[undone] = rest.shift, rest.denominator
-                state.numerator[undone] = rest.numerator
+                state.put(undone, rest)
             return state, center
     return _merge_all(asked, chunks, progress, center)
 

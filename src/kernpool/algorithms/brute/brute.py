@@ -48,7 +48,7 @@ class DenseBlocks:
         self, queries: slice, keys: slice, state: PoolState, cotangent: Array, wanted: frozenset[str]
     ) -> Gradients:
         """Return the part of the gradients that one block contributes."""
-        part = PoolState(state.shift[queries], state.denominator[queries], state.numerator[queries])
+        part = state.rows(queries)
         return reference.pullback(self.problem.block(queries, keys), part, cotangent[queries], wanted)
 
 
@@ -92,9 +92,7 @@ def _sum_blocks(problem: Problem, blocks: Blocks, n_jobs: int = 1, progress: Pro
         for keys in chunks:
             state = merge(state, blocks.sum_block(queries, keys))
             yield
-        result.shift[queries] = state.shift
-        result.denominator[queries] = state.denominator
-        result.numerator[queries] = state.numerator
+        result.put(queries, state)
 
     rows = max(1, blocks.pairs_per_call // min(n, blocks.keys_per_call))
     with one_thread() if blocks.uses_blas else nullcontext():

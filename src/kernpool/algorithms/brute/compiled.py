@@ -91,8 +91,7 @@ class CompiledBlocks:
         rows = np.arange(m)
         for loops_of in (*self.faster, self):
             part, doubtful = loops_of.sums(queries.start + rows if len(rows) < m else queries, keys)
-            state.shift[rows], state.denominator[rows] = part.shift, part.denominator
-            state.numerator[rows] = part.numerator
+            state.put(rows, part)
             rows = rows[doubtful]
             if not rows.size:
                 break

@@ -86,7 +86,7 @@ def differentiate_far(
 
     def work(some: slice) -> Iterator[None]:
         part = problem.block(some)
-        own = PoolState(state.shift[some], state.denominator[some], state.numerator[some])
+        own = state.rows(some)
         pairs = far_pairs(part)
         terms = _terms(part, pairs, own, cotangent[some], wanted)
         for name in wanted & PER_QUERY:
@@ -169,7 +169,7 @@ def _ratio_change(log_slope: Profile, u: Array, nearer: Array, best: NDArray[np.
 def _fit(problem: Problem, pairs: FarPairs, state: PoolState, g: Array) -> Residuals:
     """Fit the pairs; where the state is that of other keys or values, take its fit."""
     rows = pairs.query[pairs.start]
-    of_state = PoolState(state.shift[rows], state.denominator[rows], state.numerator[rows])
+    of_state = state.rows(rows)
     value = problem.value[pairs.key]
     beyond = value - value[pairs.best]
     share, layout = pairs.share, problem.layout

@@ -56,8 +56,7 @@ def reduce(problem: Problem, n_jobs: int = 1, progress: Progress | None = None) 
     rows = np.flatnonzero(undone)
     if len(rows) and line is None and len(rows) <= FEW_UNDONE:
         state = brute.reduce(problem.block(rows), n_jobs, report(m // 2, m))
-        result.shift[rows], result.denominator[rows] = state.shift, state.denominator
-        result.numerator[rows] = state.numerator
+        result.put(rows, state)
     elif len(rows):
         line = line or arrange(problem, n_jobs)
         places = np.flatnonzero(undone[line.queries.order])

@@ -77,8 +77,7 @@ def pool_windows(
                 state = merge(state, blocks.sum_block(own, slice(begin + piece.start, begin + piece.stop)))
                 yield
             places = line.queries.order[rows[own]]
-            out.shift[places], out.denominator[places] = state.shift, state.denominator
-            out.numerator[places] = state.numerator
+            out.put(places, state)
 
     run_blocks(work, cut(len(starts) - 1, RUNS_PER_CALL), n_jobs, progress)
 
@@ -107,7 +106,7 @@ def differentiate_windows(
 ) -> Gradients:
     """Differentiate over the pairs within windows; what is left out is at most the machine epsilon of each sum."""
     queries = line.queries
-    part_of = PoolState(state.shift[queries.order], state.denominator[queries.order], state.numerator[queries.order])
+    part_of = state.rows(queries.order)
     cotangent, blocks = cotangent[queries.order], CompiledBlocks(_in_order(problem, line))
     first, last = spans(
         line, problem.similarity.kernel, np.arange(len(queries.x)), np.finfo(float).eps, problem.degree > 0

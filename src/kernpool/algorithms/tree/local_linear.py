@@ -38,8 +38,7 @@ def pool_moments(problem: Problem, weights: PoolState, n_jobs: int, progress: Pr
     if rows.size:
         part = problem.block(rows)
         again = _within_reach(part, weakest(part, state.rows(rows)), n_jobs, None)
-        state.shift[rows], state.denominator[rows] = again.shift, again.denominator
-        state.numerator[rows] = again.numerator
+        state.put(rows, again)
     return state
 
 
@@ -60,8 +59,7 @@ def _within_reach(problem: Problem, weights: PoolState, n_jobs: int, progress: P
             state = merge(state, blocks.sum_block(own, piece))
             yield
         rows = query_order[own]
-        result.shift[rows], result.denominator[rows] = state.shift, state.denominator
-        result.numerator[rows] = state.numerator
+        result.put(rows, state)
 
     run_blocks(work, cut(len(query), ROWS), n_jobs, progress)
     return result

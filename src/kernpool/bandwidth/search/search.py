@@ -14,7 +14,6 @@ from kernpool.bandwidth.rules import column_spread
 from kernpool.bandwidth.search import one_factor, per_column
 from kernpool.bandwidth.search.objective import Objective, Tried
 from kernpool.bandwidth.search.outcome import BandwidthSearch
-from kernpool.bandwidth.search.pairwise import MOST_ROWS_WITHOUT_COMPILER
 from kernpool.bandwidth.search.rows import TrainingRows, canonical_rows
 from kernpool.bandwidth.search.setting import Ended, Setting
 from kernpool.execution.progress import Progress
@@ -141,8 +140,6 @@ def search_bandwidth(
         n_jobs=n_jobs,
         progress=None if progress is None else _Passes(progress, len(rows.X)),
     )
-    if len(rows.X) > MOST_ROWS_WITHOUT_COMPILER and algorithm == "auto":
-        import numba  # noqa: F401  # what a single pass would not be worth, a hundred are
     factor_alone = common_factor or setting.is_flat
     if len(categories) and factor_alone:
         raise ValueError(
