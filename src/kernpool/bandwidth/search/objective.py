@@ -126,6 +126,11 @@ class Evaluation:
     hat: Array
     penalty_slope: float
 
+    @property
+    def tried(self) -> Tried:
+        """What is remembered of it."""
+        return Tried(self.theta, self.penalised, self.error, int(np.count_nonzero(~self.fit.occupied)))
+
 
 class Objective:
     """A criterion of training rows as a function of log bandwidths and smoothings.
@@ -174,10 +179,10 @@ class Objective:
             exclude_self=criterion.exclude_self,
             degree=degree,
         )
-        self._problem = problem.without_center()
+        self.problem = problem.without_center()
         self._share = np.sqrt(rows.weight / rows.total)[:, None]
         at_zero = np.zeros((1, rows.X.shape[1]))
-        self._log_peak = float(self._problem.similarity.logits(at_zero, at_zero)[0, 0])
+        self._log_peak = float(self.problem.similarity.logits(at_zero, at_zero)[0, 0])
 
     @cached_property
     def box(self) -> tuple[Array, Array, Array]:
@@ -200,37 +205,95 @@ class Objective:
         )
 
     def evaluate(self, theta: Array) -> Evaluation:
-        """Return the criterion at these log bandwidths, and remember it in `tried`."""
-        similarity = replace(self._problem.similarity, bandwidth=np.exp(theta[: self.columns]))
+        """Return the criterion at these log bandwidths and smoothings, and remember it in `tried`."""
+        problem = self.at(theta)
+        plan = choose(problem, self.algorithm, often=True)
+        at = self.judge(theta, problem, plan.reduce(problem, n_jobs=self.n_jobs, progress=self.progress))
+        self.tried.append(at.tried)
+        return at
+
+    def jacobian(self, at: Evaluation) -> Array:
+        """Return the derivatives of the residuals, of shape (n c, p), by as many passes as there are outputs."""
+        n, c = at.residual.shape
+        moved = np.empty((n, c, len(at.theta)))
+        for b in range(c):
+            cotangent = np.zeros((n, c))
+            cotangent[:, b] = 1.0
+            moved[:, b] = self._pullback(at.problem, at.state, cotangent)
+        return self.differentiate(at, moved, self._log_hat_moved(at) if at.hat.size else None)
+
+    def at(self, theta: Array) -> Problem:
+        """Return the rows with these log bandwidths and smoothings: what is summed."""
+        similarity = replace(self.problem.similarity, bandwidth=np.exp(theta[: self.columns]))
         smoothing = theta[self.columns :]
         tables, slopes = self.categories.tables(smoothing), self.categories.slopes(smoothing)
         factors = Factors(self.rows.code, self.rows.code, tables, slopes)
-        problem = replace(self._problem, similarity=similarity).with_factors(factors)
-        state = choose(problem, self.algorithm, often=True).reduce(problem, n_jobs=self.n_jobs, progress=self.progress)
-        fit = solve(state, problem.layout)
+        return replace(self.problem, similarity=similarity).with_factors(factors)
+
+    def fit(self, problem: Problem, state: PoolState) -> LocalFit:
+        """Fit every row, given its sums: the one place, whoever has summed them."""
+        return solve(state, problem.layout)
+
+    def judge(self, theta: Array, problem: Problem, state: PoolState) -> Evaluation:
+        """Return the criterion of sums, whoever has summed them.
+
+        Parameters
+        ----------
+        theta : ndarray of shape (p,)
+            Where.
+        problem : Problem
+            What `at` returns there.
+        state : PoolState
+            Its sums.
+
+        Returns
+        -------
+        Evaluation
+            Not remembered in `tried`.
+        """
+        fit = self.fit(problem, state)
         prediction = fit.intercept
         if not fit.occupied.all():
             prediction = np.where(fit.occupied[:, None], prediction, self._mean_of_others())
         residual = (problem.value - prediction) * self._share
         hat = np.empty(0)
         if self.criterion.log_penalty is not None:
-            of_levels = [np.diagonal(table)[level] for table, level in zip(tables, self.rows.code.T, strict=True)]
-            hat = np.exp(self._log_peak - state.shift) * fit.base / state.denominator * np.prod(of_levels, axis=0)
+            own = np.ones(len(residual))
+            if problem.factors is not None:
+                for table, level in zip(problem.factors.tables, self.rows.code.T, strict=True):
+                    own *= np.diagonal(table)[level]
+            hat = np.exp(self._log_peak - state.shift) * fit.base / state.denominator * own
         penalised, error, residual, slope = penalise(self.criterion, residual, self.rows.weight, hat)
-        self.tried.append(Tried(theta, penalised, error, int(np.count_nonzero(~fit.occupied))))
         return Evaluation(theta, penalised, error, residual, problem, state, fit, hat, slope)
+
+    def differentiate(self, at: Evaluation, moved: Array, log_hat_moved: Array | None) -> Array:
+        """Return the derivatives of the residuals, of shape (n c, p), given those of the fits.
+
+        Parameters
+        ----------
+        at : Evaluation
+            Where.
+        moved : ndarray of shape (n, c, p)
+            Derivatives of the fits.
+        log_hat_moved : ndarray of shape (n, p) or None
+            Those of the logarithms of the diagonal of the hat matrix at equal factors of the levels of a row with
+            themselves; None for a criterion without penalty.
+
+        Returns
+        -------
+        ndarray of shape (n c, p)
+            With the share of each row, and the penalty.
+        """
+        factor = np.exp(0.5 * log_factor(at.penalised, at.error)) * self._share
+        result = -factor[:, :, None] * _bounded(moved)
+        if log_hat_moved is not None:
+            result += at.residual[:, :, None] * (0.5 * self._penalty_gradient(at, log_hat_moved))
+        return np.asarray(result.reshape(-1, len(at.theta)))
 
     @property
     def value(self) -> Array:
         """Outputs of the rows, less a common center."""
-        return self._problem.value
-
-    @property
-    def is_plain_gaussian(self) -> bool:
-        """Whether this is a local constant fit with the Gaussian kernel, by whatever algorithm is the fastest."""
-        similarity = self._problem.similarity
-        gaussian = similarity.kernel is get_kernel("gaussian")
-        return gaussian and not self._problem.degree and not len(self.categories) and self.algorithm == "auto"
+        return self.problem.value
 
     @property
     def all_tried(self) -> list[Tried]:
@@ -242,26 +305,22 @@ class Objective:
         """The smallest of all that was tried; of equal ones that with the largest bandwidths."""
         return best_of(self.tried)
 
-    def jacobian(self, at: Evaluation) -> Array:
-        """Return the derivatives of the residuals, of shape (n c, p), by as many passes as there are outputs."""
-        n, c = at.residual.shape
-        factor = np.exp(0.5 * log_factor(at.penalised, at.error)) * self._share
-        result = np.empty((n, c, len(at.theta)))
-        for b in range(c):
-            cotangent = np.zeros((n, c))
-            cotangent[:, b] = 1.0
-            result[:, b] = -factor * self._pullback(at.problem, at.state, cotangent)
-        if self.criterion.log_penalty is not None:
-            result += at.residual[:, :, None] * (0.5 * self._penalty_gradient(at))
-        return result.reshape(n * c, -1)
-
     def gradient(self, at: Evaluation) -> Array:
         """Return the derivatives of the logarithm of the penalised mean of squares, by one pass or two."""
         factor = np.exp(0.5 * log_factor(at.penalised, at.error)) * self._share
-        moved: Array = -np.sum(self._pullback(at.problem, at.state, 2.0 * factor * at.residual), axis=0) / at.penalised
-        return moved if self.criterion.log_penalty is None else moved + self._penalty_gradient(at)
+        moved: Array = -_bounded(self._pullback(at.problem, at.state, 2.0 * factor * at.residual)).sum(axis=0)
+        moved /= at.penalised
+        return moved + self._penalty_gradient(at, self._log_hat_moved(at)) if at.hat.size else moved
 
-    def _penalty_gradient(self, at: Evaluation) -> Array:
+    def _penalty_gradient(self, at: Evaluation, log_hat_moved: Array) -> Array:
+        """Return the derivatives of the logarithm of the penalty, given those of the logarithms of the hat diagonal."""
+        moved, factors = _bounded(log_hat_moved), at.problem.factors
+        columns = () if factors is None else zip(factors.tables, factors.slopes, strict=True)
+        for a, (table, slope) in enumerate(columns):
+            moved[:, self.columns + a] += (np.diagonal(slope) / np.diagonal(table))[self.rows.code[:, a]]
+        return np.asarray(at.penalty_slope * ((self.rows.weight * at.hat) @ moved))
+
+    def _log_hat_moved(self, at: Evaluation) -> Array:
         layout = replace(at.problem.layout, values=1)
         numerator = np.zeros((len(at.hat), layout.width))
         if layout.degree:
@@ -271,25 +330,22 @@ class Objective:
         numerator[:, layout.value] = (at.state.denominator / at.fit.base)[:, None]
         problem = replace(at.problem, value=np.zeros((len(at.hat), 1)), value_center=np.zeros(1))
         state = PoolState(at.state.shift, at.state.denominator, numerator)
-        log_hat = self._pullback(problem, state, np.ones((len(at.hat), 1)))
-        factors = at.problem.factors
-        columns = () if factors is None else zip(factors.tables, factors.slopes, strict=True)
-        for a, (table, slope) in enumerate(columns):
-            level = self.rows.code[:, a]
-            log_hat[:, self.columns + a] += (np.diagonal(slope) / np.diagonal(table))[level]
-        return np.asarray(at.penalty_slope * ((self.rows.weight * at.hat) @ log_hat))
+        return self._pullback(problem, state, np.ones((len(at.hat), 1)))
 
     def _pullback(self, problem: Problem, state: PoolState, cotangent: Array) -> Array:
         wanted = ("log_bandwidth", "smoothing") if len(self.categories) else ("log_bandwidth",)
         plan = choose(problem, self.algorithm, often=True)
         found = plan.pullback(problem, state, cotangent, wanted, n_jobs=self.n_jobs, progress=self.progress)
-        parts = [part for part in (found.log_bandwidth, found.smoothing) if part is not None]
-        # At a smoothing of zero slopes may be as good as infinite. Their squares have to be numbers.
-        return np.clip(np.hstack(parts), -STEEPEST, STEEPEST)
+        return np.hstack([part for part in (found.log_bandwidth, found.smoothing) if part is not None])
 
     def _mean_of_others(self) -> Array:
-        rows, value = self.rows, self._problem.value
+        rows, value = self.rows, self.problem.value
         itself = np.minimum(rows.weight, 1.0)
         others = rows.total - itself
         total = rows.weight @ value - itself[:, None] * value
         return np.divide(total, others[:, None], where=others[:, None] > 0, out=np.zeros_like(total))
+
+
+def _bounded(slopes: Array) -> Array:
+    """Cut slopes off: at a smoothing of zero they may be as good as infinite, and their squares have to be numbers."""
+    return np.clip(slopes, -STEEPEST, STEEPEST)

@@ -71,8 +71,7 @@ def choose_way(objective: Objective, *, one_factor: bool) -> Way:
         Which way, and why.
     """
     rows, columns = objective.rows.X.shape
-    if not objective.is_plain_gaussian:
-        return Way(False, "by the engine: only plain Gaussian means by algorithm='auto' have a quicker way")
+    if objective.algorithm != "auto": return Way(False,"asked")
     if one_factor and columns > 1:
         return Way(False, "by the engine: a common factor of several columns has no quicker way")
     # By size alone: whether something else has loaded the compiler must not show in the last digit.
@@ -99,7 +98,7 @@ class PairwiseObjective:
         self._sum_nearest: Callable[..., None] = sum_nearest
         self.rows, self.box = engine.rows, engine.box
         self.tried: list[Tried] = []
-        rows, self._value = engine.rows, engine.value
+        rows, self._value = engine.rows, engine.problem.value
         self._share = np.sqrt(rows.weight / rows.total)[:, None]
         self._columns = np.ascontiguousarray(rows.X.T)
         counted = np.vstack([np.ones(len(rows.X)), self._value.T])

@@ -16,10 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.bandwidth.rate import rate_factor
+from kernpool.bandwidth.search.all_pairs import AllPairsObjective
 from kernpool.bandwidth.search.gauss_newton import Descent, Place, SumOfSquares, descend
 from kernpool.bandwidth.search.objective import Objective
 from kernpool.bandwidth.search.one_factor import candidates
-from kernpool.bandwidth.search.pairwise import PairwiseObjective, choose_way
+from kernpool.bandwidth.search.pairwise import choose_way
 from kernpool.bandwidth.search.setting import Ended, Setting
 
 Array = NDArray[np.float64]
@@ -58,7 +59,7 @@ def search(objective: Objective, first: Objective, setting: Setting, spread: Arr
     """
     grid = candidates(first.rows.X / spread, setting.kernel, setting.composition)
     way = choose_way(first, one_factor=False)
-    quick = PairwiseObjective(first) if way.quick else None
+    quick = AllPairsObjective(first) if way.quick else None
     on_few: SumOfSquares = quick or first
     begun = list(starts(on_few, spread, grid, generator))
     if not begun:
