@@ -39,12 +39,15 @@ class Criterion:
         has so many degrees of freedom that the criterion is not defined. None is no penalty.
     in_logs : bool
         Whether the criterion is ``log S`` instead of ``S``.
+    regular : bool, default=False
+        Whether bandwidths are penalised too; see `kernpool.bandwidth.search.regularity`.
     """
 
     name: str
     exclude_self: bool
     log_penalty: Callable[[float, float], tuple[float, float]] | None
     in_logs: bool
+    regular: bool = False
 
     def value(self, penalised: float) -> float:
         """Return the criterion of a penalised mean of squares."""
@@ -71,6 +74,7 @@ CRITERIA = {
     criterion.name: criterion
     for criterion in (
         Criterion("loo", exclude_self=True, log_penalty=None, in_logs=False),
+        Criterion("regularised", exclude_self=True, log_penalty=None, in_logs=False, regular=True),
         Criterion("aicc", exclude_self=False, log_penalty=_corrected, in_logs=True),
         Criterion("gcv", exclude_self=False, log_penalty=_generalised, in_logs=False),
     )

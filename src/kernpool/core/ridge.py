@@ -63,11 +63,12 @@ def with_ridge(state: PoolState, layout: Layout, ridge: Array) -> PoolState:
     return PoolState(state.shift, state.denominator, numerator)
 
 
-def fit_slope(state: PoolState, fit: LocalFit, ridge: Array) -> Array:
+def change_by_ridge(state: PoolState, fit: LocalFit, ridge: Array, slope: Array) -> Array:
     r"""Return how the fit at each query grows with the logarithm of the ridge of each column.
 
     With the share :math:`\tau_a` of the slope a in the fit,
-    :math:`\partial \beta_0 / \partial \log \rho_a = -\rho_a \tau_a \beta_a / D`.
+    :math:`\partial \beta_0 / \partial \log \rho_a = -\rho_a \tau_a \beta_a / D`. Twice as much is how it grows with
+    the logarithm of the bandwidth by way of the ridge, whose unit is a squared bandwidth.
 
     Parameters
     ----------
@@ -77,15 +78,16 @@ def fit_slope(state: PoolState, fit: LocalFit, ridge: Array) -> Array:
         Of the state with the ridge.
     ridge : ndarray of shape (d,)
         As in `with_ridge`.
+    slope : ndarray of shape (m, d, c)
+        Of the fit, or of other values with the same weights.
 
     Returns
     -------
-    ndarray of shape (m, d, c)
-        Times two it is also how the fit grows with the logarithm of the bandwidth a by way of the ridge, whose unit is
-        one squared bandwidth.
+    ndarray of shape (m, c, d)
+        Per output and column.
     """
     share = np.divide(_unit(state), state.denominator, where=fit.occupied, out=np.zeros_like(state.denominator))
-    return np.asarray(-(share[:, None] * ridge * fit.tilt)[:, :, None] * fit.slope)
+    return np.asarray(-(share[:, None] * ridge * fit.tilt)[:, None, :] * np.moveaxis(slope, 1, 2))
 
 
 def diagonal(layout: Layout) -> NDArray[np.intp]:

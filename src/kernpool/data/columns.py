@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from kernpool.data import checks
 
 Array = NDArray[np.float64]
-Kind = Literal["numeric", "unordered", "ordered"]
+Kind = Literal["numeric", "unordered", "ordered", "binary"]  # the last by decision of an encoding only
 Level = str | bool | int | float
 
 

@@ -17,6 +17,7 @@ from kernpool.data.columns import Column, Columns, Kind, Level
 Array = NDArray[np.float64]
 
 LEVELS_SHOWN = 20
+NUMBERS = ("numeric", "binary")
 
 
 @dataclass(frozen=True)
@@ -27,18 +28,21 @@ class Encoding:
     ----------
     names : tuple of str or None
         Names of the columns; None if they had none.
-    kinds : tuple of {"numeric", "unordered", "ordered"}
-        What each column is.
+    kinds : tuple of {"numeric", "unordered", "ordered", "binary"}
+        What each column is. Binary ones have two unordered levels, which are read as the numbers 0 and 1.
     levels : tuple of tuple
         The levels of each categorical column; the number of a level is its place here.
     places : tuple of tuple of float, or None
         Of each categorical column: where its levels lie on a line, increasing or decreasing, if it is ordered.
+    pairs : tuple of tuple, default=()
+        The two levels of each binary column.
     """
 
     names: tuple[str, ...] | None
     kinds: tuple[Kind, ...]
     levels: tuple[tuple[Level, ...], ...]
     places: tuple[tuple[float, ...] | None, ...]
+    pairs: tuple[tuple[Level, ...], ...] = ()
 
     @classmethod
     def fit(
@@ -48,6 +52,7 @@ class Encoding:
         unordered: Collection[str | int] = (),
         ordered: Collection[str | int] = (),
         ordered_by: str = "value",
+        binary: bool = False,
     ) -> Encoding:
         """Decide what columns are, and which levels they have.
 
@@ -61,6 +66,8 @@ class Encoding:
             How far levels of an ordered column are apart: as far as their values, or as their ranks. Values are what
             the distances of Wang and van Ryzin and of Li and Racine are meant for: years 5 apart are 5 apart. Levels
             that are no numbers, or numbers declared in an order that is not theirs, have ranks either way.
+        binary : bool, default=False
+            Read unordered columns of two levels, unless they are named, as 0 and 1: then a plane has a slope in them.
 
         Returns
         -------
@@ -98,24 +105,28 @@ class Encoding:
                 if position in asked:
                     raise ValueError(f"{table.columns[position].label} is named twice in unordered= and ordered=")
                 asked[position] = kind
-        kinds = tuple(asked.get(i, column.kind) for i, column in enumerate(table.columns))
-        categorical = [(column, kind) for column, kind in zip(table.columns, kinds, strict=True) if kind != "numeric"]
+        kinds = tuple(
+            "binary" if binary and i not in asked and _is_pair(column) else asked.get(i, column.kind)
+            for i, column in enumerate(table.columns)
+        )
+        pairs = tuple(_levels(table.columns[i], False) for i, kind in enumerate(kinds) if kind == "binary")
+        categorical = [(column, kind) for column, kind in zip(table.columns, kinds, strict=True) if kind not in NUMBERS]
         levels = tuple(_levels(column, kind == "ordered") for column, kind in categorical)
         places = tuple(
             _places(column, some, ordered_by) if kind == "ordered" else None
             for (column, kind), some in zip(categorical, levels, strict=True)
         )
-        return cls(table.names, kinds, levels, places)
+        return cls(table.names, kinds, levels, places, pairs)
 
     @property
     def numeric(self) -> tuple[int, ...]:
-        """Positions of the numeric columns."""
-        return tuple(i for i, kind in enumerate(self.kinds) if kind == "numeric")
+        """Positions of the columns that are read as numbers."""
+        return tuple(i for i, kind in enumerate(self.kinds) if kind in NUMBERS)
 
     @property
     def categorical(self) -> tuple[int, ...]:
         """Positions of the categorical columns."""
-        return tuple(i for i, kind in enumerate(self.kinds) if kind != "numeric")
+        return tuple(i for i, kind in enumerate(self.kinds) if kind not in NUMBERS)
 
     @property
     def table_levels(self) -> tuple[int | Array, ...]:
@@ -135,7 +146,7 @@ class Encoding:
             position.
         unseen : {"raise", "unlike"}, default="raise"
             What a level becomes that the training rows did not have: an error, or -1, which `Factors` takes for
-            unlike every level.
+            unlike every level; of a binary column one half, as far from either.
 
         Returns
         -------
@@ -161,8 +172,13 @@ class Encoding:
         table = Columns.of(X)
         self._check_names(table)
         numeric, code = np.empty((table.rows, len(self.numeric))), np.empty((table.rows, len(self.levels)), np.int64)
+        pairs = iter(self.pairs)
         for place, i in enumerate(self.numeric):
-            numeric[:, place] = table.columns[i].numbers()
+            if self.kinds[i] == "binary":
+                codes = np.array(_codes(table.columns[i], next(pairs), unseen), dtype=np.float64)
+                numeric[:, place] = np.where(codes < 0, 0.5, codes)
+            else:
+                numeric[:, place] = table.columns[i].numbers()
         for place, i in enumerate(self.categorical):
             code[:, place] = _codes(table.columns[i], self.levels[place], unseen)
         return numeric, code
@@ -185,7 +201,7 @@ class Encoding:
             "kinds": list(self.kinds),
             "levels": [list(levels) for levels in self.levels],
             "places": [None if places is None else list(places) for places in self.places],
-        }
+        } | ({"pairs": [list(pair) for pair in self.pairs]} if self.pairs else {})
 
     @classmethod
     def from_json(cls, plain: dict[str, Any]) -> Encoding:
@@ -212,23 +228,30 @@ class Encoding:
         >>> Encoding.from_json(encoding.to_json()) == encoding
         True
         """
-        parts = [plain["names"] or [], plain["kinds"], plain["levels"], *plain["levels"], plain["places"]]
-        if set(plain) != {"names", "kinds", "levels", "places"} or not all(isinstance(part, list) for part in parts):
+        plain = {"pairs": []} | plain  # older files have none
+        parts = [plain[name] for name in ("kinds", "levels", "places", "pairs")]
+        parts += [plain["names"] or [], *plain["levels"], *plain["pairs"]]
+        if set(plain) != {"names", "kinds", "levels", "places", "pairs"} or not all(
+            isinstance(part, list) for part in parts
+        ):
             raise TypeError("the encoding does not have its lists")
         names = None if plain["names"] is None else tuple(plain["names"])
         kinds, levels = tuple(plain["kinds"]), tuple(tuple(some) for some in plain["levels"])
         places = tuple(None if some is None else tuple(some) for some in plain["places"])
-        categorical = [kind for kind in kinds if kind != "numeric"]
+        categorical, pairs = [kind for kind in kinds if kind not in NUMBERS], tuple(map(tuple, plain["pairs"]))
         if not kinds or not set(kinds) <= set(get_args(Kind)):
             raise ValueError("the encoding does not say what the columns are")
         if names is not None and (len(names) != len(kinds) or not all(isinstance(name, str) for name in names)):
             raise ValueError("the encoding does not name every column")
-        for kind, some, where in zip(categorical, levels, places, strict=True):
+        if [len(pair) for pair in pairs] != [2] * kinds.count("binary"):
+            raise ValueError("the encoding does not have the two levels of each binary column")
+        for some in (*levels, *pairs):
             if not some or not all(isinstance(level, Level) and level == level for level in some):
                 raise ValueError("the encoding has levels that are neither text nor numbers")
+        for kind, some, where in zip(categorical, levels, places, strict=True):
             if (where is None) != (kind == "unordered") or (where is not None and not _are_places(where, len(some))):
                 raise ValueError("the encoding does not say where the levels of ordered columns lie")
-        return cls(names, kinds, levels, places)
+        return cls(names, kinds, levels, places, pairs)
 
     def _check_names(self, table: Columns) -> None:
         if len(table.columns) != len(self.kinds):
@@ -242,6 +265,10 @@ class Encoding:
             f"the columns of X must be those that were fitted, in the same order: {difference}; "
             f"take X[{list(self.names)}]"
         )
+
+
+def _is_pair(column: Column) -> bool:
+    return column.kind == "unordered" and len(_levels(column, False)) == 2
 
 
 def _are_places(places: tuple[Any, ...], levels: int) -> bool:

@@ -40,6 +40,7 @@ def choose_bandwidth(
     categories: Categories = NO_CATEGORIES,
     degree: int = 0,
     standardise: bool = True,
+    ridge: float | None = None,
 ) -> dict[str, Any]:
     """Find the bandwidth of some rows.
 
@@ -59,6 +60,8 @@ def choose_bandwidth(
         Level numbers of categorical columns, and their kernels.
     degree, standardise
         Of the local fit; and whether several outputs count in units of their standard deviations.
+    ridge : float or None, default=None
+        On the slopes of planes; None is to be found with "regularised", and zero elsewhere.
 
     Returns
     -------
@@ -72,21 +75,23 @@ def choose_bandwidth(
         If a bandwidth or smoothing that was given does not go with the columns, or the rows with the plug-in.
     """
     kernel = get_kernel(kernel)
+    # Only models of planes have it.
+    as_given = {"ridge_": 0.0 if ridge is None else float(ridge)} if degree else {}
     if not isinstance(bandwidth, str):
         given = given_bandwidth(bandwidth, X.shape[1], kernel, bandwidth_convention)
-        return {"bandwidth_": given, "smoothing_": given_smoothing(smoothing, categories)}
+        return as_given | {"bandwidth_": given, "smoothing_": given_smoothing(smoothing, categories)}
     times = np.ones(len(X)) if weight is None else weight
     kept = times > 0
     X, value, times = X[kept].astype(np.float64), value[kept].astype(np.float64), times[kept]
     value = value.reshape(len(value), -1)
     if bandwidth not in CRITERIA:
-        return {
+        return as_given | {
             "bandwidth_": _by_name(bandwidth, X, value, times, kernel),
             "smoothing_": given_smoothing(smoothing, categories),
         }
     if len(X) == 1 and times[0] <= 1:
         warn_caller(f"bandwidth={bandwidth!r} needs more than one row; using the rule of Scott instead")
-        return {
+        return as_given | {
             "bandwidth_": rule_of_thumb(X, times, kernel=kernel),
             "smoothing_": np.zeros(len(categories)),
             "loo_error_": np.nan,
@@ -113,6 +118,7 @@ def choose_bandwidth(
         progress=current_progress(),
         random_state=random_state,
         max_search_rows=max_search_rows,
+        ridge=ridge if ridge is not None or CRITERIA[bandwidth].regular else 0.0,
     )
     found = {
         "bandwidth_": search.bandwidth,
@@ -120,7 +126,9 @@ def choose_bandwidth(
         "relevance_": search.relevance,
         "bandwidth_search_": search,
     }
-    if bandwidth == "loo":
+    if degree:
+        found["ridge_"] = search.ridge
+    if CRITERIA[bandwidth].exclude_self:
         found |= {"loo_error_": search.error, "loo_empty_windows_": search.empty_windows}
     return found
 

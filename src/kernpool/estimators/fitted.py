@@ -36,6 +36,7 @@ def recipe_of(model: Any) -> Recipe:
         algorithm=model.algorithm,
         empty=model.empty,
         n_jobs=model.n_jobs,
+        ridge=vars(model).get("ridge_", 0.0),
     )
 
 
@@ -77,7 +78,14 @@ def problem_of(model: Any, X: ArrayLike | None, *, exclude_self: bool = False) -
 
 def fit_of(model: Any, problem: Problem) -> LocalFit:
     """Fit around each query, with planes as the search for the bandwidth has them: constant where sums lose them."""
-    return local_fit(problem, model.algorithm, model.n_jobs, current_progress(), complete=False)
+    return local_fit(
+        problem,
+        model.algorithm,
+        model.n_jobs,
+        current_progress(),
+        complete=False,
+        ridge=recipe_of(model).ridge_weight(problem.key.shape[1]),
+    )
 
 
 def pool_at(model: Any, X: ArrayLike, report_rank: ReportRank) -> NDArray[Any]:

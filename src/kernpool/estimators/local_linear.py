@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kernpool.estimators.fitted import fit_of, problem_of
 from kernpool.estimators.regression import KernelRegressor
+from kernpool.kernels import Kernel
 
 Array = NDArray[np.float64]
 
@@ -83,6 +84,58 @@ class LocalLinearRegressor(KernelRegressor):
     """
 
     _degree = 1
+    _results: ClassVar[dict[str, type]] = KernelRegressor._results | {"ridge_": float}
+
+    def __init__(
+        self,
+        kernel: str | Kernel = "gaussian",
+        bandwidth: Any = "regularised",
+        *,
+        bandwidth_convention: str = "support",
+        ridge: float | None = None,
+        composition: str = "radial",
+        unordered: Any = None,
+        ordered: Any = None,
+        ordered_by: str = "value",
+        unordered_kernel: Any = "aitchison_aitken",
+        ordered_kernel: Any = "wang_van_ryzin",
+        smoothing: Any = None,
+        unseen: str = "raise",
+        common_factor: bool = False,
+        max_search_rows: int | None = None,
+        random_state: Any = 0,
+        algorithm: str = "auto",
+        tol: float | None = None,
+        empty: str = "nan",
+        n_jobs: int | None = None,
+    ) -> None:
+        super().__init__(
+            kernel,
+            bandwidth,
+            bandwidth_convention=bandwidth_convention,
+            composition=composition,
+            unordered=unordered,
+            ordered=ordered,
+            ordered_by=ordered_by,
+            unordered_kernel=unordered_kernel,
+            ordered_kernel=ordered_kernel,
+            smoothing=smoothing,
+            unseen=unseen,
+            common_factor=common_factor,
+            max_search_rows=max_search_rows,
+            random_state=random_state,
+            algorithm=algorithm,
+            tol=tol,
+            empty=empty,
+            n_jobs=n_jobs,
+        )
+        self.ridge = ridge
+
+    @property
+    def _reads_pairs_as_numbers(self) -> bool:
+        # A ridge keeps their slopes in bounds; without one, published fits have them as levels.
+        searched = isinstance(self.bandwidth, str) and self.bandwidth == "regularised"
+        return searched if self.ridge is None else self.ridge > 0
 
     def _report_rank(self, rank: NDArray[np.intp], occupied: NDArray[np.bool_], columns: int) -> None:
         """Warn of slopes that are not determined, once per fit."""

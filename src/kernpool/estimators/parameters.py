@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -90,6 +91,11 @@ def _check_bandwidth(bandwidth: Any) -> None:
         )
 
 
+def _check_ridge(ridge: Any) -> None:
+    if ridge is not None and (isinstance(ridge, bool) or not isinstance(ridge, Real) or not 0.0 <= ridge < np.inf):
+        raise ValueError(f"ridge must be None, to be found, or a number from 0 on, got {ridge!r}")
+
+
 def _is_column(column: Any) -> bool:
     return isinstance(column, str | int | np.integer) and not isinstance(column, bool)
 
@@ -106,4 +112,5 @@ CHECKS: dict[str, Callable[[Any], object]] = {
     "max_search_rows": _check_max_search_rows,
     "kernel": get_kernel,
     "bandwidth": _check_bandwidth,
+    "ridge": _check_ridge,
 }

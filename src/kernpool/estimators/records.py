@@ -72,7 +72,8 @@ def restored(kind: type[Any], record: Record) -> Any:
     if on_chunks:
         fitted |= {"reference_": header["chunks"], "chunks_": open_reference(header["chunks"], record.memory)}
     else:
-        no_codes = {} if header["encoding"] else {"key_code_": np.zeros((len(fitted["key_"]), 0), dtype=np.int64)}
+        levels = header["encoding"] and header["encoding"].get("levels")
+        no_codes = {} if levels else {"key_code_": np.zeros((len(fitted["key_"]), 0), dtype=np.int64)}
         fitted = {"key_weight_": None} | no_codes | fitted
     if NAMES in fitted:
         fitted[NAMES] = fitted[NAMES].astype(object)

@@ -51,8 +51,8 @@ def read_rows(model: Any, X: Any, y: Any, *, numbers: bool, reset: bool = True) 
     else:
         validate_data(model, X, skip_check_array=True)  # keeps names and number of columns
         numeric, code = encoding.encode(X)
-        _, output = check_X_y(code, y, estimator=model, **options)
         key = at_least_one_column(numeric)
+        _, output = check_X_y(code if code.shape[1] else key, y, estimator=model, **options)
     if numbers:
         refuse_misread("y", y)
         output = output if output.dtype.kind == "f" else output.astype(np.float64)
@@ -65,8 +65,10 @@ def encoding_of(model: Any, X: Any) -> Encoding | None:
     ordered = () if model.ordered is None else model.ordered
     if not (is_frame(X) or len(unordered) or len(ordered)):
         return None
-    encoding = Encoding.fit(X, unordered=unordered, ordered=ordered, ordered_by=model.ordered_by)
-    return encoding if encoding.categorical else None
+    encoding = Encoding.fit(
+        X, unordered=unordered, ordered=ordered, ordered_by=model.ordered_by, binary=model._reads_pairs_as_numbers
+    )
+    return encoding if encoding.categorical or encoding.pairs else None
 
 
 def at_least_one_column(numeric: Array) -> Array:

@@ -123,7 +123,16 @@ class AllPairsObjective:
             exponents, row, size = self._exponents(problem, block), np.empty(n), block.stop - block.start
             changes = np.empty((size, outputs, n))
             self._loops.spread(
-                self._columns, unit, self._value, block.start, fit.base, fit.tilt, fit.intercept, fit.slope, row, changes
+                self._columns,
+                unit,
+                self._value,
+                block.start,
+                fit.base,
+                fit.tilt,
+                fit.intercept,
+                fit.slope,
+                row,
+                changes,
             )
             kernel = self._weigh(exponents, tables, -1, None, block, shift, True, row)
             self._add_numeric(problem, block, exponents, kernel, changes, moved)
@@ -145,9 +154,7 @@ class AllPairsObjective:
         n = self._columns.shape[1]
         if self._is_gaussian:
             exponents = np.empty((block.stop - block.start, n))
-            self._loops.add_squares(
-                self._columns, PER_BANDWIDTH / problem.similarity.bandwidth, block.start, exponents
-            )
+            self._loops.add_squares(self._columns, PER_BANDWIDTH / problem.similarity.bandwidth, block.start, exponents)
             return exponents
         return problem.similarity.logits(self._columns.T[block], self._columns.T) * (-1.0 / LN_2)
 

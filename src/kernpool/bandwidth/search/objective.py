@@ -17,10 +17,12 @@ from numpy.typing import NDArray
 
 from kernpool.bandwidth.categories import NO_CATEGORIES, Categories
 from kernpool.bandwidth.criteria import Criterion
+from kernpool.bandwidth.search.regularity import Regularity
 from kernpool.bandwidth.search.rows import TrainingRows
 from kernpool.core.factors import Factors
 from kernpool.core.local_fit import LocalFit, solve
 from kernpool.core.problem import Problem
+from kernpool.core.ridge import change_by_ridge, with_ridge
 from kernpool.core.state import PoolState
 from kernpool.execution.progress import Progress
 from kernpool.kernels import Kernel, get_kernel
@@ -47,12 +49,15 @@ class Tried(NamedTuple):
         Mean of squares.
     empty_windows : int
         Rows that have no other row in their window, and are predicted by the weighted mean of the others.
+    ridge : float, default=0.0
+        On the slopes of planes.
     """
 
     theta: Array
     penalised: float
     error: float
     empty_windows: int
+    ridge: float = 0.0
 
 
 def best_of(tried: list[Tried]) -> Tried:
@@ -114,6 +119,8 @@ class Evaluation:
         Diagonal of the hat matrix; empty for criteria that do not look at it.
     penalty_slope : float
         Derivative of the logarithm of the penalty by the trace of the hat matrix.
+    ridge : float, default=0.0
+        On the slopes of planes.
     """
 
     theta: Array
@@ -125,11 +132,12 @@ class Evaluation:
     fit: LocalFit
     hat: Array
     penalty_slope: float
+    ridge: float = 0.0
 
     @property
     def tried(self) -> Tried:
         """What is remembered of it."""
-        return Tried(self.theta, self.penalised, self.error, int(np.count_nonzero(~self.fit.occupied)))
+        return Tried(self.theta, self.penalised, self.error, int(np.count_nonzero(~self.fit.occupied)), self.ridge)
 
 
 class Objective:
@@ -149,6 +157,10 @@ class Objective:
         As in `pool`.
     progress : callable, optional
         Called as ``progress(done, total)`` in queries of the evaluation at hand.
+    regularity : Regularity, optional
+        A penalty on bandwidths.
+    ridge : float, default=0.0
+        On the slopes of planes; may be changed between evaluations.
     """
 
     def __init__(
@@ -163,9 +175,12 @@ class Objective:
         algorithm: str = "auto",
         n_jobs: int | None = None,
         progress: Progress | None = None,
+        regularity: Regularity | None = None,
+        ridge: float = 0.0,
     ) -> None:
         self.rows, self.criterion, self.categories, self.columns = rows, criterion, categories, rows.X.shape[1]
         self.algorithm, self.n_jobs, self.progress = algorithm, n_jobs, progress
+        self.regularity, self.ridge = regularity, ridge
         self.tried: list[Tried] = []
         self.tried_quickly: list[Tried] = []  # and not by the engine, which has the last word
         problem = Problem.from_arrays(
@@ -181,8 +196,7 @@ class Objective:
         )
         self.problem = problem.without_center()
         self._share = np.sqrt(rows.weight / rows.total)[:, None]
-        at_zero = np.zeros((1, rows.X.shape[1]))
-        self._log_peak = float(self.problem.similarity.logits(at_zero, at_zero)[0, 0])
+        self._log_peak = self.problem.similarity.log_peak
 
     @cached_property
     def box(self) -> tuple[Array, Array, Array]:
@@ -222,6 +236,11 @@ class Objective:
             moved[:, b] = self._pullback(at.problem, at.state, cotangent)
         return self.differentiate(at, moved, self._log_hat_moved(at) if at.hat.size else None)
 
+    def by_log_ridge(self, at: Evaluation) -> Array:
+        """Return the derivatives of the residuals by the logarithm of the ridge, of shape (n c,); of leave-one-out."""
+        moved = change_by_ridge(at.state, at.fit, self.ridge_weight(at.ridge), at.fit.slope).sum(axis=2)
+        return np.ravel(-np.exp(0.5 * log_factor(at.penalised, at.error)) * self._share * moved)
+
     def at(self, theta: Array) -> Problem:
         """Return the rows with these log bandwidths and smoothings: what is summed."""
         similarity = replace(self.problem.similarity, bandwidth=np.exp(theta[: self.columns]))
@@ -233,6 +252,10 @@ class Objective:
     def fit(self, problem: Problem, state: PoolState) -> LocalFit:
         """Fit every row, given its sums: the one place, whoever has summed them."""
         return solve(state, problem.layout)
+
+    def ridge_weight(self, ridge: float) -> Array:
+        """Return the ridge of each column in units of key weight times kernel."""
+        return np.full(self.columns, ridge * np.exp(self._log_peak))
 
     def judge(self, theta: Array, problem: Problem, state: PoolState) -> Evaluation:
         """Return the criterion of sums, whoever has summed them.
@@ -251,6 +274,8 @@ class Objective:
         Evaluation
             Not remembered in `tried`.
         """
+        if self.ridge:
+            state = with_ridge(state, problem.layout, self.ridge_weight(self.ridge))
         fit = self.fit(problem, state)
         prediction = fit.intercept
         if not fit.occupied.all():
@@ -264,7 +289,10 @@ class Objective:
                     own *= np.diagonal(table)[level]
             hat = np.exp(self._log_peak - state.shift) * fit.base / state.denominator * own
         penalised, error, residual, slope = penalise(self.criterion, residual, self.rows.weight, hat)
-        return Evaluation(theta, penalised, error, residual, problem, state, fit, hat, slope)
+        if self.regularity is not None:
+            factor = np.exp(self.regularity(theta, self.rows.total)[0])
+            penalised, residual = penalised * factor, residual * np.sqrt(factor)
+        return Evaluation(theta, penalised, error, residual, problem, state, fit, hat, slope, self.ridge)
 
     def differentiate(self, at: Evaluation, moved: Array, log_hat_moved: Array | None) -> Array:
         """Return the derivatives of the residuals, of shape (n c, p), given those of the fits.
@@ -285,9 +313,18 @@ class Objective:
             With the share of each row, and the penalty.
         """
         factor = np.exp(0.5 * log_factor(at.penalised, at.error)) * self._share
+        if at.ridge:
+            ridge, own = self.ridge_weight(at.ridge), np.divide(at.fit.tilt, at.fit.base[:, None])
+            moved[:, :, : self.columns] += 2.0 * change_by_ridge(at.state, at.fit, ridge, at.fit.slope)
+            if log_hat_moved is not None:
+                log_hat_moved[:, : self.columns] += (
+                    2.0 * change_by_ridge(at.state, at.fit, ridge, own[:, :, None])[:, 0]
+                )
         result = -factor[:, :, None] * _bounded(moved)
         if log_hat_moved is not None:
             result += at.residual[:, :, None] * (0.5 * self._penalty_gradient(at, log_hat_moved))
+        if self.regularity is not None:
+            result += at.residual[:, :, None] * (0.5 * self.regularity(at.theta, self.rows.total)[1])
         return np.asarray(result.reshape(-1, len(at.theta)))
 
     @property

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from kernpool.bandwidth.rate import rate_factor
 from kernpool.bandwidth.search.objective import Objective
 from kernpool.bandwidth.search.pairwise import PairwiseObjective, choose_way
+from kernpool.bandwidth.search.ridge import find_ridge
 from kernpool.bandwidth.search.setting import Ended, Setting
 from kernpool.execution.threads import cut, resolve_n_jobs, run_blocks
 from kernpool.kernels import Kernel
@@ -55,6 +56,9 @@ def search(objective: Objective, first: Objective, setting: Setting, spread: Arr
         minimise(first, spread, grid)
     else:
         scan(first, spread, grid)
+    if setting.ridge is None:
+        theta, objective.ridge = find_ridge(first, first.best.theta)
+        first.evaluate(theta)
     if first is objective:
         return Ended(len(grid), "the best of a grid, refined", way.reason, 0)
     rate = rate_factor(len(first.rows.X), len(objective.rows.X), len(spread))

@@ -54,6 +54,10 @@ class BandwidthSearch:
         Of the columns, numeric ones first.
     way : str, default=""
         How the criterion was evaluated for each bandwidth tried on the first rows, and why so.
+    ridge : float, default=0.0
+        On the slopes of local planes, in keys at the query.
+    expected_error : float, optional
+        What to expect of new rows, in the units of `error`; None before the model is asked for `expected_error_`.
     """
 
     criterion: str
@@ -74,6 +78,8 @@ class BandwidthSearch:
     reason: str
     names: tuple[str, ...] | None = None
     way: str = ""
+    ridge: float = 0.0
+    expected_error: float | None = None
 
     def __str__(self) -> str:
         d, k = len(self.bandwidth), len(self.smoothing)
@@ -83,6 +89,13 @@ class BandwidthSearch:
             f"{self.criterion} = {self.value:.6g} on {self.rows} rows; {self.evaluations} evaluations from "
             f"{self.starts} starts in {self.seconds:.2g} s; {self.reason}",
             self.way,
+            f"mean squared error {self.error:.6g} of the rows themselves, "
+            + (
+                "and of new rows more: ask for expected_error_"
+                if self.expected_error is None
+                else f"{self.expected_error:.6g} to be expected of new rows"
+            ),
+            f"ridge {self.ridge:.3g}" if self.ridge else "",
             f"{self.empty_windows} empty windows" if self.empty_windows else "",
             f"{'column':>{wide}} {'bandwidth':>12} {'relevance':>10}",
         ]

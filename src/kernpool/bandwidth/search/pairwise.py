@@ -71,7 +71,8 @@ def choose_way(objective: Objective, *, one_factor: bool) -> Way:
         Which way, and why.
     """
     rows, columns = objective.rows.X.shape
-    if objective.algorithm != "auto": return Way(False,"asked")
+    if objective.algorithm != "auto":
+        return Way(False, "asked")
     if one_factor and columns > 1:
         return Way(False, "by the engine: a common factor of several columns has no quicker way")
     # By size alone: whether something else has loaded the compiler must not show in the last digit.
@@ -143,6 +144,8 @@ class PairwiseObjective:
         # The diagonal of the hat matrix is one over the denominator.
         share = self.rows.weight / at.denominator
         result += at.residual[:, :, None] * (-0.5 * at.penalty_slope * (share @ weight))
+        if self.engine.regularity is not None:
+            result += at.residual[:, :, None] * (0.5 * self.engine.regularity(at.theta, self.rows.total)[1])
         return np.asarray(result.reshape(n * at.residual.shape[1], d))
 
     def _evaluate(self, theta: Array) -> PairwiseEvaluation | None:
@@ -165,6 +168,9 @@ class PairwiseObjective:
         denominator = np.where(alone, np.inf, sums[0])
         residual = (self._value - prediction) * self._share
         penalised, error, residual, slope = penalise(self.engine.criterion, residual, rows.weight, 1.0 / denominator)
+        if self.engine.regularity is not None:
+            factor = np.exp(self.engine.regularity(theta, rows.total)[0])
+            penalised, residual = penalised * factor, residual * np.sqrt(factor)
         return PairwiseEvaluation(theta, penalised, error, residual, slope, prediction, denominator)
 
     def _scaled(self, theta: Array) -> tuple[Array, float]:

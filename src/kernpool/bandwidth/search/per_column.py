@@ -21,6 +21,7 @@ from kernpool.bandwidth.search.gauss_newton import Descent, Place, SumOfSquares,
 from kernpool.bandwidth.search.objective import Objective
 from kernpool.bandwidth.search.one_factor import candidates
 from kernpool.bandwidth.search.pairwise import choose_way
+from kernpool.bandwidth.search.ridge import find_ridge
 from kernpool.bandwidth.search.setting import Ended, Setting
 
 Array = NDArray[np.float64]
@@ -66,6 +67,10 @@ def search(objective: Objective, first: Objective, setting: Setting, spread: Arr
         return Ended(0, "undefined everywhere", way.reason, 0)
     along = lines(on_few, spread, grid)
     best = flatten(on_few, minimise(on_few, begun, along))
+    if setting.ridge is None:
+        theta, ridge = find_ridge(on_few, best.end.theta)
+        objective.ridge, setting = ridge, setting.with_ridge(ridge)
+        best = flatten(on_few, replace(best, end=on_few.evaluate(theta)))
     if quick is not None:
         quick.hand_over(best.end.theta)
     if first is objective:

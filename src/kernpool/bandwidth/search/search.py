@@ -14,6 +14,7 @@ from kernpool.bandwidth.rules import column_spread
 from kernpool.bandwidth.search import one_factor, per_column
 from kernpool.bandwidth.search.objective import Objective, Tried
 from kernpool.bandwidth.search.outcome import BandwidthSearch
+from kernpool.bandwidth.search.regularity import Regularity
 from kernpool.bandwidth.search.rows import TrainingRows, canonical_rows
 from kernpool.bandwidth.search.setting import Ended, Setting
 from kernpool.execution.progress import Progress
@@ -45,6 +46,7 @@ def search_bandwidth(
     progress: Progress | None = None,
     random_state: Any = 0,
     max_search_rows: int | None = None,
+    ridge: float | None = 0.0,
 ) -> BandwidthSearch:
     """Find the bandwidths that minimise a criterion.
 
@@ -60,7 +62,7 @@ def search_bandwidth(
         Level numbers of categorical columns.
     categories : Categories, optional
         What they mean.
-    criterion : {"loo", "aicc", "gcv"}, default="loo"
+    criterion : {"loo", "regularised", "aicc", "gcv"}, default="loo"
         See `kernpool.bandwidth.criteria`.
     degree : {0, 1}, default=0
         Local constant or local linear.
@@ -77,6 +79,9 @@ def search_bandwidth(
         time.
     max_search_rows : int, optional
         Search on so many rows, drawn at random; by default the result is of all of them.
+    ridge : float or None, default=0.0
+        On the slopes of local planes, in keys at the query (`kernpool.core.ridge`). None finds it, where each column
+        has a bandwidth of its own and the kernel a slope; elsewhere it is zero.
 
     Returns
     -------
@@ -139,8 +144,14 @@ def search_bandwidth(
         algorithm=algorithm,
         n_jobs=n_jobs,
         progress=None if progress is None else _Passes(progress, len(rows.X)),
+        regularity=Regularity(np.log(spread), np.ptp(rows.X, axis=0) > 0, categories.largest)
+        if CRITERIA[criterion].regular
+        else None,
+        ridge=ridge if degree else 0.0,
     )
     factor_alone = common_factor or setting.is_flat
+    if ridge is None and (factor_alone or not degree):
+        setting = setting.with_ridge(0.0)
     if len(categories) and factor_alone:
         raise ValueError(
             "categorical columns have smoothings of their own, which are found along a slope: use common_factor=False "
@@ -188,6 +199,7 @@ def _outcome(
         seconds=time.perf_counter() - started,
         reason=ended.reason,
         way=ended.way,
+        ridge=best.ridge,
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -10,6 +10,8 @@ import numpy as np
 from kernpool.bandwidth.categories import Categories
 from kernpool.bandwidth.criteria import Criterion
 from kernpool.bandwidth.search.objective import Objective
+from kernpool.bandwidth.search.regularity import Regularity
+from kernpool.bandwidth.search.ridge import FIRST_RIDGE
 from kernpool.bandwidth.search.rows import TrainingRows
 from kernpool.execution.progress import Progress
 from kernpool.kernels import Kernel
@@ -29,6 +31,10 @@ class Setting:
         As in `pool`.
     progress : callable or None
         Called as ``progress(done, total)`` in queries of the evaluation at hand.
+    regularity : Regularity or None
+        A penalty on bandwidths.
+    ridge : float or None
+        On the slopes of planes; None is to be searched for.
     """
 
     criterion: Criterion
@@ -39,6 +45,8 @@ class Setting:
     algorithm: str
     n_jobs: int | None
     progress: Progress | None
+    regularity: Regularity | None = None
+    ridge: float | None = 0.0
 
     def objective(self, rows: TrainingRows) -> Objective:
         """Return the criterion of some rows as a function of bandwidths."""
@@ -52,7 +60,13 @@ class Setting:
             algorithm=self.algorithm,
             n_jobs=self.n_jobs,
             progress=self.progress,
+            regularity=self.regularity,
+            ridge=FIRST_RIDGE if self.ridge is None else self.ridge,
         )
+
+    def with_ridge(self, ridge: float) -> Setting:
+        """Return the same with a ridge that was found."""
+        return replace(self, ridge=ridge)
 
     @property
     def is_flat(self) -> bool:
