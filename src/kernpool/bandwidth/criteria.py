@@ -13,6 +13,7 @@ aicc   of the fit                  :math:`\log \hat\sigma^2 + \frac{1 + T/N}    
 ====== =========================== ============================================== =====================
 
 All three are functions of :math:`S = \hat\sigma^2 \exp(p(T))`, so one search by least squares serves them all.
+``"regularised"`` is the first with another penalty, on the bandwidths themselves: `kernpool.bandwidth.search.regularity`.
 """
 
 from __future__ import annotations

@@ -57,8 +57,8 @@ def build_parser() -> argparse.ArgumentParser:
     fit.add_argument("--kernel", default="gaussian", help="name of the kernel (default: gaussian)")
     fit.add_argument(
         "--bandwidth",
-        default="loo",
-        help="loo, aicc, gcv, plugin, scott, silverman, a number, or one per feature: 0.5,2 (default: loo)",
+        default="regularised",
+        help="regularised, loo, aicc, gcv, plugin, scott, silverman, a number, or one per feature: 0.5,2 (default: regularised)",
     )
     fit.add_argument(
         "--degree", type=int, default=0, choices=[0, 1], help="0 for local constant, 1 for local linear (default: 0)"

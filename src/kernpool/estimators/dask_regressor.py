@@ -102,7 +102,7 @@ class DaskNadarayaWatsonRegressor(RegressorMixin, BaseEstimator):  # type: ignor
     def __init__(
         self,
         kernel: str | Kernel = "gaussian",
-        bandwidth: Any = "loo",
+        bandwidth: Any = "regularised",
         *,
         bandwidth_convention: str = "support",
         composition: str = "radial",

@@ -24,9 +24,16 @@ class LocalLinearRegressor(KernelRegressor):
     ----------
     kernel : str or Kernel, default="gaussian"
         See `kernpool.kernel_names`. ``"constant"`` is ordinary least squares.
-    bandwidth : float, array_like of shape (d,), or name, default="loo"
-        A number, one per column, or how to find them, as in `NadarayaWatsonRegressor`: ``"loo"``, ``"aicc"``,
-        ``"gcv"``, ``"plugin"``, ``"scott"`` or ``"silverman"``.
+    bandwidth : float, array_like of shape (d,), or name, default="regularised"
+        A number, one per column, or how to find them, as in `NadarayaWatsonRegressor`: ``"regularised"``, ``"loo"``,
+        ``"aicc"``, ``"gcv"``, ``"plugin"``, ``"scott"`` or ``"silverman"``.
+    ridge : float or None, default=None
+        Penalty :math:`\rho` on the squared slopes, in training rows at the query and per squared bandwidth:
+        :math:`\rho K(0) \sum_a h_a^2 \beta_a^2` is added to the sum of squares, as if for each column so many rows one
+        bandwidth away said that there is no slope. It bounds the variance of planes in thin windows [3]_, and wide
+        windows do not notice it. None finds it with the bandwidths where they are ``"regularised"`` and one per column;
+        elsewhere it is zero. Where there may be a ridge, unordered columns of two levels that nobody has named in
+        `unordered` are numbers, 0 and 1, in which a plane has a slope.
     bandwidth_convention, composition, unordered, ordered, ordered_by, unordered_kernel, ordered_kernel
         As in `NadarayaWatsonRegressor`.
     smoothing, unseen, common_factor, max_search_rows, random_state, algorithm
@@ -43,7 +50,9 @@ class LocalLinearRegressor(KernelRegressor):
     relevance_ : ndarray of shape (columns,)
         Spread of each numeric column over its bandwidth; zero where the best bandwidth is infinite, so that the column
         enters linearly. Of a categorical one, how far its smoothing is from making no difference. Only after a search.
-    bandwidth_, smoothing_, encoding_, bandwidth_search_, loo_error_, loo_empty_windows_
+    ridge_ : float
+        The ridge, given or found; zero for none.
+    bandwidth_, smoothing_, encoding_, bandwidth_search_, loo_error_, expected_error_, loo_empty_windows_
         As in `NadarayaWatsonRegressor`.
     key_, value_, key_weight_, chunks_, reference_, bandwidth_note_, n_features_in_, feature_names_in_
         As in `NadarayaWatsonRegressor`.
@@ -74,6 +83,8 @@ class LocalLinearRegressor(KernelRegressor):
        3.2.
     .. [2] C. M. Hurvich, J. S. Simonoff and C.-L. Tsai, "Smoothing parameter selection in nonparametric regression
        using an improved Akaike information criterion", JRSS B 60 (1998), 271-293.
+
+    .. [3] B. Seifert and T. Gasser, "Data adaptive ridging in local polynomial regression", JCGS 9 (2000), 338-360.
 
     Examples
     --------

@@ -22,10 +22,12 @@ class NadarayaWatsonRegressor(KernelRegressor):
     ----------
     kernel : str or Kernel, default="gaussian"
         See `kernpool.kernel_names`. ``"constant"`` is average pooling, the mean of y at every query.
-    bandwidth : float, array_like of shape (d,), or name, default="loo"
-        A number, one per column, or how to find them. ``"loo"`` minimises the exact leave-one-out squared error (the
-        default because that is what a prediction will be judged by), ``"aicc"`` the corrected information criterion of
-        Hurvich, Simonoff and Tsai, ``"gcv"`` generalised cross-validation: see `kernpool.bandwidth.criteria`;
+    bandwidth : float, array_like of shape (d,), or name, default="regularised"
+        A number, one per column, or how to find them. ``"regularised"`` minimises the leave-one-out squared error with
+        a penalty on small and unlike bandwidths, whose weight falls with the number of rows: the exact minimum,
+        ``"loo"``, is where noise helped most, and predicts new rows worse (benchmarks/tables.py; see
+        `kernpool.bandwidth.search.regularity`). ``"aicc"`` is the corrected information criterion of Hurvich, Simonoff
+        and Tsai, ``"gcv"`` generalised cross-validation: see `kernpool.bandwidth.criteria`;
         ``"plugin"`` estimates what the best bandwidth is made of, for one column (`plugin_bandwidth`); the rules
         ``"scott"`` and ``"silverman"`` look at X alone.
     bandwidth_convention : {"support", "np", "stata", "locfit", "ksmooth", "std", "canonical"}, default="support"
@@ -78,10 +80,14 @@ class NadarayaWatsonRegressor(KernelRegressor):
     bandwidth_search_ : BandwidthSearch
         What was minimised, from how many starts, with what result, and all that was tried; only after a search.
     loo_error_ : float
-        Leave-one-out mean squared error at `bandwidth_`, summed over outputs; only with ``bandwidth="loo"``, because it
-        costs a pass over all pairs. `leave_one_out` computes it for any bandwidth.
+        Leave-one-out mean squared error at `bandwidth_`, summed over outputs; only with ``bandwidth="regularised"`` or
+        ``"loo"``, because it costs a pass over all pairs. `leave_one_out` computes it for any bandwidth. Of the rows
+        that the bandwidth was chosen by, it is too small for new ones.
+    expected_error_ : float
+        An honest estimate of that: `loo_error_`, corrected for the search. Computed when it is first asked for, by five
+        searches more.
     loo_empty_windows_ : int
-        Training rows that had no other row in their window there; only with ``bandwidth="loo"``.
+        Training rows that had no other row in their window there; likewise.
     key_, value_, key_weight_ : ndarray
         The training rows, outputs and weights; absent after a fit to chunks. Not to be written into: what the model
         has made of them is kept for the next queries.

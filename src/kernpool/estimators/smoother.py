@@ -87,7 +87,7 @@ class KernelSmoother(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships
     def __init__(
         self,
         kernel: str | Kernel = "gaussian",
-        bandwidth: Any = "loo",
+        bandwidth: Any = "regularised",
         *,
         bandwidth_convention: str = "support",
         composition: str = "radial",

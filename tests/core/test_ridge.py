@@ -1,0 +1,98 @@
+"""A ridge on the slopes of local planes: the penalised least squares of every query, solved densely."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import kernpool
+from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor
+from kernpool.core.local_fit import solve
+from kernpool.core.moments import Layout
+from kernpool.core.ridge import as_ridge, change_by_ridge, with_ridge
+
+KERNELS = ["gaussian", "epanechnikov", "laplace", "tricube"]
+
+
+def penalised_planes(query, key, value, h, kernel, ridge, composition="radial"):
+    """Value and slopes, per bandwidth, of each query by least squares of rows that are weighted and appended."""
+    profile = kernpool.get_kernel(kernel).profile
+    found = []
+    for q in query:
+        t = (key - q) / h
+        weight = profile(np.linalg.norm(t, axis=1)) if composition == "radial" else profile(np.abs(t)).prod(axis=1)
+        peak = profile(np.zeros(1))[0] ** (1 if composition == "radial" else key.shape[1])
+        rows = np.sqrt(weight)[:, None] * np.column_stack([np.ones(len(t)), t])
+        extra = np.sqrt(ridge * peak) * np.eye(key.shape[1] + 1)[1:]
+        right = np.concatenate([np.sqrt(weight) * value, np.zeros(key.shape[1])])
+        found.append(np.linalg.lstsq(np.vstack([rows, extra]), right, rcond=None)[0])
+    return np.array(found)
+
+
+@pytest.mark.parametrize("composition", ["radial", "product"])
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("algorithm", ["auto", "brute", "reference"])
+def test_a_ridge_is_that_of_penalised_least_squares(kernel, composition, algorithm):
+    generator = np.random.default_rng(0)
+    key, query = generator.uniform(size=(200, 2)), generator.uniform(size=(60, 2))
+    value, h, ridge = np.sin(5 * key[:, 0]) + key[:, 1], np.array([0.3, 0.5]), 0.7
+    model = LocalLinearRegressor(kernel, h, ridge=ridge, composition=composition, algorithm=algorithm).fit(key, value)
+    expected = penalised_planes(query, key, value, h, kernel, ridge, composition)
+    np.testing.assert_allclose(model.predict(query), expected[:, 0], rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(model.derivative(query), expected[:, 1:] / h, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(model.attention_weights(query) @ value, expected[:, 0], rtol=1e-9, atol=1e-10)
+
+
+@given(st.floats(0.01, 100.0), st.integers(1, 3), st.integers(0, 2**16))
+@settings(max_examples=25, deadline=None)
+def test_weights_are_repeated_rows(ridge, columns, seed):
+    generator = np.random.default_rng(seed)
+    X, y, times = generator.normal(size=(20, columns)), generator.normal(size=20), generator.integers(1, 4, size=20)
+    weighted = LocalLinearRegressor(bandwidth=0.8, ridge=ridge).fit(X, y, sample_weight=times)
+    repeated = LocalLinearRegressor(bandwidth=0.8, ridge=ridge).fit(np.repeat(X, times, axis=0), np.repeat(y, times))
+    np.testing.assert_allclose(weighted.predict(X), repeated.predict(X), rtol=1e-9, atol=1e-10)
+
+
+def test_none_is_none_and_a_large_one_is_local_constant():
+    generator = np.random.default_rng(1)
+    X, y = generator.normal(size=(50, 2)), generator.normal(size=50)
+    plain = LocalLinearRegressor(bandwidth=0.7).fit(X, y)
+    assert plain.ridge_ == 0.0
+    np.testing.assert_array_equal(plain.predict(X), LocalLinearRegressor(bandwidth=0.7, ridge=0).fit(X, y).predict(X))
+    constant = NadarayaWatsonRegressor(bandwidth=0.7).fit(X, y).predict(X)
+    np.testing.assert_allclose(LocalLinearRegressor(bandwidth=0.7, ridge=1e12).fit(X, y).predict(X), constant, rtol=1e-9)
+
+
+def test_far_queries_take_the_nearest_row_and_nothing_warns():
+    X, y = np.array([[0.0], [1.0], [2.0]]), np.array([1.0, 3.0, 5.0])
+    model = LocalLinearRegressor(bandwidth=0.5, ridge=0.1).fit(X, y)
+    np.testing.assert_allclose(model.predict([[1e3], [-1e5], [60.0]]), [5.0, 1.0, 5.0], rtol=1e-12)
+
+
+def test_a_ridge_grows_the_fit_as_it_says():
+    generator = np.random.default_rng(2)
+    key, value, query = generator.normal(size=(30, 2)), generator.normal(size=(30, 2)), generator.normal(size=(8, 2))
+    state = kernpool.pool_state(query, key, value, bandwidth=[0.6, 0.9], degree=1)
+    layout, ridge, step = Layout(values=2, columns=2, degree=1), np.array([0.3, 0.8]), 1e-5
+
+    def fitted(scale):
+        return solve(with_ridge(state, layout, ridge * scale), layout)
+
+    fit = fitted(1.0)
+    found = change_by_ridge(state, fit, ridge, fit.slope)
+    for a in range(2):
+        up, down = (fitted(np.exp(sign * step * (np.arange(2) == a))).intercept for sign in (1, -1))
+        np.testing.assert_allclose(found[:, :, a], (up - down) / (2 * step), rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("ridge", [-1.0, np.nan, np.inf, "much", [[1.0]]])
+def test_what_is_no_ridge_is_refused(ridge):
+    with pytest.raises(ValueError, match="ridge must be"):
+        as_ridge(ridge)
+    with pytest.raises(ValueError, match="ridge must be"):
+        LocalLinearRegressor(ridge=ridge).fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 2.0])
+
+
+def test_there_is_one_ridge_per_column():
+    with pytest.raises(ValueError, match="3 numbers for 2 columns"):
+        as_ridge([1.0, 2.0, 3.0], 2)

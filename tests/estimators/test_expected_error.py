@@ -1,0 +1,59 @@
+"""The error to expect of new rows."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from kernpool import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor
+
+
+def noise(n, columns, seed):
+    generator = np.random.default_rng(seed)
+    return generator.normal(size=(n, columns)), generator.normal(size=n)
+
+
+def test_of_pure_noise_it_is_the_variance_and_leave_one_out_is_less():
+    found = []
+    for seed in range(6):
+        model = NadarayaWatsonRegressor(bandwidth="loo").fit(*noise(60, 4, seed))
+        found.append([model.loo_error_ / np.var(model.value_), model.expected_error_ / np.var(model.value_)])
+    promised, expected = np.mean(found, axis=0)
+    assert promised < 0.95
+    assert 0.95 < expected < 1.2
+
+
+def test_it_is_computed_once_and_shown():
+    model = LocalLinearRegressor().fit(*noise(40, 2, 0))
+    assert "ask for expected_error_" in str(model.bandwidth_search_)
+    first = model.expected_error_
+    assert model.expected_error_ == first
+    assert f"{first:.6g} to be expected of new rows" in str(model.bandwidth_search_)
+    model.fit(*noise(40, 2, 1))
+    assert model.expected_error_ != first
+
+
+def test_of_a_bandwidth_that_was_given_it_is_that_of_leave_one_out():
+    model = NadarayaWatsonRegressor(bandwidth=0.5).fit(*noise(30, 1, 0))
+    assert model.expected_error_ == model.leave_one_out().error
+
+
+def test_equal_rows_stay_together():
+    X, y = noise(40, 2, 3)
+    weighted = NadarayaWatsonRegressor().fit(X, y, sample_weight=np.full(40, 2.0))
+    repeated = NadarayaWatsonRegressor().fit(np.repeat(X, 2, axis=0), np.repeat(y, 2))
+    assert weighted.expected_error_ == pytest.approx(repeated.expected_error_, rel=1e-6)
+
+
+def test_levels_and_classes():
+    X, y = noise(60, 2, 4)
+    frame = pd.DataFrame({"a": X[:, 0], "b": pd.Categorical(np.where(X[:, 1] > 0.5, "x", np.where(y > 0, "y", "z")))})
+    model = LocalLinearRegressor().fit(frame, y)
+    assert 0.0 < model.expected_error_ < 2.0 * np.var(y)
+    classes = NadarayaWatsonClassifier().fit(X, X[:, 0] > 0)
+    assert 0.0 < classes.expected_error_ < 1.0
+
+
+def test_three_rows_are_too_few():
+    model = NadarayaWatsonRegressor().fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 0.0])
+    with pytest.raises(ValueError, match="at least four distinct rows"):
+        model.expected_error_  # noqa: B018
