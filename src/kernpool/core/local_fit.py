@@ -180,7 +180,7 @@ def _eliminated(design: Array) -> Array:
     """Return inverses, of all matrices in step or, with many columns, one by one; anything where there are none."""
     if design.shape[1] >= COLUMNS_FOR_LAPACK:
         try:
-            return np.linalg.inv(design)
+            return np.asarray(np.linalg.inv(design), dtype=np.float64)
         except np.linalg.LinAlgError:  # one is as good as singular
             pass
     inverse = design.copy()
@@ -206,7 +206,7 @@ def _solve_safely(design: Array, right: Array) -> Array | None:
         np.linalg.cholesky(design - 2.0 * UNSURE * np.eye(design.shape[1]))
     except np.linalg.LinAlgError:
         return None
-    return np.linalg.solve(design, right)
+    return np.asarray(np.linalg.solve(design, right), dtype=np.float64)
 
 
 def _lost(covariance: Array, inverse: Array, offset: Array, rank: NDArray[np.intp]) -> NDArray[np.int8]:

@@ -1,16 +1,17 @@
-"""The same criterion by a quicker way for some thousand rows: blocks of rows against all rows, in compiled loops.
+r"""The same criterion by a quicker way for some thousand rows: blocks of rows against all rows, in compiled loops.
 
-A search evaluates hundreds of bandwidths. The engine makes a plan for each, goes through cells of levels one by one, and
-differentiates output by output. Here a block of rows has one table of weights, for whatever is summed with them, and
-columns, levels and outputs are only read. From the sums on everything is the engine's: fits, residuals and penalty.
+A search evaluates hundreds of bandwidths. The engine makes a plan for each, goes through levels cell by cell, and
+differentiates output by output. Here a block of rows has one table of weights, whatever is summed with them. From the
+sums on everything is the engine's: fits, residuals and penalty.
 
-With the weights of a pair, its share and its residual from the local plane, the derivative of a fit is the pullback
+With the design :math:`A_i = \sum_j K_{ij} z_{ij} z_{ij}'`, :math:`z_{ij} = (1, t_{ij})`, the derivative of a fit is
 
-.. math:: \\partial \\hat y_i = \\sum_j \\partial K_{ij} \\, (c_i \\cdot z_{ij}) (v_j - \\beta_i \\cdot z_{ij}),
-          \\qquad z_{ij} = (1, t_{ij}), \\quad c_i = A_i^{-1} e_0,
+.. math:: \partial \hat y_i = \sum_j \partial K_{ij} \, (c_i \cdot z_{ij}) (v_j - \beta_i \cdot z_{ij}),
+          \qquad c_i = A_i^{-1} e_0,
 
-and that of the hat diagonal :math:`H_{ii} = K_{ii} c_{i0}` the same with :math:`-(c_i \\cdot z_{ij})^2`: one more
-output. What is found is evaluated once more by the engine.
+and that of the hat diagonal :math:`H_{ii} = K_{ii} c_{i0}`, at equal :math:`K_{ii}`, is the same with
+:math:`-(c_i \cdot z_{ij})^2`: one more output. No sum is subtracted from another, so that slopes keep their digits, and
+any c and beta will do. What is found is evaluated once more by the engine.
 """
 
 from __future__ import annotations
