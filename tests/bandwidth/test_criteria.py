@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, get_kernel
-from kernpool.bandwidth import CRITERIA, search_bandwidth
+from kernpool.bandwidth import CRITERIA
 from kernpool.bandwidth.search.objective import Objective
-from kernpool.bandwidth.search.pairwise import PairwiseEvaluation, PairwiseObjective, choose_way
+from kernpool.bandwidth.search.pairwise import PairwiseEvaluation, PairwiseObjective
 from kernpool.bandwidth.search.rows import canonical_rows
 
 SMOOTH = ("gaussian", "biweight", "triweight", "tricube", "logistic", "cosine")
@@ -176,29 +176,6 @@ def test_every_pair_once_has_the_slopes_of_the_engine(criterion, weighted, d):
         assert quick.penalised == pytest.approx(exact.penalised, rel=1e-12)
         expected = engine.jacobian(exact)
         np.testing.assert_allclose(pairwise.jacobian(quick), expected, rtol=1e-10, atol=1e-12 * np.abs(expected).max())
-
-
-@pytest.mark.parametrize(
-    ("n", "d", "options", "one_factor", "quick", "reason"),
-    [
-        (500, 1, {}, True, True, "every pair of 500 rows once"),
-        (500, 2, {}, False, True, "every pair of 500 rows once"),
-        (500, 2, {}, True, False, "a common factor of several columns"),
-        (400, 1, {}, True, False, "400 rows take less time than loading"),
-        (500, 1, {"kernel": "epanechnikov"}, True, False, "only plain Gaussian means"),
-        (500, 2, {"degree": 1}, False, False, "only plain Gaussian means"),
-        (500, 1, {"algorithm": "brute"}, True, False, "only plain Gaussian means"),
-    ],
-)
-def test_every_pair_once_is_for_plain_fits_and_says_why(n, d, options, one_factor, quick, reason):
-    rows = make_rows(n=n, d=d)
-    found = choose_way(make_objective(rows, "loo", **options), one_factor=one_factor)
-    assert found.quick == quick
-    assert reason in found.reason
-    options = options | {"kernel": get_kernel(options.get("kernel", "gaussian"))}
-    searched = search_bandwidth(rows.X, rows.value, common_factor=one_factor, **options)
-    assert searched.way == found.reason
-    assert searched.way in str(searched)
 
 
 @pytest.mark.parametrize("far", [0.03, 0.4, 2.0])

@@ -60,7 +60,9 @@ def test_none_is_none_and_a_large_one_is_local_constant():
     assert plain.ridge_ == 0.0
     np.testing.assert_array_equal(plain.predict(X), LocalLinearRegressor(bandwidth=0.7, ridge=0).fit(X, y).predict(X))
     constant = NadarayaWatsonRegressor(bandwidth=0.7).fit(X, y).predict(X)
-    np.testing.assert_allclose(LocalLinearRegressor(bandwidth=0.7, ridge=1e12).fit(X, y).predict(X), constant, rtol=1e-9)
+    np.testing.assert_allclose(
+        LocalLinearRegressor(bandwidth=0.7, ridge=1e12).fit(X, y).predict(X), constant, rtol=1e-9
+    )
 
 
 def test_far_queries_take_the_nearest_row_and_nothing_warns():

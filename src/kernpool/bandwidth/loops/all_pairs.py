@@ -9,9 +9,11 @@ from __future__ import annotations
 import numpy as np
 
 from kernpool.algorithms.loops.exponential import exp2_minus_64_unclamped
-from kernpool.execution.compiling import bare_loop
+from kernpool.execution.compiling import bare_loop, bare_part
 
-LARGEST, LEAST = 1021.0, -721.0  # exponents: beyond, a weight is next to none, or its slope is cut off at 1e217
+# Exponents: beyond, a weight is next to none, and never so small that its products are denormal, which are slow; and
+# slopes are cut off at 1e217.
+LARGEST, LEAST = 500.0, -721.0
 
 
 @bare_loop
@@ -38,8 +40,29 @@ def add_squares(columns, unit, first, exponents):
             a += 1
 
 
+@bare_part
+def _place(second, d, a):
+    """Return where the second moments of column `a` would begin if there were some with every column."""
+    return second + a * d - a * (a + 1) // 2
+
+
+@bare_part
+def _smallest(x, low):
+    """Return the smallest number, half against half: one after the other they would not make use of vectors."""
+    m = x.size
+    for j in range(m):
+        low[j] = x[j]
+    while m > 1:
+        half = (m + 1) // 2
+        here, there = low[: m - half], low[half:m]
+        for j in range(m - half):
+            here[j] = min(here[j], there[j])
+        m = half
+    return low[0]
+
+
 @bare_loop
-def weigh(exponents, levels, tables, skipped, slopes, weight, own, first, shift, fixed, penalty, kernel):
+def weigh(exponents, levels, tables, skipped, slopes, weight, own, first, shift, fixed, penalty, low, kernel):
     """Turn exponents into weights, with the factors of levels and frequencies, in units of each row's largest.
 
     `tables` holds exponents of factors. The column `skipped` is left out, and its slopes multiply. Then, and always
@@ -64,10 +87,7 @@ def weigh(exponents, levels, tables, skipped, slopes, weight, own, first, shift,
         if own[i] == 0.0:
             out[i] = np.inf
         if not fixed:
-            least = np.inf
-            for j in range(n):
-                least = min(least, out[j])
-            shift[i] = least
+            shift[i] = _smallest(out, low)
         unit = shift[i] if shift[i] < np.inf else 0.0
         for j in range(n):
             s = min(out[j] - unit, LARGEST)
@@ -81,11 +101,16 @@ def weigh(exponents, levels, tables, skipped, slopes, weight, own, first, shift,
 
 @bare_loop
 def add_moments(kernel, columns, unit, value, first, degree, offset, weighted, sums):
-    """Write the sums of a pooling state of each row: the denominator, then its numerator."""
+    """Write the sums of a pooling state of each row: the denominator, then its numerator.
+
+    Second moments are summed four at a time, two columns with two, which read each column half as often.
+    """
     d, n = columns.shape
     c = value.shape[0]
+    second = 1 + c + d
+    cross = second + d * (d + 1) // 2
     for r in range(kernel.shape[0]):
-        i, row, place, total = first + r, kernel[r], 1 + c, 0.0
+        i, row, total = first + r, kernel[r], 0.0
         for j in range(n):
             total += row[j]
         sums[i, 0] = total
@@ -97,30 +122,36 @@ def add_moments(kernel, columns, unit, value, first, degree, offset, weighted, s
         if degree == 0:
             continue
         for a in range(d):
-            here, scale, column, out = columns[a, i], unit[a], columns[a], offset[a]
-            total = 0.0
+            here, scale, column, t = columns[a, i], unit[a], columns[a], offset[a]
             for j in range(n):
-                t = (column[j] - here) * scale
-                out[j] = t
-                total += row[j] * t
-            sums[i, place + a] = total
-        place += d
-        cross = place + d * (d + 1) // 2
-        for a in range(d):
-            ours = offset[a]
+                t[j] = (column[j] - here) * scale
+        for a in range(0, d, 2):
+            a1 = min(a + 1, d - 1)
+            w0, w1, t0, t1, s0, s1 = weighted[0], weighted[1], offset[a], offset[a1], 0.0, 0.0
             for j in range(n):
-                weighted[j] = row[j] * ours[j]
-            for e in range(a, d):
-                theirs, total = offset[e], 0.0
-                for j in range(n):
-                    total += weighted[j] * theirs[j]
-                sums[i, place] = total
-                place += 1
+                w0[j], w1[j] = row[j] * t0[j], row[j] * t1[j]
+                s0 += w0[j]
+                s1 += w1[j]
+            sums[i, 1 + c + a], sums[i, 1 + c + a1] = s0, s1
             for b in range(c):
-                column, total = value[b], 0.0
+                column, s0, s1 = value[b], 0.0, 0.0
                 for j in range(n):
-                    total += weighted[j] * column[j]
-                sums[i, cross + a * c + b] = total
+                    s0 += w0[j] * column[j]
+                    s1 += w1[j] * column[j]
+                sums[i, cross + a * c + b], sums[i, cross + a1 * c + b] = s0, s1
+            place, place1 = _place(second, d, a), _place(second, d, a1)
+            for e in range(a, d, 2):
+                e1 = min(e + 1, d - 1)
+                t0, t1 = offset[e], offset[e1]
+                s00, s01, s10, s11 = 0.0, 0.0, 0.0, 0.0
+                for j in range(n):
+                    s00 += w0[j] * t0[j]
+                    s01 += w0[j] * t1[j]
+                    s10 += w1[j] * t0[j]
+                    s11 += w1[j] * t1[j]
+                sums[i, place + e], sums[i, place + e1], sums[i, place1 + e1] = s00, s01, s11
+                if e > a:
+                    sums[i, place1 + e] = s10
 
 
 @bare_loop

@@ -1,26 +1,29 @@
-"""The same criterion by a quicker way for some thousand rows: blocks of rows against all rows, in compiled loops.
+r"""The same criterion by a quicker way for some thousand rows: blocks of rows against all rows, in compiled loops.
 
-A search evaluates hundreds of bandwidths. The engine makes a plan for each, goes through cells of levels one by one, and
-differentiates output by output. Here a block of rows has one table of weights, for whatever is summed with them, and
-columns, levels and outputs are only read. From the sums on everything is the engine's: fits, residuals and penalty.
+A search evaluates hundreds of bandwidths. The engine makes a plan for each, goes through levels cell by cell, and
+differentiates output by output. Here a block of rows has one table of weights, whatever is summed with them. From the
+sums on everything is the engine's: fits, residuals and penalty.
 
-With the weights of a pair, its share and its residual from the local plane, the derivative of a fit is the pullback
+With the design :math:`A_i = \sum_j K_{ij} z_{ij} z_{ij}'`, :math:`z_{ij} = (1, t_{ij})`, the derivative of a fit is
 
-.. math:: \\partial \\hat y_i = \\sum_j \\partial K_{ij} \\, (c_i \\cdot z_{ij}) (v_j - \\beta_i \\cdot z_{ij}),
-          \\qquad z_{ij} = (1, t_{ij}), \\quad c_i = A_i^{-1} e_0,
+.. math:: \partial \hat y_i = \sum_j \partial K_{ij} \, (c_i \cdot z_{ij}) (v_j - \beta_i \cdot z_{ij}),
+          \qquad c_i = A_i^{-1} e_0,
 
-and that of the hat diagonal :math:`H_{ii} = K_{ii} c_{i0}` the same with :math:`-(c_i \\cdot z_{ij})^2`: one more
-output. What is found is evaluated once more by the engine.
+and that of the hat diagonal :math:`H_{ii} = K_{ii} c_{i0}`, at equal :math:`K_{ii}`, is the same with
+:math:`-(c_i \cdot z_{ij})^2`: one more output. No sum is subtracted from another, so that slopes keep their digits, and
+any c and beta will do. What is found is evaluated once more by the engine.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.bandwidth.search.objective import Evaluation, Objective, Tried, best_of
+from kernpool.bandwidth.search.evaluation import Evaluation, Tried, best_of
+from kernpool.bandwidth.search.objective import Objective
 from kernpool.core.problem import Problem
 from kernpool.core.state import PoolState
 from kernpool.execution.threads import cut, resolve_n_jobs, run_blocks
@@ -28,9 +31,55 @@ from kernpool.kernels import get_kernel
 
 Array = NDArray[np.float64]
 
-PAIRS_AT_ONCE = 1 << 16  # a table of half a megabyte: with another one it stays in the second-level cache
+NUMBERS_AT_ONCE = 1 << 17  # a megabyte of what is summed with weights, beside them in the second-level cache
 LN_2 = float(np.log(2.0))
 PER_BANDWIDTH = float(np.sqrt(0.5 / LN_2))  # units in which a Gaussian weight is a power of two
+NO_SLOPE = np.zeros((1, 1))
+
+
+@dataclass(frozen=True)
+class Tables:
+    """What the loops make of the levels at one place.
+
+    Parameters
+    ----------
+    exponents : ndarray of shape (k, most levels, most levels)
+        Of the factors; infinity is zero.
+    slopes : tuple of k ndarrays of shape (levels, levels)
+        Derivatives of the factors by the smoothing.
+    """
+
+    exponents: Array
+    slopes: tuple[Array, ...]
+
+    @classmethod
+    def of(cls, problem: Problem) -> Tables:
+        """Return those of a problem."""
+        if problem.factors is None:
+            return cls(np.zeros((0, 1, 1)), ())
+        most = max(map(len, problem.factors.tables))
+        exponents = np.zeros((len(problem.factors.tables), most, most))
+        with np.errstate(divide="ignore"):
+            for a, table in enumerate(problem.factors.tables):
+                exponents[a, : len(table), : len(table)] = -np.log2(table)
+        return cls(exponents, tuple(np.ascontiguousarray(slope) for slope in problem.factors.slopes))
+
+
+class Buffers:
+    """Memory for one block of rows: made anew, each would take as long as what is done with it."""
+
+    def __init__(self, size: int, n: int, d: int, outputs: int) -> None:
+        self.exponents, self.kernel, self.changes = (
+            np.empty((size, n)),
+            np.empty((size, n)),
+            np.empty(size * outputs * n),
+        )
+        self.offset, self.pair, self.moved, self.row = (
+            np.empty((d, n)),
+            np.empty((2, n)),
+            np.empty((outputs, n)),
+            np.empty(n),
+        )
 
 
 class AllPairsObjective:
@@ -43,8 +92,8 @@ class AllPairsObjective:
 
     Notes
     -----
-    An evaluation takes O(n^2 d) for means, O(n^2 d^2) for local lines, and a Jacobian O(n^2 (d + k) c). Memory is
-    O(n (d + c)) and a megabyte or two for each thread.
+    An evaluation takes O(n^2 (d + k)) for means and O(n^2 (d^2 + k)) for local lines, a Jacobian O(n^2 (d + k) c).
+    Memory is O(n (d + c)) and a few megabytes for each thread. The bits are the same for any number of threads.
     """
 
     def __init__(self, engine: Objective) -> None:
@@ -60,10 +109,13 @@ class AllPairsObjective:
         weight = np.ones(len(code)) if problem.key_weight is None else problem.key_weight
         own = problem.own_weight if engine.criterion.exclude_self else weight
         self._weight, self._own = weight[self._order], own[self._order]
-        self._columns = np.ascontiguousarray(problem.key[self._order].T)
+        self._key = problem.key[self._order]
+        self._columns = np.ascontiguousarray(self._key.T)
         self._value = np.ascontiguousarray(problem.value[self._order].T)
         self._levels = np.ascontiguousarray(code[self._order].T)
         self._is_gaussian = problem.similarity.kernel is get_kernel("gaussian")
+        self._size = max(1, NUMBERS_AT_ONCE // (len(code) * (1 + len(self._value))))
+        self._free: list[Buffers] = []
 
     def hand_over(self, theta: Array) -> None:
         """Pass on what was tried, and have the best evaluated by the engine."""
@@ -84,23 +136,29 @@ class AllPairsObjective:
 
     def jacobian(self, at: Evaluation) -> Array:
         """Return the derivatives of the residuals, of shape (n c, p)."""
-        moved = self._differentiate(at)
-        c = at.residual.shape[1]
+        moved, c = self._differentiate(at), at.residual.shape[1]
         return self.engine.differentiate(at, moved[:, :c], moved[:, c] if at.hat.size else None)
 
     def _sum(self, problem: Problem) -> PoolState:
         """Return the sums of all rows, in their own order."""
-        layout, unit = problem.layout, 1.0 / problem.similarity.bandwidth
-        (d, n), c = self._columns.shape, layout.values
-        sums, shift, tables = np.empty((n, 1 + layout.width)), np.empty(n), self._exponents_of_levels(problem)
+        layout, unit, tables = problem.layout, 1.0 / problem.similarity.bandwidth, Tables.of(problem)
+        n = len(self._key)
+        sums, shift = np.empty((n, 1 + layout.width)), np.empty(n)
 
-        def work(block: slice) -> Iterator[None]:
-            exponents, row = self._exponents(problem, block), np.empty(n)
-            kernel = self._weigh(exponents, tables, -1, None, block, shift, False, row)
+        def work(block: slice, buffers: Buffers) -> None:
+            exponents = self._exponents(problem, block, buffers)
+            kernel = self._weigh(exponents, tables, -1, block, shift, False, buffers)
             self._loops.add_moments(
-                kernel, self._columns, unit, self._value, block.start, layout.degree, np.empty((d, n)), row, sums
+                kernel,
+                self._columns,
+                unit,
+                self._value,
+                block.start,
+                layout.degree,
+                buffers.offset,
+                buffers.pair,
+                sums,
             )
-            yield
 
         self._run(work)
         occupied = shift < np.inf
@@ -110,18 +168,16 @@ class AllPairsObjective:
 
     def _differentiate(self, at: Evaluation) -> Array:
         """Return derivatives by all bandwidths and smoothings, of shape (n, c, p): of fits, then of the log hat."""
-        problem, fit, order = at.problem, at.fit.rows(self._order), self._order
-        unit, tables, slopes = 1.0 / problem.similarity.bandwidth, self._exponents_of_levels(problem), ()
-        if problem.factors is not None:
-            slopes = problem.factors.slopes
-        (d, n), c, k = self._columns.shape, self._value.shape[0], len(slopes)
+        problem, fit, tables = at.problem, at.fit.rows(self._order), Tables.of(at.problem)
+        unit, state = 1.0 / problem.similarity.bandwidth, at.state.rows(self._order)
+        (n, d), c = self._key.shape, len(self._value)
         outputs = c + (1 if at.hat.size else 0)
-        shift = (np.log(problem.weight_unit) - at.state.shift[order]) / LN_2
-        moved = np.empty((n, outputs, d + k))
+        shift = (np.log(problem.weight_unit) - state.shift) / LN_2
+        moved = np.empty((n, outputs, len(at.theta)))
 
-        def work(block: slice) -> Iterator[None]:
-            exponents, row, size = self._exponents(problem, block), np.empty(n), block.stop - block.start
-            changes = np.empty((size, outputs, n))
+        def work(block: slice, buffers: Buffers) -> None:
+            exponents, size = self._exponents(problem, block, buffers), block.stop - block.start
+            changes = buffers.changes[: size * outputs * n].reshape(size, outputs, n)
             self._loops.spread(
                 self._columns,
                 unit,
@@ -131,59 +187,38 @@ class AllPairsObjective:
                 fit.tilt,
                 fit.intercept,
                 fit.slope,
-                row,
+                buffers.row,
                 changes,
             )
-            kernel = self._weigh(exponents, tables, -1, None, block, shift, True, row)
-            self._add_numeric(problem, block, exponents, kernel, changes, moved)
-            for a, slope in enumerate(slopes):
+            kernel = self._weigh(exponents, tables, -1, block, shift, True, buffers)
+            moved[block, :, :d] = self._along_bandwidths(problem, block, exponents, kernel, changes, buffers)
+            for a in range(len(tables.slopes)):
                 # The factors of the column itself are left out, so that one of zero has a slope.
-                kernel = self._weigh(exponents, tables, a, slope, block, shift, True, row)
+                kernel = self._weigh(exponents, tables, a, block, shift, True, buffers)
                 moved[block, :, d + a] = np.matmul(changes, kernel[:, :, None])[:, :, 0]
-            yield
 
         self._run(work)
-        denominator = at.state.denominator[order]
-        share = np.divide(1.0, denominator, where=denominator > 0, out=np.zeros(n))
-        moved *= share[:, None, None]
-        moved[:, c:] *= -np.divide(1.0, fit.base, where=fit.base > 0, out=np.zeros(n))[:, None, None]
+        moved *= _inverse(state.denominator)
+        moved[:, c:] *= -_inverse(fit.base)
         return moved[self._back]
 
-    def _exponents(self, problem: Problem, block: slice) -> Array:
+    def _exponents(self, problem: Problem, block: slice, buffers: Buffers) -> Array:
         """Return the exponents of the weights of a block, of shape (rows, n), factors of levels apart."""
-        n = self._columns.shape[1]
-        if self._is_gaussian:
-            exponents = np.empty((block.stop - block.start, n))
-            self._loops.add_squares(self._columns, PER_BANDWIDTH / problem.similarity.bandwidth, block.start, exponents)
-            return exponents
-        return problem.similarity.logits(self._columns.T[block], self._columns.T) * (-1.0 / LN_2)
-
-    def _exponents_of_levels(self, problem: Problem) -> Array:
-        """Return the exponents of all tables of factors, of shape (k, most levels, most levels)."""
-        tables = () if problem.factors is None else problem.factors.tables
-        most = max(map(len, tables), default=1)
-        padded = np.zeros((len(tables), most, most))
-        with np.errstate(divide="ignore"):
-            for a, table in enumerate(tables):
-                padded[a, : len(table), : len(table)] = -np.log2(table)
-        return padded
+        if not self._is_gaussian:
+            return problem.similarity.logits(self._key[block], self._key) * (-1.0 / LN_2)
+        exponents = buffers.exponents[: block.stop - block.start]
+        self._loops.add_squares(self._columns, PER_BANDWIDTH / problem.similarity.bandwidth, block.start, exponents)
+        return exponents
 
     def _weigh(
-        self,
-        exponents: Array,
-        tables: Array,
-        skipped: int,
-        slope: Array | None,
-        block: slice,
-        shift: Array,
-        fixed: bool,
-        row: Array,
+        self, exponents: Array, tables: Tables, skipped: int, block: slice, shift: Array, fixed: bool, buffers: Buffers
     ) -> Array:
-        slope, kernel = np.zeros((1, 1)) if slope is None else slope, np.empty_like(exponents)
+        """Return the weights of a block; without a column of levels, with the slopes of its factors, where skipped."""
+        kernel, slope = buffers.kernel[: len(exponents)], NO_SLOPE if skipped < 0 else tables.slopes[skipped]
         self._loops.weigh(
             exponents,
             self._levels,
-            tables,
+            tables.exponents,
             skipped,
             slope,
             self._weight,
@@ -191,35 +226,44 @@ class AllPairsObjective:
             block.start,
             shift,
             fixed,
-            row,
+            buffers.row,
+            buffers.pair[0],
             kernel,
         )
         return kernel
 
-    def _add_numeric(
-        self, problem: Problem, block: slice, exponents: Array, kernel: Array, changes: Array, moved: Array
-    ) -> None:
-        """Write the derivatives by the log bandwidths."""
-        (d, n), outputs = self._columns.shape, changes.shape[1]
+    def _along_bandwidths(
+        self, problem: Problem, block: slice, exponents: Array, kernel: Array, changes: Array, buffers: Buffers
+    ) -> Array:
+        """Return the derivatives of a block by the log bandwidths, not yet in units of the denominator."""
+        slopes = np.empty((*changes.shape[:2], len(self._columns)))
         if self._is_gaussian:
-            slopes = np.empty((len(kernel), outputs, d))
+            unit = 1.0 / problem.similarity.bandwidth
             self._loops.sum_squares(
-                kernel,
-                changes,
-                self._columns,
-                1.0 / problem.similarity.bandwidth,
-                block.start,
-                np.empty(n),
-                np.empty((outputs, n)),
-                slopes,
+                kernel, changes, self._columns, unit, block.start, buffers.row, buffers.moved, slopes
             )
-            moved[block, :, :d] = slopes
-            return
+            return slopes
         inside, weighted = np.isfinite(exponents), changes * kernel[:, None, :]
-        for a, (u, slope) in enumerate(problem.similarity.logit_slopes(self._columns.T[block], self._columns.T)):
-            by_column = np.multiply(u, slope, where=inside, out=np.zeros_like(u))
-            moved[block, :, a] = -np.matmul(weighted, by_column[:, :, None])[:, :, 0]
+        for a, (u, slope) in enumerate(problem.similarity.logit_slopes(self._key[block], self._key)):
+            change = np.multiply(u, slope, where=inside, out=np.zeros_like(u))
+            slopes[:, :, a] = -np.matmul(weighted, change[:, :, None])[:, :, 0]
+        return slopes
 
-    def _run(self, work: Callable[[slice], Iterator[None]]) -> None:
-        n = self._columns.shape[1]
-        run_blocks(work, cut(n, max(1, PAIRS_AT_ONCE // n)), resolve_n_jobs(self.engine.n_jobs), self.engine.progress)
+    def _run(self, work: Callable[[slice, Buffers], None]) -> None:
+        (n, d), outputs = self._key.shape, 1 + len(self._value)
+
+        def one(block: slice) -> Iterator[None]:
+            try:
+                buffers = self._free.pop()
+            except IndexError:
+                buffers = Buffers(self._size, n, d, outputs)
+            work(block, buffers)
+            self._free.append(buffers)
+            yield
+
+        run_blocks(one, cut(n, self._size), resolve_n_jobs(self.engine.n_jobs), self.engine.progress)
+
+
+def _inverse(x: Array) -> Array:
+    """Return inverses of what is positive, and zeros, to be multiplied onto the rows of derivatives."""
+    return np.divide(1.0, x, where=x > 0, out=np.zeros(len(x)))[:, None, None]

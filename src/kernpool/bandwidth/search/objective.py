@@ -8,9 +8,8 @@ state in place of their sums is the derivative of ``log H_ii``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 from kernpool.bandwidth.categories import NO_CATEGORIES, Categories
 from kernpool.bandwidth.criteria import Criterion
 from kernpool.bandwidth.search.regularity import Regularity
+from kernpool.bandwidth.search.evaluation import Evaluation, Tried, best_of, log_factor, penalise
 from kernpool.bandwidth.search.rows import TrainingRows
 from kernpool.core.factors import Factors
 from kernpool.core.local_fit import LocalFit, solve
@@ -25,7 +25,7 @@ from kernpool.core.problem import Problem
 from kernpool.core.ridge import change_by_ridge, with_ridge
 from kernpool.core.state import PoolState
 from kernpool.execution.progress import Progress
-from kernpool.kernels import Kernel, get_kernel
+from kernpool.kernels import Kernel
 from kernpool.pooling.choice import choose
 
 Array = NDArray[np.float64]
@@ -33,111 +33,6 @@ Array = NDArray[np.float64]
 
 FLAT = 1e4  # ranges of a column: beyond, the weights of any two rows differ by less than 1e-8
 STEEPEST = 1e30
-LARGEST_LOG_PENALTY = 500.0
-
-
-class Tried(NamedTuple):
-    """What remains of an evaluation.
-
-    Parameters
-    ----------
-    theta : ndarray of shape (p,)
-        Logarithms of the bandwidths, and the smoothings of categorical columns.
-    penalised : float
-        Mean of squares times penalty.
-    error : float
-        Mean of squares.
-    empty_windows : int
-        Rows that have no other row in their window, and are predicted by the weighted mean of the others.
-    ridge : float, default=0.0
-        On the slopes of planes.
-    """
-
-    theta: Array
-    penalised: float
-    error: float
-    empty_windows: int
-    ridge: float = 0.0
-
-
-def best_of(tried: list[Tried]) -> Tried:
-    """Return the smallest of all that was tried; of equal ones that with the largest bandwidths."""
-    return min(tried, key=lambda one: (one.penalised, -one.theta.sum()))
-
-
-def penalise(criterion: Criterion, residual: Array, weight: Array, hat: Array) -> tuple[float, float, Array, float]:
-    """Put the penalty of a criterion on residuals.
-
-    Parameters
-    ----------
-    criterion : Criterion
-        Whose penalty.
-    residual : ndarray of shape (n, c)
-        Residuals times the roots of the shares of their weights.
-    weight, hat : ndarray of shape (n,)
-        Frequencies of rows, and the diagonal of the hat matrix; not looked at without a penalty.
-
-    Returns
-    -------
-    penalised, error : float
-        Mean of squares with and without penalty.
-    residual : ndarray of shape (n, c)
-        Times the root of the penalty.
-    slope : float
-        Derivative of the logarithm of the penalty by the trace of the hat matrix.
-    """
-    error, log_penalty, slope = float(np.sum(residual**2)), 0.0, 0.0
-    if criterion.log_penalty is not None:
-        log_penalty, slope = criterion.log_penalty(float(weight @ hat), float(weight.sum()))
-    # Beyond, the penalty is no number, and nothing but an interpolation has it.
-    if log_penalty >= LARGEST_LOG_PENALTY:
-        return np.inf, error, np.full_like(residual, np.inf), slope
-    residual = residual * np.exp(0.5 * log_penalty)
-    return float(np.sum(residual**2)), error, residual, slope
-
-
-def log_factor(penalised: float, error: float) -> float:
-    """Return the logarithm of a penalty that was put on."""
-    return float(np.log(penalised / error)) if error > 0 else 0.0
-
-
-@dataclass(frozen=True)
-class Evaluation:
-    """A criterion at one place, with all that its derivatives need.
-
-    Parameters
-    ----------
-    theta : ndarray of shape (p,)
-        Logarithms of the bandwidths, and the smoothings of categorical columns.
-    penalised, error : float
-        See `Tried`.
-    residual : ndarray of shape (n, c)
-        Residuals times the roots of their weights and of the penalty: their squares add up to `penalised`.
-    problem, state, fit
-        How the rows were fitted.
-    hat : ndarray of shape (n,)
-        Diagonal of the hat matrix; empty for criteria that do not look at it.
-    penalty_slope : float
-        Derivative of the logarithm of the penalty by the trace of the hat matrix.
-    ridge : float, default=0.0
-        On the slopes of planes.
-    """
-
-    theta: Array
-    penalised: float
-    error: float
-    residual: Array
-    problem: Problem
-    state: PoolState
-    fit: LocalFit
-    hat: Array
-    penalty_slope: float
-    ridge: float = 0.0
-
-    @property
-    def tried(self) -> Tried:
-        """What is remembered of it."""
-        return Tried(self.theta, self.penalised, self.error, int(np.count_nonzero(~self.fit.occupied)), self.ridge)
 
 
 class Objective:

@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 
 from kernpool.bandwidth.rate import rate_factor
 from kernpool.bandwidth.search.objective import Objective
-from kernpool.bandwidth.search.pairwise import PairwiseObjective, choose_way
+from kernpool.bandwidth.search.pairwise import PairwiseObjective
 from kernpool.bandwidth.search.ridge import find_ridge
 from kernpool.bandwidth.search.setting import Ended, Setting
+from kernpool.bandwidth.search.way import choose_way
 from kernpool.execution.threads import cut, resolve_n_jobs, run_blocks
 from kernpool.kernels import Kernel
 

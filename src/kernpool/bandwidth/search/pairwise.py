@@ -8,16 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.bandwidth.search.objective import Evaluation, Objective, Tried, best_of, log_factor, penalise
+from kernpool.bandwidth.search.evaluation import Evaluation, Tried, best_of, log_factor, penalise
+from kernpool.bandwidth.search.objective import Objective
 
 Array = NDArray[np.float64]
 
-MOST_ROWS_WITHOUT_COMPILER = 400  # a hundred dense passes over so many take as long as loading Numba
 LONGEST_REACH = 36.0  # bandwidths: the weight of a row there is 5e-282
 SMALLEST_SUM = 1e-260  # of the largest weight of a row: far above what is out of reach, all rows together
 LOG_SHARE = 40.0  # what weighs less than exp(-40) of a row's nearest neighbour, 4e-18, does not show in its sums
@@ -46,39 +45,6 @@ class PairwiseEvaluation:
     penalty_slope: float
     prediction: Array
     denominator: Array
-
-
-class Way(NamedTuple):
-    """How a criterion is evaluated, by `PairwiseObjective` or by the engine, and why."""
-
-    quick: bool
-    reason: str
-
-
-def choose_way(objective: Objective, *, one_factor: bool) -> Way:
-    """Choose how the criterion of the first rows of a search is evaluated; more rows are left to the engine.
-
-    Parameters
-    ----------
-    objective : Objective
-        Of up to some thousand rows.
-    one_factor : bool
-        Whether one factor on the spreads is searched for, instead of one bandwidth per column.
-
-    Returns
-    -------
-    Way
-        Which way, and why.
-    """
-    rows, columns = objective.rows.X.shape
-    if objective.algorithm != "auto":
-        return Way(False, "asked")
-    if one_factor and columns > 1:
-        return Way(False, "by the engine: a common factor of several columns has no quicker way")
-    # By size alone: whether something else has loaded the compiler must not show in the last digit.
-    if rows <= MOST_ROWS_WITHOUT_COMPILER:
-        return Way(False, f"by the engine: {rows} rows take less time than loading compiled loops")
-    return Way(True, f"every pair of {rows} rows once, by compiled loops; the best by the engine")
 
 
 class PairwiseObjective:

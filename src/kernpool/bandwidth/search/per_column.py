@@ -16,13 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.bandwidth.rate import rate_factor
-from kernpool.bandwidth.search.all_pairs import AllPairsObjective
 from kernpool.bandwidth.search.gauss_newton import Descent, Place, SumOfSquares, descend
 from kernpool.bandwidth.search.objective import Objective
 from kernpool.bandwidth.search.one_factor import candidates
-from kernpool.bandwidth.search.pairwise import choose_way
 from kernpool.bandwidth.search.ridge import find_ridge
 from kernpool.bandwidth.search.setting import Ended, Setting
+from kernpool.bandwidth.search.way import choose_way
 
 Array = NDArray[np.float64]
 
@@ -60,7 +59,7 @@ def search(objective: Objective, first: Objective, setting: Setting, spread: Arr
     """
     grid = candidates(first.rows.X / spread, setting.kernel, setting.composition)
     way = choose_way(first, one_factor=False)
-    quick = AllPairsObjective(first) if way.quick else None
+    quick = way.make(first) if way.make else None
     on_few: SumOfSquares = quick or first
     begun = list(starts(on_few, spread, grid, generator))
     if not begun:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.bandwidth.search.gauss_newton import Descent, descend
-from kernpool.bandwidth.search.objective import Evaluation
+from kernpool.bandwidth.search.evaluation import Evaluation
 
 Array = NDArray[np.float64]
 

@@ -12,7 +12,8 @@ from kernpool.bandwidth.categories import NO_CATEGORIES, Categories
 from kernpool.bandwidth.criteria import CRITERIA
 from kernpool.bandwidth.rules import column_spread
 from kernpool.bandwidth.search import one_factor, per_column
-from kernpool.bandwidth.search.objective import Objective, Tried
+from kernpool.bandwidth.search.evaluation import Tried
+from kernpool.bandwidth.search.objective import Objective
 from kernpool.bandwidth.search.outcome import BandwidthSearch
 from kernpool.bandwidth.search.regularity import Regularity
 from kernpool.bandwidth.search.rows import TrainingRows, canonical_rows

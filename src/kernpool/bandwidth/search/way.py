@@ -1,0 +1,86 @@
+"""How the criterion of the first rows of a search is evaluated: by the engine, or by one of the quicker ways."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from kernpool.bandwidth.search.all_pairs import AllPairsObjective
+from kernpool.bandwidth.search.objective import Objective
+from kernpool.bandwidth.search.pairwise import PairwiseObjective
+from kernpool.kernels import get_kernel
+from kernpool.pooling.choice import choose
+
+MOST_ROWS_WITHOUT_COMPILER = 400  # a hundred dense passes over so many take as long as loading Numba
+# Pairs times columns, a product of two columns being one more for local lines: 250 rows of a number and a level take
+# the engine about 4 ms with their slopes, and a search as long as loading compiled loops, one second.
+FEWEST_NUMBERS = 200_000
+# With fewer columns half of the pairs, those within reach, are quicker (1024 rows of three: 0.7 ms and not 2), and the
+# engine is as quick for local lines; with 30 columns slopes of all pairs take a third of the time.
+MANY_COLUMNS = 8
+MOST_ROWS = 4096  # the engine goes through more rows in order of distance
+
+
+class Way(NamedTuple):
+    """How a criterion is evaluated, and why.
+
+    Parameters
+    ----------
+    make : type or None
+        What makes the quick objective of the engine's; None if there is none.
+    reason : str
+        Why, in words.
+    """
+
+    make: type[PairwiseObjective] | type[AllPairsObjective] | None
+    reason: str
+
+    @property
+    def quick(self) -> bool:
+        """Whether there is a quicker way than the engine's."""
+        return self.make is not None
+
+
+def choose_way(objective: Objective, *, one_factor: bool) -> Way:
+    """Choose how the criterion of the first rows of a search is evaluated; more rows are left to the engine.
+
+    Parameters
+    ----------
+    objective : Objective
+        Of up to some thousand rows.
+    one_factor : bool
+        Whether one factor on the spreads is searched for, instead of one bandwidth per column.
+
+    Returns
+    -------
+    Way
+        Which way, and why. By sizes alone: whether something else has loaded the compiler must not show in the last
+        digit.
+    """
+    (n, d), k = objective.rows.X.shape, objective.rows.code.shape[1]
+    problem = objective.problem
+    gaussian = problem.similarity.kernel is get_kernel("gaussian")
+    if objective.algorithm != "auto":
+        return Way(None, f"by the engine: algorithm={objective.algorithm!r} was asked for")
+    if one_factor and d > 1:
+        return Way(None, "by the engine: a common factor of several columns has no quicker way")
+    if n > MOST_ROWS:
+        return Way(None, f"by the engine: {n} rows are too many for a quicker way")
+    if gaussian and not k and not problem.degree and (one_factor or d < MANY_COLUMNS):
+        if n <= MOST_ROWS_WITHOUT_COMPILER:
+            return Way(None, f"by the engine: {n} rows take less time than loading compiled loops")
+        return Way(PairwiseObjective, f"every pair of {n} rows once, by compiled loops; the best by the engine")
+    if not k and (not gaussian or one_factor or d < MANY_COLUMNS):
+        return Way(None, "by the engine: few columns of numbers have a quicker way for plain Gaussian means alone")
+    if n * n * (d + k + problem.degree * d * d) < FEWEST_NUMBERS:
+        return Way(None, f"by the engine: {n} rows take less time than loading compiled loops")
+    if not gaussian and not _is_dense(objective):
+        return Way(None, f"by the engine: cells of levels, whose kernel is {problem.similarity.kernel.name}")
+    return Way(AllPairsObjective, f"all pairs of {n} rows in blocks, by compiled loops; the best by the engine")
+
+
+def _is_dense(objective: Objective) -> bool:
+    """Whether the engine would go through a table of all pairs."""
+    middle = np.concatenate([np.zeros(objective.columns), 0.5 * objective.categories.largest])
+    return choose(objective.at(middle), "auto").algorithm == "reference"

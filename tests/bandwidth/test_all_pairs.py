@@ -1,0 +1,198 @@
+"""A criterion of all pairs in blocks: the numbers and the slopes of the engine, which sums in another way."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, get_kernel, kernel_names
+from kernpool.bandwidth import CRITERIA
+from kernpool.bandwidth.categories import NO_CATEGORIES, Categories
+from kernpool.bandwidth.search import all_pairs
+from kernpool.bandwidth.search.all_pairs import AllPairsObjective
+from kernpool.bandwidth.search.objective import Objective
+from kernpool.bandwidth.search.rows import canonical_rows
+from kernpool.kernels import get_categorical_kernel
+
+SLOPED = [name for name in kernel_names() if name != "boxcar"]
+FAR_REACHING = ("gaussian", "logistic", "laplace")
+LEVELS = {
+    "numbers": (),
+    "levels": (("aitchison_aitken", 3), ("li_racine_ordered", np.arange(4.0))),
+    "others": (("li_racine", 3), ("wang_van_ryzin", np.array([0.0, 0.5, 2.0, 3.0]))),
+}
+
+
+def make_rows(n=60, d=2, outputs=1, weighted=False, levels="numbers", seed=0):
+    """Rows, and what the codes of their levels mean."""
+    generator = np.random.default_rng(seed)
+    X = generator.normal(size=(n, d))
+    y = np.sin(2 * X[:, :1]) + 0.3 * generator.normal(size=(n, outputs))
+    weight = generator.integers(1, 4, n).astype(float) if weighted else None
+    kinds = LEVELS[levels]
+    if not kinds:
+        return canonical_rows(X, y, weight), NO_CATEGORIES
+    code = np.column_stack([generator.integers(0, c if isinstance(c, int) else len(c), n) for _, c in kinds])
+    names, counts = zip(*kinds, strict=True)
+    return canonical_rows(X, y, weight, code), Categories(tuple(map(get_categorical_kernel, names)), counts)
+
+
+def both(rows, categories, criterion="loo", kernel="gaussian", **options):
+    """The engine, and the quick way."""
+    engine = Objective(rows, CRITERIA[criterion], categories=categories, kernel=get_kernel(kernel), **options)
+    return engine, AllPairsObjective(engine)
+
+
+def check(engine, quick, theta, tolerance=1e-11, slopes=1e-10):
+    """Compare everything at one place."""
+    exact, found = engine.evaluate(theta), quick.evaluate(theta)
+    assert found.tried.empty_windows == exact.tried.empty_windows
+    if not np.isfinite(exact.penalised):
+        assert found.penalised == exact.penalised
+        return
+    assert found.penalised == pytest.approx(exact.penalised, rel=tolerance)
+    assert found.error == pytest.approx(exact.error, rel=tolerance)
+    scale = np.abs(exact.residual).max()
+    np.testing.assert_allclose(found.residual, exact.residual, rtol=0, atol=1e2 * tolerance * scale)
+    if slopes is not None:
+        expected, jacobian = engine.jacobian(exact), quick.jacobian(found)
+        largest = np.maximum(np.abs(expected).max(axis=0), 1e-12 * scale)
+        np.testing.assert_allclose(jacobian / largest, expected / largest, rtol=0, atol=slopes)
+
+
+@pytest.mark.parametrize("kernel", SLOPED)
+@pytest.mark.parametrize("degree", [0, 1])
+@pytest.mark.parametrize("criterion", CRITERIA)
+def test_numbers_and_slopes_are_those_of_the_engine(criterion, degree, kernel):
+    far = 1.0 if kernel in FAR_REACHING else 3.0
+    cases = itertools.product(("radial", "product"), LEVELS, ((False, 1), (True, 2)))
+    for composition, levels, (weighted, outputs) in cases:
+        rows, categories = make_rows(outputs=outputs, weighted=weighted, levels=levels)
+        engine, quick = both(rows, categories, criterion, kernel, degree=degree, composition=composition)
+        check(engine, quick, np.concatenate([np.log([0.7 * far, 1.5 * far]), 0.3 * categories.largest]))
+
+
+@pytest.mark.parametrize("levels", ["levels", "others"])
+@pytest.mark.parametrize("degree", [0, 1])
+@pytest.mark.parametrize("criterion", CRITERIA)
+def test_smoothings_at_the_ends_of_their_boxes(criterion, degree, levels):
+    """Factors of zero have slopes; at the other end those of Wang and van Ryzin nearly vanish, and slopes cancel."""
+    rows, categories = make_rows(n=200, weighted=True, levels=levels)
+    engine, quick = both(rows, categories, criterion, degree=degree)
+    bandwidth = np.log([1.5, 3.0])
+    for share in ([0.0, 0.3], [0.3, 0.0], [1e-30, 0.5]):
+        check(engine, quick, np.concatenate([bandwidth, share * categories.largest]), slopes=1e-8)
+    check(engine, quick, np.concatenate([bandwidth, 0.0 * categories.largest]), 1e-10, slopes=1e-6)
+    check(engine, quick, np.concatenate([bandwidth, categories.largest]), slopes=1e-7)
+
+
+def test_levels_that_have_nothing_to_do_with_each_other():
+    """Of a level that one row alone has: an empty window, and a slope of the factor nevertheless none of the fit."""
+    code = np.array([[0], [0], [0], [1], [2], [2]])
+    X, y = np.arange(6.0)[:, None], np.array([[1.0], [2.0], [4.0], [8.0], [3.0], [5.0]])
+    categories = Categories((get_categorical_kernel("li_racine"),), (3,))
+    engine, quick = both(canonical_rows(X, y, None, code), categories)
+    theta = np.array([0.0, 0.0])
+    assert quick.evaluate(theta).tried.empty_windows == 1
+    check(engine, quick, theta, slopes=1e-10)
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov", "laplace"])
+@pytest.mark.parametrize("degree", [0, 1])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_bandwidths_from_tiny_to_huge(weighted, degree, kernel):
+    """Most windows of a compact kernel are empty at first, and rows of an infinite one far from all others."""
+    rows, categories = make_rows(n=80, weighted=weighted, levels="levels")
+    engine, quick = both(rows, categories, kernel=kernel, degree=degree)
+    smoothing, counted = 0.4 * categories.largest, []
+    for h in np.geomspace(1e-4, 1e5, 16):
+        theta = np.concatenate([np.log([h, 2.0 * h]), smoothing])
+        # Below, few keys count in a window, and digits of their planes are lost in either way.
+        check(engine, quick, theta, 1e-10 if not degree or h > 0.2 else 1e-3, 1e-8 if h > 0.5 else None)
+        counted.append(quick.tried[-1].empty_windows)
+    assert (max(counted) > 40) == (kernel == "epanechnikov" and not weighted)
+    assert min(counted) == 0
+
+
+@pytest.mark.parametrize("degree", [0, 1])
+def test_ties_and_rows_far_from_the_rest(degree, generator):
+    X = np.round(generator.normal(size=(120, 2)), 1)
+    X[:3] += 1e4
+    code = generator.integers(0, 3, (120, 1))
+    rows = canonical_rows(X, generator.normal(size=(120, 2)), generator.uniform(0.2, 3.0, 120), code)
+    engine, quick = both(rows, Categories((get_categorical_kernel("li_racine"),), (3,)), degree=degree)
+    for h in (0.5, 3.0, 1e3):
+        check(engine, quick, np.array([np.log(h), np.log(h), 0.2]), 1e-9, 1e-7)
+
+
+def test_tiny_weights(generator):
+    X, y = generator.normal(size=(50, 3)), generator.normal(size=(50, 1))
+    rows = canonical_rows(X, y, np.full(50, 1e-285))
+    check(*both(rows, NO_CATEGORIES, degree=1), np.log([1.0, 2.0, 3.0]))
+
+
+@pytest.mark.parametrize("columns", [1, 2, 3, 9, 17])
+def test_any_number_of_columns(columns):
+    """Columns are read in groups, and many are solved for in another way than few."""
+    rows, categories = make_rows(n=70, d=columns, outputs=3)
+    theta = np.log(np.linspace(2.0, 4.0, columns))
+    for degree, criterion in itertools.product((0, 1), ("loo", "gcv")):
+        check(*both(rows, categories, criterion, degree=degree), theta)
+
+
+@pytest.mark.parametrize("degree", [0, 1])
+def test_slopes_are_those_of_differences(degree):
+    """Not the engine's formula a second time: five points of the criterion itself."""
+    rows, categories = make_rows(n=70, outputs=2, levels="levels")
+    _, quick = both(rows, categories, "aicc", degree=degree)
+    theta, step = np.concatenate([np.log([0.8, 1.4]), 0.4 * categories.largest]), 1e-4
+    jacobian = quick.jacobian(quick.evaluate(theta))
+    for a in range(len(theta)):
+        up, down, far_up, far_down = (
+            quick.evaluate(theta + s * step * np.eye(len(theta))[a]).residual.ravel() for s in (1, -1, 2, -2)
+        )
+        slope = (8 * (up - down) - (far_up - far_down)) / (12 * step)
+        np.testing.assert_allclose(jacobian[:, a], slope, atol=1e-7 * np.abs(slope).max())
+
+
+def test_the_same_bits_for_any_number_of_threads(monkeypatch):
+    monkeypatch.setattr(all_pairs, "NUMBERS_AT_ONCE", 1500)
+    rows, categories = make_rows(n=150, outputs=2, levels="levels")
+    theta = np.concatenate([np.log([0.8, 1.4]), 0.4 * categories.largest])
+    answers = []
+    for n_jobs in (1, 3):
+        _, quick = both(rows, categories, "aicc", degree=1, n_jobs=n_jobs)
+        at = quick.evaluate(theta)
+        answers.append(np.concatenate([at.residual.ravel(), quick.jacobian(at).ravel()]))
+    np.testing.assert_array_equal(*answers)
+
+
+def test_progress_is_in_rows():
+    reports = []
+    rows, categories = make_rows(n=150, levels="levels")
+    _, quick = both(rows, categories, progress=lambda done, total: reports.append((done, total)))
+    quick.evaluate(np.concatenate([[0.0, 0.0], 0.4 * categories.largest]))
+    assert reports[-1] == (150, 150)
+
+
+@pytest.mark.parametrize("make", [NadarayaWatsonRegressor, LocalLinearRegressor])
+@pytest.mark.parametrize("criterion", CRITERIA)
+def test_a_search_ends_at_a_minimum_of_the_engine(make, criterion, generator):
+    """No step along any bandwidth or smoothing lowers the criterion by more than 1e-7 of it."""
+    pandas = pytest.importorskip("pandas", reason="reads frames of pandas")
+    X, level = generator.normal(size=(320, 2)), generator.integers(0, 5, 320)
+    y = np.sin(2 * X[:, 0]) + 0.3 * level + 0.4 * generator.normal(size=320)
+    frame = pandas.DataFrame(X, columns=["wave", "noise"])
+    frame["kind"] = pandas.Categorical.from_codes(level, list("abcde"))
+    found = make(bandwidth=criterion).fit(frame, y).bandwidth_search_
+    assert found.way.startswith("all pairs of 320 rows")
+    categories = Categories((get_categorical_kernel("aitchison_aitken"),), (5,))
+    rows = canonical_rows(X, y[:, None], None, level[:, None])
+    engine, _ = both(rows, categories, criterion, degree=int(make is LocalLinearRegressor))
+    theta = np.concatenate([np.log(found.bandwidth), found.smoothing])
+    here = engine.evaluate(theta).penalised
+    assert CRITERIA[criterion].value(here) == pytest.approx(found.value, rel=1e-12)
+    low, high, _ = engine.box
+    for a, step in itertools.product(range(3), (-0.03, -1e-3, 1e-3, 0.03)):
+        moved = np.clip(theta + step * np.eye(3)[a] * (high[2] if a == 2 else 1.0), low, high)
+        assert engine.evaluate(moved).penalised >= here * (1.0 - 1e-7)

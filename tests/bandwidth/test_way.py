@@ -1,0 +1,61 @@
+"""Which way a criterion is evaluated, and that a search says so."""
+
+import numpy as np
+import pytest
+
+from kernpool import get_kernel
+from kernpool.bandwidth import CRITERIA, search_bandwidth
+from kernpool.bandwidth.categories import NO_CATEGORIES, Categories
+from kernpool.bandwidth.search.all_pairs import AllPairsObjective
+from kernpool.bandwidth.search.objective import Objective
+from kernpool.bandwidth.search.pairwise import PairwiseObjective
+from kernpool.bandwidth.search.rows import canonical_rows
+from kernpool.bandwidth.search.way import choose_way
+from kernpool.kernels import get_categorical_kernel
+
+
+def make_objective(n, d, levels=(), kernel="gaussian", **options):
+    generator = np.random.default_rng(0)
+    X, y = generator.normal(size=(n, d)), generator.normal(size=(n, 1))
+    code = np.column_stack([generator.integers(0, c, n) for c in levels]) if levels else None
+    categories = NO_CATEGORIES
+    if levels:
+        categories = Categories((get_categorical_kernel("li_racine"),) * len(levels), levels)
+    rows = canonical_rows(X, y, None, code)
+    return Objective(rows, CRITERIA["loo"], categories=categories, kernel=get_kernel(kernel), **options)
+
+
+@pytest.mark.parametrize(
+    ("n", "d", "options", "one_factor", "make", "reason"),
+    [
+        (500, 1, {}, True, PairwiseObjective, "every pair of 500 rows once"),
+        (500, 2, {}, False, PairwiseObjective, "every pair of 500 rows once"),
+        (500, 2, {}, True, None, "a common factor of several columns"),
+        (400, 1, {}, True, None, "400 rows take less time than loading"),
+        (500, 1, {"kernel": "epanechnikov"}, True, None, "plain Gaussian means alone"),
+        (500, 2, {"degree": 1}, False, None, "plain Gaussian means alone"),
+        (500, 1, {"algorithm": "brute"}, True, None, "algorithm='brute' was asked for"),
+        (200, 9, {}, False, AllPairsObjective, "all pairs of 200 rows"),
+        (60, 9, {"degree": 1}, False, AllPairsObjective, "all pairs of 60 rows"),
+        (40, 9, {"degree": 1}, False, None, "40 rows take less time than loading"),
+        (250, 1, {"levels": (3,)}, False, None, "250 rows take less time than loading"),
+        (250, 1, {"levels": (3, 20), "degree": 1}, False, AllPairsObjective, "all pairs of 250 rows"),
+        (350, 1, {"levels": (3, 20), "kernel": "tricube"}, False, AllPairsObjective, "all pairs of 350 rows"),
+        (600, 1, {"levels": (3,), "kernel": "tricube"}, False, None, "cells of levels, whose kernel is tricube"),
+        (4097, 9, {}, False, None, "4097 rows are too many"),
+    ],
+)
+def test_which_way_and_why(n, d, options, one_factor, make, reason):
+    found = choose_way(make_objective(n, d, **options), one_factor=one_factor)
+    assert found.make is make
+    assert found.quick == (make is not None)
+    assert reason in found.reason
+
+
+@pytest.mark.parametrize(("n", "d", "options"), [(410, 1, {}), (40, 2, {}), (180, 2, {"degree": 1})])
+def test_a_search_says_which_way(n, d, options):
+    objective = make_objective(n, d, **options)
+    rows = objective.rows
+    searched = search_bandwidth(rows.X, rows.value, kernel=get_kernel("gaussian"), **options)
+    assert searched.way == choose_way(objective, one_factor=d == 1).reason
+    assert searched.way in str(searched)
