@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from kernpool.bandwidth.categories import NO_CATEGORIES, Categories
 from kernpool.bandwidth.criteria import Criterion
+from kernpool.bandwidth.leverage import Counted, count_deleted
 from kernpool.bandwidth.search.rows import TrainingRows
 from kernpool.core.factors import Factors
 from kernpool.core.local_fit import LocalFit, solve
@@ -114,6 +115,8 @@ class Evaluation:
         Diagonal of the hat matrix; empty for criteria that do not look at it.
     penalty_slope : float
         Derivative of the logarithm of the penalty by the trace of the hat matrix.
+    counted : Counted
+        What counted as residuals, before the penalty.
     """
 
     theta: Array
@@ -125,6 +128,7 @@ class Evaluation:
     fit: LocalFit
     hat: Array
     penalty_slope: float
+    counted: Counted
 
 
 class Objective:
@@ -216,9 +220,16 @@ class Objective:
         if self.criterion.log_penalty is not None:
             of_levels = [np.diagonal(table)[level] for table, level in zip(tables, self.rows.code.T, strict=True)]
             hat = np.exp(self._log_peak - state.shift) * fit.base / state.denominator * np.prod(of_levels, axis=0)
-        penalised, error, residual, slope = penalise(self.criterion, residual, self.rows.weight, hat)
+        counted = Counted(residual, 1.0, 0.0)
+        if hat.size and problem.degree:
+            counted = count_deleted(residual, self._alone, hat)
+        penalised, error, residual, slope = penalise(self.criterion, counted.residual, self.rows.weight, hat)
         self.tried.append(Tried(theta, penalised, error, int(np.count_nonzero(~fit.occupied))))
-        return Evaluation(theta, penalised, error, residual, problem, state, fit, hat, slope)
+        return Evaluation(theta, penalised, error, residual, problem, state, fit, hat, slope, counted)
+
+    @cached_property
+    def _alone(self) -> Array:
+        return np.asarray((self.value - self._mean_of_others()) * self._share)
 
     @property
     def value(self) -> Array:
@@ -245,23 +256,30 @@ class Objective:
     def jacobian(self, at: Evaluation) -> Array:
         """Return the derivatives of the residuals, of shape (n c, p), by as many passes as there are outputs."""
         n, c = at.residual.shape
-        factor = np.exp(0.5 * log_factor(at.penalised, at.error)) * self._share
+        root = np.exp(0.5 * log_factor(at.penalised, at.error))
+        factor = root * self._share * at.counted.by_fit
         result = np.empty((n, c, len(at.theta)))
         for b in range(c):
             cotangent = np.zeros((n, c))
             cotangent[:, b] = 1.0
             result[:, b] = -factor * self._pullback(at.problem, at.state, cotangent)
         if self.criterion.log_penalty is not None:
-            result += at.residual[:, :, None] * (0.5 * self._penalty_gradient(at))
+            by_trace, by_hat = self._penalty_gradient(at)
+            result += at.residual[:, :, None] * (0.5 * by_trace) + root * by_hat
         return result.reshape(n * c, -1)
 
     def gradient(self, at: Evaluation) -> Array:
         """Return the derivatives of the logarithm of the penalised mean of squares, by one pass or two."""
-        factor = np.exp(0.5 * log_factor(at.penalised, at.error)) * self._share
-        moved: Array = -np.sum(self._pullback(at.problem, at.state, 2.0 * factor * at.residual), axis=0) / at.penalised
-        return moved if self.criterion.log_penalty is None else moved + self._penalty_gradient(at)
+        root = np.exp(0.5 * log_factor(at.penalised, at.error))
+        cotangent = 2.0 * (root * self._share * at.counted.by_fit) * at.residual
+        moved: Array = -np.sum(self._pullback(at.problem, at.state, cotangent), axis=0) / at.penalised
+        if self.criterion.log_penalty is None:
+            return moved
+        by_trace, by_hat = self._penalty_gradient(at)
+        return moved + by_trace + 2.0 * root / at.penalised * np.sum(at.residual[:, :, None] * by_hat, axis=(0, 1))
 
-    def _penalty_gradient(self, at: Evaluation) -> Array:
+    def _penalty_gradient(self, at: Evaluation) -> tuple[Array, Array]:
+        """Return the slopes of the log penalty, and what those of the hat diagonal add to each residual before it."""
         layout = replace(at.problem.layout, values=1)
         numerator = np.zeros((len(at.hat), layout.width))
         if layout.degree:
@@ -277,7 +295,8 @@ class Objective:
         for a, (table, slope) in enumerate(columns):
             level = self.rows.code[:, a]
             log_hat[:, self.columns + a] += (np.diagonal(slope) / np.diagonal(table))[level]
-        return np.asarray(at.penalty_slope * ((self.rows.weight * at.hat) @ log_hat))
+        by_hat = np.asarray(at.counted.by_hat)[..., None] * (at.hat[:, None] * log_hat)[:, None]
+        return np.asarray(at.penalty_slope * ((self.rows.weight * at.hat) @ log_hat)), by_hat
 
     def _pullback(self, problem: Problem, state: PoolState, cotangent: Array) -> Array:
         wanted = ("log_bandwidth", "smoothing") if len(self.categories) else ("log_bandwidth",)
