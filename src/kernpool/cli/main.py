@@ -64,6 +64,14 @@ def build_parser() -> argparse.ArgumentParser:
         "--degree", type=int, default=0, choices=[0, 1], help="0 for local constant, 1 for local linear (default: 0)"
     )
     fit.add_argument("--composition", default="radial", choices=["radial", "product"], help="default: radial")
+    fit.add_argument(
+        "--scale", default="raw", choices=["raw", "rank"], help="compare columns as they are, or by rank (default: raw)"
+    )
+    fit.add_argument(
+        "--extrapolate",
+        choices=["plane", "clip"],
+        help="with --degree 1, beyond the range of Y: follow the plane, or clip (default: plane)",
+    )
     fit.add_argument("--model", metavar="DIR", help="write the model to this folder")
     fit.add_argument("--plot", metavar="PNG", help="draw the fit into this file")
     fit.set_defaults(run="run_fit")

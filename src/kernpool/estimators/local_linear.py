@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kernpool.estimators.fitted import fit_of, problem_of
+from kernpool.estimators.fitted import fit_of, per_unit, problem_of, scaled_keys
 from kernpool.estimators.regression import KernelRegressor
+from kernpool.kernels import Kernel
 
 Array = NDArray[np.float64]
 
@@ -34,6 +35,12 @@ class LocalLinearRegressor(KernelRegressor):
         Ignored beyond the machine epsilon: slopes are made of small differences.
     empty : {"nan", "nearest", "mean", "zero", "raise"}, default="nan"
         Prediction where no training row lies within the kernel's support; see `kernpool.pool`.
+    scale : {"raw", "rank"}, list of them, or dict, default="raw"
+        As in `NadarayaWatsonRegressor`; planes are those of ranks then.
+    extrapolate : {"plane", "clip"}, default="plane"
+        Predictions beyond the range of y: as the planes have them, or clipped to the range of the training rows,
+        widened by a tenth of it on both sides. For several outputs each has its range; rows of weight zero have none.
+        EVIDENCE
     n_jobs : int or None, default=None
         As in `NadarayaWatsonRegressor`.
 
@@ -84,6 +91,51 @@ class LocalLinearRegressor(KernelRegressor):
 
     _degree = 1
 
+    def __init__(
+        self,
+        kernel: str | Kernel = "gaussian",
+        bandwidth: Any = "loo",
+        *,
+        bandwidth_convention: str = "support",
+        composition: str = "radial",
+        unordered: Any = None,
+        ordered: Any = None,
+        ordered_by: str = "value",
+        unordered_kernel: Any = "aitchison_aitken",
+        ordered_kernel: Any = "wang_van_ryzin",
+        smoothing: Any = None,
+        unseen: str = "raise",
+        common_factor: bool = False,
+        max_search_rows: int | None = None,
+        random_state: Any = 0,
+        algorithm: str = "auto",
+        tol: float | None = None,
+        empty: str = "nan",
+        scale: Any = "raw",
+        extrapolate: str = "plane",
+        n_jobs: int | None = None,
+    ) -> None:
+        self.kernel = kernel
+        self.bandwidth = bandwidth
+        self.bandwidth_convention = bandwidth_convention
+        self.composition = composition
+        self.unordered = unordered
+        self.ordered = ordered
+        self.ordered_by = ordered_by
+        self.unordered_kernel = unordered_kernel
+        self.ordered_kernel = ordered_kernel
+        self.smoothing = smoothing
+        self.unseen = unseen
+        self.common_factor = common_factor
+        self.max_search_rows = max_search_rows
+        self.random_state = random_state
+        self.algorithm = algorithm
+        self.tol = tol
+        self.empty = empty
+        self.scale = scale
+        self.extrapolate = extrapolate
+        self.n_jobs = n_jobs
+
     def _report_rank(self, rank: NDArray[np.intp], occupied: NDArray[np.bool_], columns: int) -> None:
         """Warn of slopes that are not determined, once per fit."""
         if self.encoding_ is not None and not self.encoding_.numeric:
@@ -92,7 +144,8 @@ class LocalLinearRegressor(KernelRegressor):
         names: Any = self.encoding_.names if self.encoding_ is not None else fitted.get("feature_names_in_")
         places = range(columns) if self.encoding_ is None else self.encoding_.numeric
         labels = [str(i) if names is None else repr(str(names[i])) for i in places]
-        self._rank_notes.warn(rank, occupied, fitted.get("key_"), labels, fitted.get("key_weight_"))
+        key = scaled_keys(self) if "key_" in fitted else None
+        self._rank_notes.warn(rank, occupied, key, labels, fitted.get("key_weight_"))
 
     def derivative(self, X: ArrayLike) -> Array:
         r"""Return the slopes of the local planes.
@@ -125,7 +178,7 @@ class LocalLinearRegressor(KernelRegressor):
         fit = fit_of(self, problem)
         slopes: Array = fit.slope / problem.similarity.bandwidth[:, None]
         slopes[~fit.occupied] = np.nan
-        return self._one_per_output(slopes)
+        return self._one_per_output(per_unit(self, X, slopes))
 
     def attention_weights(self, X: ArrayLike, *, max_bytes: int = 1 << 30) -> Array:
         r"""Compute the share of every training output in each prediction.

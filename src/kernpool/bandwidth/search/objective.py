@@ -276,7 +276,8 @@ class Objective:
         if self.criterion.log_penalty is None:
             return moved
         by_trace, by_hat = self._penalty_gradient(at)
-        return moved + by_trace + 2.0 * root / at.penalised * np.sum(at.residual[:, :, None] * by_hat, axis=(0, 1))
+        of_hat = np.sum(at.residual[:, :, None] * by_hat, axis=(0, 1))
+        return np.asarray(moved + by_trace + 2.0 * root / at.penalised * of_hat)
 
     def _penalty_gradient(self, at: Evaluation) -> tuple[Array, Array]:
         """Return the slopes of the log penalty, and what those of the hat diagonal add to each residual before it."""
