@@ -148,7 +148,8 @@ def report_fit(model: KernelRegressor, features: list[str], y: Any, result: Leav
     say(f"rows       {len(y)}")
     say(f"columns    {', '.join(features)}")
     say(f"kernel     {model.kernel}")
-    say(f"bandwidth  {', '.join(f'{name} {h:.6g}' for name, h in zip(features, model.bandwidth_, strict=True))}")
+    found = ", ".join(f"{name} {h:.6g}" for name, h in zip(features, model.bandwidth_, strict=True))
+    say(f"bandwidth  {found}{' (in ranks, from 0 to 1)' if model.scale == 'rank' else ''}")
     say(f"leave-one-out mean squared error  {result.error:.6g}")
     say(
         f"leave-one-out R^2                 {1 - result.error / spread:.6g}"
