@@ -222,13 +222,14 @@ class Objective:
             hat = np.exp(self._log_peak - state.shift) * fit.base / state.denominator * np.prod(of_levels, axis=0)
         counted = Counted(residual, 1.0, 0.0)
         if hat.size and problem.degree:
-            counted = count_deleted(residual, self._alone, hat)
+            counted = count_deleted(residual, self.alone, hat)
         penalised, error, residual, slope = penalise(self.criterion, counted.residual, self.rows.weight, hat)
         self.tried.append(Tried(theta, penalised, error, int(np.count_nonzero(~fit.occupied))))
         return Evaluation(theta, penalised, error, residual, problem, state, fit, hat, slope, counted)
 
     @cached_property
-    def _alone(self) -> Array:
+    def alone(self) -> Array:
+        """Residuals of the mean of the others, times the roots of the shares of the weights."""
         return np.asarray((self.value - self._mean_of_others()) * self._share)
 
     @property
