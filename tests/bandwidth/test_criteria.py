@@ -38,7 +38,9 @@ def from_hat_matrix(rows, criterion, bandwidth, degree, kernel):
             errors.append(y[i] - model.predict(X[i : i + 1])[0])
         return np.mean(np.sum(np.square(errors), axis=1))
     hat = make(kernel, bandwidth).fit(X, y).attention_weights(X)
-    squares, trace = np.mean(np.sum((y - hat @ y) ** 2, axis=1)), np.trace(hat)
+    share = np.clip(2 * np.diagonal(hat) - 1, 0, 1) if degree else np.zeros(n)
+    deleted = (1 - np.diagonal(hat)) ** -(3 * share**2 - 2 * share**3)
+    squares, trace = np.mean(np.sum((deleted[:, None] * (y - hat @ y)) ** 2, axis=1)), np.trace(hat)
     if criterion == "gcv":
         return squares / (1 - trace / n) ** 2
     return np.log(squares) + (1 + trace / n) / (1 - (trace + 2) / n)
@@ -105,8 +107,10 @@ def torch_criterion(rows, criterion, kernel, degree, theta):
     first = torch.linalg.inv(normal)[:, 0]
     hat = torch.einsum("ia,ija,ij->ij", first, design, shares)
     share = (weight / weight.sum())[:, None]
-    squares, n = (share * (y - hat @ y) ** 2).sum(), weight.sum()
     own = torch.diagonal(hat) / (1.0 if criterion == "loo" else weight)
+    step = (2 * own - 1).clip(0, 1) if degree and criterion != "loo" else torch.zeros_like(own)
+    deleted = (1 - own) ** -(3 * step**2 - 2 * step**3)
+    squares, n = (share * (deleted[:, None] * (y - hat @ y)) ** 2).sum(), weight.sum()
     trace = (weight * own).sum()
     factor = {
         "loo": lambda: torch.zeros(()),

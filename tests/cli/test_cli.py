@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kernpool import NadarayaWatsonRegressor
+from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, load_model
 from kernpool.cli.main import main
 from kernpool.cli.terminal import bar
 from tests.support.commands import kernpool, process
@@ -46,6 +46,25 @@ def test_fit_reports_what_it_did(fitted):
         "algorithm  brute (every pair, in compiled tiles: about",
     ):
         assert line in report
+
+
+def test_ranks_and_clipped_planes(tmp_path):
+    income, food = np.loadtxt(DATA / "engel.csv", delimiter=",", skiprows=1).T
+    data, model = ("fit", DATA / "engel.csv", "--target", "foodexp"), tmp_path / "model"
+    options = ("--degree", "1", "--bandwidth", "0.1", "--scale", "rank", "--extrapolate", "clip", "--model", model)
+    done = kernpool(*data, *options)
+    assert done.returncode == 0, done.stderr
+    assert b"bandwidth  income 0.1 (in ranks, from 0 to 1)" in done.stderr
+    expected = LocalLinearRegressor(bandwidth=0.1, scale="rank", extrapolate="clip").fit(income[:, None], food)
+    queries = np.array([[500.0], [7000.0]])
+    np.testing.assert_array_equal(load_model(model).predict(queries), expected.predict(queries))
+    refused = kernpool(
+        "predict", model, DATA / "engel.csv", "--cluster", "tcp://nowhere:1", "--out", tmp_path / "a.csv"
+    )
+    assert refused.returncode == 1
+    assert b"predict here, without --cluster" in refused.stderr
+    wrong = kernpool(*data, "--extrapolate", "clip")
+    assert (wrong.returncode, b"--extrapolate is for --degree 1" in wrong.stderr) == (2, True)
 
 
 def test_predict_to_standard_output_and_to_files(fitted, tmp_path):

@@ -12,8 +12,12 @@ aicc   of the fit                  :math:`\log \hat\sigma^2 + \frac{1 + T/N}    
                                    {1 - (T + 2)/N}`                               Tsai (1998), eq. 11
 ====== =========================== ============================================== =====================
 
+In local linear fits with ``"gcv"`` and ``"aicc"``, rows of leverage above one half count with residuals from fits
+without them (`kernpool.bandwidth.leverage`): the mean leverage T/N says nothing of rows that fit themselves.
+
 All three are functions of :math:`S = \hat\sigma^2 \exp(p(T))`, so one search by least squares serves them all.
-``"regularised"`` is the first with another penalty, on the bandwidths themselves: `kernpool.bandwidth.search.regularity`.
+``"regularised"`` is the first with another penalty, on the bandwidths themselves, see
+`kernpool.bandwidth.search.regularity`.
 """
 
 from __future__ import annotations

@@ -21,6 +21,8 @@ from kernpool.data.chunks.parquet import ParquetChunks
 from kernpool.data.folders import read_header
 from kernpool.data.tables import Advice, TableError, read_table, table_format
 from kernpool.data.writers import row_writer
+from kernpool.estimators.extrapolation import limits_of
+from kernpool.estimators.fitted import scale_of
 from kernpool.estimators.regression import KernelRegressor
 from kernpool.estimators.saving import MODELS, load_model, save_model
 from kernpool.estimators.smoother import KernelSmoother
@@ -188,6 +190,8 @@ def predictor(model: Any, cluster: str | None) -> Iterator[Predict]:
         return
     if not isinstance(model, KernelRegressor) or model.encoding_ is not None:
         raise TypeError("--cluster is for regressors of numeric columns; predict here, without --cluster")
+    if any(scale_of(model).ranked if hasattr(model, "key_") else ()) or limits_of(model) is not None:
+        raise TypeError("--cluster knows neither ranks of columns nor clipped planes; predict here, without --cluster")
     dask = import_module("kernpool.dask")  # which loads Dask
     chunks = vars(model).get("chunks_")
     if chunks is None:

@@ -31,6 +31,7 @@ from kernpool.data.folders import check_model_folder, read_header
 from kernpool.data.tables import Advice, Table, TableError, read_table, table_format, write_table
 from kernpool.displays import KernelCurveDisplay, import_pyplot
 from kernpool.estimators import LocalLinearRegressor, NadarayaWatsonRegressor
+from kernpool.estimators.fitted import scaled_keys
 from kernpool.estimators.parameters import NAMED_BANDWIDTHS
 from kernpool.estimators.regression import KernelRegressor
 from kernpool.estimators.saving import MODELS, load_model, save_model
@@ -90,8 +91,12 @@ def build_model(options: argparse.Namespace) -> KernelRegressor:
             as_bandwidth(bandwidth, np.size(bandwidth))
     except ValueError as error:
         raise UsageError(str(error)) from None
-    make = (NadarayaWatsonRegressor, LocalLinearRegressor)[options.degree]
-    return make(options.kernel, bandwidth, composition=options.composition, n_jobs=options.jobs)
+    common = {"composition": options.composition, "scale": options.scale, "n_jobs": options.jobs}
+    if options.degree:
+        return LocalLinearRegressor(options.kernel, bandwidth, extrapolate=options.extrapolate or "plane", **common)
+    if options.extrapolate is not None:
+        raise UsageError("--extrapolate is for --degree 1: means do not leave the range of what they are of")
+    return NadarayaWatsonRegressor(options.kernel, bandwidth, **common)
 
 
 def check_outputs(options: argparse.Namespace) -> None:
@@ -135,14 +140,16 @@ def parse_bandwidth(text: str) -> Any:
 def report_fit(model: KernelRegressor, features: list[str], y: Any, result: LeaveOneOut) -> None:
     """Print what was fitted and how well it predicts rows that it has not seen."""
     spread = float(((y - y.mean()) ** 2).mean())
+    key = scaled_keys(model)
     problem = Problem.from_arrays(
-        model.key_, model.key_, y, kernel=model.kernel, bandwidth=model.bandwidth_, composition=model.composition
+        key, key, y, kernel=model.kernel, bandwidth=model.bandwidth_, composition=model.composition
     )
     plan = choose(problem, model.algorithm, often=True)
     say(f"rows       {len(y)}")
     say(f"columns    {', '.join(features)}")
     say(f"kernel     {model.kernel}")
-    say(f"bandwidth  {', '.join(f'{name} {h:.6g}' for name, h in zip(features, model.bandwidth_, strict=True))}")
+    found = ", ".join(f"{name} {h:.6g}" for name, h in zip(features, model.bandwidth_, strict=True))
+    say(f"bandwidth  {found}{' (in ranks, from 0 to 1)' if model.scale == 'rank' else ''}")
     say(f"leave-one-out mean squared error  {result.error:.6g}")
     say(
         f"leave-one-out R^2                 {1 - result.error / spread:.6g}"

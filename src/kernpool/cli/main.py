@@ -11,6 +11,7 @@ import re
 import sys
 import warnings
 from collections.abc import Sequence
+from typing import Any
 
 from kernpool.cli.terminal import UsageError, say, stream_name
 
@@ -45,28 +46,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="store_true", help="print the version and exit")
     commands = parser.add_subparsers(dest="command", metavar="{fit,predict,info,tour}")
 
-    fit = commands.add_parser("fit", help="fit a column of a table by the others", description="Fit a table.")
-    fit.add_argument(
-        "data",
-        metavar="DATA",
-        type=stream_name,
-        help="CSV, TSV, Parquet or .npy file; - for standard input; a folder of Parquet files with --memory",
-    )
-    fit.add_argument("--target", required=True, metavar="Y", help="the column to be predicted")
-    fit.add_argument("--features", metavar="A,B", help="columns to predict from (default: all others)")
-    fit.add_argument("--kernel", default="gaussian", help="name of the kernel (default: gaussian)")
-    fit.add_argument(
-        "--bandwidth",
-        default="regularised",
-        help="regularised, loo, aicc, gcv, plugin, scott, silverman, a number, or one per feature: 0.5,2 (default: regularised)",
-    )
-    fit.add_argument(
-        "--degree", type=int, default=0, choices=[0, 1], help="0 for local constant, 1 for local linear (default: 0)"
-    )
-    fit.add_argument("--composition", default="radial", choices=["radial", "product"], help="default: radial")
-    fit.add_argument("--model", metavar="DIR", help="write the model to this folder")
-    fit.add_argument("--plot", metavar="PNG", help="draw the fit into this file")
-    fit.set_defaults(run="run_fit")
+    fit = _add_fit(commands)
 
     predict = commands.add_parser("predict", help="predict the rows of a table", description="Predict with a model.")
     predict.add_argument("model", metavar="MODEL", help="folder written by kernpool fit --model")
@@ -114,6 +94,42 @@ def build_parser() -> argparse.ArgumentParser:
         command.add_argument("--force", action="store_true", help="overwrite existing outputs")
         command.add_argument("--quiet", action="store_true", help="no summary, no progress bar")
     return parser
+
+
+def _add_fit(commands: Any) -> argparse.ArgumentParser:
+    fit: argparse.ArgumentParser = commands.add_parser(
+        "fit", help="fit a column of a table by the others", description="Fit a table."
+    )
+    fit.add_argument(
+        "data",
+        metavar="DATA",
+        type=stream_name,
+        help="CSV, TSV, Parquet or .npy file; - for standard input; a folder of Parquet files with --memory",
+    )
+    fit.add_argument("--target", required=True, metavar="Y", help="the column to be predicted")
+    fit.add_argument("--features", metavar="A,B", help="columns to predict from (default: all others)")
+    fit.add_argument("--kernel", default="gaussian", help="name of the kernel (default: gaussian)")
+    fit.add_argument(
+        "--bandwidth",
+        default="regularised",
+        help="regularised (default), loo, aicc, gcv, plugin, scott, silverman, a number, or one per feature: 0.5,2",
+    )
+    fit.add_argument(
+        "--degree", type=int, default=0, choices=[0, 1], help="0 for local constant, 1 for local linear (default: 0)"
+    )
+    fit.add_argument("--composition", default="radial", choices=["radial", "product"], help="default: radial")
+    fit.add_argument(
+        "--scale", default="raw", choices=["raw", "rank"], help="compare columns as they are, or by rank (default: raw)"
+    )
+    fit.add_argument(
+        "--extrapolate",
+        choices=["plane", "clip"],
+        help="with --degree 1, beyond the range of Y: follow the plane, or clip (default: plane)",
+    )
+    fit.add_argument("--model", metavar="DIR", help="write the model to this folder")
+    fit.add_argument("--plot", metavar="PNG", help="draw the fit into this file")
+    fit.set_defaults(run="run_fit")
+    return fit
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

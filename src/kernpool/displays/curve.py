@@ -142,13 +142,18 @@ class KernelCurveDisplay:
             raise ValueError(f"X has {len(inputs)} rows and y has {len(np.asarray(y))}; one output per row is needed")
         column = _column_index(feature, names, inputs.shape[1])
         low, high = inputs[:, column].min(), inputs[:, column].max()
+        asked, scale = grid_resolution, getattr(estimator, "scale", "raw")
+        by_rank = not (isinstance(scale, str) and scale == "raw")
         if grid_resolution is None:
             bandwidth = getattr(estimator, "bandwidth_", np.full(inputs.shape[1], high - low))[column]
-            grid_resolution = int(np.clip(8 * (high - low) / bandwidth, 200, 4000))
+            width = 1.0 if by_rank else high - low
+            grid_resolution = int(np.clip(8 * width / bandwidth, 200, 4000))
         if grid_resolution < 2:
             raise ValueError(f"grid_resolution must be at least 2, got {grid_resolution}")
         grid = np.linspace(low, high, grid_resolution)
-        query: Any = np.tile(np.median(inputs, axis=0), (grid_resolution, 1))
+        if by_rank and asked is None:  # where rows are dense, bandwidths are short
+            grid = np.union1d(grid, np.quantile(inputs[:, column], np.linspace(0.0, 1.0, grid_resolution)))
+        query: Any = np.tile(np.median(inputs, axis=0), (len(grid), 1))
         query[:, column] = grid
         if names:  # the estimator saw names in fit and compares them in predict
             make_frame: Any = type(X)

@@ -62,6 +62,11 @@ def fit_chunks(model: Any, chunks: Chunks) -> None:
     for name in ("unordered", "ordered"):
         if getattr(model, name) is not None:
             raise TypeError(f"{name} must be None for rows in chunks: they have numeric columns only")
+    if not isinstance(model.scale, str) or model.scale != "raw":
+        raise ValueError(
+            f"scale must be 'raw' for rows in chunks, whose ranks are not known, got {model.scale!r}; fit a sample of "
+            "them in memory, or write ranks of the column into the file"
+        )
     options = search_parameters(model) | {"smoothing": model.smoothing, "degree": model._degree}
     options |= {"ridge": model.ridge} if model._degree else {}
     reference = chunks.reference()  # before the pass: a file that changes meanwhile is not the one that is read

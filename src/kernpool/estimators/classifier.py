@@ -40,6 +40,8 @@ class NadarayaWatsonClassifier(ClassifierMixin, KernelSmoother):  # type: ignore
     empty : {"mean", "nearest", "nan", "zero", "raise"}, default="mean"
         Probabilities where no training row lies within the kernel's support. ``"mean"`` gives the class priors; with
         ``"nan"`` and ``"zero"`` such rows have probabilities of that kind and no predicted class.
+    scale : {"raw", "rank"}, list of them, or dict, default="raw"
+        In which units numeric columns are compared, as in `NadarayaWatsonRegressor`.
     n_jobs : int or None, default=None
         Threads; None is 1 unless in a ``joblib.parallel_config`` context, -1 all processors, -2 all but one.
 
@@ -100,6 +102,7 @@ class NadarayaWatsonClassifier(ClassifierMixin, KernelSmoother):  # type: ignore
         algorithm: str = "auto",
         tol: float | None = None,
         empty: str = "mean",
+        scale: Any = "raw",
         n_jobs: int | None = None,
     ) -> None:
         self.kernel = kernel
@@ -119,6 +122,7 @@ class NadarayaWatsonClassifier(ClassifierMixin, KernelSmoother):  # type: ignore
         self.algorithm = algorithm
         self.tol = tol
         self.empty = empty
+        self.scale = scale
         self.n_jobs = n_jobs
 
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> NadarayaWatsonClassifier:

@@ -13,8 +13,11 @@ from kernpool.core.keys import Keys, Prepared
 from kernpool.core.local_fit import LocalFit
 from kernpool.core.problem import Problem
 from kernpool.data.checks import refuse_misread
+from kernpool.data.frames import Encoding
 from kernpool.data.tables import TableError
+from kernpool.estimators.extrapolation import limits_of
 from kernpool.estimators.rows import at_least_one_column
+from kernpool.estimators.scale import Scale, ranked_columns
 from kernpool.execution.progress import current_progress
 from kernpool.pooling.arrays import KeyPairs, local_fit
 from kernpool.pooling.chunked import ChunkPairs
@@ -48,7 +51,7 @@ def numeric_query(model: Any, X: ArrayLike) -> Array:
 
 
 def read_query(model: Any, X: ArrayLike) -> tuple[Array, Codes | None]:
-    """Read queries of a fitted model, numbers and level numbers."""
+    """Read queries of a fitted model, numbers in the units of X and level numbers."""
     if model.encoding_ is None:
         return numeric_query(model, X), None
     validate_data(model, X, skip_check_array=True, reset=False)
@@ -56,11 +59,38 @@ def read_query(model: Any, X: ArrayLike) -> tuple[Array, Codes | None]:
     return at_least_one_column(numeric), code
 
 
+def new_scale(model: Any, key: NDArray[Any], weight: Array | None, encoding: Encoding | None) -> Scale:
+    """Return the units that a model compares such numeric columns in."""
+    if encoding is None:
+        ranked = ranked_columns(model.scale, key.shape[1], vars(model).get("feature_names_in_"))
+    else:  # levels alone have one column of zeros
+        ranked = ranked_columns(model.scale, len(encoding.kinds), encoding.names, encoding.numeric) or [False]
+    return Scale.fit(key, weight, ranked)
+
+
+def scale_of(model: Any) -> Scale:
+    """Return the units that a model compares numeric columns in."""
+    return _scale_and_keys(model)[0]
+
+
+def scaled_keys(model: Any) -> NDArray[Any]:
+    """Return the numeric columns of the training rows in the units in which they are compared."""
+    return _scale_and_keys(model)[1]
+
+
+def _scale_and_keys(model: Any) -> tuple[Scale, NDArray[Any]]:
+    def make() -> tuple[Scale, NDArray[Any]]:
+        scale = new_scale(model, model.key_, model.key_weight_, model.encoding_)
+        return scale, scale.apply(model.key_)
+
+    prepared: Prepared = vars(model).setdefault("_prepared", Prepared())
+    return prepared.get("scale", (model.key_, model.key_weight_, repr(model.scale)), make)
+
+
 def pairs_of(model: Any, code: Codes | None = None, *, exclude_self: bool = False) -> KeyPairs:
     """Return the training rows as pairs, for queries with these level numbers; rows are read once per fit."""
-    rows = model.key_, model.value_, model.key_weight_
-    prepared = vars(model).setdefault("_prepared", Prepared())
-    keys = prepared.get("keys", rows, lambda: Keys.read(*rows))
+    rows = scaled_keys(model), model.value_, model.key_weight_
+    keys = model._prepared.get("keys", rows, lambda: Keys.read(*rows))
     factors = None
     if model.encoding_ is not None and code is not None:
         categories = model._categories_of(model.encoding_)
@@ -72,8 +102,18 @@ def pairs_of(model: Any, code: Codes | None = None, *, exclude_self: bool = Fals
 def problem_of(model: Any, X: ArrayLike | None, *, exclude_self: bool = False) -> Problem:
     """Return the problem of queries (for None the training rows themselves) and training rows."""
     check_is_fitted(model)
-    query, code = (model.key_, model.key_code_) if X is None else read_query(model, X)
+    if X is None:
+        query, code = scaled_keys(model), model.key_code_
+    else:
+        given, code = read_query(model, X)
+        query = scale_of(model).apply(given)
     return pairs_of(model, code, exclude_self=exclude_self).problem(recipe_of(model), query)
+
+
+def per_unit(model: Any, X: ArrayLike, slopes: Array) -> Array:
+    """Return slopes of shape (m, d, c) per unit of the columns of X, from those in the units of comparison."""
+    scale = scale_of(model)
+    return slopes * scale.slope(read_query(model, X)[0])[:, :, None] if any(scale.ranked) else slopes
 
 
 def fit_of(model: Any, problem: Problem) -> LocalFit:
@@ -110,9 +150,11 @@ def pool_at(model: Any, X: ArrayLike, report_rank: ReportRank) -> NDArray[Any]:
     if "chunks_" in vars(model):
         query = numeric_query(model, X)
         check_unchanged(model)
-        return settle(recipe, ChunkPairs(model.chunks_).reduce(recipe, query, progress), report_rank)
+        sums = ChunkPairs(model.chunks_).reduce(recipe, query, progress)
+        return settle(recipe, sums, report_rank, limits_of(model))
     query, code = read_query(model, X)
-    pooled = settle(recipe, pairs_of(model, code).reduce(recipe, query, progress), report_rank)
+    sums = pairs_of(model, code).reduce(recipe, scale_of(model).apply(query), progress)
+    pooled = settle(recipe, sums, report_rank, limits_of(model))
     dtype = np.result_type(query, model.key_, model.value_)
     return pooled.reshape(len(pooled), *model.value_.shape[1:]).astype(dtype, copy=False)
 

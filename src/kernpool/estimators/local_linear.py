@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kernpool.estimators.fitted import fit_of, problem_of
+from kernpool.estimators.fitted import fit_of, per_unit, problem_of, scaled_keys
 from kernpool.estimators.regression import KernelRegressor
 from kernpool.kernels import Kernel
 
@@ -42,6 +42,14 @@ class LocalLinearRegressor(KernelRegressor):
         Ignored beyond the machine epsilon: slopes are made of small differences.
     empty : {"nan", "nearest", "mean", "zero", "raise"}, default="nan"
         Prediction where no training row lies within the kernel's support; see `kernpool.pool`.
+    scale : {"raw", "rank"}, list of them, or dict, default="raw"
+        As in `NadarayaWatsonRegressor`; planes are those of ranks then.
+    extrapolate : {"plane", "clip"}, default="plane"
+        Predictions beyond the range of y: as the planes have them, or clipped to the range of the training rows,
+        widened by a tenth of it on both sides. For several outputs each has its range; rows of weight zero have none.
+        Planes by default: over 15 real tables clipping raised the held-out R^2 with ``"loo"`` by .01 on average, by .13
+        on one and by nothing on most of them; and a straight line of the data is not followed beyond them any more.
+        `derivative` and `leave_one_out` are those of the planes either way.
     n_jobs : int or None, default=None
         As in `NadarayaWatsonRegressor`.
 
@@ -65,7 +73,7 @@ class LocalLinearRegressor(KernelRegressor):
     Notes
     -----
     Unlike a local constant fit it has no bias of first order at boundaries, or where rows are denser on one side of
-    the query [1]_. Its predictions may leave the range of y.
+    the query [1]_. Its predictions may leave the range of y, unless ``extrapolate="clip"``.
     Far from all rows, where they are within about 1e-4 of their distance from the query, it turns constant in that
     direction, with a warning, as the search for its bandwidth has it: planes through the nearest two or three rows lead
     anywhere. (``pool(degree=1)`` does continue them, right to rounding.)
@@ -118,29 +126,31 @@ class LocalLinearRegressor(KernelRegressor):
         algorithm: str = "auto",
         tol: float | None = None,
         empty: str = "nan",
+        scale: Any = "raw",
+        extrapolate: str = "plane",
         n_jobs: int | None = None,
     ) -> None:
-        super().__init__(
-            kernel,
-            bandwidth,
-            bandwidth_convention=bandwidth_convention,
-            composition=composition,
-            unordered=unordered,
-            ordered=ordered,
-            ordered_by=ordered_by,
-            unordered_kernel=unordered_kernel,
-            ordered_kernel=ordered_kernel,
-            smoothing=smoothing,
-            unseen=unseen,
-            common_factor=common_factor,
-            max_search_rows=max_search_rows,
-            random_state=random_state,
-            algorithm=algorithm,
-            tol=tol,
-            empty=empty,
-            n_jobs=n_jobs,
-        )
+        self.kernel = kernel
+        self.bandwidth = bandwidth
+        self.bandwidth_convention = bandwidth_convention
         self.ridge = ridge
+        self.composition = composition
+        self.unordered = unordered
+        self.ordered = ordered
+        self.ordered_by = ordered_by
+        self.unordered_kernel = unordered_kernel
+        self.ordered_kernel = ordered_kernel
+        self.smoothing = smoothing
+        self.unseen = unseen
+        self.common_factor = common_factor
+        self.max_search_rows = max_search_rows
+        self.random_state = random_state
+        self.algorithm = algorithm
+        self.tol = tol
+        self.empty = empty
+        self.scale = scale
+        self.extrapolate = extrapolate
+        self.n_jobs = n_jobs
 
     @property
     def _reads_pairs_as_numbers(self) -> bool:
@@ -156,7 +166,8 @@ class LocalLinearRegressor(KernelRegressor):
         names: Any = self.encoding_.names if self.encoding_ is not None else fitted.get("feature_names_in_")
         places = range(columns) if self.encoding_ is None else self.encoding_.numeric
         labels = [str(i) if names is None else repr(str(names[i])) for i in places]
-        self._rank_notes.warn(rank, occupied, fitted.get("key_"), labels, fitted.get("key_weight_"))
+        key = scaled_keys(self) if "key_" in fitted else None
+        self._rank_notes.warn(rank, occupied, key, labels, fitted.get("key_weight_"))
 
     def derivative(self, X: ArrayLike) -> Array:
         r"""Return the slopes of the local planes.
@@ -189,7 +200,7 @@ class LocalLinearRegressor(KernelRegressor):
         fit = fit_of(self, problem)
         slopes: Array = fit.slope / problem.similarity.bandwidth[:, None]
         slopes[~fit.occupied] = np.nan
-        return self._one_per_output(slopes)
+        return self._one_per_output(per_unit(self, X, slopes))
 
     def attention_weights(self, X: ArrayLike, *, max_bytes: int = 1 << 30) -> Array:
         r"""Compute the share of every training output in each prediction.

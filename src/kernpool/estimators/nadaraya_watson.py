@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kernpool.estimators.fitted import problem_of
+from kernpool.estimators.fitted import per_unit, problem_of
 from kernpool.estimators.regression import KernelRegressor
 from kernpool.execution.progress import current_progress
 from kernpool.pooling.choice import choose
@@ -63,13 +63,21 @@ class NadarayaWatsonRegressor(KernelRegressor):
         See `kernpool.pool`; None is the machine epsilon.
     empty : {"nan", "nearest", "mean", "zero", "raise"}, default="nan"
         Prediction where no training row lies within the kernel's support; see `kernpool.pool`.
+    scale : {"raw", "rank"}, list of them, or dict, default="raw"
+        In which units numeric columns are compared: as they are, or as their ranks among the training rows, from 0 to
+        1. One per column, or those of some columns by name or position: ``{"income": "rank"}``. Ranks are for columns
+        that are dense here and sparse there, where one bandwidth is wrong somewhere; with them bandwidths, given or
+        found, are shares of the rows. Raw by default: on other columns ranks take more than they give. Tied rows have
+        their mid-rank, rows of weight 3 count three times; between the training values ranks are linear, and beyond
+        they go on with the mean slope of the column. Not for rows in chunks.
     n_jobs : int or None, default=None
         Threads; None is 1 unless in a ``joblib.parallel_config`` context, -1 all processors, -2 all but one.
 
     Attributes
     ----------
     bandwidth_ : ndarray of shape (d,)
-        One bandwidth per numeric column, in the convention ``"support"`` whatever the parameter was given in.
+        One bandwidth per numeric column, in the convention ``"support"`` whatever the parameter was given in; of a
+        column with ``scale="rank"`` in ranks, from 0 to 1.
     smoothing_ : ndarray of shape (k,)
         One lambda per categorical column.
     encoding_ : Encoding or None
@@ -181,4 +189,4 @@ class NadarayaWatsonRegressor(KernelRegressor):
             ).query
         if self.empty == "nan":
             slopes[state.denominator == 0] = np.nan
-        return self._one_per_output(slopes)
+        return self._one_per_output(per_unit(self, X, slopes))

@@ -14,6 +14,8 @@ from kernpool.core.empty import check_empty
 from kernpool.core.reading import as_tol
 from kernpool.core.similarity import check_composition
 from kernpool.data.checks import as_bandwidth
+from kernpool.estimators.extrapolation import check_extrapolate
+from kernpool.estimators.scale import check_scale
 from kernpool.execution.threads import resolve_n_jobs
 from kernpool.kernels import check_convention, get_categorical_kernel, get_kernel
 from kernpool.pooling.plan import check_algorithm
@@ -102,6 +104,8 @@ def _is_column(column: Any) -> bool:
 
 CHECKS: dict[str, Callable[[Any], object]] = {
     "empty": check_empty,
+    "scale": check_scale,
+    "extrapolate": check_extrapolate,
     "composition": check_composition,
     "bandwidth_convention": check_convention,
     "algorithm": check_algorithm,

@@ -16,11 +16,16 @@ from sklearn.utils.validation import check_is_fitted
 from kernpool.data.checks import as_bandwidth, as_key_weight
 from kernpool.data.folders import ModelFileError, Record, plain
 from kernpool.data.frames import Encoding
+from kernpool.estimators.fitted import scale_of
 from kernpool.estimators.parameters import check_restored
 from kernpool.estimators.references import open_reference
+from kernpool.estimators.scale import read_scale, written_scale
 from kernpool.kernels import get_kernel, registered_name
 
 VERSION, VERSION_ON_CHUNKS = 2, 3  # older readers know version 2, and can read it
+# Parameters that are younger than these versions, and what a model did before there were any. They are written where
+# they say something else, in files of a version of their own.
+YOUNGER, VERSION_WITH_YOUNGER = {"scale": "raw", "extrapolate": "plane", "ridge": None}, 4
 ENTRIES = {"format", "version", "estimator", "parameters", "encoding", "features", "target", "results", "arrays"}
 ROWS = {"key_", "value_", "key_weight_", "key_code_"}
 NAMES = "feature_names_in_"
@@ -39,10 +44,15 @@ def record_of(model: Any, features: Sequence[str] | None, target: str | None) ->
             )
         features = reference["features"] if features is None else features
         target = reference["target"] if target is None and isinstance(reference["target"], str) else target
-    parameters = {name: plain(value) for name, value in model.get_params().items() if name != "kernel"}
+    parameters = {
+        name: written_scale(value) if name == "scale" else plain(value)
+        for name, value in model.get_params().items()
+        if name != "kernel" and not (name in YOUNGER and _is_one(value, YOUNGER[name]))
+    }
+    version = VERSION if reference is None else VERSION_ON_CHUNKS
     header = {
         "format": model.record_format,
-        "version": VERSION if reference is None else VERSION_ON_CHUNKS,
+        "version": VERSION_WITH_YOUNGER if set(parameters) & set(YOUNGER) else version,
         "estimator": type(model).__name__,
         "parameters": parameters | {"kernel": registered_name(get_kernel(model.kernel))},
         "encoding": None if model.encoding_ is None else model.encoding_.to_json(),
@@ -58,7 +68,7 @@ def record_of(model: Any, features: Sequence[str] | None, target: str | None) ->
 def restored(kind: type[Any], record: Record) -> Any:
     """Return the smoother of a record, which is not believed; raise if its entries and arrays are not of one."""
     header, model = record.header, kind()
-    on_chunks = header["version"] == VERSION_ON_CHUNKS
+    on_chunks = header["version"] == (VERSION_WITH_YOUNGER if "chunks" in header else VERSION_ON_CHUNKS)
     _check_entries(model, record, on_chunks)
     try:
         get_kernel(header["parameters"]["kernel"])
@@ -78,7 +88,10 @@ def restored(kind: type[Any], record: Record) -> Any:
     if NAMES in fitted:
         fitted[NAMES] = fitted[NAMES].astype(object)
     fitted["encoding_"] = None if header["encoding"] is None else Encoding.from_json(header["encoding"])
-    model.set_params(**header["parameters"])
+    parameters = header["parameters"]
+    if "scale" in parameters:
+        parameters = parameters | {"scale": read_scale(parameters["scale"])}
+    model.set_params(**parameters)
     model._replace_fit(fitted)
     check_restored(model)
     try:
@@ -87,6 +100,10 @@ def restored(kind: type[Any], record: Record) -> Any:
         raise ValueError(f"parts of the model do not fit together: {error}") from None
     model.n_features_in_ = len(header["features"])
     return model
+
+
+def _is_one(value: Any, default: Any) -> bool:
+    return value is default or (isinstance(value, str) and value == default)
 
 
 def _feature_names(model: Any, features: Sequence[str] | None) -> list[str]:
@@ -105,7 +122,8 @@ def _check_entries(model: Any, record: Record, on_chunks: bool) -> None:
     if (
         not all(isinstance(header.get(name), dict) for name in ("parameters", "results"))
         or set(header) | {"arrays"} != (ENTRIES | {"chunks"} if on_chunks else ENTRIES)
-        or set(header["parameters"]) != set(model.get_params())
+        or not set(model.get_params()) - set(YOUNGER) <= set(header["parameters"]) <= set(model.get_params())
+        or (header["version"] < VERSION_WITH_YOUNGER and set(header["parameters"]) & set(YOUNGER))
         or not needed <= set(record.arrays) <= known
         or not set(header["results"]) <= set(model._results)
     ):
@@ -140,6 +158,8 @@ def _check_fit(model: Any, features: Sequence[str]) -> None:
     if "chunks_" in parts:
         if encoding is not None or "classes_" in parts or hasattr(model, "predict_proba"):
             raise ValueError("rows in chunks are numbers, and so are their values")
+        if not _is_one(model.scale, "raw"):
+            raise ValueError("columns in chunks have no ranks")
         return
     key, value, weight = model.key_, model.value_, model.key_weight_
     n = len(_of_kind("key_", key, "f", (len(key), d)))
@@ -148,6 +168,7 @@ def _check_fit(model: Any, features: Sequence[str]) -> None:
         as_key_weight(_of_kind("key_weight_", weight, "f", (n,)), (n,))
     if not (np.all(np.isfinite(key)) and np.all(np.isfinite(value))):
         raise ValueError("key_ and value_ are not finite")
+    scale_of(model)
     if hasattr(model, "predict_proba"):
         _of_kind("classes_", parts.get("classes_", np.zeros(0)), "biufUS", value.shape[1:])
     elif "classes_" in parts:

@@ -19,10 +19,10 @@ from kernpool.data.folders import Record
 from kernpool.data.frames import Encoding
 from kernpool.estimators.bandwidth_choice import choose_bandwidth, in_order_of_columns
 from kernpool.estimators.expected_error import expected_error
-from kernpool.estimators.fitted import pool_at, problem_of, recipe_of
+from kernpool.estimators.fitted import new_scale, pool_at, problem_of, recipe_of
 from kernpool.estimators.parameters import check_parameters, search_parameters
 from kernpool.estimators.rank_notes import RankNotes
-from kernpool.estimators.records import VERSION, VERSION_ON_CHUNKS, record_of, restored
+from kernpool.estimators.records import VERSION, VERSION_ON_CHUNKS, VERSION_WITH_YOUNGER, record_of, restored
 from kernpool.estimators.rows import Rows, frequencies, unshared
 from kernpool.execution.progress import current_progress
 from kernpool.kernels import Kernel, get_categorical_kernel
@@ -71,7 +71,7 @@ class KernelSmoother(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships
         "_growing",
     )
     record_format: ClassVar[str] = "kernpool model"
-    record_versions: ClassVar[tuple[int, ...]] = (VERSION, VERSION_ON_CHUNKS)
+    record_versions: ClassVar[tuple[int, ...]] = (VERSION, VERSION_ON_CHUNKS, VERSION_WITH_YOUNGER)
     _degree = 0  # of the local fit
 
     @property
@@ -104,6 +104,7 @@ class KernelSmoother(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships
         algorithm: str = "auto",
         tol: float | None = None,
         empty: str = "nan",
+        scale: Any = "raw",
         n_jobs: int | None = None,
     ) -> None:
         self.kernel = kernel
@@ -123,6 +124,7 @@ class KernelSmoother(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships
         self.algorithm = algorithm
         self.tol = tol
         self.empty = empty
+        self.scale = scale
         self.n_jobs = n_jobs
 
     def _fit_pairs(self, rows: Rows, value: Array, sample_weight: ArrayLike | None, *, standardise: bool) -> None:
@@ -131,7 +133,7 @@ class KernelSmoother(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships
         key, code, _, encoding = rows
         weight = None if sample_weight is None else frequencies(sample_weight, len(key))
         found = choose_bandwidth(
-            key,
+            new_scale(self, key, weight, encoding).apply(key),
             value,
             weight,
             code=code,

@@ -75,7 +75,12 @@ class Sums:
         return replace(fit, intercept=np.where(fit.occupied[:, None], fit.intercept + center, 0.0))
 
 
-def settle(recipe: Recipe, sums: Sums, report_rank: ReportRank = warn_of_rank) -> NDArray[np.floating[Any]]:
+def settle(
+    recipe: Recipe,
+    sums: Sums,
+    report_rank: ReportRank = warn_of_rank,
+    limits: tuple[Array, Array] | None = None,
+) -> NDArray[np.floating[Any]]:
     """Turn sums into pooled values: solve, give the center back, report ranks, fill empty windows.
 
     Parameters
@@ -86,6 +91,8 @@ def settle(recipe: Recipe, sums: Sums, report_rank: ReportRank = warn_of_rank) -
         Over whatever pairs.
     report_rank : callable, default=warn_of_rank
         Hears of planes that are not determined, once.
+    limits : (ndarray of shape (c,), ndarray of shape (c,)), optional
+        Between what planes are clipped; what empty windows become is not.
 
     Returns
     -------
@@ -110,6 +117,7 @@ def settle(recipe: Recipe, sums: Sums, report_rank: ReportRank = warn_of_rank) -
         fit = sums.fit(recipe.ridge_weight(sums.layout.columns))
         if recipe.degree:
             report_rank(fit.rank, fit.occupied, fit.tilt.shape[1])
-        values = fill_empty(fit.intercept, fit.occupied, recipe.empty, sums.fill)
+        intercept = fit.intercept if limits is None else np.clip(fit.intercept, *limits)
+        values = fill_empty(intercept, fit.occupied, recipe.empty, sums.fill)
     values = values if sums.shape is None else values.reshape(sums.shape)
     return values.astype(sums.dtype, copy=False)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.bandwidth.criteria import Criterion
+from kernpool.bandwidth.leverage import Counted
 from kernpool.core.local_fit import LocalFit
 from kernpool.core.problem import Problem
 from kernpool.core.state import PoolState
@@ -101,6 +102,8 @@ class Evaluation:
         Diagonal of the hat matrix; empty for criteria that do not look at it.
     penalty_slope : float
         Derivative of the logarithm of the penalty by the trace of the hat matrix.
+    counted : Counted
+        What counted as residuals, before the penalty.
     ridge : float, default=0.0
         On the slopes of planes.
     """
@@ -114,6 +117,7 @@ class Evaluation:
     fit: LocalFit
     hat: Array
     penalty_slope: float
+    counted: Counted
     ridge: float = 0.0
 
     @property

@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 
 from kernpool.bandwidth.categories import NO_CATEGORIES, Categories
 from kernpool.bandwidth.criteria import Criterion
-from kernpool.bandwidth.search.regularity import Regularity
+from kernpool.bandwidth.leverage import Counted, count_deleted
 from kernpool.bandwidth.search.evaluation import Evaluation, Tried, best_of, log_factor, penalise
+from kernpool.bandwidth.search.regularity import Regularity
 from kernpool.bandwidth.search.rows import TrainingRows
 from kernpool.core.factors import Factors
 from kernpool.core.local_fit import LocalFit, solve
@@ -183,11 +184,14 @@ class Objective:
                 for table, level in zip(problem.factors.tables, self.rows.code.T, strict=True):
                     own *= np.diagonal(table)[level]
             hat = np.exp(self._log_peak - state.shift) * fit.base / state.denominator * own
-        penalised, error, residual, slope = penalise(self.criterion, residual, self.rows.weight, hat)
+        counted = Counted(residual, 1.0, 0.0)
+        if hat.size and problem.degree:
+            counted = count_deleted(residual, self.alone, hat)
+        penalised, error, residual, slope = penalise(self.criterion, counted.residual, self.rows.weight, hat)
         if self.regularity is not None:
             factor = np.exp(self.regularity(theta, self.rows.total)[0])
             penalised, residual = penalised * factor, residual * np.sqrt(factor)
-        return Evaluation(theta, penalised, error, residual, problem, state, fit, hat, slope, self.ridge)
+        return Evaluation(theta, penalised, error, residual, problem, state, fit, hat, slope, counted, self.ridge)
 
     def differentiate(self, at: Evaluation, moved: Array, log_hat_moved: Array | None) -> Array:
         """Return the derivatives of the residuals, of shape (n c, p), given those of the fits.
@@ -207,7 +211,8 @@ class Objective:
         ndarray of shape (n c, p)
             With the share of each row, and the penalty.
         """
-        factor = np.exp(0.5 * log_factor(at.penalised, at.error)) * self._share
+        root = np.exp(0.5 * log_factor(at.penalised, at.error))
+        factor = root * self._share * at.counted.by_fit
         if at.ridge:
             ridge, own = self.ridge_weight(at.ridge), np.divide(at.fit.tilt, at.fit.base[:, None])
             moved[:, :, : self.columns] += 2.0 * change_by_ridge(at.state, at.fit, ridge, at.fit.slope)
@@ -217,10 +222,16 @@ class Objective:
                 )
         result = -factor[:, :, None] * _bounded(moved)
         if log_hat_moved is not None:
-            result += at.residual[:, :, None] * (0.5 * self._penalty_gradient(at, log_hat_moved))
+            by_trace, by_hat = self._penalty_gradient(at, log_hat_moved)
+            result += at.residual[:, :, None] * (0.5 * by_trace) + root * by_hat
         if self.regularity is not None:
             result += at.residual[:, :, None] * (0.5 * self.regularity(at.theta, self.rows.total)[1])
         return np.asarray(result.reshape(-1, len(at.theta)))
+
+    @cached_property
+    def alone(self) -> Array:
+        """Residuals of the mean of the others, times the roots of the shares of the weights."""
+        return np.asarray((self.value - self._mean_of_others()) * self._share)
 
     @property
     def value(self) -> Array:
@@ -238,19 +249,17 @@ class Objective:
         return best_of(self.tried)
 
     def gradient(self, at: Evaluation) -> Array:
-        """Return the derivatives of the logarithm of the penalised mean of squares, by one pass or two."""
-        factor = np.exp(0.5 * log_factor(at.penalised, at.error)) * self._share
-        moved: Array = -_bounded(self._pullback(at.problem, at.state, 2.0 * factor * at.residual)).sum(axis=0)
-        moved /= at.penalised
-        return moved + self._penalty_gradient(at, self._log_hat_moved(at)) if at.hat.size else moved
+        """Return the derivatives of the logarithm of the penalised mean of squares."""
+        return np.asarray(2.0 * self.jacobian(at).T @ at.residual.ravel() / at.penalised)
 
-    def _penalty_gradient(self, at: Evaluation, log_hat_moved: Array) -> Array:
-        """Return the derivatives of the logarithm of the penalty, given those of the logarithms of the hat diagonal."""
+    def _penalty_gradient(self, at: Evaluation, log_hat_moved: Array) -> tuple[Array, Array]:
+        """Return the slopes of the log penalty, and what those of the hat diagonal add to each residual before it."""
         moved, factors = _bounded(log_hat_moved), at.problem.factors
         columns = () if factors is None else zip(factors.tables, factors.slopes, strict=True)
         for a, (table, slope) in enumerate(columns):
             moved[:, self.columns + a] += (np.diagonal(slope) / np.diagonal(table))[self.rows.code[:, a]]
-        return np.asarray(at.penalty_slope * ((self.rows.weight * at.hat) @ moved))
+        by_hat = np.asarray(at.counted.by_hat)[..., None] * (at.hat[:, None] * moved)[:, None]
+        return np.asarray(at.penalty_slope * ((self.rows.weight * at.hat) @ moved)), by_hat
 
     def _log_hat_moved(self, at: Evaluation) -> Array:
         layout = replace(at.problem.layout, values=1)

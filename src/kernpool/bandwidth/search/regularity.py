@@ -8,8 +8,8 @@ mean of squares stands against it:
           + \sum_b \log\Big(1 + \frac{r_b}{1 - r_b + \epsilon}\Big) \Big], \qquad
           z_a = \min(\log(h_a / s_a), z_{max})
 
-with the spread :math:`s_a` of a column and the relevance :math:`r_b` of a categorical one. In units of a log likelihood,
-:math:`(N / 2) \log S`, it is the prior density of a maximum a posteriori estimate: Cauchy-like in the relevance
+with the spread :math:`s_a` of a column and the relevance :math:`r_b` of a categorical one. In units of a log
+likelihood, :math:`(N / 2) \log S`, it is the prior density of a maximum a posteriori estimate: Cauchy-like in the relevance
 :math:`s_a / h_a` of each column, and log-normal around a common factor. Its weight falls with the number of rows, so
 that bandwidths of many rows are those of leave-one-out.
 """

@@ -12,8 +12,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.bandwidth.search.gauss_newton import Descent, descend
 from kernpool.bandwidth.search.evaluation import Evaluation
+from kernpool.bandwidth.search.gauss_newton import Descent, descend
 
 Array = NDArray[np.float64]
 
