@@ -250,7 +250,7 @@ class Objective:
         for b in range(c):
             cotangent = np.zeros((n, c))
             cotangent[:, b] = 1.0
-            result[:, b] = -factor * self._pullback(at.problem, at.state, cotangent)
+            result[:, b] = -factor * self.pullback(at.problem, at.state, cotangent)
         if self.criterion.log_penalty is not None:
             result += at.residual[:, :, None] * (0.5 * self._penalty_gradient(at))
         return result.reshape(n * c, -1)
@@ -258,7 +258,7 @@ class Objective:
     def gradient(self, at: Evaluation) -> Array:
         """Return the derivatives of the logarithm of the penalised mean of squares, by one pass or two."""
         factor = np.exp(0.5 * log_factor(at.penalised, at.error)) * self._share
-        moved: Array = -np.sum(self._pullback(at.problem, at.state, 2.0 * factor * at.residual), axis=0) / at.penalised
+        moved: Array = -np.sum(self.pullback(at.problem, at.state, 2.0 * factor * at.residual), axis=0) / at.penalised
         return moved if self.criterion.log_penalty is None else moved + self._penalty_gradient(at)
 
     def _penalty_gradient(self, at: Evaluation) -> Array:
@@ -271,7 +271,7 @@ class Objective:
         numerator[:, layout.value] = (at.state.denominator / at.fit.base)[:, None]
         problem = replace(at.problem, value=np.zeros((len(at.hat), 1)), value_center=np.zeros(1))
         state = PoolState(at.state.shift, at.state.denominator, numerator)
-        log_hat = self._pullback(problem, state, np.ones((len(at.hat), 1)))
+        log_hat = self.pullback(problem, state, np.ones((len(at.hat), 1)))
         factors = at.problem.factors
         columns = () if factors is None else zip(factors.tables, factors.slopes, strict=True)
         for a, (table, slope) in enumerate(columns):
@@ -279,7 +279,8 @@ class Objective:
             log_hat[:, self.columns + a] += (np.diagonal(slope) / np.diagonal(table))[level]
         return np.asarray(at.penalty_slope * ((self.rows.weight * at.hat) @ log_hat))
 
-    def _pullback(self, problem: Problem, state: PoolState, cotangent: Array) -> Array:
+    def pullback(self, problem: Problem, state: PoolState, cotangent: Array) -> Array:
+        """Return the derivatives of the sum of predictions times cotangents, of shape (n, p): of each row its part."""
         wanted = ("log_bandwidth", "smoothing") if len(self.categories) else ("log_bandwidth",)
         plan = choose(problem, self.algorithm, often=True)
         found = plan.pullback(problem, state, cotangent, wanted, n_jobs=self.n_jobs, progress=self.progress)
