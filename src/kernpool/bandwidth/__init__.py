@@ -8,7 +8,7 @@ from kernpool.bandwidth.leave_one_out import LeaveOneOut, leave_one_out
 from kernpool.bandwidth.plugin import plugin_bandwidth
 from kernpool.bandwidth.rate import rate_factor
 from kernpool.bandwidth.rules import RULES, column_spread, rule_of_thumb
-from kernpool.bandwidth.search import BandwidthSearch, search_bandwidth
+from kernpool.bandwidth.search import BandwidthSearch, search_bandwidth, search_log_loss
 
 __all__ = [
     "CRITERIA",
@@ -21,4 +21,5 @@ __all__ = [
     "rate_factor",
     "rule_of_thumb",
     "search_bandwidth",
+    "search_log_loss",
 ]

@@ -16,7 +16,12 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 FLATTEST = 30.0  # spreads: what is smoother is drawn there, since it makes no difference
-TITLES = {"loo": "leave-one-out error", "aicc": "AICc", "gcv": "generalised cross-validation"}
+TITLES = {
+    "loo": "leave-one-out error",
+    "aicc": "AICc",
+    "gcv": "generalised cross-validation",
+    "log_loss": "leave-one-out log loss, penalised",
+}
 
 
 class BandwidthPathDisplay:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.bandwidth import CRITERIA, RULES, rule_of_thumb, search_bandwidth
+from kernpool.bandwidth import CRITERIA, RULES, rule_of_thumb, search_bandwidth, search_log_loss
 from kernpool.bandwidth.categories import NO_CATEGORIES, Categories
 from kernpool.bandwidth.plugin.plugin import plugin_bandwidth
 from kernpool.data.checks import as_bandwidth
@@ -84,7 +84,7 @@ def choose_bandwidth(
     kept = times > 0
     X, value, times = X[kept].astype(np.float64), value[kept].astype(np.float64), times[kept]
     value = value.reshape(len(value), -1)
-    if bandwidth not in CRITERIA:
+    if bandwidth not in CRITERIA and bandwidth != "log_loss":
         return as_given | {
             "bandwidth_": _by_name(bandwidth, X, value, times, kernel),
             "smoothing_": given_smoothing(smoothing, categories),
@@ -101,25 +101,26 @@ def choose_bandwidth(
         raise ValueError(
             f"smoothing is searched for with bandwidth={bandwidth!r}; leave it None, or give bandwidths too"
         )
-    search = search_bandwidth(
-        X,
-        value,
-        times,
-        code=np.zeros((len(X), 0), dtype=np.int64) if code is None else code[kept],
-        categories=categories,
-        criterion=bandwidth,
-        degree=degree,
-        common_factor=common_factor,
-        standardise=standardise,
-        kernel=kernel,
-        composition=composition,
-        algorithm=algorithm,
-        n_jobs=n_jobs,
-        progress=current_progress(),
-        random_state=random_state,
-        max_search_rows=max_search_rows,
-        ridge=ridge if ridge is not None or CRITERIA[bandwidth].regular else 0.0,
-    )
+    options: dict[str, Any] = {
+        "code": np.zeros((len(X), 0), dtype=np.int64) if code is None else code[kept],
+        "categories": categories,
+        "common_factor": common_factor,
+        "kernel": kernel,
+        "composition": composition,
+        "algorithm": algorithm,
+        "n_jobs": n_jobs,
+        "progress": current_progress(),
+        "random_state": random_state,
+        "max_search_rows": max_search_rows,
+    }
+    if bandwidth == "log_loss":
+        search = search_log_loss(X, value, times, **options)
+    else:
+        if ridge is None and not CRITERIA[bandwidth].regular:
+            ridge = 0.0
+        search = search_bandwidth(
+            X, value, times, criterion=bandwidth, degree=degree, standardise=standardise, ridge=ridge, **options
+        )
     found = {
         "bandwidth_": search.bandwidth,
         "smoothing_": search.smoothing,
@@ -128,7 +129,7 @@ def choose_bandwidth(
     }
     if degree:
         found["ridge_"] = search.ridge
-    if CRITERIA[bandwidth].exclude_self:
+    if bandwidth == "log_loss" or CRITERIA[bandwidth].exclude_self:
         found |= {"loo_error_": search.error, "loo_empty_windows_": search.empty_windows}
     return found
 

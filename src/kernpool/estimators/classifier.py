@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 
+from kernpool.bandwidth.prior_share import prior_of_others, prior_share
+from kernpool.core.keys import Prepared
 from kernpool.data.chunks.base import Chunks
-from kernpool.estimators.labels import one_hot
+from kernpool.estimators.labels import class_prior, mixed, one_hot
 from kernpool.estimators.rows import read_rows
 from kernpool.estimators.smoother import KernelSmoother
 from kernpool.kernels import Kernel
@@ -21,14 +23,23 @@ Array = NDArray[np.float64]
 class NadarayaWatsonClassifier(ClassifierMixin, KernelSmoother):  # type: ignore[misc]  # scikit-learn ships no types
     r"""Nadaraya-Watson (local constant) kernel classification.
 
-    .. math:: \hat p_c(x) = \sum_j w_j K((x - x_j)/h)\, [y_j = c] \Big/ \sum_j w_j K((x - x_j)/h)
+    .. math:: \hat p_c(x) = (1 - s) \frac{\sum_j w_j K((x - x_j)/h)\, [y_j = c]}{\sum_j w_j K((x - x_j)/h)}
+              + s\, \pi_c
+
+    with the class priors :math:`\pi_c = \sum_j w_j [y_j = c] / \sum_j w_j` and a share s of them.
 
     Parameters
     ----------
     kernel : str or Kernel, default="gaussian"
         See `kernpool.kernel_names`.
     bandwidth : float, array_like of shape (d,), or name, default="loo"
-        As in `NadarayaWatsonRegressor`; ``"loo"`` minimises the leave-one-out Brier score.
+        As in `NadarayaWatsonRegressor`; ``"loo"`` minimises the leave-one-out Brier score. ``"log_loss"`` minimises the
+        leave-one-out log loss, with a penalty on narrow windows: the better probabilities where rows are few for their
+        columns; see `kernpool.bandwidth.search.log_loss`.
+    prior_share : "loo" or float in [0, 1), default="loo"
+        Share of the class priors in every probability. ``"loo"`` finds the one of the least leave-one-out log loss,
+        between 1/(n + 1) and n/(n + 1), by one pass over the training rows after the search. 0.0 gives the pooled
+        labels as they are; a probability is then exactly zero for a class that is in no window.
     bandwidth_convention, composition, unordered, ordered, ordered_by, unordered_kernel, ordered_kernel
         As in `NadarayaWatsonRegressor`.
     smoothing, unseen, common_factor, max_search_rows, random_state
@@ -39,7 +50,8 @@ class NadarayaWatsonClassifier(ClassifierMixin, KernelSmoother):  # type: ignore
         See `kernpool.pool`.
     empty : {"mean", "nearest", "nan", "zero", "raise"}, default="mean"
         Probabilities where no training row lies within the kernel's support. ``"mean"`` gives the class priors; with
-        ``"nan"`` and ``"zero"`` such rows have probabilities of that kind and no predicted class.
+        ``"nan"`` and ``"zero"`` such rows have probabilities of that kind and no predicted class; with ``"nearest"``
+        the share of the priors is mixed in as anywhere else.
     scale : {"raw", "rank"}, list of them, or dict, default="raw"
         In which units numeric columns are compared, as in `NadarayaWatsonRegressor`.
     n_jobs : int or None, default=None
@@ -49,8 +61,13 @@ class NadarayaWatsonClassifier(ClassifierMixin, KernelSmoother):  # type: ignore
     ----------
     classes_ : ndarray of shape (n_classes,)
         The labels, sorted.
+    class_prior_ : ndarray of shape (n_classes,)
+        Weighted shares of the classes among the training rows.
+    prior_share_ : float
+        The share of the priors in `predict_proba`.
     loo_error_ : float
-        Leave-one-out Brier score, the squared error summed over classes; only with ``bandwidth="loo"``.
+        Leave-one-out Brier score of the pooled labels without the share, the squared error summed over classes; only
+        with ``bandwidth="loo"``.
     key_, value_, key_weight_ : ndarray
         The training rows, one-hot labels and weights.
     bandwidth_, smoothing_, encoding_, relevance_, bandwidth_search_, loo_empty_windows_
@@ -65,22 +82,46 @@ class NadarayaWatsonClassifier(ClassifierMixin, KernelSmoother):  # type: ignore
     Notes
     -----
     The Brier score is a proper scoring rule, so its minimum asks for honest probabilities and not only for the right
-    class. Costs are those of `NadarayaWatsonRegressor` with one output per class.
+    class [1]_. Costs are those of `NadarayaWatsonRegressor` with one output per class.
+
+    Where classes hardly overlap, the best windows hold one neighbour each, and the pooled probability of the right
+    class may be 1e-40, which no number of rows can tell. The share of the priors is what leave-one-out proves: at least
+    that of Laplace's rule of succession, 1/(n + 1), by which no probability is less than :math:`\pi_c/(n + 1)`. A
+    constant share is Cestnik's m-estimate with :math:`s = m/(n + m)` [2]_, found as in deleted interpolation [3]_.
+
+    `attention_weights` are those of the pooled labels: times the one-hot labels they give the probabilities before the
+    share is mixed in, and so does `leave_one_out`.
 
     References
     ----------
     .. [1] G. W. Brier, "Verification of forecasts expressed in terms of probability", Monthly Weather Review 78 (1950),
        1-3.
+    .. [2] B. Cestnik, "Estimating probabilities: a crucial task in machine learning", ECAI 1990, 147-149.
+    .. [3] F. Jelinek and R. L. Mercer, "Interpolated estimation of Markov source parameters from sparse data", Pattern
+       Recognition in Practice (1980), 381-397.
 
     Examples
     --------
     >>> from kernpool import NadarayaWatsonClassifier
-    >>> model = NadarayaWatsonClassifier(bandwidth=1.0).fit([[0.0], [1.0], [5.0]], ["low", "low", "high"])
+    >>> X, y = [[0.0], [1.0], [1.5], [2.0], [5.0], [6.0]], ["low", "low", "low", "low", "high", "high"]
+    >>> model = NadarayaWatsonClassifier(bandwidth=1.0).fit(X, y)
     >>> model.predict([[0.5], [4.0]]).tolist()
     ['low', 'high']
-    >>> model.predict_proba([[3.0]]).round(3)
-    array([[0.48, 0.52]])
+
+    Far away one neighbour decides, and leave-one-out has not seen more than six rows that were right:
+
+    >>> round(model.prior_share_, 3), model.class_prior_.round(3)
+    (0.143, array([0.333, 0.667]))
+    >>> model.predict_proba([[3.0], [20.0]]).round(3)
+    array([[0.15 , 0.85 ],
+           [0.905, 0.095]])
+    >>> model.set_params(prior_share=0.0).fit(X, y).predict_proba([[3.0], [20.0]]).round(3)
+    array([[0.12, 0.88],
+           [1.  , 0.  ]])
     """
+
+    _results: ClassVar[dict[str, type]] = KernelSmoother._results | {"prior_share_": float}
+    _standardise = False
 
     def __init__(
         self,
@@ -99,6 +140,7 @@ class NadarayaWatsonClassifier(ClassifierMixin, KernelSmoother):  # type: ignore
         common_factor: bool = False,
         max_search_rows: int | None = None,
         random_state: Any = 0,
+        prior_share: Any = "loo",
         algorithm: str = "auto",
         tol: float | None = None,
         empty: str = "mean",
@@ -119,6 +161,7 @@ class NadarayaWatsonClassifier(ClassifierMixin, KernelSmoother):  # type: ignore
         self.common_factor = common_factor
         self.max_search_rows = max_search_rows
         self.random_state = random_state
+        self.prior_share = prior_share
         self.algorithm = algorithm
         self.tol = tol
         self.empty = empty
@@ -158,8 +201,36 @@ class NadarayaWatsonClassifier(ClassifierMixin, KernelSmoother):  # type: ignore
         self.classes_ = classes
         return self
 
+    def _find_more(self, fitted: dict[str, Any]) -> None:
+        """Find the share of the priors at the bandwidths that were found or given."""
+        label, weight, share = fitted["value_"].astype(np.float64), fitted["key_weight_"], self.prior_share
+        if share == "loo":
+            pooled = np.zeros(len(label))
+            if (len(label) if weight is None else float(weight.sum())) > 1.0:
+                judge = type(self)(**self.get_params(deep=False))  # so that a failure leaves an earlier fit whole
+                judge._replace_fit(fitted)
+                pooled = np.sum(label * judge.leave_one_out().prediction, axis=1)
+            share = prior_share(pooled, prior_of_others(label, weight), weight).share
+        fitted["prior_share_"] = float(share)
+
+    @classmethod
+    def _upgraded(cls, header: dict[str, Any]) -> dict[str, Any]:
+        """Return a header with no share of the priors where there is none, as in files up to version 0.1."""
+        parameters, results = header["parameters"], header["results"]
+        if not (isinstance(parameters, dict) and isinstance(results, dict)) or "prior_share" in parameters:
+            return header
+        added = {"parameters": parameters | {"prior_share": 0.0}, "results": {"prior_share_": 0.0} | results}
+        return header | added
+
+    @property
+    def class_prior_(self) -> Array:
+        """Weighted shares of the classes among the training rows, of shape (n_classes,)."""
+        of = self.value_, self.key_weight_
+        found: Array = self.__dict__.setdefault("_prepared", Prepared()).get("prior", of, lambda: class_prior(*of))
+        return found
+
     def predict_proba(self, X: ArrayLike) -> Array:
-        """Pool the one-hot labels.
+        """Pool the one-hot labels, and mix in the share of the class priors.
 
         Parameters
         ----------
@@ -171,7 +242,8 @@ class NadarayaWatsonClassifier(ClassifierMixin, KernelSmoother):  # type: ignore
         ndarray of shape (m, n_classes)
             Probabilities in the order of `classes_`.
         """
-        return cast(Array, np.clip(self._pool(X), 0.0, 1.0))  # rounding may leave -1e-17
+        pooled = cast(Array, np.clip(self._pool(X), 0.0, 1.0))  # rounding may leave -1e-17
+        return mixed(pooled, self.class_prior_, self.prior_share_)
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Predict the class of the highest probability.

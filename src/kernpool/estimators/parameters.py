@@ -21,6 +21,7 @@ from kernpool.kernels import check_convention, get_categorical_kernel, get_kerne
 from kernpool.pooling.plan import check_algorithm
 
 NAMED_BANDWIDTHS = (*CRITERIA, "plugin", *RULES)
+FOR_CLASSES = "log_loss"
 # What `choose_bandwidth` takes of an estimator; smoothing, which not all have, is given beside them.
 OF_SEARCH = (
     "kernel", "bandwidth", "bandwidth_convention", "composition", "common_factor", "max_search_rows", "random_state",
@@ -45,6 +46,9 @@ def check_parameters(model: Any) -> None:
     for name, check in CHECKS.items():
         if name in parameters:
             check(parameters[name])
+    bandwidth = parameters.get("bandwidth")
+    if isinstance(bandwidth, str) and bandwidth == FOR_CLASSES and not hasattr(model, "predict_proba"):
+        raise ValueError(f"bandwidth={FOR_CLASSES!r} is for probabilities of classes; use 'loo' for numbers")
 
 
 def check_restored(model: Any) -> None:
@@ -86,7 +90,7 @@ def _check_max_search_rows(most: Any) -> None:
 
 
 def _check_bandwidth(bandwidth: Any) -> None:
-    if isinstance(bandwidth, str) and bandwidth not in NAMED_BANDWIDTHS:
+    if isinstance(bandwidth, str) and bandwidth not in (*NAMED_BANDWIDTHS, FOR_CLASSES):
         raise ValueError(
             "bandwidth must be a positive number, one per column, or one of "
             f"{', '.join(map(repr, NAMED_BANDWIDTHS))}; got {bandwidth!r}"
@@ -96,6 +100,15 @@ def _check_bandwidth(bandwidth: Any) -> None:
 def _check_ridge(ridge: Any) -> None:
     if ridge is not None and (isinstance(ridge, bool) or not isinstance(ridge, Real) or not 0.0 <= ridge < np.inf):
         raise ValueError(f"ridge must be None, to be found, or a number from 0 on, got {ridge!r}")
+
+
+def check_prior_share(share: Any) -> None:
+    """Refuse a share of the class priors that is none."""
+    if isinstance(share, str) and share == "loo":
+        return
+    number = isinstance(share, int | float | np.integer | np.floating) and not isinstance(share, bool)
+    if not number or not 0.0 <= share < 1.0:
+        raise ValueError(f"prior_share must be 'loo', or a number from 0 on and below 1, got {share!r}")
 
 
 def _is_column(column: Any) -> bool:
@@ -117,4 +130,5 @@ CHECKS: dict[str, Callable[[Any], object]] = {
     "kernel": get_kernel,
     "bandwidth": _check_bandwidth,
     "ridge": _check_ridge,
+    "prior_share": check_prior_share,
 }

@@ -6,7 +6,7 @@ is of its kind, and the entries and the arrays fit together.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -67,9 +67,9 @@ def record_of(model: Any, features: Sequence[str] | None, target: str | None) ->
 
 def restored(kind: type[Any], record: Record) -> Any:
     """Return the smoother of a record, which is not believed; raise if its entries and arrays are not of one."""
-    header, model = record.header, kind()
+    header, model = kind._upgraded(record.header), kind()
     on_chunks = header["version"] == (VERSION_WITH_YOUNGER if "chunks" in header else VERSION_ON_CHUNKS)
-    _check_entries(model, record, on_chunks)
+    _check_entries(model, header, record.arrays, on_chunks)
     try:
         get_kernel(header["parameters"]["kernel"])
     except (TypeError, ValueError) as error:
@@ -114,9 +114,8 @@ def _feature_names(model: Any, features: Sequence[str] | None) -> list[str]:
     return names
 
 
-def _check_entries(model: Any, record: Record, on_chunks: bool) -> None:
+def _check_entries(model: Any, header: dict[str, Any], arrays: Collection[str], on_chunks: bool) -> None:
     """Refuse a header whose entries are not those of a model, or not of their types."""
-    header = record.header
     needed = {"bandwidth_"} if on_chunks else {"bandwidth_", "key_", "value_"}
     known = {*model._arrays, NAMES} - (ROWS if on_chunks else set())
     if (
@@ -124,7 +123,7 @@ def _check_entries(model: Any, record: Record, on_chunks: bool) -> None:
         or set(header) | {"arrays"} != (ENTRIES | {"chunks"} if on_chunks else ENTRIES)
         or not set(model.get_params()) - set(YOUNGER) <= set(header["parameters"]) <= set(model.get_params())
         or (header["version"] < VERSION_WITH_YOUNGER and set(header["parameters"]) & set(YOUNGER))
-        or not needed <= set(record.arrays) <= known
+        or not needed <= set(arrays) <= known
         or not set(header["results"]) <= set(model._results)
     ):
         raise ValueError("it does not have the entries of a model")
@@ -171,6 +170,8 @@ def _check_fit(model: Any, features: Sequence[str]) -> None:
     scale_of(model)
     if hasattr(model, "predict_proba"):
         _of_kind("classes_", parts.get("classes_", np.zeros(0)), "biufUS", value.shape[1:])
+        if not 0.0 <= parts.get("prior_share_", -1.0) < 1.0:
+            raise ValueError("prior_share_ is missing, or not in [0, 1)")
     elif "classes_" in parts:
         raise ValueError("there are classes_ of a regressor")
 

@@ -147,7 +147,12 @@ class KernelSmoother(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships
         names = vars(self).get("feature_names_in_") if encoding is None else encoding.names
         found = in_order_of_columns(found, names, encoding)
         stored = {"key_": unshared(key), "value_": unshared(value), "key_weight_": weight, "key_code_": code}
-        self._replace_fit(found | stored | {"encoding_": encoding})
+        fitted = found | stored | {"encoding_": encoding}
+        self._find_more(fitted)
+        self._replace_fit(fitted)
+
+    def _find_more(self, fitted: dict[str, Any]) -> None:
+        """Add to a fit what is found once bandwidths are known; nothing here."""
 
     def _replace_fit(self, fitted: dict[str, Any]) -> None:
         """Forget an earlier fit; called when everything is known, so that a failed refit leaves the old one whole."""
@@ -187,6 +192,11 @@ class KernelSmoother(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships
 
     def _categories(self) -> Categories:
         return NO_CATEGORIES if self.encoding_ is None else self._categories_of(self.encoding_)
+
+    @classmethod
+    def _upgraded(cls, header: dict[str, Any]) -> dict[str, Any]:
+        """Return a header with what files of earlier releases do not have."""
+        return header
 
     def _categories_of(self, encoding: Encoding) -> Categories:
         names = {"ordered": self.ordered_kernel, "unordered": self.unordered_kernel}

@@ -129,7 +129,7 @@ class Objective:
         for b in range(c):
             cotangent = np.zeros((n, c))
             cotangent[:, b] = 1.0
-            moved[:, b] = self._pullback(at.problem, at.state, cotangent)
+            moved[:, b] = self.pullback(at.problem, at.state, cotangent)
         return self.differentiate(at, moved, self._log_hat_moved(at) if at.hat.size else None)
 
     def by_log_ridge(self, at: Evaluation) -> Array:
@@ -271,9 +271,10 @@ class Objective:
         numerator[:, layout.value] = (at.state.denominator / at.fit.base)[:, None]
         problem = replace(at.problem, value=np.zeros((len(at.hat), 1)), value_center=np.zeros(1))
         state = PoolState(at.state.shift, at.state.denominator, numerator)
-        return self._pullback(problem, state, np.ones((len(at.hat), 1)))
+        return self.pullback(problem, state, np.ones((len(at.hat), 1)))
 
-    def _pullback(self, problem: Problem, state: PoolState, cotangent: Array) -> Array:
+    def pullback(self, problem: Problem, state: PoolState, cotangent: Array) -> Array:
+        """Return the derivatives of the sum of predictions times cotangents, of shape (n, p): of each row its part."""
         wanted = ("log_bandwidth", "smoothing") if len(self.categories) else ("log_bandwidth",)
         plan = choose(problem, self.algorithm, often=True)
         found = plan.pullback(problem, state, cotangent, wanted, n_jobs=self.n_jobs, progress=self.progress)

@@ -144,7 +144,7 @@ def search_bandwidth(
         composition=composition,
         algorithm=algorithm,
         n_jobs=n_jobs,
-        progress=None if progress is None else _Passes(progress, len(rows.X)),
+        progress=None if progress is None else Passes(progress, len(rows.X)),
         regularity=Regularity(np.log(spread), np.ptp(rows.X, axis=0) > 0, categories.largest)
         if CRITERIA[criterion].regular
         else None,
@@ -216,13 +216,14 @@ def _unscaled(objective: Objective, best: Tried, scale: Array) -> float:
     return float(np.sum((at.residual * scale) ** 2) * (at.error / at.penalised if at.penalised else 1.0))
 
 
-class _Passes:
+class Passes:
     """Maps the progress of each pass to that of the whole search."""
 
     def __init__(self, listener: Progress, rows: int) -> None:
         self.listener, self.rows, self.done = listener, rows, 0
 
     def __call__(self, done: int, total: int) -> None:
+        """Report a pass; one that is done counts from then on."""
         expected = max(EXPECTED_PASSES * self.rows, self.done + total)
         self.listener(self.done + done, expected)
         if done == total:
