@@ -11,6 +11,22 @@ from dataclasses import replace
 from table_data import Table, halves, make_friedman
 
 GRADES = ("Low", "Medium", "High", "Very_High")
+AMES_CONDITIONS = (
+    "Very_Poor", "Poor", "Fair", "Below_Average", "Average", "Above_Average", "Good", "Very_Good", "Excellent",
+)  # fmt: skip
+AMES_FACTORS = (
+    "MS_Zoning", "Neighborhood", "Bldg_Type", "House_Style", "Exterior_1st", "Foundation", "Central_Air",
+    "Sale_Condition",
+)  # fmt: skip
+AMES_NUMBERS = (
+    "Lot_Frontage", "Lot_Area", "Year_Built", "Year_Remod_Add", "Mas_Vnr_Area", "Total_Bsmt_SF", "First_Flr_SF",
+    "Second_Flr_SF", "Gr_Liv_Area", "Full_Bath", "Half_Bath", "Bedroom_AbvGr", "TotRms_AbvGrd", "Fireplaces",
+    "Garage_Cars", "Garage_Area", "Wood_Deck_SF", "Open_Porch_SF", "Year_Sold", "Longitude", "Latitude",
+)  # fmt: skip
+RAILS = (
+    "Acre", "Bedrooms", "BikeScore", "Distance", "GarageSpaces", "Latitude", "Longitude", "NumFullBaths",
+    "NumHalfBaths", "NumRooms", "SquareFeet", "WalkScore", "Zip",
+)  # fmt: skip
 
 REGRESSION = (
     Table("diabetes", "sklearn:diabetes", "target", "diabetes a year on, from blood serum; noisy"),
@@ -110,17 +126,9 @@ REGRESSION = (
         "modeldata/ames",
         "Sale_Price",
         "house prices; 31 of 73 columns",
-        ("MS_Zoning", "Neighborhood", "Bldg_Type", "House_Style", "Exterior_1st", "Foundation", "Central_Air")
-        + ("Sale_Condition",),
-        {
-            "Overall_Cond": ("Very_Poor", "Poor", "Fair", "Below_Average", "Average")
-            + ("Above_Average", "Good", "Very_Good", "Excellent"),
-            "Bsmt_Exposure": ("No_Basement", "No", "Mn", "Av", "Gd"),
-        },
-        keep=("Lot_Frontage", "Lot_Area", "Year_Built", "Year_Remod_Add", "Mas_Vnr_Area", "Total_Bsmt_SF")
-        + ("First_Flr_SF", "Second_Flr_SF", "Gr_Liv_Area", "Full_Bath", "Half_Bath", "Bedroom_AbvGr")
-        + ("TotRms_AbvGrd", "Fireplaces", "Garage_Cars", "Garage_Area", "Wood_Deck_SF", "Open_Porch_SF")
-        + ("Year_Sold", "Longitude", "Latitude"),
+        AMES_FACTORS,
+        {"Overall_Cond": AMES_CONDITIONS, "Bsmt_Exposure": ("No_Basement", "No", "Mn", "Av", "Gd")},
+        keep=AMES_NUMBERS,
         log=True,
     ),
     Table("bdims", "openintro/bdims", "wgt", "weight from 21 girths and widths, age, height, sex; almost linear"),
@@ -166,8 +174,7 @@ REGRESSION = (
         "Stat2Data/RailsTrails",
         "Price2014",
         "house prices; 104 rows, 13 columns",
-        keep=("Acre", "Bedrooms", "BikeScore", "Distance", "GarageSpaces", "Latitude", "Longitude", "NumFullBaths")
-        + ("NumHalfBaths", "NumRooms", "SquareFeet", "WalkScore", "Zip"),
+        keep=RAILS,
         log=True,
     ),
 )
