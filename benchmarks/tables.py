@@ -70,7 +70,7 @@ def load(path: Path) -> dict[tuple[str, str, int], dict]:
 
 
 def measure(options: argparse.Namespace) -> None:
-    """Run what is asked for and not in the results yet, quick tables first."""
+    """Run what is asked for and not in the results yet."""
     path, done = options.results, {} if options.redo else load(options.results)
     path.parent.mkdir(parents=True, exist_ok=True)
     names = [name for name in TABLES if options.half in (None, HALF[name])]
