@@ -215,10 +215,12 @@ with missing cells are left out. Targets in money are logarithms.
 Peers as one would use them. Forests of 200 trees, boosting (scikit-learn's, histograms) and LightGBM with their
 defaults; ridge regression with its penalty by leave-one-out, logistic regression with its default; neighbours, support
 vectors and kernel ridge with their parameters from a grid by three-fold cross-validation, on at most 700 rows; pyGAM
-with its search for one penalty, up to 9000 rows; Gaussian processes with one length per column and noise up to 600 rows
-(classes: one length, 400 rows). Support vectors and kernel ridge go up to 7000 rows for numbers. Ordered factors are
-ranks; the other factors are columns of 0 and 1, or categories for boosting and LightGBM; what is not a tree has
-standardised columns. kernpool gets the frame as it is, factors as categories.
+with its search for one penalty; Gaussian processes with one length per column and noise (classes: one length). For
+numbers, pyGAM, support vectors and kernel ridge go up to 9000 rows, Gaussian processes up to 600, for classes up to
+400; pyGAM and Gaussian processes up to 64 columns, of 0 and 1 included. pyGAM has to be installed without its
+dependencies, as it asks for an older SciPy. Ordered factors are ranks; the other factors are columns of 0 and 1, or
+categories for boosting and LightGBM; what is not a tree has standardised columns. kernpool gets the frame as it is,
+factors as categories.
 
 *Gap*: the score of the peer that is the best on a table, in hindsight, less that of the model, for log loss the other
 way round; below zero the model is better than every peer. The best of many peers on the rows tested looks better than
