@@ -59,9 +59,13 @@ def standings(found: Summary) -> str:
         row += [f"{gaps.mean():+.4f}", str(int(np.sum(gaps > BARS.behind))), f"{gaps.max():+.3f}"]
         if found.sign < 0:
             accuracy = np.mean([np.mean([*found.values(t, name, "accuracy").values()]) for t in found.measured(name)])
-            row += [f"{accuracy:.3f}", f"{np.mean([*calibration(found, name).values()]):.3f}"]
+            row += [
+                f"{max(found.ratios(name).values()):.2f}",
+                f"{accuracy:.3f}",
+                f"{np.mean([*calibration(found, name).values()]):.3f}",
+            ]
         rows.append([*row, f"{np.median(seconds):.2f}", f"{np.max(seconds):.1f}"])
-    middle = ["accuracy", "calibration error"] if found.sign < 0 else []
+    middle = ["largest ratio", "accuracy", "calibration error"] if found.sign < 0 else []
     head = ["model", "tables", "mean rank", "mean gap", f"tables more than {BARS.behind} behind", "largest gap"]
     return markdown([*head, *middle, "seconds, median", "seconds, largest"], rows)
 
