@@ -36,6 +36,7 @@ from kernpool import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWat
 
 TREES = 200
 FOLDS = 3  # of the searches of peers
+SEARCHED = 3  # splits for searches by leave-one-out, which are slow and only there to compare with
 TUNING_ROWS = 700  # kernel machines choose on so many of the training rows, and fit on all
 FEW = 10  # distinct values below which a spline says no more than a line
 GAMMAS = np.array([0.03, 0.1, 0.3, 1.0, 3.0])  # over the number of columns
@@ -67,7 +68,7 @@ def _is_factor(column: pd.Series) -> bool:
 
 @dataclass(frozen=True)
 class Model:
-    """How a model is made for training rows, what it is fed, and the rows (of tables) and columns that it stops at.
+    """How a model is made for training rows, what it is fed, and the rows (of tables), columns and splits it stops at.
 
     `needs` is what has to be installed besides the packages of the benchmarks.
     """
@@ -76,6 +77,7 @@ class Model:
     encode: Callable[[pd.DataFrame], Any]
     rows: int = 10**9
     columns: int = 10**9
+    splits: int = 10**9
     ours: bool = False
     needs: str = ""
 
@@ -197,7 +199,8 @@ def _always(make: Callable[[], Any]) -> Callable[[Any, np.ndarray], Any]:
 
 
 def _ours(make: Callable[..., Any], **settings: Any) -> Model:
-    return Model(lambda *_: make(**settings), lambda X: X, ours=True)
+    splits = SEARCHED if settings else 10**9
+    return Model(lambda *_: make(**settings), lambda X: X, splits=splits, ours=True)
 
 
 REGRESSORS = {

@@ -234,4 +234,5 @@ better, split by split; the standard error of a table is that of Nadeau and Beng
 splits share, and that of a mean over tables is the one between tables. *Clearly*: by more than two standard errors.
 *Calibration error*: of the class answered, {BINS} bins of equal width, all splits of a table together, mean over
 tables. Seconds: processor time in one thread; kernpool's first fit of a process may compile. Models of kernpool
-without a suffix are constructed with their defaults; *loo* is `bandwidth="loo"`."""
+without a suffix are constructed with their defaults; *loo* is `bandwidth="loo"`, on at most three
+splits. Differences and gaps are between the same splits."""
