@@ -32,6 +32,7 @@ def choose_bandwidth(
     composition: str,
     common_factor: bool,
     max_search_rows: int | None,
+    max_search_seconds: float | None,
     random_state: Any,
     algorithm: str,
     n_jobs: int | None,
@@ -51,9 +52,9 @@ def choose_bandwidth(
         Outputs.
     weight : ndarray of shape (n,), optional
         Frequencies.
-    kernel, bandwidth, bandwidth_convention, composition, common_factor, max_search_rows, random_state
+    kernel, bandwidth, bandwidth_convention, composition, common_factor, random_state
         Parameters of the estimator, checked.
-    algorithm, n_jobs, smoothing
+    max_search_rows, max_search_seconds, algorithm, n_jobs, smoothing
         Likewise.
     code, categories : ndarray of int, shape (n, k), and Categories, optional
         Level numbers of categorical columns, and their kernels.
@@ -113,6 +114,7 @@ def choose_bandwidth(
         progress=current_progress(),
         random_state=random_state,
         max_search_rows=max_search_rows,
+        max_search_seconds=max_search_seconds,
     )
     found = {
         "bandwidth_": search.bandwidth,

@@ -28,7 +28,7 @@ class LocalLinearRegressor(KernelRegressor):
         ``"gcv"``, ``"plugin"``, ``"scott"`` or ``"silverman"``.
     bandwidth_convention, composition, unordered, ordered, ordered_by, unordered_kernel, ordered_kernel
         As in `NadarayaWatsonRegressor`.
-    smoothing, unseen, common_factor, max_search_rows, random_state, algorithm
+    smoothing, unseen, common_factor, max_search_rows, max_search_seconds, random_state, algorithm
         As in `NadarayaWatsonRegressor`.
     tol : float or None, default=None
         Ignored beyond the machine epsilon: slopes are made of small differences.

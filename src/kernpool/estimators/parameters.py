@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -20,8 +21,8 @@ from kernpool.pooling.plan import check_algorithm
 NAMED_BANDWIDTHS = (*CRITERIA, "plugin", *RULES)
 # What `choose_bandwidth` takes of an estimator; smoothing, which not all have, is given beside them.
 OF_SEARCH = (
-    "kernel", "bandwidth", "bandwidth_convention", "composition", "common_factor", "max_search_rows", "random_state",
-    "algorithm", "n_jobs",
+    "kernel", "bandwidth", "bandwidth_convention", "composition", "common_factor", "max_search_rows",
+    "max_search_seconds", "random_state", "algorithm", "n_jobs",
 )  # fmt: skip
 
 
@@ -82,6 +83,11 @@ def _check_max_search_rows(most: Any) -> None:
         raise ValueError(f"max_search_rows must be None or a number of rows from 2 on, got {most!r}")
 
 
+def _check_max_search_seconds(most: Any) -> None:
+    if most is not None and (not isinstance(most, Real) or isinstance(most, bool | np.bool_) or not most > 0):
+        raise ValueError(f"max_search_seconds must be None or a positive number of seconds, got {most!r}")
+
+
 def _check_bandwidth(bandwidth: Any) -> None:
     if isinstance(bandwidth, str) and bandwidth not in NAMED_BANDWIDTHS:
         raise ValueError(
@@ -104,6 +110,7 @@ CHECKS: dict[str, Callable[[Any], object]] = {
     "unseen": _check_unseen,
     "common_factor": _check_common_factor,
     "max_search_rows": _check_max_search_rows,
+    "max_search_seconds": _check_max_search_seconds,
     "kernel": get_kernel,
     "bandwidth": _check_bandwidth,
 }

@@ -21,6 +21,8 @@ from kernpool.estimators.references import open_reference
 from kernpool.kernels import get_kernel, registered_name
 
 VERSION, VERSION_ON_CHUNKS = 2, 3  # older readers know version 2, and can read it
+# Parameters that came later, and what files without them mean. Left out of files if so, which older readers can read.
+CAME_LATER: dict[str, Any] = {"max_search_seconds": None}
 ENTRIES = {"format", "version", "estimator", "parameters", "encoding", "features", "target", "results", "arrays"}
 ROWS = {"key_", "value_", "key_weight_", "key_code_"}
 NAMES = "feature_names_in_"
@@ -39,7 +41,8 @@ def record_of(model: Any, features: Sequence[str] | None, target: str | None) ->
             )
         features = reference["features"] if features is None else features
         target = reference["target"] if target is None and isinstance(reference["target"], str) else target
-    parameters = {name: plain(value) for name, value in model.get_params().items() if name != "kernel"}
+    unsaid = {"kernel", *(name for name, value in CAME_LATER.items() if getattr(model, name, value) == value)}
+    parameters = {name: plain(value) for name, value in model.get_params().items() if name not in unsaid}
     header = {
         "format": model.record_format,
         "version": VERSION if reference is None else VERSION_ON_CHUNKS,
@@ -77,7 +80,7 @@ def restored(kind: type[Any], record: Record) -> Any:
     if NAMES in fitted:
         fitted[NAMES] = fitted[NAMES].astype(object)
     fitted["encoding_"] = None if header["encoding"] is None else Encoding.from_json(header["encoding"])
-    model.set_params(**header["parameters"])
+    model.set_params(**CAME_LATER | header["parameters"])
     model._replace_fit(fitted)
     check_restored(model)
     try:
@@ -104,7 +107,7 @@ def _check_entries(model: Any, record: Record, on_chunks: bool) -> None:
     if (
         not all(isinstance(header.get(name), dict) for name in ("parameters", "results"))
         or set(header) | {"arrays"} != (ENTRIES | {"chunks"} if on_chunks else ENTRIES)
-        or set(header["parameters"]) != set(model.get_params())
+        or set(header["parameters"]) | set(CAME_LATER) != set(model.get_params())
         or not needed <= set(record.arrays) <= known
         or not set(header["results"]) <= set(model._results)
     ):

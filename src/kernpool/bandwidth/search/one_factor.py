@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.bandwidth.rate import rate_factor
+from kernpool.bandwidth.search.course import Course
 from kernpool.bandwidth.search.objective import Objective
 from kernpool.bandwidth.search.pairwise import PairwiseObjective, choose_way
-from kernpool.bandwidth.search.setting import Ended, Setting
+from kernpool.bandwidth.search.setting import Setting
 from kernpool.execution.threads import cut, resolve_n_jobs, run_blocks
 from kernpool.kernels import Kernel
 
@@ -28,7 +29,7 @@ UNDEFINED = 1e100  # instead of infinity, whose differences are not numbers
 LARGE_TOLERANCE, STRIDE, MOST_EVALUATIONS = 2e-3, 0.2, 40
 
 
-def search(objective: Objective, first: Objective, setting: Setting, spread: Array) -> Ended:
+def search(objective: Objective, first: Objective, setting: Setting, spread: Array, course: Course) -> str:
     """Find the best factor on a grid, and refine it.
 
     Parameters
@@ -39,28 +40,30 @@ def search(objective: Objective, first: Objective, setting: Setting, spread: Arr
         What is minimised.
     spread : ndarray of shape (d,)
         Spreads of the columns.
+    course : Course
+        Told what is being done.
 
     Returns
     -------
-    Ended
-        What is left to report; what was tried is in the objectives.
+    str
+        Why the search ended; what was tried is in the objectives.
     """
     grid = candidates(first.rows.X / spread, setting.kernel, setting.composition)
     way = choose_way(first, one_factor=True)
+    course.starts, course.way = len(grid), way.reason
     if way.quick:
-        quick = PairwiseObjective(first)
+        course.quick = quick = PairwiseObjective(first)
         minimise_quickly(quick, spread, grid)
-        quick.hand_over(quick.best.theta)
+        course.hand_over(quick.best.theta)
     elif first is objective:
         minimise(first, spread, grid)
     else:
         scan(first, spread, grid)
     if first is objective:
-        return Ended(len(grid), "the best of a grid, refined", way.reason, 0)
+        return "the best of a grid, refined"
     rate = rate_factor(len(first.rows.X), len(objective.rows.X), len(spread))
     minimise_near(objective, spread, np.exp(first.best.theta[0]) / spread[0] * rate)
-    reason = f"the best of a grid on {len(first.rows.X)} rows, refined on all"
-    return Ended(len(grid), reason, way.reason, len(first.all_tried))
+    return f"the best of a grid on {len(first.rows.X)} rows, refined on all"
 
 
 def candidates(scaled: Array, kernel: Kernel, composition: str) -> Array:

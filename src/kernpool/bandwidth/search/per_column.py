@@ -16,11 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.bandwidth.rate import rate_factor
+from kernpool.bandwidth.search.course import Course, Watched
 from kernpool.bandwidth.search.gauss_newton import Descent, Place, SumOfSquares, descend
 from kernpool.bandwidth.search.objective import Objective
 from kernpool.bandwidth.search.one_factor import candidates
 from kernpool.bandwidth.search.pairwise import PairwiseObjective, choose_way
-from kernpool.bandwidth.search.setting import Ended, Setting
+from kernpool.bandwidth.search.setting import Setting
 
 Array = NDArray[np.float64]
 
@@ -37,7 +38,9 @@ STEPS_ON_MANY_ROWS = 30
 GROWTH, TOLERANCE_BETWEEN, TOLERANCE_ON_ALL = 3, 1e-5, 1e-6
 
 
-def search(objective: Objective, first: Objective, setting: Setting, spread: Array, generator: Any) -> Ended:
+def search(
+    objective: Objective, first: Objective, setting: Setting, spread: Array, generator: Any, course: Course
+) -> str:
     """Descend from several starts on few rows, and from the best on more and more of them.
 
     Parameters
@@ -50,46 +53,68 @@ def search(objective: Objective, first: Objective, setting: Setting, spread: Arr
         Spreads of the columns.
     generator : numpy.random.RandomState
         For rows and places that are drawn.
+    course : Course
+        Told what is being done.
 
     Returns
     -------
-    Ended
-        What is left to report; what was tried is in the objectives.
+    str
+        Why the search ended; what was tried is in the objectives.
     """
     grid = candidates(first.rows.X / spread, setting.kernel, setting.composition)
     way = choose_way(first, one_factor=False)
-    quick = PairwiseObjective(first) if way.quick else None
-    on_few: SumOfSquares = quick or first
+    course.way = way.reason
+    on_few: SumOfSquares = first
+    if way.quick:
+        course.quick = PairwiseObjective(first)
+        on_few = Watched(course.quick, course.limit)
     begun = list(starts(on_few, spread, grid, generator))
+    course.starts = len(begun)
     if not begun:
-        return Ended(0, "undefined everywhere", way.reason, 0)
+        return "undefined everywhere"
     along = lines(on_few, spread, grid)
     best = flatten(on_few, minimise(on_few, begun, along))
-    if quick is not None:
-        quick.hand_over(best.end.theta)
+    course.hand_over(best.end.theta)
     if first is objective:
-        return Ended(len(begun), best.reason, way.reason, 0)
-    evaluations, before = len(first.all_tried), first
+        return best.reason
+    before = first
     for size in sizes_between(len(first.rows.X), len(objective.rows.X)):
         between = setting.objective(objective.rows.draw(size, generator))
-        best = _with_more_rows(between, before, best, TOLERANCE_BETWEEN)
-        evaluations, before = evaluations + len(between.tried), between
+        course.fewer.append(between)
+        best, before = _with_more_rows(between, before, best, TOLERANCE_BETWEEN), between
     best = flatten(objective, _with_more_rows(objective, before, best, TOLERANCE_ON_ALL))
-    reason = f"{best.reason}, from the best of {len(before.rows.X)} rows"
-    return Ended(len(begun), reason, way.reason, evaluations)
+    return f"{best.reason}, from the best of {len(before.rows.X)} rows"
 
 
 def _with_more_rows(objective: Objective, before: Objective, best: Descent, tolerance: float) -> Descent:
     """Descend from where the best place of fewer rows is expected with these."""
-    (low, high, _), theta, d = objective.box, best.end.theta, before.columns
+    start = objective.evaluate(moved(objective, before, best.end.theta))
+    steps = STEPS_ON_MANY_ROWS
+    return descend(objective, start, max_steps=steps, tolerance=tolerance, curvature=best.curvature)
+
+
+def moved(objective: Objective, before: Objective, theta: Array) -> Array:
+    """Return where the minimum is expected, given that of fewer rows.
+
+    Parameters
+    ----------
+    objective, before : Objective
+        Of more and of fewer rows.
+    theta : ndarray of shape (p,)
+        Where it is on the fewer ones.
+
+    Returns
+    -------
+    ndarray of shape (p,)
+        In the box; what is smoothed away stays so.
+    """
+    (low, high, _), d = objective.box, before.columns
     matter = relevant(before, theta)
     columns = int(np.count_nonzero(matter[:d]))
     rate = np.log(rate_factor(len(before.rows.X), len(objective.rows.X), columns))
     # Smoothings shrink as fast as squared bandwidths (Hall, Li and Racine, 2007, theorem 2.1).
-    moved = np.concatenate([theta[:d] + rate, theta[d:] * np.exp(2.0 * rate)])
-    start = objective.evaluate(np.where(matter, np.clip(moved, low, high), high))
-    steps = STEPS_ON_MANY_ROWS
-    return descend(objective, start, max_steps=steps, tolerance=tolerance, curvature=best.curvature)
+    shrunk = np.concatenate([theta[:d] + rate, theta[d:] * np.exp(2.0 * rate)])
+    return np.where(matter, np.clip(shrunk, low, high), high)
 
 
 def starts(objective: SumOfSquares, spread: Array, grid: Array, generator: Any) -> Iterator[Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,13 +11,16 @@ from numpy.typing import NDArray
 
 from kernpool.bandwidth.categories import NO_CATEGORIES, Categories
 from kernpool.bandwidth.criteria import CRITERIA
-from kernpool.bandwidth.rules import column_spread
+from kernpool.bandwidth.rate import rate_factor
+from kernpool.bandwidth.rules import canonical_ratio, column_spread
 from kernpool.bandwidth.search import one_factor, per_column
+from kernpool.bandwidth.search.course import Course, OutOfTimeError, TimeLimit
 from kernpool.bandwidth.search.objective import Objective, Tried
 from kernpool.bandwidth.search.outcome import BandwidthSearch
 from kernpool.bandwidth.search.rows import TrainingRows, canonical_rows
-from kernpool.bandwidth.search.setting import Ended, Setting
+from kernpool.bandwidth.search.setting import Setting
 from kernpool.execution.progress import Progress
+from kernpool.execution.warnings import warn_caller
 from kernpool.kernels import Kernel
 
 Array = NDArray[np.float64]
@@ -45,6 +49,7 @@ def search_bandwidth(
     progress: Progress | None = None,
     random_state: Any = 0,
     max_search_rows: int | None = None,
+    max_search_seconds: float | None = None,
 ) -> BandwidthSearch:
     """Find the bandwidths that minimise a criterion.
 
@@ -77,6 +82,8 @@ def search_bandwidth(
         time.
     max_search_rows : int, optional
         Search on so many rows, drawn at random; by default the result is of all of them.
+    max_search_seconds : float, optional
+        Stop after so many seconds, and take the best so far; by default the search goes on to its end.
 
     Returns
     -------
@@ -87,6 +94,11 @@ def search_bandwidth(
     ------
     ValueError
         If there are too few rows for the criterion.
+
+    Warns
+    -----
+    ConvergenceWarning
+        If `max_search_seconds` are over first; `reason` says what the result is instead.
 
     Notes
     -----
@@ -130,6 +142,7 @@ def search_bandwidth(
     rows = TrainingRows(rows.X, rows.code, rows.value / scale, rows.weight)
     # A table of categorical columns alone has one of zeros, which is no reason to warn.
     spread = np.ones(1) if len(categories) and not rows.X.any() else column_spread(rows.X, rows.weight)
+    course = Course(TimeLimit(max_search_seconds))
     setting = Setting(
         criterion=CRITERIA[criterion],
         categories=categories,
@@ -138,7 +151,7 @@ def search_bandwidth(
         composition=composition,
         algorithm=algorithm,
         n_jobs=n_jobs,
-        progress=None if progress is None else _Passes(progress, len(rows.X)),
+        progress=course.limit.watch(None if progress is None else _Passes(progress, len(rows.X))),
     )
     factor_alone = common_factor or setting.is_flat
     if len(categories) and factor_alone:
@@ -150,20 +163,48 @@ def search_bandwidth(
     limit = MOST_ROWS_FOR_GRID if one else MOST_ROWS_FOR_STARTS
     objective = setting.objective(rows)
     first = objective if len(rows.X) <= limit else setting.objective(rows.draw(limit, generator))
-    if one:
-        ended = one_factor.search(objective, first, setting, spread)
-    else:
-        ended = per_column.search(objective, first, setting, spread, generator)
+    course.fewer += [] if first is objective else [first]
+    try:
+        if one:
+            reason = one_factor.search(objective, first, setting, spread, course)
+        else:
+            reason = per_column.search(objective, first, setting, spread, generator, course)
+    except OutOfTimeError:
+        reason = _stopped(objective, course, spread, one, kernel)
     if not np.isfinite(objective.best.penalised):
         raise ValueError(
             f"the criterion {criterion!r} is not defined for {rows.total:g} rows at any bandwidth; use 'loo', a rule, "
             "or more rows"
         )
-    return _outcome(objective, ended, spread, scale, one, started)
+    return _outcome(objective, course, reason, spread, scale, one, started)
+
+
+def _stopped(objective: Objective, course: Course, spread: Array, one: bool, kernel: Kernel) -> str:
+    """Take the best so far, and warn; return what it is."""
+    from sklearn.exceptions import ConvergenceWarning
+
+    low, high, _ = objective.box
+    d = len(spread)
+    scott = spread * (objective.rows.total ** (-1.0 / (4 + d)) * canonical_ratio(kernel))
+    rule = np.clip(np.concatenate([np.log(scott), 0.3 * high[d:]]), low, high)
+    reason = course.finish_early(objective, partial(_moved, one, objective), rule)
+    warn_caller(
+        f"the search for bandwidths was {reason}; allow more seconds, or have it done on fewer rows by max_search_rows",
+        ConvergenceWarning,
+    )
+    return reason
+
+
+def _moved(one: bool, objective: Objective, before: Objective, best: Tried) -> Array:
+    """Return where the minimum of all rows is expected, given the best of fewer."""
+    if not one:
+        return per_column.moved(objective, before, best.theta)
+    rate = rate_factor(len(before.rows.X), len(objective.rows.X), len(best.theta))
+    return best.theta + float(np.log(rate))
 
 
 def _outcome(
-    objective: Objective, ended: Ended, spread: Array, scale: Array, one: bool, started: float
+    objective: Objective, course: Course, reason: str, spread: Array, scale: Array, one: bool, started: float
 ) -> BandwidthSearch:
     best, tried, d = objective.best, objective.all_tried, len(spread)
     criterion, X = objective.criterion, objective.rows.X
@@ -182,12 +223,12 @@ def _outcome(
         empty_windows=best.empty_windows,
         tried=np.array([[*np.exp(at.theta[:d]), *at.theta[d:]] for at in tried]),
         values=np.array([criterion.value(at.penalised) for at in tried]),
-        evaluations=len(tried) + ended.on_fewer,
-        starts=ended.starts,
+        evaluations=len(tried) + course.evaluations_on_fewer,
+        starts=course.starts,
         rows=len(X),
         seconds=time.perf_counter() - started,
-        reason=ended.reason,
-        way=ended.way,
+        reason=reason,
+        way=course.way,
     )
 
 
