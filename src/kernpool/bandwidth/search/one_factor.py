@@ -24,9 +24,10 @@ STEP_ROWS = 64  # for the boxcar: up to 2016 distances, each tried
 REFINED_MINIMA = 3
 TOLERANCE = 1e-7  # in log h
 UNDEFINED = 1e100  # instead of infinity, whose differences are not numbers
-# On all rows of a large problem, where an evaluation takes as long as sorting twice, by parabolas. Minima are flat: at
-# this tolerance the criterion is right to 1e-6 of its curvature, far below the standard error of the minimiser.
-LARGE_TOLERANCE, STRIDE, MOST_EVALUATIONS = 2e-3, 0.2, 40
+# On all rows of a large problem, where an evaluation takes as long as sorting twice, by polynomials, until one promises
+# to lower the criterion by less than this share of it, errors of its own included.
+LARGE_TOLERANCE, STRIDE, MOST_EVALUATIONS = 1e-8, 0.2, 40
+NARROWEST = 1e-6  # in log h: kinks and noise need no closer look
 
 
 def search(objective: Objective, first: Objective, setting: Setting, spread: Array, course: Course) -> str:
@@ -183,8 +184,8 @@ def minimise_near(objective: Objective, spread: Array, factor: float) -> None:
     while len(logs) < MOST_EVALUATIONS:
         best = int(np.argmin(values))
         if 0 < best < len(logs) - 1:
-            place = _vertex(logs[best - 1 : best + 2], values[best - 1 : best + 2])
-            if min(abs(place - known) for known in logs) < LARGE_TOLERANCE:
+            place, promised = _promise(logs, values, best)
+            if promised <= LARGE_TOLERANCE * values[best]:
                 break
         else:
             place = logs[best] + (STRIDE if best else -STRIDE)
@@ -193,11 +194,30 @@ def minimise_near(objective: Objective, spread: Array, factor: float) -> None:
         values.insert(where, penalised(place))
 
 
-def _vertex(logs: list[float], values: list[float]) -> float:
-    """Return where a parabola through three points is smallest, of which the middle one is the lowest."""
-    (a, b, c), (fa, fb, fc) = logs, values
-    left, right = (b - a) * (fb - fc), (b - c) * (fb - fa)
-    return b - 0.5 * ((b - a) * left - (b - c) * right) / (left - right) if left != right else b
+def _promise(logs: list[float], values: list[float], best: int) -> tuple[float, float]:
+    """Return where a polynomial around the lowest point is smallest, and how far below that point it may be.
+
+    The polynomial is a parabola through the point and its neighbours, bent by one more point to a cubic if there is
+    one. The first derivative that it leaves out, in units of the second, is taken to be what it is where squared bias
+    and variance are powers of the bandwidth: then the error of the place is at most the product of the distances to
+    the other points.
+    """
+    b, others = logs[best], [best - 1, best + 1]
+    others += sorted({*range(len(logs))} - {best, *others}, key=lambda i: abs(logs[i] - b))[:1]
+    distance = np.array([logs[i] - b for i in others])
+    height = np.array([values[i] - values[best] for i in others])
+    slope, half_bend, *cubic = np.linalg.solve(distance[:, None] ** np.arange(1, len(others) + 1), height)
+    step = -0.5 * slope / half_bend if half_bend > 0 else np.inf
+    for third in 3 * cubic:  # Newton's method, for the root of the derivative
+        bend = 2.0 * half_bend + 6.0 * third * step
+        step -= (slope + 2.0 * half_bend * step + 3.0 * third * step**2) / bend if bend > 0 else 0.0
+    low, high, promised = distance[0], distance[1], np.inf
+    if half_bend > 0 and 0.9 * low <= step <= 0.9 * high:
+        promised = half_bend * (step**2 + np.prod(distance) ** 2)
+    if not np.isfinite(promised) or abs(step) < NARROWEST:  # a kink, or noise
+        step = 0.5 * (high if high > -low else low)
+        promised = min(promised, np.inf if high - low > NARROWEST else 0.0)
+    return float(b + step), float(promised)
 
 
 def _valleys(logs: Array, values: Array) -> list[tuple[float, float]]:
