@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from kernpool.bandwidth.rate import rate_factor
 from kernpool.bandwidth.search.course import Course, Watched
 from kernpool.bandwidth.search.gauss_newton import Descent, Place, SumOfSquares, descend
+from kernpool.bandwidth.search.many_columns import MOST_TRIED_ONE_BY_ONE, PLACES, promising, without_batches
 from kernpool.bandwidth.search.objective import Objective
 from kernpool.bandwidth.search.one_factor import candidates
 from kernpool.bandwidth.search.pairwise import PairwiseObjective, choose_way
@@ -76,7 +77,7 @@ def search(
     if not begun:
         return "undefined everywhere"
     along = lines(on_few, spread, grid)
-    best = flatten(on_few, minimise(on_few, begun, along))
+    best = flatten(on_few, minimise(on_few, begun, along, len(spread)))
     course.hand_over(best.end.theta)
     if first is objective:
         return best.reason
@@ -155,7 +156,9 @@ def starts(objective: SumOfSquares, spread: Array, grid: Array, generator: Any) 
         return
     best = valleys[0]
     yield from valleys[:MOST_VALLEYS]
-    for a in range(d + k):
+    if d + k > MOST_TRIED_ONE_BY_ONE:
+        yield from without_batches(objective, best, d)
+    for a in range(d + k if d + k <= MOST_TRIED_ONE_BY_ONE else 0):
         without = np.where(np.arange(d + k) == a, np.where(numeric, best.theta + 3.0, high), best.theta)
         yield objective.evaluate(np.minimum(without, high))
     drawn = best.theta + generator.uniform(-1.5, 3.0, (DRAWN, d + k))
@@ -177,12 +180,13 @@ def lines(objective: SumOfSquares, spread: Array, grid: Array) -> list[Array]:
         In increasing order.
     """
     low, high, _ = objective.box
-    steps = np.log(np.geomspace(grid[0] * 3, grid[-1], LINE))
+    size = LINE if len(low) <= MOST_TRIED_ONE_BY_ONE else PLACES
+    steps = np.log(np.geomspace(grid[0] * 3, grid[-1], size))
     numeric = [np.unique(np.clip(np.log(unit) + steps, low[a], high[a])) for a, unit in enumerate(spread)]
-    return numeric + [np.linspace(0.0, 1.0, LINE) ** 2 * end for end in high[len(spread) :]]
+    return numeric + [np.linspace(0.0, 1.0, size) ** 2 * end for end in high[len(spread) :]]
 
 
-def minimise(objective: SumOfSquares, from_starts: list[Place], along: list[Array]) -> Descent:
+def minimise(objective: SumOfSquares, from_starts: list[Place], along: list[Array], d: int) -> Descent:
     """Descend from all starts for a few steps, from the best places further, and look around at the end.
 
     Minima that differ in one bandwidth are what starts miss, so from the best place every bandwidth is tried from end
@@ -204,7 +208,7 @@ def minimise(objective: SumOfSquares, from_starts: list[Place], along: list[Arra
     """
     best = _best_from(objective, from_starts)
     for _ in range(MOST_ROUNDS):
-        others = list(_valleys_around(objective, best.end, along))
+        others = list(_valleys_around(objective, best.end, along, d))
         found = _best_from(objective, others) if others else best
         if found.end.penalised >= best.end.penalised * (1.0 - SECOND_TOLERANCE):
             break
@@ -226,8 +230,10 @@ def _best_from(objective: SumOfSquares, from_starts: list[Place]) -> Descent:
     return min(ended, key=lambda one: float(one.end.penalised))
 
 
-def _valleys_around(objective: SumOfSquares, at: Place, along: list[Array]) -> Iterator[Place]:
-    for a, line in enumerate(along):
+def _valleys_around(objective: SumOfSquares, at: Place, along: list[Array], d: int) -> Iterator[Place]:
+    columns = np.arange(len(along)) if len(along) <= MOST_TRIED_ONE_BY_ONE else promising(objective, at, d)
+    for a in columns:
+        line = along[a]
         places = [objective.evaluate(np.where(np.arange(len(along)) == a, value, at.theta)) for value in line]
         here = int(np.searchsorted(line, at.theta[a]))
         places.insert(here, at)
