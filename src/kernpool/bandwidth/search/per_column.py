@@ -2,8 +2,9 @@
 
 Criteria have several local minima as a rule, and their number grows with the columns. Starts are: the best common
 factors on the spreads of the columns, with categorical columns kept apart, smoothed and ignored; the best of them with
-one column after the other smoothed away; and the best of places drawn around. All of them descend for a few steps, on
-few rows if there are many; the best go on to the end. From there every bandwidth is tried alone, from end to end.
+one column after the other smoothed away; and the best of places drawn around (`starts.py`). All of them descend for a
+few steps, on few rows if there are many; the best go on to the end. From there every bandwidth is tried alone, from end
+to end. Where columns are many, those that promise the most are (`many_columns.py`).
 """
 
 from __future__ import annotations
@@ -18,28 +19,26 @@ from numpy.typing import NDArray
 from kernpool.bandwidth.rate import rate_factor
 from kernpool.bandwidth.search.course import Course, Watched
 from kernpool.bandwidth.search.gauss_newton import Descent, Place, SumOfSquares, descend
-from kernpool.bandwidth.search.many_columns import MOST_TRIED_ONE_BY_ONE, PLACES, promising, without_batches
+from kernpool.bandwidth.search.many_columns import MOST_TRIED_ONE_BY_ONE, promising
 from kernpool.bandwidth.search.objective import Objective
 from kernpool.bandwidth.search.one_factor import candidates
 from kernpool.bandwidth.search.pairwise import PairwiseObjective, choose_way
 from kernpool.bandwidth.search.setting import Setting
+from kernpool.bandwidth.search.starts import lines, starts
 
 Array = NDArray[np.float64]
 
-LADDER = 24  # common factors, to begin with
-DRAWN, DRAWN_STARTS = 32, 4  # places, and the best of them
 FIRST_STEPS, FINALISTS, MOST_STEPS = 4, 3, 100
-FIRST_SMOOTHINGS = (0.02, 0.3, 1.0)  # of the boxes of categorical columns
-MOST_VALLEYS = 4
-LINE, MOST_ROUNDS = 10, 5  # places along each bandwidth
+MOST_ROUNDS = 5
 FIRST_TOLERANCE, SECOND_TOLERANCE, TOLERANCE = 1e-3, 1e-5, 1e-11
 STEPS_ON_MANY_ROWS = 30
 # Minima of many columns lie in long flat valleys, and a step on three times as many rows takes nine times as long: for
 # 20 000 rows of five columns this way takes half the time of going on with all of them at once.
 GROWTH, TOLERANCE_BETWEEN, TOLERANCE_ON_ALL = 3, 1e-5, 1e-6
-# Last gains, relative. From one sample to the next the place moves by some 1e-2 of the criterion, and at the end a gain
-# of 1e-4 has been followed by less than 2e-5 in all: 0.3 standard errors of the criterion are 1e-3 with 20 000 rows.
-ENOUGH_BETWEEN, ENOUGH_ON_ALL = 1e-3, 1e-4
+# Last gains, relative. At the end one of 2e-4 is followed by about 5e-5 in all; the standard error of the criterion
+# itself is 1e-2 with 20 000 rows. From the last sample to all rows the place moves by some 5e-3, so that a rough one
+# will do; where steps are cheap, before that, they are worth what they teach of the curvature.
+ENOUGH_ON_FEW, ENOUGH_ON_MOST, ENOUGH_ON_ALL = 1e-4, 1e-3, 2e-4
 
 
 def search(
@@ -82,10 +81,12 @@ def search(
     if first is objective:
         return best.reason
     before = first
-    for size in sizes_between(len(first.rows.X), len(objective.rows.X)):
+    sizes = sizes_between(len(first.rows.X), len(objective.rows.X))
+    for size in sizes:
+        enough = ENOUGH_ON_MOST if size == sizes[-1] else ENOUGH_ON_FEW
         between = setting.objective(objective.rows.draw(size, generator))
         course.fewer.append(between)
-        best, before = _with_more_rows(between, before, best, TOLERANCE_BETWEEN, ENOUGH_BETWEEN), between
+        best, before = _with_more_rows(between, before, best, TOLERANCE_BETWEEN, enough), between
     best = _with_more_rows(objective, before, best, TOLERANCE_ON_ALL, ENOUGH_ON_ALL)
     best = flatten(objective, best, TOLERANCE_ON_ALL, ENOUGH_ON_ALL)
     return f"{best.reason}, from the best of {len(before.rows.X)} rows"
@@ -120,70 +121,6 @@ def moved(objective: Objective, before: Objective, theta: Array) -> Array:
     # Smoothings shrink as fast as squared bandwidths (Hall, Li and Racine, 2007, theorem 2.1).
     shrunk = np.concatenate([theta[:d] + rate, theta[d:] * np.exp(2.0 * rate)])
     return np.where(matter, np.clip(shrunk, low, high), high)
-
-
-def starts(objective: SumOfSquares, spread: Array, grid: Array, generator: Any) -> Iterator[Any]:
-    """Yield places to descend from, the likeliest first.
-
-    Parameters
-    ----------
-    objective : SumOfSquares
-        To look for the best common factor with.
-    spread : ndarray of shape (d,)
-        Spreads of the columns.
-    grid : ndarray
-        Common factors on the spreads that are worth a look, increasing; only the ends count.
-    generator : numpy.random.RandomState
-        For the places that are drawn.
-
-    Yields
-    ------
-    Place
-        Whether or not the criterion is finite there.
-    """
-    low, high, _ = objective.box
-    d, k = len(spread), len(high) - len(spread)
-    ladder = np.log(np.geomspace(grid[0] * 3, grid[-1], LADDER))
-    numeric = np.arange(d + k) < d
-    valleys: list[Place] = []
-    for share in FIRST_SMOOTHINGS if k else (0.0,):
-        middle = np.concatenate([np.log(spread), share * high[d:]])
-        common = [objective.evaluate(np.clip(middle + numeric * log_factor, low, high)) for log_factor in ladder]
-        heights = np.array([np.inf, *(at.penalised for at in common), np.inf])
-        valleys += [common[i] for i in np.flatnonzero((heights[1:-1] <= heights[:-2]) & (heights[1:-1] < heights[2:]))]
-    valleys.sort(key=lambda at: at.penalised)
-    if not valleys or not np.isfinite(valleys[0].penalised):
-        return
-    best = valleys[0]
-    yield from valleys[:MOST_VALLEYS]
-    if d + k > MOST_TRIED_ONE_BY_ONE:
-        yield from without_batches(objective, best, d)
-    for a in range(d + k if d + k <= MOST_TRIED_ONE_BY_ONE else 0):
-        without = np.where(np.arange(d + k) == a, np.where(numeric, best.theta + 3.0, high), best.theta)
-        yield objective.evaluate(np.minimum(without, high))
-    drawn = best.theta + generator.uniform(-1.5, 3.0, (DRAWN, d + k))
-    drawn = np.clip(np.where(numeric, drawn, high * generator.uniform(size=(DRAWN, d + k))), low, high)
-    yield from sorted((objective.evaluate(place) for place in drawn), key=lambda at: at.penalised)[:DRAWN_STARTS]
-
-
-def lines(objective: SumOfSquares, spread: Array, grid: Array) -> list[Array]:
-    """Return for each bandwidth and smoothing the values to look at while the others stay.
-
-    Parameters
-    ----------
-    objective, spread, grid
-        As for `starts`.
-
-    Returns
-    -------
-    list of ndarray
-        In increasing order.
-    """
-    low, high, _ = objective.box
-    size = LINE if len(low) <= MOST_TRIED_ONE_BY_ONE else PLACES
-    steps = np.log(np.geomspace(grid[0] * 3, grid[-1], size))
-    numeric = [np.unique(np.clip(np.log(unit) + steps, low[a], high[a])) for a, unit in enumerate(spread)]
-    return numeric + [np.linspace(0.0, 1.0, size) ** 2 * end for end in high[len(spread) :]]
 
 
 def minimise(objective: SumOfSquares, from_starts: list[Place], along: list[Array], d: int) -> Descent:

@@ -107,16 +107,23 @@ def search_bandwidth(
     spaced in logarithm, from a tenth of a typical distance between nearest neighbours to ten times the diameter. The
     best three local minima are refined by Brent's method to 1e-7 in log h. About 120 passes. A minimum narrower than
     the spacing of the grid can be missed; for the boxcar on up to 64 rows, where the error is a step function, every
-    step is tried and none can.
+    step is tried and none can. With more than 2048 rows the best factor of 2048 drawn ones is refined on all, by cubics
+    through the lowest points, until one promises less than 1e-8 of the criterion: about six passes. For smooth kernels
+    the criterion is then within 1e-7 of its local minimum, relative, and log h within about 1e-3. That of compact
+    kernels has kinks, with a minimum between any two of them: within 2e-6.
 
     *One bandwidth per column*, for kernels that have a slope: damped Gauss-Newton steps on log h from a dozen starts
     (see `kernpool.bandwidth.search.per_column`), each a pass and a pullback; then from the best place each bandwidth is
-    tried from end to end while the others stay, and valleys along such lines are starts again. That is no certificate
-    of a global minimum, but it never ends above the best common factor of the ladder that it starts from.
+    tried from end to end while the others stay, and valleys along such lines are starts again. In more than eight
+    columns ten of them are, those that the slopes promise most of, so that the number of passes hardly grows with the
+    columns: 150 to 700. That is no certificate of a global minimum, but it never ends above the best common factor of
+    the ladder that it starts from.
 
     With more than 2048 rows (1024 for several columns) the starts are found on so many drawn rows, and their
     bandwidths become those of all rows by the rate :math:`n^{-1/(4 + d)}`, where d counts the columns that matter [1]_;
-    for several columns by way of three times as many drawn rows each time. The rest of the search is on all rows.
+    for several columns by way of three times as many drawn rows each time. The rest of the search is on all rows; for
+    several columns it ends after a step that gained less than 2e-4 of the criterion, which is then within about 5e-5 of
+    its local minimum; another sample of 1e5 rows would move it by 5e-3.
 
     References
     ----------
