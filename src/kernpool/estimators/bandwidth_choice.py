@@ -32,6 +32,7 @@ def choose_bandwidth(
     composition: str,
     common_factor: bool,
     max_search_rows: int | None,
+    max_search_seconds: float | None,
     random_state: Any,
     algorithm: str,
     n_jobs: int | None,
@@ -52,9 +53,9 @@ def choose_bandwidth(
         Outputs.
     weight : ndarray of shape (n,), optional
         Frequencies.
-    kernel, bandwidth, bandwidth_convention, composition, common_factor, max_search_rows, random_state
+    kernel, bandwidth, bandwidth_convention, composition, common_factor, random_state
         Parameters of the estimator, checked.
-    algorithm, n_jobs, smoothing
+    max_search_rows, max_search_seconds, algorithm, n_jobs, smoothing
         Likewise.
     code, categories : ndarray of int, shape (n, k), and Categories, optional
         Level numbers of categorical columns, and their kernels.
@@ -112,6 +113,7 @@ def choose_bandwidth(
         "progress": current_progress(),
         "random_state": random_state,
         "max_search_rows": max_search_rows,
+        "max_search_seconds": max_search_seconds,
     }
     if bandwidth == "log_loss":
         search = search_log_loss(X, value, times, **options)

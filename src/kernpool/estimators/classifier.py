@@ -42,7 +42,7 @@ class NadarayaWatsonClassifier(ClassifierMixin, KernelSmoother):  # type: ignore
         labels as they are; a probability is then exactly zero for a class that is in no window.
     bandwidth_convention, composition, unordered, ordered, ordered_by, unordered_kernel, ordered_kernel
         As in `NadarayaWatsonRegressor`.
-    smoothing, unseen, common_factor, max_search_rows, random_state
+    smoothing, unseen, common_factor, max_search_rows, max_search_seconds, random_state
         As in `NadarayaWatsonRegressor`.
     algorithm : str, default="auto"
         See `kernpool.choose`.
@@ -139,6 +139,7 @@ class NadarayaWatsonClassifier(ClassifierMixin, KernelSmoother):  # type: ignore
         unseen: str = "raise",
         common_factor: bool = False,
         max_search_rows: int | None = None,
+        max_search_seconds: float | None = None,
         random_state: Any = 0,
         prior_share: Any = "loo",
         algorithm: str = "auto",
@@ -160,6 +161,7 @@ class NadarayaWatsonClassifier(ClassifierMixin, KernelSmoother):  # type: ignore
         self.unseen = unseen
         self.common_factor = common_factor
         self.max_search_rows = max_search_rows
+        self.max_search_seconds = max_search_seconds
         self.random_state = random_state
         self.prior_share = prior_share
         self.algorithm = algorithm

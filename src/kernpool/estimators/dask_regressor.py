@@ -50,6 +50,8 @@ class DaskNadarayaWatsonRegressor(RegressorMixin, BaseEstimator):  # type: ignor
         :math:`n^{-1/(4 + d)}`; see Notes.
     max_search_rows : int or None, default=None
         How many rows are drawn; None is 10 000, for which a search takes seconds.
+    max_search_seconds : float or None, default=None
+        As for `NadarayaWatsonRegressor`; drawing the rows is not counted.
     n_jobs : int or None, default=None
         Threads of the search in this process; tasks use one each.
     client : distributed.Client or None, default=None
@@ -108,6 +110,7 @@ class DaskNadarayaWatsonRegressor(RegressorMixin, BaseEstimator):  # type: ignor
         composition: str = "radial",
         common_factor: bool = False,
         max_search_rows: int | None = None,
+        max_search_seconds: float | None = None,
         random_state: Any = 0,
         algorithm: str = "auto",
         tol: float | None = None,
@@ -121,6 +124,7 @@ class DaskNadarayaWatsonRegressor(RegressorMixin, BaseEstimator):  # type: ignor
         self.composition = composition
         self.common_factor = common_factor
         self.max_search_rows = max_search_rows
+        self.max_search_seconds = max_search_seconds
         self.random_state = random_state
         self.algorithm = algorithm
         self.tol = tol

@@ -36,7 +36,7 @@ class LocalLinearRegressor(KernelRegressor):
         `unordered` are numbers, 0 and 1, in which a plane has a slope.
     bandwidth_convention, composition, unordered, ordered, ordered_by, unordered_kernel, ordered_kernel
         As in `NadarayaWatsonRegressor`.
-    smoothing, unseen, common_factor, max_search_rows, random_state, algorithm
+    smoothing, unseen, common_factor, max_search_rows, max_search_seconds, random_state, algorithm
         As in `NadarayaWatsonRegressor`.
     tol : float or None, default=None
         Ignored beyond the machine epsilon: slopes are made of small differences.

@@ -55,6 +55,9 @@ class NadarayaWatsonRegressor(KernelRegressor):
         enough where all columns matter alike.
     max_search_rows : int or None, default=None
         Search on so many rows, drawn at random, instead of on all; None is 10 000 for rows in chunks.
+    max_search_seconds : float or None, default=None
+        Stop a search after so many seconds, and take the best bandwidths so far, with a warning; None lets it go to its
+        end. Where all rows had no turn yet one pass over them is made even so. Results then depend on the machine.
     random_state : int, RandomState or None, default=0
         For what a search draws; with the default it gives the same result each time.
     algorithm : str, default="auto"

@@ -24,8 +24,8 @@ NAMED_BANDWIDTHS = (*CRITERIA, "plugin", *RULES)
 FOR_CLASSES = "log_loss"
 # What `choose_bandwidth` takes of an estimator; smoothing, which not all have, is given beside them.
 OF_SEARCH = (
-    "kernel", "bandwidth", "bandwidth_convention", "composition", "common_factor", "max_search_rows", "random_state",
-    "algorithm", "n_jobs",
+    "kernel", "bandwidth", "bandwidth_convention", "composition", "common_factor", "max_search_rows",
+    "max_search_seconds", "random_state", "algorithm", "n_jobs",
 )  # fmt: skip
 
 
@@ -89,6 +89,11 @@ def _check_max_search_rows(most: Any) -> None:
         raise ValueError(f"max_search_rows must be None or a number of rows from 2 on, got {most!r}")
 
 
+def _check_max_search_seconds(most: Any) -> None:
+    if most is not None and (not isinstance(most, Real) or isinstance(most, bool | np.bool_) or not most > 0):
+        raise ValueError(f"max_search_seconds must be None or a positive number of seconds, got {most!r}")
+
+
 def _check_bandwidth(bandwidth: Any) -> None:
     if isinstance(bandwidth, str) and bandwidth not in (*NAMED_BANDWIDTHS, FOR_CLASSES):
         raise ValueError(
@@ -127,6 +132,7 @@ CHECKS: dict[str, Callable[[Any], object]] = {
     "unseen": _check_unseen,
     "common_factor": _check_common_factor,
     "max_search_rows": _check_max_search_rows,
+    "max_search_seconds": _check_max_search_seconds,
     "kernel": get_kernel,
     "bandwidth": _check_bandwidth,
     "ridge": _check_ridge,

@@ -25,7 +25,7 @@ from kernpool.kernels import get_kernel, registered_name
 VERSION, VERSION_ON_CHUNKS = 2, 3  # older readers know version 2, and can read it
 # Parameters that are younger than these versions, and what a model did before there were any. They are written where
 # they say something else, in files of a version of their own.
-YOUNGER, VERSION_WITH_YOUNGER = {"scale": "raw", "extrapolate": "plane", "ridge": None}, 4
+YOUNGER, VERSION_WITH_YOUNGER = {"scale": "raw", "extrapolate": "plane", "ridge": None, "max_search_seconds": None}, 4
 ENTRIES = {"format", "version", "estimator", "parameters", "encoding", "features", "target", "results", "arrays"}
 ROWS = {"key_", "value_", "key_weight_", "key_code_"}
 NAMES = "feature_names_in_"

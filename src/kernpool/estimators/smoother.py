@@ -100,6 +100,7 @@ class KernelSmoother(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships
         unseen: str = "raise",
         common_factor: bool = False,
         max_search_rows: int | None = None,
+        max_search_seconds: float | None = None,
         random_state: Any = 0,
         algorithm: str = "auto",
         tol: float | None = None,
@@ -120,6 +121,7 @@ class KernelSmoother(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships
         self.unseen = unseen
         self.common_factor = common_factor
         self.max_search_rows = max_search_rows
+        self.max_search_seconds = max_search_seconds
         self.random_state = random_state
         self.algorithm = algorithm
         self.tol = tol

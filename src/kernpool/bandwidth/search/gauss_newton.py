@@ -17,7 +17,7 @@ Array = NDArray[np.float64]
 
 LARGEST_STEP = 1.5  # in log bandwidths: the model is worth nothing farther away
 WITHOUT_EFFECT = 1e-24  # squared slopes of all residuals, beside their squares
-STEEPEST_DAMPING = 1e8
+STEEPEST_DAMPING, SLIGHT_DAMPING = 1e8, 1e-2
 LARGE_GAIN = 1e-3  # of the sum of squares: after such a step other columns may matter than before
 
 
@@ -61,7 +61,13 @@ class Descent:
 
 
 def descend(
-    objective: SumOfSquares, start: Place, *, max_steps: int, tolerance: float, curvature: Array | None = None
+    objective: SumOfSquares,
+    start: Place,
+    *,
+    max_steps: int,
+    tolerance: float,
+    enough: float = 0.0,
+    curvature: Array | None = None,
 ) -> Descent:
     """Minimise from one start.
 
@@ -75,6 +81,9 @@ def descend(
         Steps at most, failed leaps to infinity and back included.
     tolerance : float
         Ends when a step promises to lower the sum of squares by less than this share of it.
+    enough : float, default=0.0
+        Ends also after a step that went as promised and lowered the sum of squares by less than this share of it: the
+        next one gains less still, and slopes, which cost three evaluations, would only confirm that.
     curvature : ndarray of shape (p, p), optional
         What an earlier descent to about the same place has learned.
 
@@ -120,9 +129,13 @@ def descend(
             walking |= away
             resting |= back
             continue
+        gain = at.penalised - tried.penalised
+        as_promised = 0.5 * promised < gain and damping <= SLIGHT_DAMPING and not np.any(away | back)
+        if as_promised and gain < enough * at.penalised:
+            return Descent(tried, "converged", curvature)
         if promised > LARGE_GAIN * at.penalised:
             walking[:] = resting[:] = False
-        damping = damping / 10.0 if at.penalised - tried.penalised > 0.5 * promised else 2.0 * damping
+        damping = damping / 10.0 if gain > 0.5 * promised else 2.0 * damping
         before, jacobian = jacobian, objective.jacobian(tried)
         residual = tried.residual.ravel()
         curvature = _learn(curvature, step, (jacobian - before).T @ residual, jacobian.T @ residual - gradient)

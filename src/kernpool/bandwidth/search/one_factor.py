@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.bandwidth.rate import rate_factor
+from kernpool.bandwidth.search.course import Course
 from kernpool.bandwidth.search.objective import Objective
 from kernpool.bandwidth.search.pairwise import PairwiseObjective
 from kernpool.bandwidth.search.ridge import find_ridge
-from kernpool.bandwidth.search.setting import Ended, Setting
+from kernpool.bandwidth.search.setting import Setting
 from kernpool.bandwidth.search.way import choose_way
 from kernpool.execution.threads import cut, resolve_n_jobs, run_blocks
 from kernpool.kernels import Kernel
@@ -25,12 +26,13 @@ STEP_ROWS = 64  # for the boxcar: up to 2016 distances, each tried
 REFINED_MINIMA = 3
 TOLERANCE = 1e-7  # in log h
 UNDEFINED = 1e100  # instead of infinity, whose differences are not numbers
-# On all rows of a large problem, where an evaluation takes as long as sorting twice, by parabolas. Minima are flat: at
-# this tolerance the criterion is right to 1e-6 of its curvature, far below the standard error of the minimiser.
-LARGE_TOLERANCE, STRIDE, MOST_EVALUATIONS = 2e-3, 0.2, 40
+# On all rows of a large problem, where an evaluation takes as long as sorting twice, by polynomials, until one promises
+# to lower the criterion by less than this share of it, errors of its own included.
+LARGE_TOLERANCE, STRIDE, MOST_EVALUATIONS = 1e-8, 0.2, 40
+NARROWEST = 1e-6  # in log h: kinks and noise need no closer look
 
 
-def search(objective: Objective, first: Objective, setting: Setting, spread: Array) -> Ended:
+def search(objective: Objective, first: Objective, setting: Setting, spread: Array, course: Course) -> str:
     """Find the best factor on a grid, and refine it.
 
     Parameters
@@ -41,31 +43,33 @@ def search(objective: Objective, first: Objective, setting: Setting, spread: Arr
         What is minimised.
     spread : ndarray of shape (d,)
         Spreads of the columns.
+    course : Course
+        Told what is being done.
 
     Returns
     -------
-    Ended
-        What is left to report; what was tried is in the objectives.
+    str
+        Why the search ended; what was tried is in the objectives.
     """
     grid = candidates(first.rows.X / spread, setting.kernel, setting.composition)
     way = choose_way(first, one_factor=True)
+    course.starts, course.way = len(grid), way.reason
     if way.quick:
-        quick = PairwiseObjective(first)
+        course.quick = quick = PairwiseObjective(first)
         minimise_quickly(quick, spread, grid)
-        quick.hand_over(quick.best.theta)
+        course.hand_over(quick.best.theta)
     elif first is objective:
         minimise(first, spread, grid)
     else:
         scan(first, spread, grid)
     if setting.ridge is None:
-        theta, objective.ridge = find_ridge(first, first.best.theta)
+        theta, objective.ridge = find_ridge(first, first, first.best.theta)
         first.evaluate(theta)
     if first is objective:
-        return Ended(len(grid), "the best of a grid, refined", way.reason, 0)
+        return "the best of a grid, refined"
     rate = rate_factor(len(first.rows.X), len(objective.rows.X), len(spread))
     minimise_near(objective, spread, np.exp(first.best.theta[0]) / spread[0] * rate)
-    reason = f"the best of a grid on {len(first.rows.X)} rows, refined on all"
-    return Ended(len(grid), reason, way.reason, len(first.all_tried))
+    return f"the best of a grid on {len(first.rows.X)} rows, refined on all"
 
 
 def candidates(scaled: Array, kernel: Kernel, composition: str) -> Array:
@@ -185,8 +189,8 @@ def minimise_near(objective: Objective, spread: Array, factor: float) -> None:
     while len(logs) < MOST_EVALUATIONS:
         best = int(np.argmin(values))
         if 0 < best < len(logs) - 1:
-            place = _vertex(logs[best - 1 : best + 2], values[best - 1 : best + 2])
-            if min(abs(place - known) for known in logs) < LARGE_TOLERANCE:
+            place, promised = _promise(logs, values, best)
+            if promised <= LARGE_TOLERANCE * values[best]:
                 break
         else:
             place = logs[best] + (STRIDE if best else -STRIDE)
@@ -195,11 +199,30 @@ def minimise_near(objective: Objective, spread: Array, factor: float) -> None:
         values.insert(where, penalised(place))
 
 
-def _vertex(logs: list[float], values: list[float]) -> float:
-    """Return where a parabola through three points is smallest, of which the middle one is the lowest."""
-    (a, b, c), (fa, fb, fc) = logs, values
-    left, right = (b - a) * (fb - fc), (b - c) * (fb - fa)
-    return b - 0.5 * ((b - a) * left - (b - c) * right) / (left - right) if left != right else b
+def _promise(logs: list[float], values: list[float], best: int) -> tuple[float, float]:
+    """Return where a polynomial around the lowest point is smallest, and how far below that point it may be.
+
+    The polynomial is a parabola through the point and its neighbours, bent by one more point to a cubic if there is
+    one. The first derivative that it leaves out, in units of the second, is taken to be what it is where squared bias
+    and variance are powers of the bandwidth: then the error of the place is at most the product of the distances to
+    the other points.
+    """
+    b, others = logs[best], [best - 1, best + 1]
+    others += sorted({*range(len(logs))} - {best, *others}, key=lambda i: abs(logs[i] - b))[:1]
+    distance = np.array([logs[i] - b for i in others])
+    height = np.array([values[i] - values[best] for i in others])
+    slope, half_bend, *cubic = np.linalg.solve(distance[:, None] ** np.arange(1, len(others) + 1), height)
+    step = -0.5 * slope / half_bend if half_bend > 0 else np.inf
+    for third in 3 * cubic:  # Newton's method, for the root of the derivative
+        bend = 2.0 * half_bend + 6.0 * third * step
+        step -= (slope + 2.0 * half_bend * step + 3.0 * third * step**2) / bend if bend > 0 else 0.0
+    low, high, promised = distance[0], distance[1], np.inf
+    if half_bend > 0 and 0.9 * low <= step <= 0.9 * high:
+        promised = half_bend * (step**2 + np.prod(distance) ** 2)
+    if not np.isfinite(promised) or abs(step) < NARROWEST:  # a kink, or noise
+        step = 0.5 * (high if high > -low else low)
+        promised = min(promised, np.inf if high - low > NARROWEST else 0.0)
+    return float(b + step), float(promised)
 
 
 def _valleys(logs: Array, values: Array) -> list[tuple[float, float]]:

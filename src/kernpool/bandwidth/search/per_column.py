@@ -2,8 +2,9 @@
 
 Criteria have several local minima as a rule, and their number grows with the columns. Starts are: the best common
 factors on the spreads of the columns, with categorical columns kept apart, smoothed and ignored; the best of them with
-one column after the other smoothed away; and the best of places drawn around. All of them descend for a few steps, on
-few rows if there are many; the best go on to the end. From there every bandwidth is tried alone, from end to end.
+one column after the other smoothed away; and the best of places drawn around (`starts.py`). All of them descend for a
+few steps, on few rows if there are many; the best go on to the end. From there every bandwidth is tried alone, from end
+to end. Where columns are many, those that promise the most are (`many_columns.py`).
 """
 
 from __future__ import annotations
@@ -16,29 +17,34 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.bandwidth.rate import rate_factor
+from kernpool.bandwidth.search.course import Course, Watched
 from kernpool.bandwidth.search.gauss_newton import Descent, Place, SumOfSquares, descend
+from kernpool.bandwidth.search.many_columns import MOST_TRIED_ONE_BY_ONE, promising
 from kernpool.bandwidth.search.objective import Objective
 from kernpool.bandwidth.search.one_factor import candidates
 from kernpool.bandwidth.search.ridge import find_ridge
-from kernpool.bandwidth.search.setting import Ended, Setting
+from kernpool.bandwidth.search.setting import Setting
+from kernpool.bandwidth.search.starts import lines, starts
 from kernpool.bandwidth.search.way import choose_way
 
 Array = NDArray[np.float64]
 
-LADDER = 24  # common factors, to begin with
-DRAWN, DRAWN_STARTS = 32, 4  # places, and the best of them
 FIRST_STEPS, FINALISTS, MOST_STEPS = 4, 3, 100
-FIRST_SMOOTHINGS = (0.02, 0.3, 1.0)  # of the boxes of categorical columns
-MOST_VALLEYS = 4
-LINE, MOST_ROUNDS = 10, 5  # places along each bandwidth
+MOST_ROUNDS = 5
 FIRST_TOLERANCE, SECOND_TOLERANCE, TOLERANCE = 1e-3, 1e-5, 1e-11
 STEPS_ON_MANY_ROWS = 30
 # Minima of many columns lie in long flat valleys, and a step on three times as many rows takes nine times as long: for
 # 20 000 rows of five columns this way takes half the time of going on with all of them at once.
 GROWTH, TOLERANCE_BETWEEN, TOLERANCE_ON_ALL = 3, 1e-5, 1e-6
+# Last gains, relative. At the end one of 2e-4 is followed by about 5e-5 in all; the standard error of the criterion
+# itself is 1e-2 with 20 000 rows. From the last sample to all rows the place moves by some 5e-3, so that a rough one
+# will do; where steps are cheap, before that, they are worth what they teach of the curvature.
+ENOUGH_ON_FEW, ENOUGH_ON_MOST, ENOUGH_ON_ALL = 1e-4, 1e-3, 2e-4
 
 
-def search(objective: Objective, first: Objective, setting: Setting, spread: Array, generator: Any) -> Ended:
+def search(
+    objective: Objective, first: Objective, setting: Setting, spread: Array, generator: Any, course: Course
+) -> str:
     """Descend from several starts on few rows, and from the best on more and more of them.
 
     Parameters
@@ -51,114 +57,78 @@ def search(objective: Objective, first: Objective, setting: Setting, spread: Arr
         Spreads of the columns.
     generator : numpy.random.RandomState
         For rows and places that are drawn.
+    course : Course
+        Told what is being done.
 
     Returns
     -------
-    Ended
-        What is left to report; what was tried is in the objectives.
+    str
+        Why the search ended; what was tried is in the objectives.
     """
     grid = candidates(first.rows.X / spread, setting.kernel, setting.composition)
     way = choose_way(first, one_factor=False)
-    quick = way.make(first) if way.make else None
-    on_few: SumOfSquares = quick or first
+    course.way = way.reason
+    on_few: SumOfSquares = first
+    if way.make is not None:
+        course.quick = way.make(first)
+        on_few = Watched(course.quick, course.limit)
     begun = list(starts(on_few, spread, grid, generator))
+    course.starts = len(begun)
     if not begun:
-        return Ended(0, "undefined everywhere", way.reason, 0)
+        return "undefined everywhere"
     along = lines(on_few, spread, grid)
-    best = flatten(on_few, minimise(on_few, begun, along))
+    best = flatten(on_few, minimise(on_few, begun, along, len(spread)))
     if setting.ridge is None:
-        theta, ridge = find_ridge(on_few, best.end.theta)
+        theta, ridge = find_ridge(on_few, first, best.end.theta)
         objective.ridge, setting = ridge, setting.with_ridge(ridge)
         best = flatten(on_few, replace(best, end=on_few.evaluate(theta)))
-    if quick is not None:
-        quick.hand_over(best.end.theta)
+    course.hand_over(best.end.theta)
     if first is objective:
-        return Ended(len(begun), best.reason, way.reason, 0)
-    evaluations, before = len(first.all_tried), first
-    for size in sizes_between(len(first.rows.X), len(objective.rows.X)):
+        return best.reason
+    before = first
+    sizes = sizes_between(len(first.rows.X), len(objective.rows.X))
+    for size in sizes:
+        enough = ENOUGH_ON_MOST if size == sizes[-1] else ENOUGH_ON_FEW
         between = setting.objective(objective.rows.draw(size, generator))
-        best = _with_more_rows(between, before, best, TOLERANCE_BETWEEN)
-        evaluations, before = evaluations + len(between.tried), between
-    best = flatten(objective, _with_more_rows(objective, before, best, TOLERANCE_ON_ALL))
-    reason = f"{best.reason}, from the best of {len(before.rows.X)} rows"
-    return Ended(len(begun), reason, way.reason, evaluations)
+        course.fewer.append(between)
+        best, before = _with_more_rows(between, before, best, TOLERANCE_BETWEEN, enough), between
+    best = _with_more_rows(objective, before, best, TOLERANCE_ON_ALL, ENOUGH_ON_ALL)
+    best = flatten(objective, best, TOLERANCE_ON_ALL, ENOUGH_ON_ALL)
+    return f"{best.reason}, from the best of {len(before.rows.X)} rows"
 
 
-def _with_more_rows(objective: Objective, before: Objective, best: Descent, tolerance: float) -> Descent:
+def _with_more_rows(objective: Objective, before: Objective, best: Descent, tolerance: float, enough: float) -> Descent:
     """Descend from where the best place of fewer rows is expected with these."""
-    (low, high, _), theta, d = objective.box, best.end.theta, before.columns
+    start = objective.evaluate(moved(objective, before, best.end.theta))
+    steps = STEPS_ON_MANY_ROWS
+    return descend(objective, start, max_steps=steps, tolerance=tolerance, enough=enough, curvature=best.curvature)
+
+
+def moved(objective: Objective, before: Objective, theta: Array) -> Array:
+    """Return where the minimum is expected, given that of fewer rows.
+
+    Parameters
+    ----------
+    objective, before : Objective
+        Of more and of fewer rows.
+    theta : ndarray of shape (p,)
+        Where it is on the fewer ones.
+
+    Returns
+    -------
+    ndarray of shape (p,)
+        In the box; what is smoothed away stays so.
+    """
+    (low, high, _), d = objective.box, before.columns
     matter = relevant(before, theta)
     columns = int(np.count_nonzero(matter[:d]))
     rate = np.log(rate_factor(len(before.rows.X), len(objective.rows.X), columns))
     # Smoothings shrink as fast as squared bandwidths (Hall, Li and Racine, 2007, theorem 2.1).
-    moved = np.concatenate([theta[:d] + rate, theta[d:] * np.exp(2.0 * rate)])
-    start = objective.evaluate(np.where(matter, np.clip(moved, low, high), high))
-    steps = STEPS_ON_MANY_ROWS
-    return descend(objective, start, max_steps=steps, tolerance=tolerance, curvature=best.curvature)
+    shrunk = np.concatenate([theta[:d] + rate, theta[d:] * np.exp(2.0 * rate)])
+    return np.where(matter, np.clip(shrunk, low, high), high)
 
 
-def starts(objective: SumOfSquares, spread: Array, grid: Array, generator: Any) -> Iterator[Any]:
-    """Yield places to descend from, the likeliest first.
-
-    Parameters
-    ----------
-    objective : SumOfSquares
-        To look for the best common factor with.
-    spread : ndarray of shape (d,)
-        Spreads of the columns.
-    grid : ndarray
-        Common factors on the spreads that are worth a look, increasing; only the ends count.
-    generator : numpy.random.RandomState
-        For the places that are drawn.
-
-    Yields
-    ------
-    Place
-        Whether or not the criterion is finite there.
-    """
-    low, high, _ = objective.box
-    d, k = len(spread), len(high) - len(spread)
-    ladder = np.log(np.geomspace(grid[0] * 3, grid[-1], LADDER))
-    numeric = np.arange(d + k) < d
-    valleys: list[Place] = []
-    for share in FIRST_SMOOTHINGS if k else (0.0,):
-        middle = np.concatenate([np.log(spread), share * high[d:]])
-        common = [objective.evaluate(np.clip(middle + numeric * log_factor, low, high)) for log_factor in ladder]
-        heights = np.array([np.inf, *(at.penalised for at in common), np.inf])
-        valleys += [common[i] for i in np.flatnonzero((heights[1:-1] <= heights[:-2]) & (heights[1:-1] < heights[2:]))]
-    valleys.sort(key=lambda at: at.penalised)
-    if not valleys or not np.isfinite(valleys[0].penalised):
-        return
-    best = valleys[0]
-    yield from valleys[:MOST_VALLEYS]
-    for a in range(d + k):
-        without = np.where(np.arange(d + k) == a, np.where(numeric, best.theta + 3.0, high), best.theta)
-        yield objective.evaluate(np.minimum(without, high))
-    drawn = best.theta + generator.uniform(-1.5, 3.0, (DRAWN, d + k))
-    drawn = np.clip(np.where(numeric, drawn, high * generator.uniform(size=(DRAWN, d + k))), low, high)
-    yield from sorted((objective.evaluate(place) for place in drawn), key=lambda at: at.penalised)[:DRAWN_STARTS]
-
-
-def lines(objective: SumOfSquares, spread: Array, grid: Array) -> list[Array]:
-    """Return for each bandwidth and smoothing the values to look at while the others stay.
-
-    Parameters
-    ----------
-    objective, spread, grid
-        As for `starts`.
-
-    Returns
-    -------
-    list of ndarray
-        In increasing order.
-    """
-    low, high, _ = objective.box
-    steps = np.log(np.geomspace(grid[0] * 3, grid[-1], LINE))
-    numeric = [np.unique(np.clip(np.log(unit) + steps, low[a], high[a])) for a, unit in enumerate(spread)]
-    return numeric + [np.linspace(0.0, 1.0, LINE) ** 2 * end for end in high[len(spread) :]]
-
-
-def minimise(objective: SumOfSquares, from_starts: list[Place], along: list[Array]) -> Descent:
+def minimise(objective: SumOfSquares, from_starts: list[Place], along: list[Array], d: int) -> Descent:
     """Descend from all starts for a few steps, from the best places further, and look around at the end.
 
     Minima that differ in one bandwidth are what starts miss, so from the best place every bandwidth is tried from end
@@ -180,7 +150,7 @@ def minimise(objective: SumOfSquares, from_starts: list[Place], along: list[Arra
     """
     best = _best_from(objective, from_starts)
     for _ in range(MOST_ROUNDS):
-        others = list(_valleys_around(objective, best.end, along))
+        others = list(_valleys_around(objective, best.end, along, d))
         found = _best_from(objective, others) if others else best
         if found.end.penalised >= best.end.penalised * (1.0 - SECOND_TOLERANCE):
             break
@@ -202,8 +172,10 @@ def _best_from(objective: SumOfSquares, from_starts: list[Place]) -> Descent:
     return min(ended, key=lambda one: float(one.end.penalised))
 
 
-def _valleys_around(objective: SumOfSquares, at: Place, along: list[Array]) -> Iterator[Place]:
-    for a, line in enumerate(along):
+def _valleys_around(objective: SumOfSquares, at: Place, along: list[Array], d: int) -> Iterator[Place]:
+    columns = np.arange(len(along)) if len(along) <= MOST_TRIED_ONE_BY_ONE else promising(objective, at, d)
+    for a in columns:
+        line = along[a]
         places = [objective.evaluate(np.where(np.arange(len(along)) == a, value, at.theta)) for value in line]
         here = int(np.searchsorted(line, at.theta[a]))
         places.insert(here, at)
@@ -212,12 +184,19 @@ def _valleys_around(objective: SumOfSquares, at: Place, along: list[Array]) -> I
         yield from (places[i] for i in valleys if i != here)
 
 
-def go_on(objective: SumOfSquares, descent: Descent, tolerance: float) -> Descent:
+def go_on(objective: SumOfSquares, descent: Descent, tolerance: float, enough: float = 0.0) -> Descent:
     """Descend further, with what was learned."""
-    return descend(objective, descent.end, max_steps=MOST_STEPS, tolerance=tolerance, curvature=descent.curvature)
+    return descend(
+        objective,
+        descent.end,
+        max_steps=MOST_STEPS,
+        tolerance=tolerance,
+        enough=enough,
+        curvature=descent.curvature,
+    )
 
 
-def flatten(objective: SumOfSquares, descent: Descent) -> Descent:
+def flatten(objective: SumOfSquares, descent: Descent, tolerance: float = TOLERANCE, enough: float = 0.0) -> Descent:
     """Smooth away every column that the criterion is not worse without.
 
     Towards an infinite bandwidth the criterion becomes flat, and a descent stops at an arbitrary point.
@@ -228,6 +207,8 @@ def flatten(objective: SumOfSquares, descent: Descent) -> Descent:
         The criterion.
     descent : Descent
         Where a descent ended.
+    tolerance, enough : float
+        As of `descend`, for going on from there.
 
     Returns
     -------
@@ -235,14 +216,14 @@ def flatten(objective: SumOfSquares, descent: Descent) -> Descent:
         Not worse; with bandwidths of 1e4 ranges for columns that were smoothed away.
     """
     _, high, far = objective.box
-    at, moved = descent.end, False
+    at, changed = descent.end, False
     for a in np.argsort(-(at.theta - high)):
         if at.theta[a] < far[a] - 2.0 or at.theta[a] == high[a]:  # less than a third of the range of the column
             continue
         flat = objective.evaluate(np.where(np.arange(len(high)) == a, high, at.theta))
         if flat.penalised <= at.penalised * (1.0 + 1e-12):
-            at, moved = flat, True
-    return go_on(objective, replace(descent, end=at), TOLERANCE) if moved else descent
+            at, changed = flat, True
+    return go_on(objective, replace(descent, end=at), tolerance, enough) if changed else descent
 
 
 def sizes_between(few: int, all_rows: int) -> list[int]:

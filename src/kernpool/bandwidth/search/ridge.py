@@ -7,13 +7,13 @@ has valleys of wide windows without a ridge and of narrow ones with much of it.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.bandwidth.search.evaluation import Evaluation
-from kernpool.bandwidth.search.gauss_newton import Descent, descend
+from kernpool.bandwidth.search.gauss_newton import Descent, SumOfSquares, descend
+from kernpool.bandwidth.search.objective import Objective
 
 Array = NDArray[np.float64]
 
@@ -22,20 +22,6 @@ STARTS = (0.03, 0.3, 3.0)
 SMALLEST, LARGEST = 1e-4, 1e3
 FIRST_STEPS, MOST_STEPS = 12, 60
 FIRST_TOLERANCE, TOLERANCE = 1e-4, 1e-9
-
-
-class OfPlanes(Protocol):
-    """A criterion of planes by the engine or by a quicker way, which has the engine."""
-
-    @property
-    def box(self) -> tuple[Array, Array, Array]:
-        """As of `SumOfSquares`."""
-
-    def evaluate(self, theta: Array) -> Any:
-        """Return the place."""
-
-    def jacobian(self, at: Any) -> Array:
-        """Return the derivatives of the residuals."""
 
 
 @dataclass(frozen=True)
@@ -61,12 +47,14 @@ class WithRidge:
 
     Parameters
     ----------
-    objective : Objective or AllPairsObjective
-        The same at any one ridge.
+    objective : SumOfSquares
+        The same at the ridge of the engine, by the engine or by a quicker way.
+    engine : Objective
+        Whose ridge is changed.
     """
 
-    def __init__(self, objective: OfPlanes) -> None:
-        self.objective, self.engine = objective, getattr(objective, "engine", objective)
+    def __init__(self, objective: SumOfSquares, engine: Objective) -> None:
+        self.objective, self.engine = objective, engine
         low, high, flat = objective.box
         self.box = (
             np.append(low, np.log(SMALLEST)),
@@ -84,13 +72,15 @@ class WithRidge:
         return np.column_stack([self.objective.jacobian(at.at), self.engine.by_log_ridge(at.at)])
 
 
-def find_ridge(objective: OfPlanes, theta: Array) -> tuple[Array, float]:
+def find_ridge(objective: SumOfSquares, engine: Objective, theta: Array) -> tuple[Array, float]:
     """Go on from bandwidths that were found at one ridge to the best bandwidths at the best ridge.
 
     Parameters
     ----------
-    objective : Objective or AllPairsObjective
-        Of planes; its ridge is the one found, afterwards.
+    objective : SumOfSquares
+        Of planes, by the engine or by a quicker way.
+    engine : Objective
+        Its ridge is the one found, afterwards.
     theta : ndarray of shape (p,)
         Log bandwidths and smoothings.
 
@@ -101,7 +91,7 @@ def find_ridge(objective: OfPlanes, theta: Array) -> tuple[Array, float]:
     ridge : float
         In keys at the query.
     """
-    joint = WithRidge(objective)
+    joint = WithRidge(objective, engine)
     begun: list[Descent] = []
     for ridge in STARTS:
         start = joint.evaluate(np.append(theta, np.log(ridge)))
@@ -110,5 +100,5 @@ def find_ridge(objective: OfPlanes, theta: Array) -> tuple[Array, float]:
     best = min(begun, key=lambda one: float(one.end.penalised))
     best = descend(joint, best.end, max_steps=MOST_STEPS, tolerance=TOLERANCE, curvature=best.curvature)
     ridge = float(np.exp(best.end.theta[-1]))
-    joint.engine.ridge = ridge
+    engine.ridge = ridge
     return best.end.theta[:-1], ridge

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import numpy as np
 
@@ -73,12 +72,3 @@ class Setting:
         """Whether the criterion has no slope to follow: that of a boxcar is a step function."""
         slope = self.kernel.log_slope
         return slope is None or not np.any(slope(np.array([0.25, 0.5, 0.75])))
-
-
-class Ended(NamedTuple):
-    """What `BandwidthSearch` reports of a search, and its evaluations on fewer rows."""
-
-    starts: int
-    reason: str
-    way: str
-    on_fewer: int

@@ -1,0 +1,156 @@
+"""Searches that are stopped by `max_search_seconds`. The clock ticks once per look, so that nothing is timed."""
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+
+from kernpool import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor, get_kernel
+from kernpool.bandwidth import search_bandwidth
+from kernpool.bandwidth.categories import Categories
+from kernpool.bandwidth.search import search
+from kernpool.bandwidth.search.course import TimeLimit
+from kernpool.execution.progress import report_progress
+from kernpool.kernels import get_categorical_kernel
+
+GAUSSIAN = get_kernel("gaussian")
+
+
+def make_table(n=120, d=2):
+    """A wave, and noise."""
+    generator = np.random.default_rng(3)
+    X = generator.uniform(-1, 1, size=(n, d))
+    return X, np.sin(4 * X[:, 0]) + 0.3 * generator.normal(size=n)
+
+
+@pytest.fixture
+def ticks(monkeypatch):
+    """Let a second pass whenever somebody looks at the clock; few rows for starts."""
+    looks = []
+
+    def clock():
+        looks.append(1)
+        return float(len(looks))
+
+    monkeypatch.setattr(search, "TimeLimit", lambda seconds: TimeLimit(seconds, clock))
+    monkeypatch.setattr(search, "MOST_ROWS_FOR_GRID", 500)
+    monkeypatch.setattr(search, "MOST_ROWS_FOR_STARTS", 500)
+    return looks
+
+
+SITUATIONS = {
+    "few rows": (120, 2, "gaussian", 0, False),
+    "few rows, quick": (450, 2, "gaussian", 0, False),
+    "a column": (120, 1, "gaussian", 0, False),
+    "a column, quick": (450, 1, "gaussian", 0, False),
+    "a common factor": (120, 2, "gaussian", 0, True),
+    "ends": (120, 2, "epanechnikov", 0, False),
+    "planes": (120, 2, "gaussian", 1, False),
+    "many rows": (700, 2, "gaussian", 0, False),
+    "many rows, a column": (700, 1, "gaussian", 0, False),
+}
+
+
+@pytest.mark.parametrize("seconds", [0.5, 3.5, 15.5])
+@pytest.mark.parametrize("situation", SITUATIONS)
+def test_a_stopped_search_returns_the_best_so_far(situation, seconds, ticks):
+    n, d, kernel, degree, common = SITUATIONS[situation]
+    X, y = make_table(n, d)
+    with pytest.warns(ConvergenceWarning, match="max_search_seconds") as caught:
+        found = search_bandwidth(
+            X, y[:, None], kernel=get_kernel(kernel), degree=degree, common_factor=common, max_search_seconds=seconds
+        )
+    assert len(caught) == 1
+    assert f"stopped after max_search_seconds={seconds:g}" in found.reason
+    assert len(found.values) >= 1
+    assert found.value <= np.nanmin(found.values) * (1 + 1e-10)
+    model = (LocalLinearRegressor if degree else NadarayaWatsonRegressor)(kernel, bandwidth=found.bandwidth)
+    assert found.value == pytest.approx(model.fit(X, y).leave_one_out().error, rel=1e-9)
+
+
+def test_it_is_stopped_within_a_look_at_the_clock(ticks):
+    """Nothing is evaluated once the seconds are over, but once where all rows had no turn yet."""
+    X, y = make_table(700, 2)
+    with pytest.warns(ConvergenceWarning):
+        found = search_bandwidth(X, y[:, None], kernel=GAUSSIAN, max_search_seconds=30.5)
+    assert len(ticks) == 31 + 1  # one more for when it began
+    assert found.evaluations <= 31 + 2
+    assert len(found.tried) == 1
+    assert "of 500 rows, brought to all by the rate" in found.reason
+
+
+def test_more_seconds_are_never_worse(ticks):
+    X, y = make_table()
+    values = []
+    for seconds in (1.5, 10.5, 30.5, 90.5, 1e9):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            values.append(search_bandwidth(X, y[:, None], kernel=GAUSSIAN, max_search_seconds=seconds).value)
+    assert values == sorted(values, reverse=True)
+    assert values[-1] == search_bandwidth(X, y[:, None], kernel=GAUSSIAN).value
+
+
+def test_a_search_in_time_says_nothing(ticks):
+    X, y = make_table()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        limited = search_bandwidth(X, y[:, None], kernel=GAUSSIAN, max_search_seconds=1e9)
+    free = search_bandwidth(X, y[:, None], kernel=GAUSSIAN)
+    np.testing.assert_array_equal(limited.tried, free.tried)
+    assert limited.reason == free.reason
+
+
+@pytest.mark.parametrize("seconds", [0.5, 40.5])
+def test_levels_are_searched_within_the_seconds(seconds, ticks):
+    X, y = make_table()
+    level = np.random.default_rng(0).integers(0, 3, (len(X), 1))
+    levels = Categories((get_categorical_kernel("aitchison_aitken", ordered=False),), (3,))
+    with pytest.warns(ConvergenceWarning):
+        found = search_bandwidth(
+            X, y[:, None], code=level, categories=levels, kernel=GAUSSIAN, max_search_seconds=seconds
+        )
+    assert np.all((found.smoothing >= 0) & (found.smoothing <= levels.largest))
+    assert np.isfinite(found.value)
+
+
+def test_a_criterion_that_is_not_defined_at_the_rule_falls_back_to_infinity(ticks):
+    """AICc has no value where the trace of the hat matrix is as good as the number of rows."""
+    generator = np.random.default_rng(0)
+    X, y = generator.normal(size=(40, 12)), generator.normal(size=40)
+    with pytest.warns(ConvergenceWarning, match="as good as infinite"):
+        found = search_bandwidth(X, y[:, None], kernel=GAUSSIAN, criterion="aicc", max_search_seconds=0.5)
+    assert np.all(found.relevance == 0)
+
+
+def test_progress_is_heard_of_with_a_limit_too(ticks):
+    X, y = make_table()
+    heard = []
+    with report_progress(lambda done, total: heard.append((done, total))):
+        NadarayaWatsonRegressor(max_search_seconds=1e9).fit(X, y)
+    assert len(heard) > 50
+
+
+def test_an_interrupt_is_none_of_its_business(ticks):
+    X, y = make_table()
+
+    def interrupt(done, total):
+        raise KeyboardInterrupt
+
+    with report_progress(interrupt), pytest.raises(KeyboardInterrupt):
+        NadarayaWatsonRegressor(max_search_seconds=1e9).fit(X, y)
+
+
+@pytest.mark.parametrize("make", [NadarayaWatsonRegressor, LocalLinearRegressor, NadarayaWatsonClassifier])
+def test_estimators_pass_it_on(make, ticks):
+    X, y = make_table()
+    with pytest.warns(ConvergenceWarning, match="max_search_seconds=5"):
+        model = make(max_search_seconds=5).fit(X, (y > 0) if make is NadarayaWatsonClassifier else y)
+    assert "stopped after max_search_seconds=5" in model.bandwidth_search_.reason
+
+
+@pytest.mark.parametrize("seconds", [0, -1.0, True, "10", float("nan")])
+def test_seconds_that_cannot_be_meant(seconds):
+    X, y = make_table(20)
+    with pytest.raises(ValueError, match="max_search_seconds must be None or a positive number"):
+        NadarayaWatsonRegressor(max_search_seconds=seconds).fit(X, y)
