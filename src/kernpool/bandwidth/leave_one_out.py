@@ -46,6 +46,7 @@ def leave_one_out(
     algorithm: str = "auto",
     n_jobs: int | None = None,
     progress: Progress | None = None,
+    ridge: Array | None = None,
 ) -> LeaveOneOut:
     r"""Predict every row from the others, and measure the error.
 
@@ -57,6 +58,8 @@ def leave_one_out(
         With the training rows as queries and as keys, and ``exclude_self=True``; local linear with ``degree=1``.
     algorithm, n_jobs, progress
         As in `pool`.
+    ridge : ndarray of shape (d,), optional
+        Of `Recipe.ridge_weight`.
 
     Returns
     -------
@@ -71,7 +74,7 @@ def leave_one_out(
     >>> leave_one_out(problem).error
     13.5
     """
-    fit = local_fit(problem, algorithm, n_jobs, progress, complete=False)
+    fit = local_fit(problem, algorithm, n_jobs, progress, complete=False, ridge=ridge)
     fill = partial(limit_values, problem, empty="mean", n_jobs=n_jobs)
     prediction = fill_empty(fit.intercept, fit.occupied, "mean", fill)
     squared = np.sum((problem.value + problem.value_center - prediction) ** 2, axis=1)

@@ -61,6 +61,12 @@ class KernelSimilarity:
     bandwidth: Array
     composition: Composition
 
+    @property
+    def log_peak(self) -> float:
+        """Logarithm of the weight of a key at the query."""
+        at_zero = np.zeros((1, len(self.bandwidth)))
+        return float(self.logits(at_zero, at_zero)[0, 0])
+
     def _columns(self, query: Array, key: Array) -> Iterator[Array]:
         """Yield u_a of shape (m, n), one column at a time so that (m, n, d) never exists."""
         for a, h in enumerate(self.bandwidth):

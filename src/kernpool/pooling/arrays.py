@@ -177,6 +177,7 @@ def local_fit(
     progress: Progress | None = None,
     *,
     complete: bool = True,
+    ridge: Array | None = None,
 ) -> LocalFit:
     """Fit a constant or a plane around each query of a problem.
 
@@ -188,6 +189,8 @@ def local_fit(
         As in `pool`.
     complete : bool, default=True
         Whether planes that sums have lost are fitted from the keys themselves; else they are constant there.
+    ridge : ndarray of shape (d,), optional
+        Of `Recipe.ridge_weight`.
 
     Returns
     -------
@@ -204,7 +207,7 @@ def local_fit(
     plan = choose(problem, algorithm, often=True)
     state = plan.reduce(problem.without_center(), n_jobs=n_jobs, progress=progress)
     lost = partial(fit_lost, problem) if complete and problem.degree and problem.factors is None else None
-    return Sums(state, problem.layout, problem.value_center, complete=lost).fit()
+    return Sums(state, problem.layout, problem.value_center, complete=lost).fit(ridge)
 
 
 def _joined(states: list[PoolState]) -> PoolState:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,7 +13,8 @@ from kernpool.core.keys import Keys
 from kernpool.core.moments import check_degree
 from kernpool.core.problem import Problem
 from kernpool.core.reading import Rows, as_tol
-from kernpool.core.similarity import check_composition
+from kernpool.core.ridge import as_ridge
+from kernpool.core.similarity import Composition, KernelSimilarity, check_composition
 from kernpool.data.checks import as_bandwidth
 from kernpool.kernels import Kernel, get_kernel
 from kernpool.pooling.plan import check_algorithm
@@ -29,6 +30,8 @@ class Recipe:
     ----------
     kernel, bandwidth, composition, degree, tol, algorithm, empty, n_jobs
         As in `pool`. A bandwidth of one number is for any number of columns.
+    ridge : float or ndarray of shape (d,), default=0.0
+        Penalty on the slopes of a local linear fit, in keys at the query; see `kernpool.core.ridge`.
 
     Raises
     ------
@@ -56,6 +59,7 @@ class Recipe:
     algorithm: str = "auto"
     empty: Empty = "nan"
     n_jobs: int | None = None
+    ridge: Array | float = 0.0
 
     def __post_init__(self) -> None:
         check_empty(self.empty)
@@ -63,6 +67,7 @@ class Recipe:
         check_composition(self.composition)
         check_algorithm(self.algorithm)
         as_tol(self.tol)
+        as_ridge(self.ridge)
 
     @classmethod
     def of(cls, kernel: str | Kernel = "gaussian", bandwidth: ArrayLike = 1.0, **options: Any) -> Recipe:
@@ -108,6 +113,14 @@ class Recipe:
             degree=self.degree,
             **pairs,
         )
+
+    def ridge_weight(self, columns: int) -> Array | None:
+        """Return the ridge of each column in units of key weight times kernel; None if there is none."""
+        if not self.degree or not np.any(self.ridge):
+            return None
+        bandwidth = np.broadcast_to(self.bandwidth, (columns,))
+        similarity = KernelSimilarity(self.kernel, bandwidth, cast(Composition, self.composition))
+        return np.broadcast_to(as_ridge(self.ridge, columns), (columns,)) * np.exp(similarity.log_peak)
 
     def pools_like(self, other: Recipe) -> bool:
         """Tell whether sums of both recipes may be merged: the same kernel, bandwidth, composition and degree."""

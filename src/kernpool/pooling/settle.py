@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from kernpool.core.empty import Fill, fill_empty
 from kernpool.core.local_fit import LocalFit, solve, warn_of_rank
 from kernpool.core.moments import Layout
+from kernpool.core.ridge import with_ridge
 from kernpool.core.state import PoolState
 from kernpool.pooling.recipe import Recipe
 
@@ -57,10 +58,19 @@ class Sums:
     shape: tuple[int, ...] | None = None
     dtype: np.dtype[Any] = FLOAT64
 
-    def fit(self) -> LocalFit:
-        """Solve for the constant or the plane around each query; values of empty windows are zero."""
-        fit = solve(self.state, self.layout)
-        fit = fit if self.complete is None else self.complete(fit)
+    def fit(self, ridge: Array | None = None) -> LocalFit:
+        """Solve for the constant or the plane around each query; values of empty windows are zero.
+
+        Parameters
+        ----------
+        ridge : ndarray of shape (d,), optional
+            Of `with_ridge`. Planes of a ridge are never lost: what keys do not determine, it does.
+        """
+        if ridge is not None and np.any(ridge):
+            fit = solve(with_ridge(self.state, self.layout, ridge), self.layout)
+        else:
+            fit = solve(self.state, self.layout)
+            fit = fit if self.complete is None else self.complete(fit)
         center = 0.0 if self.center is None else self.center
         return replace(fit, intercept=np.where(fit.occupied[:, None], fit.intercept + center, 0.0))
 
@@ -97,7 +107,7 @@ def settle(recipe: Recipe, sums: Sums, report_rank: ReportRank = warn_of_rank) -
     if sums.center is None and not recipe.degree:
         values = sums.state.finalize(recipe.empty, sums.fill)
     else:
-        fit = sums.fit()
+        fit = sums.fit(recipe.ridge_weight(sums.layout.columns))
         if recipe.degree:
             report_rank(fit.rank, fit.occupied, fit.tilt.shape[1])
         values = fill_empty(fit.intercept, fit.occupied, recipe.empty, sums.fill)
