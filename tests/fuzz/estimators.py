@@ -27,7 +27,7 @@ def model(case, report):
         regressor = NadarayaWatsonRegressor(**options).fit(case.key, case.value, sample_weight=weight)
         plane = LocalLinearRegressor(**options).fit(case.key, case.value, sample_weight=weight)
         label = np.round(case.value[:, 0]).astype(int) % 3
-        classifier = NadarayaWatsonClassifier(**options).fit(case.key, label, sample_weight=weight)
+        classifier = NadarayaWatsonClassifier(prior_share=0.0, **options).fit(case.key, label, sample_weight=weight)
     base = choose(problem, "brute").reduce(problem)
     for turn in range(2):
         hold(problem, base, regressor.predict(case.query), f"predict, call {turn + 1}", report)

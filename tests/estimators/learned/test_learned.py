@@ -1,5 +1,7 @@
 """Estimators that learn a similarity: better than the closed form where it can be, never worse on held-out rows."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -18,6 +20,7 @@ from kernpool import (
     NadarayaWatsonRegressor,
     pool,
 )
+from kernpool.bandwidth.prior_share import prior_of_others, prior_share
 from kernpool.estimators.learned.base import split_rows
 from kernpool.execution.progress import report_progress
 from kernpool.torch import AttentionPooling, GaussianSimilarity
@@ -80,7 +83,7 @@ def test_epoch_zero_is_the_closed_form(similarity, table):
 def test_epoch_zero_of_a_classifier(table):
     X, y = table
     model = LearnedPoolingClassifier(max_epochs=0).fit(X, y > 0)
-    closed = NadarayaWatsonClassifier().fit(X, y > 0)
+    closed = NadarayaWatsonClassifier(bandwidth="log_loss").fit(X, y > 0)
     np.testing.assert_allclose(model.predict_proba(X), closed.predict_proba(X), atol=1e-10)
     np.testing.assert_array_equal(model.predict(X), closed.predict(X))
 
@@ -168,11 +171,43 @@ def test_products_are_the_gaussian(generator):
 
 
 def test_a_share_of_zero_has_a_finite_loss():
-    share = torch.tensor([[0.0, 1.0], [1.0, 0.0]], dtype=torch.float64, requires_grad=True)
-    loss = log_loss(share, torch.tensor([[1.0, 0.0], [1.0, 0.0]], dtype=torch.float64))
+    pooled = torch.tensor([[0.0, 1.0], [1.0, 0.0]], dtype=torch.float64, requires_grad=True)
+    label, prior = torch.tensor([[1.0, 0.0], [1.0, 0.0]], dtype=torch.float64), torch.full((2,), 0.5).double()
+    loss = log_loss(pooled, label, prior=prior, share=1e-3)
     loss.backward()
-    assert loss.item() == pytest.approx(-0.5 * np.log(5e-7), rel=1e-6)
-    assert torch.isfinite(share.grad).all()
+    assert loss.item() == pytest.approx(-0.5 * (np.log(5e-4) + np.log1p(-5e-4)), rel=1e-12)
+    assert torch.isfinite(pooled.grad).all()
+
+
+def test_probabilities_have_the_share_of_the_priors(generator, tmp_path):
+    X = generator.normal(size=(60, 2))
+    labels = np.where(X[:, 0] > 0.3, "up", "down")
+    model = LearnedPoolingClassifier(max_epochs=3, random_state=0).fit(X, labels)
+    label = (labels[:, None] == model.classes_).astype(float)
+    code = model.encode(X)
+    left_out = np.sum(label * pool(code, code, label, exclude_self=True), axis=1)
+    assert model.prior_share_ == pytest.approx(prior_share(left_out, prior_of_others(label)).share, abs=1e-8)
+    pooled = model.attention_weights(X) @ label
+    expected = (1 - model.prior_share_) * pooled + model.prior_share_ * label.mean(axis=0)
+    np.testing.assert_allclose(model.predict_proba(X), expected, rtol=1e-9)
+    model.save(tmp_path / "model")
+    again = LearnedPoolingClassifier.load(tmp_path / "model")
+    np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+    record = model.to_record()
+    header = {name: entry for name, entry in record.header.items() if name != "prior_share"} | {"sha256": ""}
+    earlier = LearnedPoolingClassifier.from_record(replace(record, header=header))
+    assert earlier.prior_share_ == 0.0
+
+
+@pytest.mark.parametrize("columns", [1, 2])
+def test_classes_that_one_neighbour_tells_apart_can_still_be_learned(columns):
+    """Where leave-one-out is perfect in narrow windows, the start has windows wide enough for a slope."""
+    generator = np.random.default_rng(0)
+    X = np.r_[generator.normal(size=(30, columns)), generator.normal(size=(30, columns)) + 9.0]
+    model = LearnedPoolingClassifier(max_epochs=5, random_state=0).fit(X, np.arange(60) // 30)
+    assert model.prior_share_ == pytest.approx(1 / 61)
+    assert 1e-4 < model.history_["training_loss"][0] < 0.2
+    assert model.history_["training_loss"][-1] < model.history_["training_loss"][0]
 
 
 def test_a_single_row_of_a_class(generator):

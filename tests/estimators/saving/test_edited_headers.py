@@ -98,6 +98,7 @@ FREE = {
     ("parameters", "random_state"): lambda value: value in (None, True) or a_whole(value, 0, 2**32),
     ("parameters", "tol"): lambda value: value is None or value == 0,
     ("parameters", "n_jobs"): lambda value: value is None or (a_whole(value, -1) and value != 0),
+    ("parameters", "prior_share"): lambda value: value is DROPPED or (a_number(value) and 0 <= value < 1),
     ("results", "loo_error_"): lambda value: value is DROPPED or isinstance(value, float),
     ("results", "loo_empty_windows_"): lambda value: value is DROPPED or type(value) is int,
     ("results", "bandwidth_note_"): lambda value: value is DROPPED or isinstance(value, str),
@@ -344,5 +345,5 @@ def test_another_estimator(tmp_path):
     ):
         save_model(model, folder, force=folder.exists())
         write(folder, read(folder) | {"estimator": other})
-        with pytest.raises(ModelFileError, match="do not fit together"):
+        with pytest.raises(ModelFileError, match=r"do not fit together|have the entries"):
             load_model(folder)

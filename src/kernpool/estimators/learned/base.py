@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from kernpool.bandwidth import BandwidthSearch, rule_of_thumb, search_bandwidth
+from kernpool.bandwidth import BandwidthSearch, rule_of_thumb, search_bandwidth, search_log_loss
 from kernpool.data.checks import refuse_misread
 from kernpool.data.folders import Record, read_record, write_record
 from kernpool.estimators.learned.parameters import FEWEST_ROWS, check_parameters
@@ -115,15 +115,15 @@ class LearnedPooling(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships
             return None, rule_of_thumb(X), np.where(deviation > 0, deviation, 1.0)
         # All rows take part, those that are held out too: epoch zero is then the very fit of NadarayaWatsonRegressor(),
         # and looks a little better on held-out rows than it is, so that learning has to be better than by chance.
-        search = search_bandwidth(
-            X,
-            output,
-            common_factor=self.similarity == "width",
-            standardise=standardise,
-            kernel=get_kernel("gaussian"),
-            n_jobs=self.n_jobs,
-            progress=current_progress(),
-        )
+        # Classes start where their log loss is least: the best Brier score may be that of one neighbour per window,
+        # and cross-entropy has no slope there to leave it by.
+        options: dict[str, Any] = {
+            "common_factor": self.similarity == "width",
+            "kernel": get_kernel("gaussian"),
+            "n_jobs": self.n_jobs,
+            "progress": current_progress(),
+        }
+        search = search_bandwidth(X, output, **options) if standardise else search_log_loss(X, output, **options)
         names = getattr(self, "feature_names_in_", None)
         if names is not None:
             search = replace(search, names=tuple(map(str, names)))

@@ -9,8 +9,11 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import validate_data
 
+from kernpool.bandwidth import leave_one_out
+from kernpool.bandwidth.prior_share import prior_of_others, prior_share
+from kernpool.core.problem import Problem
 from kernpool.data.checks import refuse_misread
-from kernpool.estimators.labels import one_hot
+from kernpool.estimators.labels import class_prior, mixed, one_hot
 from kernpool.estimators.learned.base import LearnedPooling
 
 Array = NDArray[np.float64]
@@ -19,10 +22,12 @@ Array = NDArray[np.float64]
 class LearnedPoolingClassifier(ClassifierMixin, LearnedPooling):  # type: ignore[misc]  # scikit-learn ships no types
     r"""Nadaraya-Watson (local constant) classification with a similarity that learns; needs the extra ``torch``.
 
-    .. math:: \hat p_c(x) = \sum_j \operatorname{softmax}_j\big(-\tfrac12 |f(x) - f(x_j)|^2\big)\, [y_j = c]
+    .. math:: \hat p_c(x) = (1 - s) \sum_j \operatorname{softmax}_j\big(-\tfrac12 |f(x) - f(x_j)|^2\big)\, [y_j = c]
+              + s\, \pi_c
 
-    The map f starts from the bandwidths of `NadarayaWatsonClassifier` and follows the gradient of the leave-one-out
-    negative log likelihood, while rows that are held out become more likely.
+    The map f starts from the bandwidths of ``NadarayaWatsonClassifier(bandwidth="log_loss")`` and follows the gradient
+    of the leave-one-out negative log likelihood, while rows that are held out become more likely. The share s of the
+    class priors is found at the end, by leave-one-out of all rows.
 
     Parameters
     ----------
@@ -39,6 +44,10 @@ class LearnedPoolingClassifier(ClassifierMixin, LearnedPooling):  # type: ignore
     ----------
     classes_ : ndarray of shape (n_classes,)
         The labels, sorted.
+    class_prior_ : ndarray of shape (n_classes,)
+        Shares of the classes among the training rows.
+    prior_share_ : float
+        The share of the priors in `predict_proba`; see `NadarayaWatsonClassifier`.
     history_ : dict of ndarray
         ``"training_loss"`` and ``"validation_loss"`` per epoch, in nats per row; entry 0 is the start.
     similarity_, key_, value_, best_epoch_, bandwidth_search_, n_features_in_, feature_names_in_
@@ -102,10 +111,19 @@ class LearnedPoolingClassifier(ClassifierMixin, LearnedPooling):  # type: ignore
         classes, labels, value = one_hot(y, np.float64)
         self._fit_pairs(X, value, labels, "log_loss")
         self.classes_ = classes
+        encoded = self.encode(X)
+        left_out = leave_one_out(Problem.from_arrays(encoded, encoded, value, exclude_self=True), n_jobs=self.n_jobs)
+        pooled = np.sum(value * left_out.prediction, axis=1)
+        self.prior_share_ = prior_share(pooled, prior_of_others(value)).share
         return self
 
+    @property
+    def class_prior_(self) -> Array:
+        """Shares of the classes among the training rows, of shape (n_classes,)."""
+        return class_prior(self.value_)
+
     def predict_proba(self, X: ArrayLike) -> Array:
-        """Pool the one-hot labels.
+        """Pool the one-hot labels, and mix in the share of the class priors.
 
         Parameters
         ----------
@@ -117,7 +135,7 @@ class LearnedPoolingClassifier(ClassifierMixin, LearnedPooling):  # type: ignore
         ndarray of shape (m, n_classes)
             Probabilities in the order of `classes_`.
         """
-        return np.clip(self._pool(X), 0.0, 1.0)  # rounding may leave -1e-17
+        return mixed(np.clip(self._pool(X), 0.0, 1.0), self.class_prior_, self.prior_share_)  # rounding leaves -1e-17
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Predict the class of the highest probability.

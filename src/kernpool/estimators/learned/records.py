@@ -20,7 +20,7 @@ from kernpool.execution.threads import resolve_n_jobs
 VERSION = 1
 ENTRIES = {
     "format", "version", "estimator", "parameters", "features", "classes", "key_shape", "value_shape", "epochs",
-    "best_epoch", "sha256",
+    "best_epoch", "prior_share", "sha256",
 }  # fmt: skip
 
 
@@ -45,12 +45,15 @@ def record_of(model: Any) -> Record:
         "epochs": len(model.history_["training_loss"]) - 1,
         "best_epoch": model.best_epoch_,
     }
+    if hasattr(model, "prior_share_"):
+        header["prior_share"] = model.prior_share_
     return Record(header, arrays | {"key": model.key_, "value": model.value_, **model.history_}, in_one_file=True)
 
 
 def restored(kind: type[Any], record: Record) -> Any:
     """Return the learned model of a record, which is not believed; raise if its entries and arrays are not of one."""
-    header = record.header
+    classifies = hasattr(kind, "predict_proba")
+    header = {"prior_share": 0.0 if classifies else None} | record.header  # files up to version 0.1 have none
     parameters = header["parameters"] | {"hidden_sizes": tuple(header["parameters"]["hidden_sizes"])}
     n, d = key_shape = _shape(header["key_shape"])
     value_shape = _shape(header["value_shape"])
@@ -59,7 +62,7 @@ def restored(kind: type[Any], record: Record) -> Any:
     resolve_n_jobs(model.n_jobs)
     check_random_state(model.random_state)
     classes = _classes_from_json(header["classes"])
-    names, best, epochs = header["features"], header["best_epoch"], header["epochs"]
+    names, best, epochs, share = header["features"], header["best_epoch"], header["epochs"], header["prior_share"]
     history = {"training_loss": _shape([epochs + 1]), "validation_loss": _shape([epochs + 1])}
     fits = (
         set(header) | {"sha256"} == ENTRIES,
@@ -67,7 +70,8 @@ def restored(kind: type[Any], record: Record) -> Any:
         model.device is None or isinstance(model.device, str),
         isinstance(model.warm_start_bandwidth, bool),
         n == value_shape[0] and len(value_shape) <= 2,
-        (classes is not None) == hasattr(model, "predict_proba"),
+        (classes is not None) == classifies,
+        share is None if not classifies else type(share) is float and 0.0 <= share < 1.0,
         classes is None or value_shape == (n, len(classes)),
         names is None or (isinstance(names, list) and [type(name) for name in names] == [str] * d),
         type(best) is int and 0 <= best <= epochs,
@@ -85,7 +89,7 @@ def restored(kind: type[Any], record: Record) -> Any:
     model.history_ = {name: arrays[name] for name in history}
     model.best_epoch_, model.n_features_in_ = best, d
     if classes is not None:
-        model.classes_ = classes
+        model.classes_, model.prior_share_ = classes, share
     if names is not None:
         model.feature_names_in_ = np.array(names, dtype=object)
     return model

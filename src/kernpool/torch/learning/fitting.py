@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,11 +13,29 @@ from numpy.typing import NDArray
 
 from kernpool.execution.progress import Progress
 from kernpool.torch.learning.encoders import MappedGaussianSimilarity, make_map, principal_start
-from kernpool.torch.learning.training import History, Schedule, learn, log_loss, squared_error
+from kernpool.torch.learning.training import History, Loss, Schedule, learn, log_loss, squared_error
 
 Array = NDArray[np.float64]
 
-LOSSES = {"squared_error": squared_error, "log_loss": log_loss}
+
+def loss_of(name: str, value: torch.Tensor) -> Loss:
+    """Return a loss by its name, for these outputs.
+
+    Parameters
+    ----------
+    name : {"squared_error", "log_loss"}
+        Which.
+    value : Tensor of shape (n, c)
+        Outputs; for the latter one-hot labels, whose means are the class priors.
+
+    Returns
+    -------
+    callable
+        ``(pooled, value) -> scalar``.
+    """
+    if name == "squared_error":
+        return squared_error
+    return partial(log_loss, prior=value.mean(dim=0), share=1.0 / (len(value) + 1))
 
 
 @dataclass(frozen=True)
@@ -86,13 +105,14 @@ def learn_similarity(
     ).to(device)
     names = ("learning_rate", "max_epochs", "batch_size", "patience", "penalty", "max_keys")
     training, validation = (torch.as_tensor(part, device=device) for part in rows)
+    output = torch.tensor(value, dtype=dtype, device=device)
     history = learn(
         encoder,
         torch.tensor(X, dtype=dtype, device=device),
-        torch.tensor(value, dtype=dtype, device=device),
+        output,
         training=training,
         validation=validation,
-        loss=LOSSES[loss],
+        loss=loss_of(loss, output),
         schedule=Schedule(**{name: parameters[name] for name in names}),
         generator=generator,
         progress=progress,

@@ -20,8 +20,6 @@ from kernpool.torch.pooling import attention_pool
 Array = NDArray[np.float64]
 Loss = Callable[[Tensor, Tensor], Tensor]
 
-UNIFORM_SHARE = 1e-6
-
 
 @dataclass(frozen=True)
 class Schedule:
@@ -70,14 +68,14 @@ def squared_error(pooled: Tensor, value: Tensor) -> Tensor:
     return torch.mean((pooled - value) ** 2)
 
 
-def log_loss(share: Tensor, label: Tensor) -> Tensor:
-    """Mean negative logarithm of the pooled share of the right class.
+def log_loss(pooled: Tensor, label: Tensor, *, prior: Tensor, share: float) -> Tensor:
+    """Mean negative logarithm of the pooled probability of the right class, with a share of the priors mixed in.
 
-    A row that no other row of its class is near has a share of zero, whose logarithm would end everything; a millionth
-    of uniform shares is mixed in, so that such a row counts 14 at most.
+    A row that no other row of its class is near has a probability of zero, whose logarithm would end everything. With a
+    share of 1/(n + 1), the least that leave-one-out of n rows can prove, such a row counts about ``log(n)``.
     """
-    right = torch.sum(share * label, dim=-1)
-    mixed: Tensor = -torch.mean(torch.log((1.0 - UNIFORM_SHARE) * right + UNIFORM_SHARE / label.shape[-1]))
+    right = torch.sum(pooled * label, dim=-1)
+    mixed: Tensor = -torch.mean(torch.log((1.0 - share) * right + share * (label @ prior)))
     return mixed
 
 

@@ -1,0 +1,108 @@
+"""The search for probabilities: the criterion against a dense twin, its slopes, and what it finds."""
+
+import numpy as np
+import pytest
+from scipy.optimize import check_grad
+
+from kernpool import get_kernel
+from kernpool.bandwidth import CRITERIA, column_spread, search_log_loss
+from kernpool.bandwidth.categories import Categories
+from kernpool.bandwidth.prior_share import prior_of_others, prior_share
+from kernpool.bandwidth.search import log_loss
+from kernpool.bandwidth.search.log_loss import LogLoss
+from kernpool.bandwidth.search.rows import canonical_rows
+from kernpool.bandwidth.search.setting import Setting
+from kernpool.kernels import get_categorical_kernel
+
+GAUSSIAN = get_kernel("gaussian")
+
+
+@pytest.fixture
+def table():
+    generator = np.random.default_rng(0)
+    X = generator.normal(size=(60, 2))
+    code = generator.integers(0, 3, (60, 1))
+    number = (X[:, 0] + code[:, 0] + 0.5 * generator.normal(size=60) > 1).astype(int) + (X[:, 1] > 1)
+    return X, np.eye(3)[number], code, generator.integers(1, 4, 60).astype(float)
+
+
+def criterion_of(X, label, weight=None, code=None, kernel="gaussian", composition="radial"):
+    levels = () if code is None else (3,)
+    kernels = () if code is None else (get_categorical_kernel("aitchison_aitken", ordered=False),)
+    setting = Setting(CRITERIA["loo"], Categories(kernels, levels), 0, get_kernel(kernel), composition, "auto", 1, None)
+    rows = canonical_rows(X, label, weight, code)
+    return LogLoss(setting.objective(rows), column_spread(rows.X, rows.weight))
+
+
+def test_the_criterion_is_that_of_a_dense_twin(table):
+    X, label, _, weight = table
+    spread, h = column_spread(X, weight), np.array([0.5, 0.8])
+    kernel = np.exp(-0.5 * np.sum(((X[:, None] - X) / h) ** 2, axis=2)) * (weight - np.eye(60))
+    pooled = np.sum(label * (kernel @ label), axis=1) / kernel.sum(axis=1)
+    found = prior_share(pooled, prior_of_others(label, weight), weight)
+    expected = found.log_loss + np.sum(spread / h) / weight.sum()
+    assert criterion_of(X, label, weight).evaluate(np.log(h)).value == pytest.approx(expected, rel=1e-10)
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "triweight"])
+def test_slopes_are_those_of_differences(table, kernel):
+    X, label, code, weight = table
+    criterion = criterion_of(X, label, weight, code, kernel)
+    x = np.array([1.2, 0.9, 0.7])
+
+    def value(x):
+        return criterion.evaluate(x, slope=False).value
+
+    off = check_grad(value, lambda x: criterion.evaluate(x).slope, x, epsilon=1e-6)
+    assert off < 1e-5 * np.linalg.norm(criterion.evaluate(x).slope) + 1e-6
+
+
+def test_a_column_of_noise_is_smoothed_away():
+    generator = np.random.default_rng(1)
+    X = generator.normal(size=(150, 4))
+    label = np.eye(2)[(X[:, 0] + 0.3 * generator.normal(size=150) > 0).astype(int)]
+    found = search_log_loss(X, label, kernel=GAUSSIAN)
+    assert found.relevance[0] > 0.5
+    assert found.relevance[1:].sum() < 0.5
+    assert found.values.min() == pytest.approx(found.value)
+    assert "log_loss = " in str(found)
+
+
+def test_structure_that_wide_windows_do_not_see():
+    """A checkerboard is flat in wide windows; the ladder of common factors finds it."""
+    X = np.random.default_rng(2).uniform(size=(300, 2))
+    label = np.eye(2)[(np.floor(3 * X).sum(axis=1) % 2).astype(int)]
+    assert search_log_loss(X, label, kernel=GAUSSIAN).value < 0.5
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "boxcar", "epanechnikov"])
+def test_one_factor_is_the_best_of_all(kernel):
+    generator = np.random.default_rng(3)
+    X = generator.uniform(size=(120, 1))
+    label = np.eye(2)[(generator.uniform(size=120) < 0.5 + 0.4 * np.sin(20 * X[:, 0])).astype(int)]
+    found = search_log_loss(X, label, kernel=get_kernel(kernel))
+    criterion = criterion_of(X, label, kernel=kernel)
+    values = [place.value for place in criterion.along(np.geomspace(0.02, 20, 150))]
+    assert found.value <= min(values) + 2e-3
+    assert found.common_factor
+
+
+def test_weighted_rows_are_repeated_rows(table):
+    X, label, _, weight = table
+    often = weight.astype(int)
+    one = search_log_loss(X, label, weight, kernel=GAUSSIAN)
+    other = search_log_loss(X.repeat(often, axis=0), label.repeat(often, axis=0), kernel=GAUSSIAN)
+    np.testing.assert_allclose(one.bandwidth, other.bandwidth)
+
+
+@pytest.mark.parametrize("columns", [1, 2])
+def test_many_rows_start_from_few(columns, monkeypatch):
+    generator = np.random.default_rng(4)
+    X = generator.normal(size=(400, columns))
+    label = np.eye(2)[(X[:, 0] + 0.5 * generator.normal(size=400) > 0).astype(int)]
+    whole = search_log_loss(X, label, kernel=GAUSSIAN)
+    monkeypatch.setattr(log_loss, "MOST_ROWS_FOR_STARTS", 100)
+    found = search_log_loss(X, label, kernel=GAUSSIAN)
+    assert found.rows == 400
+    assert found.value == pytest.approx(whole.value, abs=5e-3)
+    assert search_log_loss(X, label, kernel=GAUSSIAN, max_search_rows=50).rows == 50

@@ -1,0 +1,200 @@
+"""Honest probabilities: the share of the class priors, and rows that leave little to learn from."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import load_iris
+from sklearn.metrics import log_loss
+
+from kernpool import EmptyWindowWarning, NadarayaWatsonClassifier, NadarayaWatsonRegressor, pool
+from kernpool.bandwidth.prior_share import prior_of_others, prior_share
+
+BANDWIDTHS = ["loo", "log_loss", 0.5]
+
+
+@pytest.fixture
+def rows(generator):
+    X = generator.normal(size=(40, 2))
+    return X, np.where(X[:, 0] + 0.7 * generator.normal(size=40) > 0, "up", "down")
+
+
+def is_honest(model, X):
+    probability = model.predict_proba(X)
+    np.testing.assert_allclose(probability.sum(axis=1), 1.0, rtol=1e-12)
+    least = model.prior_share_ * model.class_prior_
+    assert np.all(probability >= least * (1 - 1e-12))
+    np.testing.assert_array_equal(model.predict(X), model.classes_[probability.argmax(axis=1)])
+    return probability
+
+
+def test_the_equation(rows):
+    X, y = rows
+    label, weight = np.eye(2)[(y == "up").astype(int)], np.arange(40) % 3 + 0.0
+    model = NadarayaWatsonClassifier(bandwidth=0.6).fit(X, y, sample_weight=weight)
+    left_out = pool(X, X, label, bandwidth=0.6, key_weight=weight, exclude_self=True)
+    found = prior_share(np.sum(label * left_out, axis=1), prior_of_others(label, weight), weight)
+    assert model.prior_share_ == pytest.approx(found.share, abs=1e-8)
+    np.testing.assert_allclose(model.class_prior_, weight @ label / weight.sum())
+    query = X[:9] + 0.2
+    pooled = pool(query, X, label, bandwidth=0.6, key_weight=weight)
+    expected = (1 - model.prior_share_) * pooled + model.prior_share_ * model.class_prior_
+    np.testing.assert_allclose(model.predict_proba(query), expected, rtol=1e-12)
+    np.testing.assert_allclose(model.attention_weights(query) @ label, pooled, rtol=1e-10)
+    np.testing.assert_allclose(model.leave_one_out().prediction, left_out)
+
+
+@pytest.mark.parametrize("share", [0.0, 0, 0.25, np.float32(0.5)])
+def test_a_share_that_is_given(share, rows):
+    X, y = rows
+    model = NadarayaWatsonClassifier(bandwidth=0.6, prior_share=share).fit(X, y)
+    assert model.prior_share_ == share
+    pooled = pool(X, X, (y[:, None] == model.classes_).astype(float), bandwidth=0.6)
+    np.testing.assert_allclose(model.predict_proba(X), (1 - share) * pooled + share * model.class_prior_)
+
+
+@pytest.mark.parametrize("share", [1.0, -0.1, np.nan, "cv", None, True, [0.1]])
+def test_no_share(share, rows):
+    with pytest.raises(ValueError, match="prior_share must be 'loo', or a number from 0 on and below 1"):
+        NadarayaWatsonClassifier(prior_share=share).fit(*rows)
+
+
+def test_empty_windows_keep_what_empty_says(rows):
+    X, y = rows
+    far, shapes = [[99.0, 0.0]], {}
+    for empty in ("mean", "nearest", "zero", "nan"):
+        model = NadarayaWatsonClassifier("epanechnikov", 3.0, empty=empty).fit(X, y)
+        if empty == "nan":
+            with pytest.warns(EmptyWindowWarning):
+                shapes[empty] = model.predict_proba(far)[0]
+        else:
+            shapes[empty] = model.predict_proba(far)[0]
+    np.testing.assert_allclose(shapes["mean"], model.class_prior_)
+    assert np.all(shapes["zero"] == 0)
+    assert np.all(np.isnan(shapes["nan"]))
+    assert (
+        0
+        < shapes["nearest"].min()
+        == pytest.approx(model.prior_share_ * model.class_prior_[shapes["nearest"].argmin()])
+    )
+
+
+def test_log_loss_is_bounded_where_windows_hold_one_neighbour():
+    X, y = load_iris(return_X_y=True)
+    fold = np.arange(150) % 5 == 0
+    losses = {}
+    for name, options in {
+        "pooled": {"prior_share": 0.0},
+        "mixed": {},
+        "searched": {"bandwidth": "log_loss"},
+    }.items():
+        model = NadarayaWatsonClassifier(**options).fit(X[~fold], y[~fold])
+        losses[name] = log_loss(y[fold], model.predict_proba(X[fold]))
+    assert losses["mixed"] <= losses["pooled"] + 0.01
+    assert losses["searched"] < 0.15
+
+
+@pytest.mark.parametrize("bandwidth", BANDWIDTHS)
+def test_a_class_with_one_row(bandwidth, rows):
+    X, y = rows
+    y = np.where(np.arange(40) == 7, "odd", y)
+    model = NadarayaWatsonClassifier(bandwidth=bandwidth).fit(X, y)
+    assert is_honest(model, X).min() > 0
+    assert 1 / 41 <= model.prior_share_ < 1
+
+
+@pytest.mark.parametrize("bandwidth", BANDWIDTHS)
+def test_every_row_a_class(bandwidth, generator):
+    X = generator.normal(size=(6, 2))
+    model = NadarayaWatsonClassifier(bandwidth=bandwidth).fit(X, list("abcdef"))
+    assert model.prior_share_ == pytest.approx(6 / 7)  # leave-one-out was never right
+    is_honest(model, X)
+
+
+@pytest.mark.parametrize("bandwidth", BANDWIDTHS)
+def test_one_class_only(bandwidth, rows):
+    model = NadarayaWatsonClassifier(bandwidth=bandwidth).fit(rows[0], np.full(40, 3))
+    np.testing.assert_allclose(is_honest(model, rows[0]), 1.0)
+
+
+@pytest.mark.parametrize("weight", [None, [1.0]])
+def test_one_row(weight):
+    model = NadarayaWatsonClassifier(bandwidth=1.0).fit([[0.0]], ["a"], sample_weight=weight)
+    assert model.prior_share_ == 0.5
+    assert model.predict([[1.0]]) == ["a"]
+
+
+@pytest.mark.parametrize("bandwidth", BANDWIDTHS)
+def test_equal_rows_with_other_labels(bandwidth):
+    X, y = np.repeat([[0.0], [1.0]], 10, axis=0), np.r_[np.arange(10) % 2, np.ones(10, dtype=int)]
+    model = NadarayaWatsonClassifier(bandwidth=bandwidth).fit(X, y)
+    probability = is_honest(model, [[0.0], [1.0]])
+    assert 0.3 < probability[0, 0] < 0.6
+    assert probability[1, 1] > 0.7
+
+
+@pytest.mark.parametrize("bandwidth", BANDWIDTHS)
+def test_constant_columns_and_more_columns_than_rows(bandwidth, generator):
+    X = generator.normal(size=(12, 20))
+    X[:, 3] = 5.0
+    y = np.arange(12) % 2
+    X[:, 0] += 4 * y
+    with pytest.warns(UserWarning, match="do not vary") if isinstance(bandwidth, str) else np.errstate():
+        model = NadarayaWatsonClassifier(bandwidth=bandwidth).fit(X, y)
+    is_honest(model, X + 0.1)
+
+
+def test_perfect_separation_is_no_certainty(generator):
+    X = np.r_[generator.normal(size=(50, 1)), generator.normal(size=(50, 1)) + 100.0]
+    for bandwidth in BANDWIDTHS:
+        model = NadarayaWatsonClassifier(bandwidth=bandwidth).fit(X, np.arange(100) // 50)
+        assert model.prior_share_ == pytest.approx(1 / 101)
+        assert 0.99 < is_honest(model, X).max() <= 1 - 0.5 / 101 + 1e-12
+
+
+@pytest.mark.parametrize("bandwidth", BANDWIDTHS)
+def test_rows_of_weight_zero_are_none(bandwidth, rows, generator):
+    X, y = rows
+    weight = (np.arange(40) % 4 > 0) * 1.0
+    one = NadarayaWatsonClassifier(bandwidth=bandwidth).fit(X, y, sample_weight=weight)
+    other = NadarayaWatsonClassifier(bandwidth=bandwidth).fit(X[weight > 0], y[weight > 0])
+    assert one.prior_share_ == pytest.approx(other.prior_share_, abs=1e-7)
+    np.testing.assert_allclose(one.predict_proba(X), other.predict_proba(X), rtol=1e-6)
+
+
+@pytest.mark.parametrize("bandwidth", ["loo", "log_loss"])
+def test_a_level_of_no_training_row(bandwidth, generator):
+    frame = pd.DataFrame({"x": generator.normal(size=40), "level": pd.Categorical(list("ab") * 20)})
+    y = (frame.x + (frame.level == "a") > 0).astype(int)
+    new = pd.DataFrame({"x": [0.0], "level": ["c"]})
+    model = NadarayaWatsonClassifier(bandwidth=bandwidth).fit(frame, y)
+    is_honest(model, frame)
+    with pytest.raises(ValueError, match="c"):
+        model.predict_proba(new)
+    is_honest(model.set_params(unseen="unlike"), new)
+
+
+def test_log_loss_is_for_classes(rows):
+    X, _ = rows
+    with pytest.raises(ValueError, match="is for probabilities of classes; use 'loo' for numbers"):
+        NadarayaWatsonRegressor(bandwidth="log_loss").fit(X, X[:, 0])
+
+
+def test_models_keep_their_share_and_earlier_files_have_none(rows):
+    X, y = rows
+    model = NadarayaWatsonClassifier(bandwidth=0.5).fit(X, y)
+    record = model.to_record()
+    again = NadarayaWatsonClassifier.from_record(record)
+    np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+    header = dict(record.header)
+    for entry, name in (("parameters", "prior_share"), ("results", "prior_share_")):
+        header[entry] = {key: value for key, value in header[entry].items() if key != name}
+    earlier = NadarayaWatsonClassifier.from_record(replace(record, header=header))
+    assert earlier.prior_share == earlier.prior_share_ == 0.0
+    pooled = NadarayaWatsonClassifier(bandwidth=0.5, prior_share=0.0).fit(X, y)
+    np.testing.assert_array_equal(earlier.predict_proba(X), pooled.predict_proba(X))
+    for wrong in (1.0, -0.5, np.inf, None):
+        header = record.header | {"results": {} if wrong is None else {"prior_share_": wrong}}
+        with pytest.raises(ValueError, match="prior_share_ is missing, or not in"):
+            NadarayaWatsonClassifier.from_record(replace(record, header=header))
