@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from kernpool.bandwidth.categories import NO_CATEGORIES, Categories
 from kernpool.bandwidth.criteria import Criterion
-from kernpool.bandwidth.leverage import Counted, count_deleted
+from kernpool.bandwidth.leverage import LARGEST, Counted, count_deleted
 from kernpool.bandwidth.search.rows import TrainingRows
 from kernpool.core.factors import Factors
 from kernpool.core.local_fit import LocalFit, solve
@@ -222,7 +222,7 @@ class Objective:
             hat = np.exp(self._log_peak - state.shift) * fit.base / state.denominator * np.prod(of_levels, axis=0)
         counted = Counted(residual, 1.0, 0.0)
         if hat.size and problem.degree:
-            counted = count_deleted(residual, self.alone, hat)
+            counted = count_deleted(residual, self.alone, hat, self.bound)
         penalised, error, residual, slope = penalise(self.criterion, counted.residual, self.rows.weight, hat)
         self.tried.append(Tried(theta, penalised, error, int(np.count_nonzero(~fit.occupied))))
         return Evaluation(theta, penalised, error, residual, problem, state, fit, hat, slope, counted)
@@ -231,6 +231,12 @@ class Objective:
     def alone(self) -> Array:
         """Residuals of the mean of the others, times the roots of the shares of the weights."""
         return np.asarray((self.value - self._mean_of_others()) * self._share)
+
+    @cached_property
+    def bound(self) -> Array:
+        """Largest residuals that rows which fit themselves can count with, times the roots of the shares."""
+        deviation = np.sqrt(np.sum(self.alone**2, axis=0))
+        return np.asarray(LARGEST * np.where(deviation > 0, deviation, 1.0) * self._share)
 
     @property
     def value(self) -> Array:
@@ -258,12 +264,12 @@ class Objective:
         """Return the derivatives of the residuals, of shape (n c, p), by as many passes as there are outputs."""
         n, c = at.residual.shape
         root = np.exp(0.5 * log_factor(at.penalised, at.error))
-        factor = root * self._share * at.counted.by_fit
+        factor = np.broadcast_to(root * self._share * at.counted.by_fit, (n, c))
         result = np.empty((n, c, len(at.theta)))
         for b in range(c):
             cotangent = np.zeros((n, c))
             cotangent[:, b] = 1.0
-            result[:, b] = -factor * self._pullback(at.problem, at.state, cotangent)
+            result[:, b] = -factor[:, b, None] * self._pullback(at.problem, at.state, cotangent)
         if self.criterion.log_penalty is not None:
             by_trace, by_hat = self._penalty_gradient(at)
             result += at.residual[:, :, None] * (0.5 * by_trace) + root * by_hat
