@@ -40,7 +40,10 @@ def from_hat_matrix(rows, criterion, bandwidth, degree, kernel):
     hat = make(kernel, bandwidth).fit(X, y).attention_weights(X)
     share = np.clip(2 * np.diagonal(hat) - 1, 0, 1) if degree else np.zeros(n)
     deleted = (1 - np.diagonal(hat)) ** -(3 * share**2 - 2 * share**3)
-    squares, trace = np.mean(np.sum((deleted[:, None] * (y - hat @ y)) ** 2, axis=1)), np.trace(hat)
+    counted, bound = deleted[:, None] * (y - hat @ y), 2 * np.std(y, axis=0) * n / (n - 1)
+    step = (3 * share**2 - 2 * share**3)[:, None]
+    counted = (1 - step) * counted + step * counted / np.sqrt(1 + (counted / bound) ** 2)
+    squares, trace = np.mean(np.sum(counted**2, axis=1)), np.trace(hat)
     if criterion == "gcv":
         return squares / (1 - trace / n) ** 2
     return np.log(squares) + (1 + trace / n) / (1 - (trace + 2) / n)
@@ -110,7 +113,10 @@ def torch_criterion(rows, criterion, kernel, degree, theta):
     own = torch.diagonal(hat) / (1.0 if criterion == "loo" else weight)
     step = (2 * own - 1).clip(0, 1) if degree and criterion != "loo" else torch.zeros_like(own)
     deleted = (1 - own) ** -(3 * step**2 - 2 * step**3)
-    squares, n = (share * (deleted[:, None] * (y - hat @ y)) ** 2).sum(), weight.sum()
+    counted, n, step = deleted[:, None] * (y - hat @ y), weight.sum(), (3 * step**2 - 2 * step**3)[:, None]
+    bound = 2 * (share * (y - (share * y).sum(0)) ** 2).sum(0).sqrt() * n / (n - 1)
+    counted = (1 - step) * counted + step * counted / (1 + (counted / bound) ** 2).sqrt()
+    squares = (share * counted**2).sum()
     trace = (weight * own).sum()
     factor = {
         "loo": lambda: torch.zeros(()),

@@ -28,8 +28,10 @@ def make_edges(seed, n):
     return draw(n), draw(1000)
 
 
-def count_one(hat, residual=0.3, alone=2.0):
-    counted = count_deleted(np.array([[residual]]), np.array([[alone]]), np.array([hat]))
+def count_one(hat, residual=0.3, alone=2.0, bound=1e9):
+    counted = count_deleted(
+        *(np.array([[number]]) for number in (residual, alone)), np.array([hat]), np.array([[bound]])
+    )
     return float(np.squeeze(counted.residual)), float(np.squeeze(counted.by_fit)), float(np.squeeze(counted.by_hat))
 
 
@@ -50,10 +52,18 @@ def test_from_one_half_on_the_step_is_smooth(beyond):
 def test_slopes_of_what_counts(gap):
     hat, step = 1.0 - gap, 1e-4 * gap
     residual = 0.7 * gap  # as it is there
-    up, down = count_one(hat + step, residual)[0], count_one(hat - step, residual)[0]
-    assert count_one(hat, residual)[2] == pytest.approx((up - down) / (2 * step), rel=1e-4)
-    up, down = count_one(hat, 1.01 * residual)[0], count_one(hat, 0.99 * residual)[0]
-    assert count_one(hat, residual)[1] == pytest.approx((up - down) / (0.02 * residual), rel=1e-6)
+    for bound in (1e9, 1.5):
+        up, down = count_one(hat + step, residual, bound=bound)[0], count_one(hat - step, residual, bound=bound)[0]
+        found = count_one(hat, residual, bound=bound)
+        assert found[2] == pytest.approx((up - down) / (2 * step), rel=1e-4)
+        up, down = (count_one(hat, (1 + s) * residual, bound=bound)[0] for s in (1e-4, -1e-4))
+        assert found[1] == pytest.approx((up - down) / (2e-4 * residual), rel=1e-5)
+
+
+@given(st.floats(0.99, 1.0), st.floats(-1e6, 1e6))
+def test_what_counts_for_a_row_that_fits_itself_is_bounded(hat, residual):
+    assert abs(count_one(hat, residual, bound=3.0)[0]) <= 3.0 + 2e-3 * abs(residual) / (1.0 - hat + 1e-8)
+    assert abs(count_one(1.0, residual, bound=3.0)[0]) <= 3.0
 
 
 @pytest.mark.parametrize("hat", [1.0, 1.0 + 1e-12, 1.0 - 1e-9])
@@ -68,7 +78,7 @@ def test_near_one_the_deleted_residual_counts():
     hat = design @ np.linalg.pinv(design)
     others = np.polyval(np.polyfit(x[:3], y[:3], 1), 30.0)
     residual = (y - hat @ y)[:, None]
-    counted = count_deleted(residual, np.zeros((4, 1)), np.diagonal(hat))
+    counted = count_deleted(residual, np.zeros((4, 1)), np.diagonal(hat), np.full((4, 1), 1e9))
     assert hat[3, 3] > 0.99
     assert counted.residual[3, 0] == pytest.approx(y[3] - others, rel=0.01)
 

@@ -68,7 +68,8 @@ def record_of(model: Any, features: Sequence[str] | None, target: str | None) ->
 def restored(kind: type[Any], record: Record) -> Any:
     """Return the smoother of a record, which is not believed; raise if its entries and arrays are not of one."""
     header, model = kind._upgraded(record.header), kind()
-    on_chunks = header["version"] == (VERSION_WITH_YOUNGER if "chunks" in header else VERSION_ON_CHUNKS)
+    on_chunks = header["version"] == VERSION_ON_CHUNKS
+    on_chunks |= header["version"] == VERSION_WITH_YOUNGER and "chunks" in header
     _check_entries(model, header, record.arrays, on_chunks)
     try:
         get_kernel(header["parameters"]["kernel"])

@@ -139,6 +139,10 @@ class AllPairsObjective:
         moved, c = self._differentiate(at), at.residual.shape[1]
         return self.engine.differentiate(at, moved[:, :c], moved[:, c] if at.hat.size else None)
 
+    def pullback(self, at: Evaluation, cotangent: Array) -> Array:
+        """Return the derivatives of the sum of predictions times cotangents, of shape (n, p): of each row its part."""
+        return np.einsum("icp,ic->ip", self._differentiate(at)[:, : cotangent.shape[1]], cotangent)
+
     def _sum(self, problem: Problem) -> PoolState:
         """Return the sums of all rows, in their own order."""
         layout, unit, tables = problem.layout, 1.0 / problem.similarity.bandwidth, Tables.of(problem)

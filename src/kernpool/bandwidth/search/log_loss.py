@@ -15,7 +15,7 @@ separate a few rows by chance.
 from __future__ import annotations
 
 import time
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,12 +25,16 @@ from kernpool.bandwidth.criteria import CRITERIA
 from kernpool.bandwidth.prior_share import prior_of_others, prior_share
 from kernpool.bandwidth.rate import rate_factor
 from kernpool.bandwidth.rules import canonical_ratio, column_spread
-from kernpool.bandwidth.search.objective import Evaluation, Objective
+from kernpool.bandwidth.search.all_pairs import AllPairsObjective
+from kernpool.bandwidth.search.course import OutOfTimeError, TimeLimit
+from kernpool.bandwidth.search.evaluation import Evaluation
+from kernpool.bandwidth.search.objective import Objective
 from kernpool.bandwidth.search.one_factor import candidates
 from kernpool.bandwidth.search.outcome import BandwidthSearch
 from kernpool.bandwidth.search.rows import canonical_rows
-from kernpool.bandwidth.search.search import Passes
+from kernpool.bandwidth.search.search import Passes, warn_of_stop
 from kernpool.bandwidth.search.setting import Setting
+from kernpool.bandwidth.search.way import choose_way
 from kernpool.execution.progress import Progress
 from kernpool.kernels import Kernel
 
@@ -69,6 +73,9 @@ class LogLoss:
 
     def __init__(self, objective: Objective, spread: Array) -> None:
         self.objective, self.rows, self.d = objective, objective.rows, len(spread)
+        self.way = choose_way(objective, one_factor=False)
+        self._quick = AllPairsObjective(objective) if self.way.make is not None else None
+        self.best: Place | None = None
         self.prior = prior_of_others(self.rows.value, self.rows.weight)
         self.log_spread, self.is_mine = np.log(spread), self.rows.value > 0.5
         self.largest = objective.categories.largest
@@ -83,7 +90,8 @@ class LogLoss:
 
     def evaluate(self, x: Array, *, slope: bool = True) -> Place:
         """Return the criterion, and its slope unless it is not wanted."""
-        at, weight, total = self.objective.evaluate(self.theta(x)), self.rows.weight, self.rows.total
+        at = (self._quick or self.objective).evaluate(self.theta(x))
+        weight, total = self.rows.weight, self.rows.total
         off = at.residual[self.is_mine] / np.sqrt(weight / total)  # one minus the probability of the right class
         share, mixed, loss = prior_share(1.0 - off, self.prior, weight)
         relevance = np.exp(self.log_spread - x[: self.d])
@@ -92,10 +100,16 @@ class LogLoss:
         slopes = np.zeros(len(x))
         if slope:
             cotangent = np.where(self.is_mine, ((share - 1.0) * weight / mixed / total)[:, None], 0.0)
-            slopes = self.objective.pullback(at.problem, at.state, cotangent).sum(axis=0)
+            if self._quick is not None:
+                slopes = self._quick.pullback(at, cotangent).sum(axis=0)
+            else:
+                slopes = self.objective.pullback(at.problem, at.state, cotangent).sum(axis=0)
             slopes[: self.d] -= relevance / total
             slopes[self.d :] = 2.0 * x[self.d :] * (slopes[self.d :] * self.largest - 1.0 / total)
-        return Place(x, value, slopes, -np.log(mixed), at)
+        place = Place(x, value, slopes, -np.log(mixed), at)
+        if self.best is None or value < self.best.value:
+            self.best = place
+        return place
 
     def descend(self, x: Array, steps: int, tolerance: float) -> Place:
         """Minimise from one start, by L-BFGS-B, and smooth away the columns that nothing is lost without."""
@@ -161,6 +175,7 @@ def search_log_loss(
     progress: Progress | None = None,
     random_state: Any = 0,
     max_search_rows: int | None = None,
+    max_search_seconds: float | None = None,
 ) -> BandwidthSearch:
     """Find bandwidths of class probabilities by the penalised leave-one-out log loss.
 
@@ -174,6 +189,8 @@ def search_log_loss(
         As in `kernpool.bandwidth.search.search_bandwidth`.
     max_search_rows : int, optional
         Search on so many rows, drawn at random.
+    max_search_seconds : float, optional
+        Stop after so many seconds, and take the best so far.
 
     Returns
     -------
@@ -207,7 +224,8 @@ def search_log_loss(
     if max_search_rows is not None and len(rows.X) > max_search_rows:
         rows = rows.draw(max_search_rows, generator)
     spread = np.ones(1) if len(categories) and not rows.X.any() else column_spread(rows.X, rows.weight)
-    passes = None if progress is None else Passes(progress, len(rows.X))
+    limit = TimeLimit(max_search_seconds)
+    passes = limit.watch(None if progress is None else Passes(progress, len(rows.X)))
     setting = Setting(CRITERIA["loo"], categories, 0, kernel, composition, algorithm, n_jobs, passes)
     one = common_factor or setting.is_flat or (X.shape[1] == 1 and not len(categories))
     if len(categories) and one:
@@ -217,22 +235,47 @@ def search_log_loss(
         )
     few = rows if len(rows.X) <= MOST_ROWS_FOR_STARTS else rows.draw(MOST_ROWS_FOR_STARTS, generator)
     first = LogLoss(setting.objective(few), spread)
-    best, starts = _one_factor(first, setting) if one else _per_column(first, setting)
+    reason = "the best of a grid, refined" if one else "descents from wide windows and from the best common factor"
+    starts = len(_grid(first, setting)) if one else 2
+    try:
+        best = _one_factor(first, setting) if one else _per_column(first, setting)
+    except OutOfTimeError:
+        best, reason = _stopped(first, limit, setting)
     criterion = first
     if few is not rows:
         criterion = LogLoss(setting.objective(rows), spread)
-        best = _with_more_rows(criterion, best, len(few.X), one)
-    return _outcome(criterion, best, one, starts, len(first.tried) * (few is not rows), started)
+        start = _expected(criterion, best, len(few.X))
+        try:
+            best = _with_more_rows(criterion, start, one)
+        except OutOfTimeError:
+            best, reason = _stopped(criterion, limit, setting, start)
+    on_fewer = len(first.tried) * (few is not rows)
+    return _outcome(criterion, best, one, starts, on_fewer, reason, started)
 
 
-def _one_factor(criterion: LogLoss, setting: Setting) -> tuple[Place, int]:
+def _stopped(criterion: LogLoss, limit: TimeLimit, setting: Setting, start: Array | None = None) -> tuple[Place, str]:
+    """Take the best so far, and warn."""
+    limit.lift()
+    if criterion.best is None:
+        start = criterion.at_factor(float(np.log(WIDE * canonical_ratio(setting.kernel)))) if start is None else start
+        criterion.evaluate(start, slope=False)
+    reason = f"stopped after max_search_seconds={limit.seconds:g}: the best so far"
+    warn_of_stop(reason)
+    return cast(Place, criterion.best), reason
+
+
+def _grid(criterion: LogLoss, setting: Setting) -> Array:
     scaled = criterion.rows.X / np.exp(criterion.log_spread)
-    grid = candidates(scaled, setting.kernel, setting.composition)
+    return candidates(scaled, setting.kernel, setting.composition)
+
+
+def _one_factor(criterion: LogLoss, setting: Setting) -> Place:
+    grid = _grid(criterion, setting)
     places = criterion.along(grid)
     at = int(np.argmin([place.value for place in places[::-1]]))  # of equal ones the widest
     at = len(grid) - 1 - at
     ends = np.log(grid[[max(at - 1, 0), min(at + 1, len(grid) - 1)]])
-    return _refined(criterion, places[at], float(ends[0]), float(ends[1])), len(grid)
+    return _refined(criterion, places[at], float(ends[0]), float(ends[1]))
 
 
 def _refined(criterion: LogLoss, best: Place, low: float, high: float) -> Place:
@@ -248,27 +291,34 @@ def _refined(criterion: LogLoss, best: Place, low: float, high: float) -> Place:
     return min(best, refined, key=lambda place: place.value)
 
 
-def _per_column(criterion: LogLoss, setting: Setting) -> tuple[Place, int]:
+def _per_column(criterion: LogLoss, setting: Setting) -> Place:
     wide = float(np.log(WIDE * canonical_ratio(setting.kernel)))
     best = criterion.descend(criterion.at_factor(wide), STEPS, TOLERANCE)
-    grid = candidates(criterion.rows.X / np.exp(criterion.log_spread), setting.kernel, setting.composition)
+    grid = _grid(criterion, setting)
     ladder = criterion.along(np.geomspace(3.0 * grid[0], grid[-1], LADDER))
     narrow = criterion.descend(min(ladder, key=lambda place: place.value).x, STEPS, TOLERANCE)
-    return (narrow if criterion.is_clearly_better(narrow, best) else best), 2
+    return narrow if criterion.is_clearly_better(narrow, best) else best
 
 
-def _with_more_rows(criterion: LogLoss, best: Place, few: int, one: bool) -> Place:
+def _expected(criterion: LogLoss, best: Place, few: int) -> Array:
+    """Return where the minimum is expected, given that of fewer rows."""
     d, x = criterion.d, best.x
     matters = x[:d] < criterion.high[:d] - np.log(100.0)
     rate = np.log(rate_factor(few, len(criterion.rows.X), int(np.count_nonzero(matters))))
-    x = np.clip(np.r_[np.where(matters, x[:d] + rate, x[:d]), x[d:] * np.exp(rate)], criterion.low, criterion.high)
+    moved = np.r_[np.where(matters, x[:d] + rate, x[:d]), x[d:] * np.exp(rate)]
+    return np.asarray(np.clip(moved, criterion.low, criterion.high))
+
+
+def _with_more_rows(criterion: LogLoss, x: Array, one: bool) -> Place:
     if not one:
         return criterion.descend(x, STEPS_ON_MANY_ROWS, TOLERANCE_ON_ALL)
     middle = float(x[0] - criterion.log_spread[0])
     return _refined(criterion, criterion.evaluate(x, slope=False), middle - 0.5, middle + 0.5)
 
 
-def _outcome(criterion: LogLoss, best: Place, one: bool, starts: int, on_fewer: int, started: float) -> BandwidthSearch:
+def _outcome(
+    criterion: LogLoss, best: Place, one: bool, starts: int, on_fewer: int, reason: str, started: float
+) -> BandwidthSearch:
     d, theta = criterion.d, criterion.theta(best.x)
     bandwidth, spread = np.exp(theta[:d]), np.exp(criterion.log_spread)
     matters = best.x[:d] < criterion.high[:d] - np.log(100.0)
@@ -291,5 +341,6 @@ def _outcome(criterion: LogLoss, best: Place, one: bool, starts: int, on_fewer: 
         starts=starts,
         rows=len(criterion.rows.X),
         seconds=time.perf_counter() - started,
-        reason="the best of a grid, refined" if one else "descents from wide windows and from the best common factor",
+        reason=reason,
+        way=criterion.way.reason,
     )

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from kernpool.bandwidth.categories import NO_CATEGORIES, Categories
 from kernpool.bandwidth.criteria import Criterion
-from kernpool.bandwidth.leverage import Counted, count_deleted
+from kernpool.bandwidth.leverage import LARGEST, Counted, count_deleted
 from kernpool.bandwidth.search.evaluation import Evaluation, Tried, best_of, log_factor, penalise
 from kernpool.bandwidth.search.regularity import Regularity
 from kernpool.bandwidth.search.rows import TrainingRows
@@ -186,7 +186,7 @@ class Objective:
             hat = np.exp(self._log_peak - state.shift) * fit.base / state.denominator * own
         counted = Counted(residual, 1.0, 0.0)
         if hat.size and problem.degree:
-            counted = count_deleted(residual, self.alone, hat)
+            counted = count_deleted(residual, self.alone, hat, self.bound)
         penalised, error, residual, slope = penalise(self.criterion, counted.residual, self.rows.weight, hat)
         if self.regularity is not None:
             factor = np.exp(self.regularity(theta, self.rows.total)[0])
@@ -232,6 +232,12 @@ class Objective:
     def alone(self) -> Array:
         """Residuals of the mean of the others, times the roots of the shares of the weights."""
         return np.asarray((self.value - self._mean_of_others()) * self._share)
+
+    @cached_property
+    def bound(self) -> Array:
+        """Largest residuals that rows which fit themselves can count with, times the roots of the shares."""
+        deviation = np.sqrt(np.sum(self.alone**2, axis=0))
+        return np.asarray(LARGEST * np.where(deviation > 0, deviation, 1.0) * self._share)
 
     @property
     def value(self) -> Array:

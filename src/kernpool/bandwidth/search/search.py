@@ -200,18 +200,23 @@ def search_bandwidth(
 
 def _stopped(objective: Objective, course: Course, spread: Array, one: bool, kernel: Kernel) -> str:
     """Take the best so far, and warn; return what it is."""
-    from sklearn.exceptions import ConvergenceWarning
-
     low, high, _ = objective.box
     d = len(spread)
     scott = spread * (objective.rows.total ** (-1.0 / (4 + d)) * canonical_ratio(kernel))
     rule = np.clip(np.concatenate([np.log(scott), 0.3 * high[d:]]), low, high)
     reason = course.finish_early(objective, partial(_moved, one, objective), rule)
+    warn_of_stop(reason)
+    return reason
+
+
+def warn_of_stop(reason: str) -> None:
+    """Warn that a search had no time to go to its end."""
+    from sklearn.exceptions import ConvergenceWarning
+
     warn_caller(
         f"the search for bandwidths was {reason}; allow more seconds, or have it done on fewer rows by max_search_rows",
         ConvergenceWarning,
     )
-    return reason
 
 
 def _moved(one: bool, objective: Objective, before: Objective, best: Tried) -> Array:
