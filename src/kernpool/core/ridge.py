@@ -99,7 +99,7 @@ def diagonal(layout: Layout) -> NDArray[np.intp]:
     array([3, 5])
     """
     upper, lower = np.triu_indices(layout.columns)
-    return layout.second.start + np.flatnonzero(upper == lower)
+    return np.asarray(layout.second.start + np.flatnonzero(upper == lower))
 
 
 def as_ridge(ridge: ArrayLike, columns: int | None = None) -> Array:

@@ -99,7 +99,7 @@ def _predict(model: Any, found: dict[str, Any], fold: Any, there: Any) -> Array:
         factors = Factors(there.code, fold.code, tables, slopes)
     recipe = replace(recipe_of(one), empty="mean")
     pairs = KeyPairs(Keys.read(fold.X, fold.value, fold.weight), factors)
-    return settle(recipe, pairs.reduce(recipe, there.X), _say_nothing)
+    return settle(recipe, pairs.reduce(recipe, there.X), _say_nothing).astype(np.float64)
 
 
 def _say_nothing(rank: NDArray[np.intp], occupied: NDArray[np.bool_], columns: int) -> None:

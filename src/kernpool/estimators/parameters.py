@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -90,7 +89,7 @@ def _check_max_search_rows(most: Any) -> None:
 
 
 def _check_max_search_seconds(most: Any) -> None:
-    if most is not None and (not isinstance(most, Real) or isinstance(most, bool | np.bool_) or not most > 0):
+    if most is not None and not (_is_number(most) and most > 0):
         raise ValueError(f"max_search_seconds must be None or a positive number of seconds, got {most!r}")
 
 
@@ -103,7 +102,7 @@ def _check_bandwidth(bandwidth: Any) -> None:
 
 
 def _check_ridge(ridge: Any) -> None:
-    if ridge is not None and (isinstance(ridge, bool) or not isinstance(ridge, Real) or not 0.0 <= ridge < np.inf):
+    if ridge is not None and not (_is_number(ridge) and 0.0 <= ridge < np.inf):
         raise ValueError(f"ridge must be None, to be found, or a number from 0 on, got {ridge!r}")
 
 
@@ -114,6 +113,10 @@ def check_prior_share(share: Any) -> None:
     number = isinstance(share, int | float | np.integer | np.floating) and not isinstance(share, bool)
     if not number or not 0.0 <= share < 1.0:
         raise ValueError(f"prior_share must be 'loo', or a number from 0 on and below 1, got {share!r}")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
 
 
 def _is_column(column: Any) -> bool:

@@ -188,8 +188,9 @@ class KernelSmoother(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships
             searched = "loo_error_" in vars(self)
             known = expected_error(self) if searched else float(self.leave_one_out().error)
             self._expected_error = known
-            if "bandwidth_search_" in vars(self):
-                self.bandwidth_search_ = replace(self.bandwidth_search_, expected_error=known)
+            search = vars(self).get("bandwidth_search_")
+            if search is not None:
+                self.__dict__ |= {"bandwidth_search_": replace(search, expected_error=known)}
         return known
 
     def _categories(self) -> Categories:

@@ -120,7 +120,7 @@ class Recipe:
             return None
         bandwidth = np.broadcast_to(self.bandwidth, (columns,))
         similarity = KernelSimilarity(self.kernel, bandwidth, cast(Composition, self.composition))
-        return np.broadcast_to(as_ridge(self.ridge, columns), (columns,)) * np.exp(similarity.log_peak)
+        return np.asarray(np.broadcast_to(as_ridge(self.ridge, columns), (columns,)) * np.exp(similarity.log_peak))
 
     def pools_like(self, other: Recipe) -> bool:
         """Tell whether sums of both recipes may be merged: the same kernel, bandwidth, composition and degree."""

@@ -141,7 +141,7 @@ class AllPairsObjective:
 
     def pullback(self, at: Evaluation, cotangent: Array) -> Array:
         """Return the derivatives of the sum of predictions times cotangents, of shape (n, p): of each row its part."""
-        return np.einsum("icp,ic->ip", self._differentiate(at)[:, : cotangent.shape[1]], cotangent)
+        return self._differentiate(at, cotangent)[:, 0]
 
     def _sum(self, problem: Problem) -> PoolState:
         """Return the sums of all rows, in their own order."""
@@ -170,14 +170,18 @@ class AllPairsObjective:
         state = PoolState(np.where(occupied, -LN_2 * shift, -np.inf), sums[:, 0], sums[:, 1:])
         return problem.restored(state.rows(self._back))
 
-    def _differentiate(self, at: Evaluation) -> Array:
-        """Return derivatives by all bandwidths and smoothings, of shape (n, c, p): of fits, then of the log hat."""
+    def _differentiate(self, at: Evaluation, cotangent: Array | None = None) -> Array:
+        """Return derivatives by all bandwidths and smoothings, of shape (n, c, p): of fits, then of the log hat.
+
+        With a cotangent of shape (n, c) those of the sums of fits times it are the only ones, of shape (n, 1, p).
+        """
         problem, fit, tables = at.problem, at.fit.rows(self._order), Tables.of(at.problem)
         unit, state = 1.0 / problem.similarity.bandwidth, at.state.rows(self._order)
         (n, d), c = self._key.shape, len(self._value)
         outputs = c + (1 if at.hat.size else 0)
         shift = (np.log(problem.weight_unit) - state.shift) / LN_2
-        moved = np.empty((n, outputs, len(at.theta)))
+        moved = np.empty((n, outputs if cotangent is None else 1, len(at.theta)))
+        towards = None if cotangent is None else cotangent[self._order]
 
         def work(block: slice, buffers: Buffers) -> None:
             exponents, size = self._exponents(problem, block, buffers), block.stop - block.start
@@ -194,6 +198,8 @@ class AllPairsObjective:
                 buffers.row,
                 changes,
             )
+            if towards is not None:
+                changes = np.matmul(towards[block, None, :], changes[:, :c])
             kernel = self._weigh(exponents, tables, -1, block, shift, True, buffers)
             moved[block, :, :d] = self._along_bandwidths(problem, block, exponents, kernel, changes, buffers)
             for a in range(len(tables.slopes)):
@@ -203,7 +209,8 @@ class AllPairsObjective:
 
         self._run(work)
         moved *= _inverse(state.denominator)
-        moved[:, c:] *= -_inverse(fit.base)
+        if towards is None:
+            moved[:, c:] *= -_inverse(fit.base)
         return moved[self._back]
 
     def _exponents(self, problem: Problem, block: slice, buffers: Buffers) -> Array:
