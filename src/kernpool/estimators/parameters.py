@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -84,7 +83,8 @@ def _check_max_search_rows(most: Any) -> None:
 
 
 def _check_max_search_seconds(most: Any) -> None:
-    if most is not None and (not isinstance(most, Real) or isinstance(most, bool | np.bool_) or not most > 0):
+    number = isinstance(most, int | float | np.integer | np.floating) and not isinstance(most, bool)
+    if most is not None and not (number and most > 0):
         raise ValueError(f"max_search_seconds must be None or a positive number of seconds, got {most!r}")
 
 
