@@ -168,7 +168,7 @@ def test_enough_is_not_confirmed():
 
 
 @pytest.mark.parametrize("degree", [0, 1])
-def test_on_all_rows_the_criterion_is_within_a_hundred_thousandth(degree, monkeypatch):
+def test_on_all_rows_the_criterion_is_within_a_ten_thousandth(degree, monkeypatch):
     X, y = wide(9, n=1000)
     X = X[:, [3, 5, 6, 8]]
     monkeypatch.setattr(search, "MOST_ROWS_FOR_STARTS", 250)

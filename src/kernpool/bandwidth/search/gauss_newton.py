@@ -18,6 +18,7 @@ Array = NDArray[np.float64]
 LARGEST_STEP = 1.5  # in log bandwidths: the model is worth nothing farther away
 WITHOUT_EFFECT = 1e-24  # squared slopes of all residuals, beside their squares
 STEEPEST_DAMPING, SLIGHT_DAMPING = 1e8, 1e-2
+FAST = 0.25  # of the gain before: all that follow gain a third of it
 LARGE_GAIN = 1e-3  # of the sum of squares: after such a step other columns may matter than before
 
 
@@ -82,8 +83,9 @@ def descend(
     tolerance : float
         Ends when a step promises to lower the sum of squares by less than this share of it.
     enough : float, default=0.0
-        Ends also after a step that went as promised and lowered the sum of squares by less than this share of it: the
-        next one gains less still, and slopes, which cost three evaluations, would only confirm that.
+        Ends also after a step that went as promised and lowered the sum of squares by less than this share of it, and
+        by less than a quarter of what the one before did: all that follow gain at most a third of that, and slopes,
+        which cost up to three evaluations, would only confirm it.
     curvature : ndarray of shape (p, p), optional
         What an earlier descent to about the same place has learned.
 
@@ -96,6 +98,7 @@ def descend(
     curvature = np.zeros((len(low), len(low))) if curvature is None else curvature
     # Columns that a leap to infinity was worse for go on by steps; those that one from there was worse for stay there.
     damping, walking, resting = 1e-3, np.zeros(len(low), dtype=bool), np.zeros(len(low), dtype=bool)
+    gained = np.inf
     for _ in range(max_steps):
         gradient = jacobian.T @ at.residual.ravel()
         stuck = ((at.theta <= low) & (gradient > 0)) | ((at.theta >= high) & (gradient < 0))
@@ -131,8 +134,9 @@ def descend(
             continue
         gain = at.penalised - tried.penalised
         as_promised = 0.5 * promised < gain and damping <= SLIGHT_DAMPING and not np.any(away | back)
-        if as_promised and gain < enough * at.penalised:
+        if as_promised and gain < min(enough * at.penalised, FAST * gained):
             return Descent(tried, "converged", curvature)
+        gained = gain
         if promised > LARGE_GAIN * at.penalised:
             walking[:] = resting[:] = False
         damping = damping / 10.0 if gain > 0.5 * promised else 2.0 * damping

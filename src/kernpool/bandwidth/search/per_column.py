@@ -36,7 +36,7 @@ STEPS_ON_MANY_ROWS = 30
 # Minima of many columns lie in long flat valleys, and a step on three times as many rows takes nine times as long: for
 # 20 000 rows of five columns this way takes half the time of going on with all of them at once.
 GROWTH, TOLERANCE_BETWEEN, TOLERANCE_ON_ALL = 3, 1e-5, 1e-6
-# Last gains, relative. At the end one of 2e-4 is followed by about 5e-5 in all; the standard error of the criterion
+# Last gains, relative. At the end one of 2e-4 is followed by less than 7e-5 in all; the standard error of the criterion
 # itself is 1e-2 with 20 000 rows. From the last sample to all rows the place moves by some 5e-3, so that a rough one
 # will do; where steps are cheap, before that, they are worth what they teach of the curvature.
 ENOUGH_ON_FEW, ENOUGH_ON_MOST, ENOUGH_ON_ALL = 1e-4, 1e-3, 2e-4

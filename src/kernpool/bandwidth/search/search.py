@@ -128,7 +128,7 @@ def search_bandwidth(
     With more than 2048 rows (1024 for several columns) the starts are found on so many drawn rows, and their
     bandwidths become those of all rows by the rate :math:`n^{-1/(4 + d)}`, where d counts the columns that matter [1]_;
     for several columns by way of three times as many drawn rows each time. The rest of the search is on all rows; for
-    several columns it ends after a step that gained less than 2e-4 of the criterion, which is then within about 5e-5 of
+    several columns it ends after a step that gained less than 2e-4 of the criterion, which is then within about 1e-4 of
     its local minimum; another sample of 1e5 rows would move it by 5e-3.
 
     References
