@@ -60,13 +60,14 @@ class LearnedPoolingClassifier(ClassifierMixin, LearnedPooling):  # type: ignore
 
     Notes
     -----
-    The likelihood is of shares mixed with a millionth of uniform ones, since a row that no other row of its class is
-    near would count infinitely much. `predict_proba` is of the shares themselves.
+    While it learns, the share of the priors is 1/(n + 1): a row that no other row of its class is near would count
+    infinitely much without.
 
-    Where many columns separate a few rows, the search finds bandwidths so narrow that no gradient is left to
-    follow. Starting from a rule then learns more: on a plane (``output_size=2``), 98 % of scikit-learn's 178 wines are
-    right in five folds with ``warm_start_bandwidth=False``, at a negative log likelihood of 0.06; with a search 88 %,
-    at 0.57.
+    It does not start from the least Brier score. Where many columns separate a few rows, that is at bandwidths so
+    narrow that no gradient is left to follow: in five folds of scikit-learn's 178 wines the log loss was 0.92 from
+    there, without the share, and is 0.08 now. A rule to start from (``warm_start_bandwidth=False``) may learn more
+    where a direction matters that no column has: on a plane (``output_size=2``) 98 % of the wines are right, at 0.06;
+    with a search 97 %, at 0.08.
 
     References
     ----------
