@@ -41,7 +41,8 @@ def missed(found: Summary, ours: str) -> list[str]:
     if not found.measured(ours):
         return [f"{ours} was not measured"]
     gaps = np.array([*found.gaps(ours).values()])
-    lines = []
+    failed = sum(record["model"] == ours for record in found.failed)
+    lines = [f"{failed} fits of {ours} failed"] if failed else []
     if found.sign > 0:
         behind, ahead = int(np.sum(gaps > BARS.behind)), found.ahead(ours)
         lines += [f"R^2 {gaps.mean():.4f} behind the best peer on average"] if gaps.mean() > BARS.gap else []
