@@ -84,6 +84,11 @@ class Model:
     def takes(self, rows: int, columns: int) -> bool:
         return rows <= self.rows and columns <= self.columns
 
+    @property
+    def is_default(self) -> bool:
+        """Whether it is kernpool as it comes out of the box."""
+        return self.ours and self.splits == 10**9
+
     def installed(self) -> bool:
         return not self.needs or importlib.util.find_spec(self.needs) is not None
 

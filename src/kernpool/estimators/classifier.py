@@ -32,7 +32,7 @@ class NadarayaWatsonClassifier(ClassifierMixin, KernelSmoother):  # type: ignore
     ----------
     kernel : str or Kernel, default="gaussian"
         See `kernpool.kernel_names`.
-    bandwidth : float, array_like of shape (d,), or name, default="loo"
+    bandwidth : float, array_like of shape (d,), or name, default="log_loss"
         As in `NadarayaWatsonRegressor`; ``"loo"`` minimises the leave-one-out Brier score. ``"log_loss"`` minimises the
         leave-one-out log loss, with a penalty on narrow windows: the better probabilities where rows are few for their
         columns; see `kernpool.bandwidth.search.log_loss`.
@@ -126,7 +126,7 @@ class NadarayaWatsonClassifier(ClassifierMixin, KernelSmoother):  # type: ignore
     def __init__(
         self,
         kernel: str | Kernel = "gaussian",
-        bandwidth: Any = "loo",
+        bandwidth: Any = "log_loss",
         *,
         bandwidth_convention: str = "support",
         composition: str = "radial",

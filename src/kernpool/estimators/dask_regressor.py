@@ -294,7 +294,7 @@ class DaskNadarayaWatsonRegressor(RegressorMixin, BaseEstimator):  # type: ignor
         sample = draw_sample(partitions, size, self.random_state, self.client_)
         search = bandwidth_of_sample(sample, partitions.flat, **search_parameters(self))
         found = {name: search[name] for name in ("bandwidth_", "bandwidth_note_")}
-        if self.bandwidth != "loo":
+        if self.bandwidth not in ("loo", "regularised"):
             return found
         n, whole = sum(filter(None, partitions.rows)), sample is not None and len(sample.key) == sample.rows
         if whole:
