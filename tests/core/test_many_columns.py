@@ -1,0 +1,33 @@
+"""Local planes of many columns, which are solved for in another way than those of few."""
+
+import numpy as np
+import pytest
+
+from kernpool import Problem, choose
+from kernpool.core import local_fit
+from kernpool.core.local_fit import solve
+
+
+@pytest.mark.parametrize("kind", ["plain", "constant", "duplicated", "few keys"])
+def test_many_columns_are_solved_as_few_are(kind, generator, monkeypatch):
+    """Systems at once where all are sure, else inverses by LAPACK, else by elimination: the same fits."""
+    key = generator.normal(size=(90, 10))
+    if kind == "constant":
+        key[:, 4] = 2.0
+    elif kind == "duplicated":
+        key[:, 4] = key[:, 3]
+    query = key[:40] if kind != "few keys" else np.vstack([key[:20], 40.0 + key[:20]])
+    value = generator.normal(size=(90, 2))
+    problem = Problem.from_arrays(query, key, value, bandwidth=3.0, degree=1)
+    state = choose(problem, "reference").reduce(problem)
+    found = solve(state, problem.layout)
+    monkeypatch.setattr(local_fit, "COLUMNS_FOR_LAPACK", 11)
+    expected = solve(state, problem.layout)
+    np.testing.assert_array_equal(found.rank, expected.rank)
+    np.testing.assert_array_equal(found.lost, expected.lost)
+    sure = (expected.rank == 10) & (expected.lost == 0)
+    assert sure.any() == (kind in ("plain", "few keys"))
+    for name in ("intercept", "slope", "base", "tilt"):
+        one, other = getattr(found, name), getattr(expected, name)
+        np.testing.assert_allclose(one[sure], other[sure], rtol=1e-9, atol=1e-10 * np.abs(other).max())
+    np.testing.assert_allclose(found.intercept[expected.lost == 0], expected.intercept[expected.lost == 0], atol=1e-7)
