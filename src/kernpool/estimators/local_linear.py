@@ -122,6 +122,7 @@ class LocalLinearRegressor(KernelRegressor):
         unseen: str = "raise",
         common_factor: bool = False,
         max_search_rows: int | None = None,
+        max_search_seconds: float | None = None,
         random_state: Any = 0,
         algorithm: str = "auto",
         tol: float | None = None,
@@ -144,6 +145,7 @@ class LocalLinearRegressor(KernelRegressor):
         self.unseen = unseen
         self.common_factor = common_factor
         self.max_search_rows = max_search_rows
+        self.max_search_seconds = max_search_seconds
         self.random_state = random_state
         self.algorithm = algorithm
         self.tol = tol

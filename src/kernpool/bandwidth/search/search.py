@@ -21,13 +21,15 @@ from kernpool.bandwidth.search.outcome import BandwidthSearch
 from kernpool.bandwidth.search.regularity import Regularity
 from kernpool.bandwidth.search.rows import TrainingRows, canonical_rows
 from kernpool.bandwidth.search.setting import Setting
+from kernpool.bandwidth.search.way import choose_way
 from kernpool.execution.progress import Progress
 from kernpool.execution.warnings import warn_caller
 from kernpool.kernels import Kernel
 
 Array = NDArray[np.float64]
 
-# Up to so many rows all starts are on all of them; beyond, on so many drawn ones, and the best goes on from there.
+# Up to so many rows all starts are on all of them; beyond, on so many drawn ones, and the best goes on from there. The
+# first is for a common factor, and where the criterion is evaluated by a quicker way than the engine's.
 MOST_ROWS_FOR_GRID, MOST_ROWS_FOR_STARTS = 2048, 1024
 FLAT_FACTOR = 5.0  # ranges, near the end of the interval of a common factor
 EXPECTED_PASSES = 120  # for the progress report only
@@ -179,8 +181,8 @@ def search_bandwidth(
             "and a kernel that is not flat, such as 'gaussian' or 'epanechnikov'"
         )
     one = factor_alone or (X.shape[1] == 1 and not len(categories))
-    limit = MOST_ROWS_FOR_GRID if one else MOST_ROWS_FOR_STARTS
     objective = setting.objective(rows)
+    limit = MOST_ROWS_FOR_GRID if one or _is_quick(objective) else MOST_ROWS_FOR_STARTS
     first = objective if len(rows.X) <= limit else setting.objective(rows.draw(limit, generator))
     course.fewer += [] if first is objective else [first]
     try:
@@ -196,6 +198,11 @@ def search_bandwidth(
             "or more rows"
         )
     return _outcome(objective, course, reason, spread, scale, one, started)
+
+
+def _is_quick(objective: Objective) -> bool:
+    """Whether all starts may be on all rows: those of 1200 on fewer ended up to 5e-7 above the best, relative."""
+    return len(objective.rows.X) <= MOST_ROWS_FOR_GRID and choose_way(objective, one_factor=False).quick
 
 
 def _stopped(objective: Objective, course: Course, spread: Array, one: bool, kernel: Kernel) -> str:
