@@ -167,4 +167,6 @@ def _learn(curvature: Array, step: Array, of_residuals: Array, of_gradient: Arra
     missing = of_residuals - sized @ step
     slope = of_gradient / along  # not at the end: the square of `along` vanishes where a fit is nearly perfect
     outer = np.outer(missing, slope)
-    return np.asarray(sized + (outer + outer.T) - float(missing @ step) * np.outer(slope, slope))
+    learned = sized + (outer + outer.T) - float(missing @ step) * np.outer(slope, slope)
+    # Where slopes are as good as infinite nothing can be learned.
+    return np.asarray(learned) if np.all(np.isfinite(learned)) else np.zeros_like(curvature)

@@ -295,5 +295,8 @@ class Objective:
 
 
 def _bounded(slopes: Array) -> Array:
-    """Cut slopes off: at a smoothing of zero they may be as good as infinite, and their squares have to be numbers."""
-    return np.clip(slopes, -STEEPEST, STEEPEST)
+    """Cut slopes off: at a smoothing of zero they may be as good as infinite, and their squares have to be numbers.
+
+    Of weights beyond the range of numbers they are differences of infinities, and nothing is known of them.
+    """
+    return np.clip(np.nan_to_num(slopes, nan=0.0), -STEEPEST, STEEPEST)
