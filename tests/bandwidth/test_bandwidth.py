@@ -142,7 +142,7 @@ def test_the_step_function_of_the_boxcar_is_searched_step_by_step(seed, composit
     generator = np.random.default_rng(seed + 20)
     X = generator.uniform(size=(40, 1 if composition == "radial" else 2))
     y = np.sin(20 * X[:, 0]) + 0.3 * generator.normal(size=40)
-    model = NadarayaWatsonRegressor("boxcar", composition=composition).fit(X, y)
+    model = NadarayaWatsonRegressor("boxcar", "loo", composition=composition).fit(X, y)
     best = min(
         error_at(X, y, factor * column_spread(X), kernel="boxcar", composition=composition)
         for factor in np.geomspace(1e-3, 10, 1000)[::step]

@@ -51,7 +51,7 @@ def from_hat_matrix(rows, criterion, bandwidth, degree, kernel):
 
 @pytest.mark.parametrize("degree", [0, 1])
 @pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov", "laplace"])
-@pytest.mark.parametrize("criterion", CRITERIA)
+@pytest.mark.parametrize("criterion", ["loo", "aicc", "gcv"])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_criteria_are_what_their_definitions_say(criterion, kernel, degree, weighted):
     rows = make_rows(n=30, outputs=2, weighted=weighted)
@@ -76,7 +76,7 @@ def check_derivatives(objective, theta, tolerance):
 
 @pytest.mark.parametrize("degree", [0, 1])
 @pytest.mark.parametrize("kernel", SMOOTH)
-@pytest.mark.parametrize("criterion", CRITERIA)
+@pytest.mark.parametrize("criterion", ["loo", "aicc", "gcv"])
 def test_gradients_agree_with_finite_differences(criterion, kernel, degree):
     rows = make_rows(outputs=2, weighted=kernel in ("gaussian", "tricube"))
     scale = 1.0 if kernel in ("gaussian", "logistic") else 3.0
@@ -84,7 +84,7 @@ def test_gradients_agree_with_finite_differences(criterion, kernel, degree):
 
 
 @pytest.mark.parametrize("degree", [0, 1])
-@pytest.mark.parametrize("criterion", CRITERIA)
+@pytest.mark.parametrize("criterion", ["loo", "aicc", "gcv"])
 def test_gradients_of_products_over_columns(criterion, degree):
     objective = make_objective(make_rows(), criterion, "biweight", degree, composition="product")
     check_derivatives(objective, np.log([3.0, 4.0]), 1e-6)
@@ -128,7 +128,7 @@ def torch_criterion(rows, criterion, kernel, degree, theta):
 
 @pytest.mark.parametrize("degree", [0, 1])
 @pytest.mark.parametrize("kernel", KINKED)
-@pytest.mark.parametrize("criterion", CRITERIA)
+@pytest.mark.parametrize("criterion", ["loo", "aicc", "gcv"])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_gradients_agree_with_torch(criterion, kernel, degree, weighted):
     torch = pytest.importorskip("torch", reason="compares with gradients of torch")
@@ -162,7 +162,7 @@ def test_a_fit_that_leaves_no_degree_of_freedom_has_no_criterion():
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("criterion", CRITERIA)
+@pytest.mark.parametrize("criterion", ["loo", "aicc", "gcv"])
 def test_every_pair_once_is_the_engine(criterion, weighted):
     """The same numbers, as long as rows have neighbours within 36 bandwidths."""
     rows = make_rows(n=700, d=1, outputs=2, weighted=weighted)
@@ -174,7 +174,7 @@ def test_every_pair_once_is_the_engine(criterion, weighted):
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("criterion", CRITERIA)
+@pytest.mark.parametrize("criterion", ["loo", "aicc", "gcv"])
 @pytest.mark.parametrize("d", [1, 3])
 def test_every_pair_once_has_the_slopes_of_the_engine(criterion, weighted, d):
     rows = make_rows(n=200, d=d, outputs=2, weighted=weighted)

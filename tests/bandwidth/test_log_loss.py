@@ -8,7 +8,8 @@ from kernpool import get_kernel
 from kernpool.bandwidth import CRITERIA, column_spread, search_log_loss
 from kernpool.bandwidth.categories import Categories
 from kernpool.bandwidth.prior_share import prior_of_others, prior_share
-from kernpool.bandwidth.search import log_loss
+from kernpool.bandwidth.search import log_loss_search as log_loss
+from kernpool.bandwidth.search.course import TimeLimit
 from kernpool.bandwidth.search.log_loss import LogLoss
 from kernpool.bandwidth.search.rows import canonical_rows
 from kernpool.bandwidth.search.setting import Setting
@@ -31,7 +32,7 @@ def criterion_of(X, label, weight=None, code=None, kernel="gaussian", compositio
     kernels = () if code is None else (get_categorical_kernel("aitchison_aitken", ordered=False),)
     setting = Setting(CRITERIA["loo"], Categories(kernels, levels), 0, get_kernel(kernel), composition, "auto", 1, None)
     rows = canonical_rows(X, label, weight, code)
-    return LogLoss(setting.objective(rows), column_spread(rows.X, rows.weight))
+    return LogLoss(setting.objective(rows), column_spread(rows.X, rows.weight), TimeLimit(None))
 
 
 def test_the_criterion_is_that_of_a_dense_twin(table):

@@ -69,7 +69,7 @@ def test_residuals_have_the_derivatives_that_they_say(criterion, kernel, width):
 def test_the_ridge_is_one_more_number_with_a_slope():
     rows, categories = rows_with_levels()
     objective = Objective(rows, CRITERIA["loo"], categories=categories, degree=1, kernel=get_kernel("gaussian"))
-    joint, theta, step = WithRidge(objective), np.array([-0.4, 0.1, 0.3, np.log(0.5)]), 1e-5
+    joint, theta, step = WithRidge(objective, objective), np.array([-0.4, 0.1, 0.3, np.log(0.5)]), 1e-5
     jacobian = joint.jacobian(joint.evaluate(theta))
     for a in range(4):
         move = step * (np.arange(4) == a)

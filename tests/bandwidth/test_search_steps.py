@@ -172,6 +172,7 @@ def test_on_all_rows_the_criterion_is_within_a_ten_thousandth(degree, monkeypatc
     X, y = wide(9, n=1000)
     X = X[:, [3, 5, 6, 8]]
     monkeypatch.setattr(search, "MOST_ROWS_FOR_STARTS", 250)
+    monkeypatch.setattr(search, "MOST_ROWS_FOR_GRID", 250)
     found = search_bandwidth(X, y, kernel=GAUSSIAN, degree=degree)
     monkeypatch.setattr(per_column, "ENOUGH_ON_ALL", 0.0)
     monkeypatch.setattr(per_column, "TOLERANCE_ON_ALL", 1e-11)

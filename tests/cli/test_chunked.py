@@ -144,7 +144,7 @@ def test_fit_says_what_it_searched_on(folder, monkeypatch, capsys):
     assert main(command) == 0
     report = capsys.readouterr().err
     assert "rows       5000, read in chunks" in report
-    assert "'loo' on a sample of 100 of 5000 rows (random_state=0), then times " in report
+    assert "'regularised' on a sample of 100 of 5000 rows (random_state=0), then times " in report
     assert "(of the rows searched on)" in report
     model = load_model("model")
     assert f"bandwidth  a {model.bandwidth_[0]:.6g}, b {model.bandwidth_[1]:.6g}" in report

@@ -122,7 +122,7 @@ def test_many_rows_give_that_of_a_sample_at_the_rate_of_all(name, generator):
 def test_a_column_that_plays_no_role_does_not_count(generator):
     X = generator.normal(size=(1500, 2))
     y = np.sin(2 * X[:, 0]) + 0.1 * generator.normal(size=1500)
-    model = NadarayaWatsonRegressor(max_search_rows=200).fit(open_chunks(X, y))
+    model = NadarayaWatsonRegressor(bandwidth="loo", max_search_rows=200).fit(open_chunks(X, y))
     search = model.bandwidth_search_
     matters = search.relevance > 0
     assert matters.tolist() == [True, False]

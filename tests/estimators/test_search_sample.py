@@ -56,13 +56,13 @@ def test_few_rows_of_positive_weight_are_all_drawn():
     """Fewer than are asked for, although there are more rows."""
     weight = np.zeros(3000)
     weight[::20] = 2.0
-    here = NadarayaWatsonRegressor(max_search_rows=400).fit(open_chunks([(X, Y, weight)]))
+    here = NadarayaWatsonRegressor(bandwidth="loo", max_search_rows=400).fit(open_chunks([(X, Y, weight)]))
     arrays = (da.from_array(array, chunks=(800, *array.shape[1:])) for array in (X, Y, weight))
-    there = DaskNadarayaWatsonRegressor(max_search_rows=400).fit(*arrays)
+    there = DaskNadarayaWatsonRegressor(bandwidth="loo", max_search_rows=400).fit(*arrays)
     assert bandwidth_of(there) == bandwidth_of(here)
     assert here.bandwidth_note_ == "'loo' on all 150 rows"
     assert there.loo_error_ == here.loo_error_
-    alone = NadarayaWatsonRegressor().fit(X[::20], Y[::20], weight[::20])
+    alone = NadarayaWatsonRegressor(bandwidth="loo").fit(X[::20], Y[::20], weight[::20])
     np.testing.assert_array_equal(there.bandwidth_, alone.bandwidth_)
 
 

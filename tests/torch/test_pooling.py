@@ -93,7 +93,7 @@ def test_training_to_convergence_is_bandwidth_selection(parameterization):
         return loss
 
     optimizer.step(closure)
-    model = NadarayaWatsonRegressor().fit(sample.x_train[:, None], sample.y_train)
+    model = NadarayaWatsonRegressor(bandwidth="loo").fit(sample.x_train[:, None], sample.y_train)
     assert 1 / layer.similarity.bandwidth == pytest.approx(1 / model.bandwidth_[0], rel=1e-4)
     assert closure().item() == pytest.approx(model.loo_error_, rel=1e-9)
 

@@ -12,11 +12,11 @@ from typing import Any, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.data.columns import Column, Columns, Kind, Level
+from kernpool.data.columns import Columns, Kind, Level
+from kernpool.data.levels import codes_of, is_pair, levels_of, places_of
 
 Array = NDArray[np.float64]
 
-LEVELS_SHOWN = 20
 NUMBERS = ("numeric", "binary")
 
 
@@ -106,14 +106,14 @@ class Encoding:
                     raise ValueError(f"{table.columns[position].label} is named twice in unordered= and ordered=")
                 asked[position] = kind
         kinds = tuple(
-            "binary" if binary and i not in asked and _is_pair(column) else asked.get(i, column.kind)
+            "binary" if binary and i not in asked and is_pair(column) else asked.get(i, column.kind)
             for i, column in enumerate(table.columns)
         )
-        pairs = tuple(_levels(table.columns[i], False) for i, kind in enumerate(kinds) if kind == "binary")
+        pairs = tuple(levels_of(table.columns[i], False) for i, kind in enumerate(kinds) if kind == "binary")
         categorical = [(column, kind) for column, kind in zip(table.columns, kinds, strict=True) if kind not in NUMBERS]
-        levels = tuple(_levels(column, kind == "ordered") for column, kind in categorical)
+        levels = tuple(levels_of(column, kind == "ordered") for column, kind in categorical)
         places = tuple(
-            _places(column, some, ordered_by) if kind == "ordered" else None
+            places_of(column, some, ordered_by) if kind == "ordered" else None
             for (column, kind), some in zip(categorical, levels, strict=True)
         )
         return cls(table.names, kinds, levels, places, pairs)
@@ -175,12 +175,12 @@ class Encoding:
         pairs = iter(self.pairs)
         for place, i in enumerate(self.numeric):
             if self.kinds[i] == "binary":
-                codes = np.array(_codes(table.columns[i], next(pairs), unseen), dtype=np.float64)
+                codes = np.array(codes_of(table.columns[i], next(pairs), unseen), dtype=np.float64)
                 numeric[:, place] = np.where(codes < 0, 0.5, codes)
             else:
                 numeric[:, place] = table.columns[i].numbers()
         for place, i in enumerate(self.categorical):
-            code[:, place] = _codes(table.columns[i], self.levels[place], unseen)
+            code[:, place] = codes_of(table.columns[i], self.levels[place], unseen)
         return numeric, code
 
     def to_json(self) -> dict[str, Any]:
@@ -267,10 +267,6 @@ class Encoding:
         )
 
 
-def _is_pair(column: Column) -> bool:
-    return column.kind == "unordered" and len(_levels(column, False)) == 2
-
-
 def _are_places(places: tuple[Any, ...], levels: int) -> bool:
     steps = np.diff(np.array(places, dtype=np.float64))
     finite = all(type(place) is float for place in places) and bool(np.all(np.isfinite(places)))
@@ -294,42 +290,3 @@ def _positions(argument: str, columns: Collection[str | int], table: Columns) ->
         else:
             raise ValueError(f"{argument} holds position {column}, but X has the columns 0 to {len(table.columns) - 1}")
     return positions
-
-
-def _levels(column: Column, ordered: bool) -> tuple[Level, ...]:
-    items = column.items()  # a missing cell is an error even where levels are declared
-    if column.levels is not None and (column.kind == "ordered" or not ordered):
-        return column.levels
-    found = items if column.levels is None else column.levels
-    levels = sorted(set(found), key=lambda level: (isinstance(level, str), level))
-    if ordered and isinstance(levels[-1], str):
-        raise ValueError(
-            f"{column.label} is to be ordered and holds text such as {levels[-1]!r}, whose order nobody has declared; "
-            "make it an ordered pandas category or a polars Enum, or numbers"
-        )
-    return tuple(levels)
-
-
-def _places(column: Column, levels: tuple[Level, ...], ordered_by: str) -> tuple[float, ...]:
-    if ordered_by == "value" and not any(isinstance(level, str) for level in levels):
-        values = np.array(levels, dtype=np.float64)
-        if not np.all(np.isfinite(values)):
-            raise ValueError(f"{column.label} has infinite levels, which have no distance; use ordered_by='rank'")
-        steps = np.diff(values)
-        if np.all(steps > 0) or np.all(steps < 0):
-            return tuple(values.tolist())
-    return tuple(float(rank) for rank in range(len(levels)))
-
-
-def _codes(column: Column, levels: tuple[Level, ...], unseen: str) -> list[int]:
-    number = {level: i for i, level in enumerate(levels)}
-    items = column.items()
-    codes = [number.get(item, -1) for item in items]
-    if unseen == "raise" and -1 in codes:
-        row = codes.index(-1)
-        known = ", ".join(map(repr, levels[:LEVELS_SHOWN])) + (", ..." if len(levels) > LEVELS_SHOWN else "")
-        raise ValueError(
-            f"{column.label} has the level {items[row]!r} in row {row} (counted from 0), which it did not have when it "
-            f"was fitted; known levels are {known}. To pool such rows as unlike every level, use unseen='unlike'"
-        )
-    return codes

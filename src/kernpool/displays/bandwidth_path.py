@@ -18,6 +18,7 @@ Array = NDArray[np.float64]
 FLATTEST = 30.0  # spreads: what is smoother is drawn there, since it makes no difference
 TITLES = {
     "loo": "leave-one-out error",
+    "regularised": "leave-one-out error, penalised",
     "aicc": "AICc",
     "gcv": "generalised cross-validation",
     "log_loss": "leave-one-out log loss, penalised",

@@ -118,8 +118,7 @@ def choose_bandwidth(
     if bandwidth == "log_loss":
         search = search_log_loss(X, value, times, **options)
     else:
-        if ridge is None and not CRITERIA[bandwidth].regular:
-            ridge = 0.0
+        ridge = 0.0 if ridge is None and not CRITERIA[bandwidth].regular else ridge
         search = search_bandwidth(
             X, value, times, criterion=bandwidth, degree=degree, standardise=standardise, ridge=ridge, **options
         )

@@ -71,7 +71,7 @@ def test_epoch_zero_is_the_closed_form(similarity, table):
     X, y = table
     y = np.column_stack([y, -100.0 * X[:, 1]])
     model = LearnedPoolingRegressor(similarity, max_epochs=0, random_state=0).fit(X, y)
-    closed = NadarayaWatsonRegressor(common_factor=similarity == "width").fit(X, y)
+    closed = NadarayaWatsonRegressor(bandwidth="loo", common_factor=similarity == "width").fit(X, y)
     query = X[:9] + 0.1
     np.testing.assert_allclose(model.predict(query), closed.predict(query), rtol=1e-9)
     np.testing.assert_allclose(model.attention_weights(query), closed.attention_weights(query), atol=1e-10)

@@ -3,7 +3,7 @@
 Read `search.py` first: which way is taken; then `objective.py`: the criterion and its slopes.
 """
 
-from kernpool.bandwidth.search.log_loss import search_log_loss
+from kernpool.bandwidth.search.log_loss_search import search_log_loss
 from kernpool.bandwidth.search.outcome import BandwidthSearch
 from kernpool.bandwidth.search.search import search_bandwidth
 

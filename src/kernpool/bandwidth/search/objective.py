@@ -189,7 +189,7 @@ class Objective:
             counted = count_deleted(residual, self.alone, hat, self.bound)
         penalised, error, residual, slope = penalise(self.criterion, counted.residual, self.rows.weight, hat)
         if self.regularity is not None:
-            factor = np.exp(self.regularity(theta, self.rows.total)[0])
+            factor = np.exp(self.regularity(theta, self.rows.number)[0])
             penalised, residual = penalised * factor, residual * np.sqrt(factor)
         return Evaluation(theta, penalised, error, residual, problem, state, fit, hat, slope, counted, self.ridge)
 
@@ -225,7 +225,7 @@ class Objective:
             by_trace, by_hat = self._penalty_gradient(at, log_hat_moved)
             result += at.residual[:, :, None] * (0.5 * by_trace) + root * by_hat
         if self.regularity is not None:
-            result += at.residual[:, :, None] * (0.5 * self.regularity(at.theta, self.rows.total)[1])
+            result += at.residual[:, :, None] * (0.5 * self.regularity(at.theta, self.rows.number)[1])
         return np.asarray(result.reshape(-1, len(at.theta)))
 
     @cached_property

@@ -62,7 +62,7 @@ class Regularity:
         >>> regularity = Regularity(np.zeros(2), np.ones(2, dtype=bool), np.zeros(0))
         >>> penalty, slope = regularity(np.log([0.5, 100.0]), 100.0)
         >>> round(penalty, 4), slope.round(4)
-        (0.1326, array([-0.1011,  0.    ]))
+        (0.1327, array([-0.1009,  0.    ]))
         """
         d, slope = len(self.log_spread), np.zeros(len(theta))
         log_ratio = np.where(self.varies, theta[:d] - self.log_spread, FARTHEST)

@@ -37,6 +37,11 @@ class TrainingRows:
         """Number of rows, each as often as its weight says."""
         return float(self.weight.sum())
 
+    @property
+    def number(self) -> float:
+        """The same, but at least that of distinct rows: weights that were normalised do not make rows fewer."""
+        return max(self.total, float(len(self.X)))
+
     def take(self, rows: NDArray[np.intp]) -> TrainingRows:
         """Return some of the rows."""
         return TrainingRows(self.X[rows], self.code[rows], self.value[rows], self.weight[rows])
