@@ -176,7 +176,7 @@ def test_progress_is_in_rows():
 
 
 @pytest.mark.parametrize("make", [NadarayaWatsonRegressor, LocalLinearRegressor])
-@pytest.mark.parametrize("criterion", CRITERIA)
+@pytest.mark.parametrize("criterion", ["loo", "aicc", "gcv"])
 def test_a_search_ends_at_a_minimum_of_the_engine(make, criterion, generator):
     """No step along any bandwidth or smoothing lowers the criterion by more than 1e-7 of it."""
     pandas = pytest.importorskip("pandas", reason="reads frames of pandas")

@@ -271,7 +271,7 @@ def test_leave_one_out_of_empty_windows_and_several_outputs():
 def test_small_data_find_the_bandwidth_of_the_local_search():
     key, value = KEY[:400], VALUE[:400]
     local = NadarayaWatsonRegressor(bandwidth="loo").fit(key, value)
-    model = fitted(cut(key, 150), cut(value, 150))
+    model = fitted(cut(key, 150), cut(value, 150), bandwidth="loo")
     np.testing.assert_allclose(model.bandwidth_, local.bandwidth_, rtol=1e-12)
     assert model.loo_error_ == local.loo_error_
     assert model.bandwidth_note_ == "'loo' on all 400 rows"

@@ -216,7 +216,7 @@ def test_estimators_keep_the_rule_of_their_search(generator):
     """Isolated rows: planes through the nearest two lead anywhere, and the search never saw them."""
     key = generator.standard_t(2, size=(150, 2))
     value = np.sin(key[:, 0]) + 0.1 * generator.normal(size=150)
-    model = LocalLinearRegressor().fit(key, value)
+    model = LocalLinearRegressor(bandwidth="loo").fit(key, value)
     assert model.leave_one_out().error == pytest.approx(model.loo_error_, rel=1e-9)
     with pytest.warns(RankDeficiencyWarning, match="constant"):
         far = model.predict(key + 1e4)

@@ -12,7 +12,6 @@ from kernpool.bandwidth.rate import rate_factor
 from kernpool.bandwidth.search.course import Course
 from kernpool.bandwidth.search.objective import Objective
 from kernpool.bandwidth.search.pairwise import PairwiseObjective
-from kernpool.bandwidth.search.ridge import find_ridge
 from kernpool.bandwidth.search.setting import Setting
 from kernpool.bandwidth.search.way import choose_way
 from kernpool.execution.threads import cut, resolve_n_jobs, run_blocks
@@ -62,9 +61,6 @@ def search(objective: Objective, first: Objective, setting: Setting, spread: Arr
         minimise(first, spread, grid)
     else:
         scan(first, spread, grid)
-    if setting.ridge is None:
-        theta, objective.ridge = find_ridge(first, first, first.best.theta)
-        first.evaluate(theta)
     if first is objective:
         return "the best of a grid, refined"
     rate = rate_factor(len(first.rows.X), len(objective.rows.X), len(spread))

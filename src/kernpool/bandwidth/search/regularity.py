@@ -11,7 +11,8 @@ mean of squares stands against it:
 with the spread :math:`s_a` of a column and the relevance :math:`r_b` of a categorical one. In units of a log
 likelihood, :math:`(N / 2) \log S`, it is the prior density of a maximum a posteriori estimate:
 Cauchy-like in the relevance :math:`s_a / h_a` of each column, and log-normal around a common factor. Its weight falls
-with the number of rows, so that bandwidths of many rows are those of leave-one-out.
+with the number of rows, so that bandwidths of many rows are those of leave-one-out. A single bandwidth, or one common
+factor, hardly overfits and is not penalised.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -166,21 +167,21 @@ def search_bandwidth(
         composition=composition,
         algorithm=algorithm,
         n_jobs=n_jobs,
-        regularity=Regularity(np.log(spread), np.ptp(rows.X, axis=0) > 0, categories.largest)
-        if CRITERIA[criterion].regular
-        else None,
         ridge=ridge if degree else 0.0,
         progress=course.limit.watch(None if progress is None else Passes(progress, len(rows.X))),
     )
     factor_alone = common_factor or setting.is_flat
-    if ridge is None and (factor_alone or not degree):
-        setting = setting.with_ridge(0.0)
     if len(categories) and factor_alone:
         raise ValueError(
             "categorical columns have smoothings of their own, which are found along a slope: use common_factor=False "
             "and a kernel that is not flat, such as 'gaussian' or 'epanechnikov'"
         )
     one = factor_alone or (X.shape[1] == 1 and not len(categories))
+    if CRITERIA[criterion].regular and not one:  # one number hardly overfits
+        regularity = Regularity(np.log(spread), np.ptp(rows.X, axis=0) > 0, categories.largest)
+        setting = replace(setting, regularity=regularity)
+    if ridge is None and (one or not degree):
+        setting = setting.with_ridge(0.0)
     objective = setting.objective(rows)
     limit = MOST_ROWS_FOR_GRID if one or _is_quick(objective) else MOST_ROWS_FOR_STARTS
     first = objective if len(rows.X) <= limit else setting.objective(rows.draw(limit, generator))
