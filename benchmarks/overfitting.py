@@ -50,7 +50,8 @@ def main():
     axes.set_xlabel("bandwidths on the way from one to the other, in logarithms")
     axes.set_ylabel("mean squared error / variance")
     axes.set_ylim(0.8 * share.min(), 1.1 * share.max())
-    axes.set_title(f"Local planes on {ROWS} rows of {TABLE!r}, {X.shape[1]} columns (median of {DRAWS} draws)", fontsize=10)
+    title = f"Local planes on {ROWS} rows of {TABLE!r}, {X.shape[1]} columns (median of {DRAWS} draws)"
+    axes.set_title(title, fontsize=10)
     axes.legend(frameon=False, loc="center left", bbox_to_anchor=(0.0, 0.62))
     figure.savefig(PICTURE, dpi=150)
     print(np.round(np.column_stack([PLACES, share]), 4))

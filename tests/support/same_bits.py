@@ -76,7 +76,7 @@ def of_levels(name):
     for rows in (key, query):
         level = pandas.Categorical.from_codes((np.abs(rows[:, 1]) * 2).astype(int) % 3, ["a", "b", "c"])
         tables.append(pandas.DataFrame({"x": rows[:, 0], "level": level}))
-    model = getattr(kernpool, name)().fit(tables[0], value[:, 0])
+    model = getattr(kernpool, name)(bandwidth="loo").fit(tables[0], value[:, 0])
     return np.concatenate([model.bandwidth_, model.smoothing_, model.predict(tables[1])])
 
 
@@ -128,7 +128,7 @@ def problems():
         table[f"gradients {algorithm}"] = partial(differentiated, algorithm, columns)
     table["gradients local linear"] = partial(differentiated, "brute", 2, 1)
     table["gradients epanechnikov"] = partial(differentiated, "sweep", 1, 0, "epanechnikov")
-    table["regressor"] = partial(fitted, "NadarayaWatsonRegressor", weighted=True)
+    table["regressor"] = partial(fitted, "NadarayaWatsonRegressor", bandwidth="loo", weighted=True)
     table["local linear regressor"] = partial(fitted, "LocalLinearRegressor", bandwidth=0.6)
     table["levels"] = partial(of_levels, "NadarayaWatsonRegressor")
     table["levels local linear"] = partial(of_levels, "LocalLinearRegressor")

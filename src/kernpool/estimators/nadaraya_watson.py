@@ -26,8 +26,9 @@ class NadarayaWatsonRegressor(KernelRegressor):
         A number, one per column, or how to find them. ``"regularised"`` minimises the leave-one-out squared error with
         a penalty on small and unlike bandwidths, whose weight falls with the number of rows: the exact minimum,
         ``"loo"``, is where noise helped most, and predicts new rows worse (benchmarks/tables.py; see
-        `kernpool.bandwidth.search.regularity`). For one column or a common factor the two are the same. ``"aicc"`` is the corrected information criterion of Hurvich, Simonoff
-        and Tsai, ``"gcv"`` generalised cross-validation: see `kernpool.bandwidth.criteria`;
+        `kernpool.bandwidth.search.regularity`). For one column or a common factor the two are the
+        same. ``"aicc"`` is the corrected information criterion of Hurvich, Simonoff and Tsai, ``"gcv"`` generalised
+        cross-validation: see `kernpool.bandwidth.criteria`;
         ``"plugin"`` estimates what the best bandwidth is made of, for one column (`plugin_bandwidth`); the rules
         ``"scott"`` and ``"silverman"`` look at X alone.
     bandwidth_convention : {"support", "np", "stata", "locfit", "ksmooth", "std", "canonical"}, default="support"
