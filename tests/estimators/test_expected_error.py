@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 from kernpool import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor
+from kernpool.estimators.fitted import scaled_keys
 
 
 def noise(n, columns, seed):
@@ -26,10 +27,10 @@ def test_it_is_what_new_rows_show_where_leave_one_out_is_too_small():
 
 def test_it_is_computed_once_and_shown():
     model = LocalLinearRegressor().fit(*noise(40, 2, 0))
-    assert "ask for expected_error_" in str(model.bandwidth_search_)
+    assert "to be expected" not in str(model.bandwidth_search_)
     first = model.expected_error_
     assert model.expected_error_ == first
-    assert f"{first:.6g} to be expected of new rows" in str(model.bandwidth_search_)
+    assert f"to be expected of new rows {first:.6g}" in str(model.bandwidth_search_)
     model.fit(*noise(40, 2, 1))
     assert model.expected_error_ != first
 
@@ -39,7 +40,7 @@ def test_of_a_bandwidth_that_was_given_it_is_that_of_leave_one_out():
     assert model.expected_error_ == model.leave_one_out().error
 
 
-def test_equal_rows_stay_together():
+def test_weights_are_repeated_rows():
     X, y = noise(40, 2, 3)
     weighted = NadarayaWatsonRegressor().fit(X, y, sample_weight=np.full(40, 2.0))
     repeated = NadarayaWatsonRegressor().fit(np.repeat(X, 2, axis=0), np.repeat(y, 2))
@@ -55,7 +56,33 @@ def test_levels_and_classes():
     assert 0.0 < classes.expected_error_ < 1.0
 
 
+def test_rows_of_few_places_are_held_out_one_by_one(generator):
+    X = generator.integers(0, 2, (200, 2)).astype(float)
+    y = (generator.random(200) < np.where(X[:, 0] > 0, 0.8, 0.2)).astype(float)
+    for make in (NadarayaWatsonRegressor, LocalLinearRegressor, NadarayaWatsonClassifier):
+        model = make().fit(X, y)
+        assert model.expected_error_ == pytest.approx(model.loo_error_, rel=0.1)
+
+
+def test_ranks_are_searched_as_ranks():
+    X, y = noise(50, 2, 5)
+    X = np.exp(2 * X)
+    model = NadarayaWatsonRegressor(scale="rank").fit(X, y + np.log(X[:, 0]))
+    ranks = NadarayaWatsonRegressor().fit(scaled_keys(model), y + np.log(X[:, 0]))
+    assert model.expected_error_ == pytest.approx(ranks.expected_error_, rel=1e-9)
+
+
+def test_more_rows_are_another_model():
+    X, y = noise(60, 2, 6)
+    model = NadarayaWatsonRegressor().fit(X[:30], y[:30])
+    before = model.expected_error_
+    model.partial_fit(X[30:], y[30:] + 5.0)
+    assert model.expected_error_ != before
+    assert "to be expected" in str(model.bandwidth_search_)
+
+
 def test_three_rows_are_too_few():
     model = NadarayaWatsonRegressor().fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 0.0])
-    with pytest.raises(ValueError, match="at least four distinct rows"):
+    with pytest.raises(ValueError, match="at least four rows"):
         model.expected_error_  # noqa: B018
+    assert not hasattr(model, "expected_error_")

@@ -81,8 +81,9 @@ def prior_share(probability: Array, prior: Array, weight: Array | None = None) -
     kept = weight > 0
     probability, towards, times = np.clip(probability[kept], 0.0, 1.0), prior[kept], weight[kept]
     towards, n = towards - probability, float(times.sum())
-    low = 1.0 / (n + 1.0)
-    high = max(low, n / (n + 1.0))
+    rows = max(n, float(len(times)))  # weights that were normalised do not make rows fewer
+    low = 1.0 / (rows + 1.0)
+    high = max(low, rows / (rows + 1.0))
 
     def slope(share: float) -> float:
         return -float(times @ (towards / (probability + share * towards))) / n

@@ -106,7 +106,9 @@ class Encoding:
                     raise ValueError(f"{table.columns[position].label} is named twice in unordered= and ordered=")
                 asked[position] = kind
         kinds = tuple(
-            "binary" if binary and i not in asked and is_pair(column) else asked.get(i, column.kind)
+            "binary"
+            if binary and len(table.columns) > 1 and i not in asked and is_pair(column)
+            else asked.get(i, column.kind)
             for i, column in enumerate(table.columns)
         )
         pairs = tuple(levels_of(table.columns[i], False) for i, kind in enumerate(kinds) if kind == "binary")

@@ -10,8 +10,8 @@ LEVELS_SHOWN = 20
 
 
 def is_pair(column: Column) -> bool:
-    """Tell whether a column has two unordered levels."""
-    return column.kind == "unordered" and len(levels_of(column, False)) == 2
+    """Tell whether a column has two unordered levels, both of which occur."""
+    return column.kind == "unordered" and len(levels_of(column, False)) == len(set(column.items())) == 2
 
 
 def levels_of(column: Column, ordered: bool) -> tuple[Level, ...]:

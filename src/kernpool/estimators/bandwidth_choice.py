@@ -68,7 +68,7 @@ def choose_bandwidth(
     -------
     dict
         Attributes of the fit: `bandwidth_` and `smoothing_`; after a search `relevance_` and `bandwidth_search_`; for
-        ``"loo"`` also `loo_error_` and `loo_empty_windows_`.
+        ``"regularised"``, ``"loo"`` and ``"log_loss"`` also `loo_error_` and `loo_empty_windows_`.
 
     Raises
     ------
@@ -146,7 +146,7 @@ def given_smoothing(smoothing: Any, categories: Categories) -> Array:
     if smoothing is None and len(categories):
         raise ValueError(
             f"smoothing must be one number per categorical column, {len(categories)} in all, when bandwidth is not "
-            "'loo', 'aicc' or 'gcv', which find it"
+            "'regularised', 'loo', 'aicc' or 'gcv', which find it"
         )
     given = np.zeros(0) if smoothing is None else np.atleast_1d(np.asarray(smoothing, dtype=float))
     if given.shape != largest.shape:
@@ -185,6 +185,6 @@ def _by_name(bandwidth: str, X: Array, value: Array, times: Array, kernel: Kerne
     if X.shape[1] != 1 or value.shape[1] != 1:
         raise ValueError(
             f"bandwidth='plugin' is for one column and one output, got {X.shape[1]} columns and "
-            f"{value.shape[1]} outputs; use 'loo', 'aicc' or 'gcv'"
+            f"{value.shape[1]} outputs; use 'regularised', 'loo', 'aicc' or 'gcv'"
         )
     return np.array([plugin_bandwidth(X[:, 0], value.ravel(), times, kernel=kernel)])

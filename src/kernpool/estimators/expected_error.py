@@ -19,19 +19,20 @@ References
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
-from sklearn.model_selection import KFold
 
-from kernpool.bandwidth.search.rows import canonical_rows
+from kernpool.bandwidth.search.rows import TrainingRows, canonical_rows
 from kernpool.core.factors import Factors
 from kernpool.core.keys import Keys
 from kernpool.estimators.bandwidth_choice import choose_bandwidth
-from kernpool.estimators.fitted import recipe_of
+from kernpool.estimators.fitted import recipe_of, scaled_keys
 from kernpool.estimators.parameters import search_parameters
 from kernpool.pooling.arrays import KeyPairs
 from kernpool.pooling.settle import settle
@@ -39,6 +40,10 @@ from kernpool.pooling.settle import settle
 Array = NDArray[np.float64]
 
 FOLDS, FOLDS_OF_FEW, FEW_ROWS = 5, 10, 200
+
+
+class TooFewRowsError(AttributeError, ValueError):
+    """Raised where no rows can be kept from a search; also an AttributeError, so that `hasattr` says no."""
 
 
 def expected_error(model: Any) -> float:
@@ -56,37 +61,56 @@ def expected_error(model: Any) -> float:
 
     Raises
     ------
-    ValueError
-        If there are fewer than four distinct rows.
+    TooFewRowsError
+        If there are fewer than four rows.
     """
     rows = canonical_rows(
-        np.asarray(model.key_, dtype=np.float64),
+        scaled_keys(model).astype(np.float64),
         np.asarray(model.value_, dtype=np.float64).reshape(len(model.value_), -1),
         model.key_weight_,
         model.key_code_,
     )
-    n = len(rows.X)
-    if n < 4:
-        raise ValueError(f"expected_error_ needs at least four distinct rows to search without some of them, got {n}")
-    folds = KFold(min(n, FOLDS_OF_FEW if n <= FEW_ROWS else FOLDS), shuffle=True, random_state=0)
-    met = promised = 0.0
-    for known, held in folds.split(rows.X):
-        fold, there = rows.take(known), rows.take(held)
-        found = choose_bandwidth(
-            fold.X,
-            fold.value,
-            fold.weight,
-            code=fold.code,
-            categories=model._categories(),
-            degree=model._degree,
-            standardise=model._standardise,
-            **search_parameters(model),
-            **({"ridge": model.ridge} if model._degree else {}),
+    if rows.number < 4:
+        raise TooFewRowsError(
+            f"expected_error_ needs at least four rows to search without some of them, got {rows.number:g}"
         )
-        squared = np.sum((_predict(model, found, fold, there) - there.value) ** 2, axis=1)
+    met = promised = 0.0
+    for held in _folds(rows.weight, int(min(rows.number, FOLDS_OF_FEW if rows.number <= FEW_ROWS else FOLDS))):
+        fold, there = (_part(rows, weight) for weight in (rows.weight - held, held))
+        if not (len(fold.X) > 1 and len(there.X)):
+            continue
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # what the search of all rows has said already
+            found = choose_bandwidth(
+                fold.X,
+                fold.value,
+                fold.weight,
+                code=fold.code,
+                categories=model._categories(),
+                degree=model._degree,
+                standardise=model._standardise,
+                **search_parameters(model),
+                **({"ridge": model.ridge} if model._degree else {}),
+            )
+            squared = np.sum((_predict(model, found, fold, there) - there.value) ** 2, axis=1)
         met += float(there.weight @ squared)
-        promised += float(there.weight.sum()) * found["loo_error_"]
+        promised += there.total * found["loo_error_"]
     return float(model.loo_error_) * (met / promised if promised > 0 else 1.0)
+
+
+def _folds(weight: Array, folds: int) -> Iterator[Array]:
+    """Yield how much of the weight of each row is held out: its units go to fold after fold, as equal rows do."""
+    first = np.random.default_rng(0).permutation(len(weight)) % folds
+    whole = np.floor(weight)
+    for k in range(folds):
+        units = np.ceil(np.maximum(whole - (k - first) % folds, 0.0) / folds)
+        yield units + (weight - whole) * ((first + whole) % folds == k)
+
+
+def _part(rows: TrainingRows, weight: Array) -> TrainingRows:
+    """Return rows with other weights, without those of none."""
+    kept = np.flatnonzero(weight > 0)
+    return TrainingRows(rows.X[kept], rows.code[kept], rows.value[kept], weight[kept])
 
 
 def _predict(model: Any, found: dict[str, Any], fold: Any, there: Any) -> Array:

@@ -7,9 +7,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kernpool.bandwidth.search.setting import is_flat
 from kernpool.estimators.fitted import fit_of, per_unit, problem_of, scaled_keys
 from kernpool.estimators.regression import KernelRegressor
-from kernpool.kernels import Kernel
+from kernpool.kernels import Kernel, get_kernel
 
 Array = NDArray[np.float64]
 
@@ -30,10 +31,11 @@ class LocalLinearRegressor(KernelRegressor):
     ridge : float or None, default=None
         Penalty :math:`\rho` on the squared slopes, in training rows at the query and per squared bandwidth:
         :math:`\rho K(0) \sum_a h_a^2 \beta_a^2` is added to the sum of squares, as if for each column so many rows one
-        bandwidth away said that there is no slope. It bounds the variance of planes in thin windows [3]_, and wide
-        windows do not notice it. None finds it with the bandwidths where they are ``"regularised"`` and one per column;
-        elsewhere it is zero. Where there may be a ridge, unordered columns of two levels that nobody has named in
-        `unordered` are numbers, 0 and 1, in which a plane has a slope.
+        bandwidth away said that there is no slope. It bounds the variance of planes in thin windows [3]_; full windows
+        hardly notice it, unless the bandwidth is much wider than the column, whose slope it then takes away. None finds
+        it with the bandwidths where they are ``"regularised"`` and one for each of several columns; elsewhere it is
+        zero. Where there may be a ridge, unordered columns of two levels that nobody has named in
+        `unordered` are numbers, 0 and 1, in which a plane has a slope; a level that is unseen is halfway.
     bandwidth_convention, composition, unordered, ordered, ordered_by, unordered_kernel, ordered_kernel
         As in `NadarayaWatsonRegressor`.
     smoothing, unseen, common_factor, max_search_rows, max_search_seconds, random_state, algorithm
@@ -57,7 +59,8 @@ class LocalLinearRegressor(KernelRegressor):
     ----------
     relevance_ : ndarray of shape (columns,)
         Spread of each numeric column over its bandwidth; zero where the best bandwidth is infinite, so that the column
-        enters linearly. Of a categorical one, how far its smoothing is from making no difference. Only after a search.
+        enters linearly, or with a ridge not at all. Of a categorical one, how far its smoothing is from making no
+        difference. Only after a search.
     ridge_ : float
         The ridge, given or found; zero for none.
     bandwidth_, smoothing_, encoding_, bandwidth_search_, loo_error_, expected_error_, loo_empty_windows_
@@ -157,8 +160,8 @@ class LocalLinearRegressor(KernelRegressor):
     @property
     def _reads_pairs_as_numbers(self) -> bool:
         # A ridge keeps their slopes in bounds; without one, published fits have them as levels.
-        searched = isinstance(self.bandwidth, str) and self.bandwidth == "regularised"
-        return searched if self.ridge is None else self.ridge > 0
+        searched = isinstance(self.bandwidth, str) and self.bandwidth == "regularised" and not self.common_factor
+        return (searched and not is_flat(get_kernel(self.kernel))) if self.ridge is None else self.ridge > 0
 
     def _report_rank(self, rank: NDArray[np.intp], occupied: NDArray[np.bool_], columns: int) -> None:
         """Warn of slopes that are not determined, once per fit."""

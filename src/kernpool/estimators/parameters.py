@@ -26,6 +26,7 @@ OF_SEARCH = (
     "kernel", "bandwidth", "bandwidth_convention", "composition", "common_factor", "max_search_rows",
     "max_search_seconds", "random_state", "algorithm", "n_jobs",
 )  # fmt: skip
+LARGEST_RIDGE = 1e100  # keys: any slope is zero long before
 
 
 def check_parameters(model: Any) -> None:
@@ -102,8 +103,8 @@ def _check_bandwidth(bandwidth: Any) -> None:
 
 
 def _check_ridge(ridge: Any) -> None:
-    if ridge is not None and not (_is_number(ridge) and 0.0 <= ridge < np.inf):
-        raise ValueError(f"ridge must be None, to be found, or a number from 0 on, got {ridge!r}")
+    if ridge is not None and not (_is_number(ridge) and 0.0 <= ridge <= LARGEST_RIDGE):
+        raise ValueError(f"ridge must be None, to be found, or a number from 0 to {LARGEST_RIDGE:g}, got {ridge!r}")
 
 
 def check_prior_share(share: Any) -> None:

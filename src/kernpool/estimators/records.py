@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from kernpool.core.ridge import as_ridge
 from kernpool.data.checks import as_bandwidth, as_key_weight
 from kernpool.data.folders import ModelFileError, Record, plain
 from kernpool.data.frames import Encoding
@@ -49,16 +50,20 @@ def record_of(model: Any, features: Sequence[str] | None, target: str | None) ->
         for name, value in model.get_params().items()
         if name != "kernel" and not (name in YOUNGER and _is_one(value, YOUNGER[name]))
     }
+    results = {name: getattr(model, name) for name in model._results if hasattr(model, name)}
+    if results.get("ridge_") == 0.0:
+        del results["ridge_"]
+    younger = set(parameters) & set(YOUNGER) or "ridge_" in results or _is_named_younger(model)
     version = VERSION if reference is None else VERSION_ON_CHUNKS
     header = {
         "format": model.record_format,
-        "version": VERSION_WITH_YOUNGER if set(parameters) & set(YOUNGER) else version,
+        "version": VERSION_WITH_YOUNGER if younger else version,
         "estimator": type(model).__name__,
         "parameters": parameters | {"kernel": registered_name(get_kernel(model.kernel))},
         "encoding": None if model.encoding_ is None else model.encoding_.to_json(),
         "features": _feature_names(model, features),
         "target": target,
-        "results": {name: getattr(model, name) for name in model._results if hasattr(model, name)},
+        "results": results,
     }
     held = {name: getattr(model, name, None) for name in (*model._arrays, NAMES)}
     arrays = {name: array for name, array in held.items() if array is not None and array.size}
@@ -79,7 +84,8 @@ def restored(kind: type[Any], record: Record) -> Any:
         ) from None
     found = {name: record.arrays.get(name) for name in (*model._arrays, NAMES)}
     fitted: dict[str, Any] = {name: array for name, array in found.items() if array is not None}
-    fitted = {"smoothing_": np.zeros(0)} | fitted | header["results"]
+    without = {"smoothing_": np.zeros(0)} | ({"ridge_": 0.0} if "ridge_" in model._results else {})
+    fitted = without | fitted | header["results"]
     if on_chunks:
         fitted |= {"reference_": header["chunks"], "chunks_": open_reference(header["chunks"], record.memory)}
     else:
@@ -101,6 +107,12 @@ def restored(kind: type[Any], record: Record) -> Any:
         raise ValueError(f"parts of the model do not fit together: {error}") from None
     model.n_features_in_ = len(header["features"])
     return model
+
+
+def _is_named_younger(model: Any) -> bool:
+    """Whether older readers do not know the name of the bandwidth, or columns of two levels that are numbers."""
+    name = model.bandwidth if isinstance(model.bandwidth, str) else ""
+    return name in ("regularised", "log_loss") or bool(model.encoding_ is not None and model.encoding_.pairs)
 
 
 def _is_one(value: Any, default: Any) -> bool:
@@ -147,6 +159,7 @@ def _check_fit(model: Any, features: Sequence[str]) -> None:
     as_bandwidth(_of_kind("bandwidth_", model.bandwidth_, "f", (d,)), d)
     if len(features) != columns:
         raise ValueError(f"features names {len(features)} columns of {columns}")
+    as_ridge(parts.get("ridge_", 0.0))
     if "relevance_" in parts:
         _of_kind("relevance_", model.relevance_, "f", (columns,))
     names = parts.get("feature_names_in_")

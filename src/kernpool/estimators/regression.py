@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -11,6 +12,7 @@ from sklearn.base import RegressorMixin
 from kernpool.core.keys import Prepared
 from kernpool.data.chunks.base import Chunks
 from kernpool.estimators.chunked import as_chunks, fit_chunks
+from kernpool.estimators.parameters import check_parameters
 from kernpool.estimators.rank_notes import RankNotes
 from kernpool.estimators.rows import append_rows, encoding_of, frequencies, read_rows
 from kernpool.estimators.smoother import KernelSmoother
@@ -72,6 +74,7 @@ class KernelRegressor(RegressorMixin, KernelSmoother):  # type: ignore[misc]  # 
         if chunks is not None:
             fit_chunks(self, chunks)
             return self
+        check_parameters(self)  # some of them say how rows are read
         rows = read_rows(self, X, y, numbers=True)
         self._fit_pairs(rows, rows.output, sample_weight, standardise=True)
         return self
@@ -131,8 +134,10 @@ class KernelRegressor(RegressorMixin, KernelSmoother):  # type: ignore[misc]  # 
             )
         weight = None if sample_weight is None else frequencies(sample_weight, len(key))
         grown = append_rows(self, key, value, weight)
-        for stale in ("loo_error_", "loo_empty_windows_"):
+        for stale in ("loo_error_", "loo_empty_windows_", "_expected_error"):
             self.__dict__.pop(stale, None)
+        if "bandwidth_search_" in vars(self):
+            self.__dict__ |= {"bandwidth_search_": replace(self.bandwidth_search_, expected_error=None)}
         self.__dict__ |= grown | {"_rank_notes": RankNotes(), "_prepared": Prepared()}
         return self
 

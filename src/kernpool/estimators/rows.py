@@ -87,7 +87,7 @@ def frequencies(sample_weight: ArrayLike, n: int) -> Array:
     if not 1 / UNUSUAL_MEAN_WEIGHT <= mean <= UNUSUAL_MEAN_WEIGHT:
         warn_caller(
             f"sample_weight has mean {mean:.3g}: weights are read as frequencies, a weight of 3 as three equal rows, "
-            "and their sum as the number of rows. For survey or precision weights divide by the mean first",
+            "and their sum as the number of rows. For survey or precision weights divide by the largest first",
         )
     return weight
 

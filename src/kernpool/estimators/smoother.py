@@ -176,11 +176,11 @@ class KernelSmoother(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships
     def expected_error_(self) -> float:
         r"""Mean squared error to expect of new rows, summed over outputs.
 
-        `loo_error_` is the smallest of all that a search has tried, and too small for that. This is corrected by what
+        `loo_error_` is of the rows that the bandwidths were chosen by, and too small for that. It is corrected by what
         searches without some of the rows promise, and what the rows then say of them (nested cross-validation, see
         `kernpool.estimators.expected_error`). Computed when it is first asked for: five searches more, or ten of up to
-        200 rows. Where the bandwidth was given, or is of a rule that does not look at the outputs, it is the error of
-        `leave_one_out`.
+        200 rows, each within `max_search_seconds`. After a search by another criterion than leave-one-out, and
+        where the bandwidth was given or is of a rule, it is the error of `leave_one_out`.
         """
         check_is_fitted(self)
         known = vars(self).get("_expected_error")

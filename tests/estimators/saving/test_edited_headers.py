@@ -101,6 +101,7 @@ FREE = {
     ("parameters", "prior_share"): lambda value: value is DROPPED or (a_number(value) and 0 <= value < 1),
     ("results", "loo_error_"): lambda value: value is DROPPED or isinstance(value, float),
     ("results", "loo_empty_windows_"): lambda value: value is DROPPED or type(value) is int,
+    ("results", "ridge_"): lambda value: value is DROPPED or (isinstance(value, float) and 0 <= value < 1e100),
     ("results", "bandwidth_note_"): lambda value: value is DROPPED or isinstance(value, str),
     ("features",): lambda value: value == ["other"],  # where there is one column
     ("results",): lambda value: value == {},
@@ -202,7 +203,7 @@ def test_categorical_columns(library, step, tmp_path, generator):
 def test_models_on_chunks(tmp_path, generator):
     x = generator.normal(size=500)
     np.save(tmp_path / "rows.npy", np.c_[x, np.sin(x), generator.integers(1, 3, 500)])
-    model = NadarayaWatsonRegressor(max_search_rows=100).fit(tmp_path / "rows.npy", "1", "2")
+    model = NadarayaWatsonRegressor(bandwidth="loo", max_search_rows=100).fit(tmp_path / "rows.npy", "1", "2")
     save_model(model, tmp_path / "model")
 
     def may_be_here(path, value):

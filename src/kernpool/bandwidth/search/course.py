@@ -149,12 +149,14 @@ class Course:
         """
         self.limit.lift()
         if self.quick is not None and self.quick.tried:
+            self.quick.engine.ridge = self.quick.best.ridge
             self.hand_over(self.quick.best.theta)
         reason = f"stopped after max_search_seconds={self.limit.seconds:g}: "
         if any(np.isfinite(one.penalised) for one in objective.tried):
             return reason + "the best so far"
         known = [one for one in self.fewer if one.tried and np.isfinite(one.best.penalised)]
         if known:
+            objective.ridge = known[-1].best.ridge
             objective.evaluate(moved(known[-1], known[-1].best))
             reason += f"the best so far of {len(known[-1].rows.X)} rows, brought to all by the rate"
         else:

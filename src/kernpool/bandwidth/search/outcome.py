@@ -26,8 +26,9 @@ class BandwidthSearch:
         The best lambda of each categorical column.
     relevance : ndarray of shape (d + k,)
         Of numeric columns, the spread over the bandwidth: zero where the best bandwidth is infinite, so that the column
-        plays no role, or, in a local linear fit, none but a linear one. Of categorical columns, how far the smoothing
-        is from the upper end of its box, of which it is a share: one for levels that are kept apart, zero for none.
+        plays no role, or, in a local linear fit without a ridge, none but a linear one. Of categorical columns, how far
+        the smoothing is from the upper end of its box, of which it is a share: one for levels that are kept apart, zero
+        for none.
     spread : ndarray of shape (d,)
         Spreads of the columns.
     common_factor : bool
@@ -81,6 +82,10 @@ class BandwidthSearch:
     ridge: float = 0.0
     expected_error: float | None = None
 
+    def _says_of_error(self) -> str:
+        left_out = self.criterion in ("loo", "regularised", "log_loss")
+        return "leave-one-out mean squared error" if left_out else "mean squared residual"
+
     def __str__(self) -> str:
         d, k = len(self.bandwidth), len(self.smoothing)
         names = self.names or [str(a) for a in (*range(d), *range(k))]
@@ -89,12 +94,8 @@ class BandwidthSearch:
             f"{self.criterion} = {self.value:.6g} on {self.rows} rows; {self.evaluations} evaluations from "
             f"{self.starts} starts in {self.seconds:.2g} s; {self.reason}",
             self.way,
-            f"mean squared error {self.error:.6g} of the rows themselves, "
-            + (
-                "and of new rows more: ask for expected_error_"
-                if self.expected_error is None
-                else f"{self.expected_error:.6g} to be expected of new rows"
-            ),
+            f"{self._says_of_error()} {self.error:.6g}"
+            + ("" if self.expected_error is None else f", to be expected of new rows {self.expected_error:.6g}"),
             f"ridge {self.ridge:.3g}" if self.ridge else "",
             f"{self.empty_windows} empty windows" if self.empty_windows else "",
             f"{'column':>{wide}} {'bandwidth':>12} {'relevance':>10}",

@@ -56,9 +56,10 @@ class WithRidge:
     def __init__(self, objective: SumOfSquares, engine: Objective) -> None:
         self.objective, self.engine = objective, engine
         low, high, flat = objective.box
+        self.unit = engine.rows.unit
         self.box = (
-            np.append(low, np.log(SMALLEST)),
-            np.append(high, np.log(LARGEST)),
+            np.append(low, np.log(SMALLEST * self.unit)),
+            np.append(high, np.log(LARGEST * self.unit)),
             np.append(flat, np.inf),
         )
 
@@ -94,7 +95,7 @@ def find_ridge(objective: SumOfSquares, engine: Objective, theta: Array) -> tupl
     joint = WithRidge(objective, engine)
     begun: list[Descent] = []
     for ridge in STARTS:
-        start = joint.evaluate(np.append(theta, np.log(ridge)))
+        start = joint.evaluate(np.append(theta, np.log(ridge * joint.unit)))
         if np.isfinite(start.penalised):
             begun.append(descend(joint, start, max_steps=FIRST_STEPS, tolerance=FIRST_TOLERANCE))
     best = min(begun, key=lambda one: float(one.end.penalised))

@@ -42,6 +42,11 @@ class TrainingRows:
         """The same, but at least that of distinct rows: weights that were normalised do not make rows fewer."""
         return max(self.total, float(len(self.X)))
 
+    @property
+    def unit(self) -> float:
+        """Mean weight, or one if it is larger: what counts as one row where weights were normalised."""
+        return self.total / self.number
+
     def take(self, rows: NDArray[np.intp]) -> TrainingRows:
         """Return some of the rows."""
         return TrainingRows(self.X[rows], self.code[rows], self.value[rows], self.weight[rows])

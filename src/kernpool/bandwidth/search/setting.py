@@ -60,7 +60,7 @@ class Setting:
             n_jobs=self.n_jobs,
             progress=self.progress,
             regularity=self.regularity,
-            ridge=FIRST_RIDGE if self.ridge is None else self.ridge,
+            ridge=FIRST_RIDGE * rows.unit if self.ridge is None else self.ridge,
         )
 
     def with_ridge(self, ridge: float) -> Setting:
@@ -70,5 +70,10 @@ class Setting:
     @property
     def is_flat(self) -> bool:
         """Whether the criterion has no slope to follow: that of a boxcar is a step function."""
-        slope = self.kernel.log_slope
-        return slope is None or not np.any(slope(np.array([0.25, 0.5, 0.75])))
+        return is_flat(self.kernel)
+
+
+def is_flat(kernel: Kernel) -> bool:
+    """Tell whether the weights of a kernel do not change within its support."""
+    slope = kernel.log_slope
+    return slope is None or not np.any(slope(np.array([0.25, 0.5, 0.75])))
