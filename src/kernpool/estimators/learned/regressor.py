@@ -49,8 +49,8 @@ class LearnedPoolingRegressor(RegressorMixin, LearnedPooling):  # type: ignore[m
         Epochs without a better validation loss before learning ends.
     warm_start_bandwidth : bool, default=True
         Start from bandwidths by exact leave-one-out, or else from the rule of Scott. The search takes all rows, also
-        those that are held out later: epoch zero then is ``NadarayaWatsonRegressor(bandwidth="loo")``, and looks a little
-        better than it is, so learning is kept only where it gains more.
+        those that are held out later: epoch zero then is ``NadarayaWatsonRegressor(bandwidth="loo")``, and looks a
+        little better than it is, so learning is kept only where it gains more.
     max_keys : int or None, default=None
         Keys drawn for each gradient step, for tables so large that all of them take too long; None for all. Validation
         and prediction take all keys in any case.
