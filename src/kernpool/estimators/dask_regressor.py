@@ -64,8 +64,8 @@ class DaskNadarayaWatsonRegressor(RegressorMixin, BaseEstimator):  # type: ignor
     bandwidth_note_ : str
         How it was found.
     loo_error_ : float
-        Leave-one-out mean squared error over all rows at `bandwidth_`; only after a search by leave-one-out, and where there
-        are no more rows than are drawn, or at most 100 000 in at most 32 partitions.
+        Leave-one-out mean squared error over all rows at `bandwidth_`; only after a search by leave-one-out, and
+        where there are no more rows than are drawn, or at most 100 000 in at most 32 partitions.
     n_rows_ : int
         Number of training rows.
     n_features_in_ : int
