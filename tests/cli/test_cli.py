@@ -51,11 +51,14 @@ def test_fit_reports_what_it_did(fitted):
 def test_ranks_and_clipped_planes(tmp_path):
     income, food = np.loadtxt(DATA / "engel.csv", delimiter=",", skiprows=1).T
     data, model = ("fit", DATA / "engel.csv", "--target", "foodexp"), tmp_path / "model"
-    options = ("--degree", "1", "--bandwidth", "0.1", "--scale", "rank", "--extrapolate", "clip", "--model", model)
+    planes = ("--degree", "1", "--bandwidth", "0.1", "--extrapolate", "clip", "--ridge", "0.5")
+    options = (*planes, "--scale", "rank", "--model", model)
     done = kernpool(*data, *options)
     assert done.returncode == 0, done.stderr
-    assert b"bandwidth  income 0.1 (in ranks, from 0 to 1)" in done.stderr
-    expected = LocalLinearRegressor(bandwidth=0.1, scale="rank", extrapolate="clip").fit(income[:, None], food)
+    assert b"bandwidth  income 0.1 (in ranks, from 0 to 1)\nridge      0.5 rows" in done.stderr
+    expected = LocalLinearRegressor(bandwidth=0.1, ridge=0.5, scale="rank", extrapolate="clip").fit(
+        income[:, None], food
+    )
     queries = np.array([[500.0], [7000.0]])
     np.testing.assert_array_equal(load_model(model).predict(queries), expected.predict(queries))
     refused = kernpool(
@@ -63,6 +66,10 @@ def test_ranks_and_clipped_planes(tmp_path):
     )
     assert refused.returncode == 1
     assert b"predict here, without --cluster" in refused.stderr
+    wrong = kernpool(*data, "--ridge", "1")
+    assert (wrong.returncode, b"--ridge is for --degree 1" in wrong.stderr) == (2, True)
+    wrong = kernpool(*data, "--degree", "1", "--ridge", "-1")
+    assert (wrong.returncode, b"ridge must be None" in wrong.stderr) == (2, True)
     wrong = kernpool(*data, "--extrapolate", "clip")
     assert (wrong.returncode, b"--extrapolate is for --degree 1" in wrong.stderr) == (2, True)
 

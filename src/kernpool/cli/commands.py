@@ -32,7 +32,7 @@ from kernpool.data.tables import Advice, Table, TableError, read_table, table_fo
 from kernpool.displays import KernelCurveDisplay, import_pyplot
 from kernpool.estimators import LocalLinearRegressor, NadarayaWatsonRegressor
 from kernpool.estimators.fitted import scaled_keys
-from kernpool.estimators.parameters import NAMED_BANDWIDTHS
+from kernpool.estimators.parameters import NAMED_BANDWIDTHS, check_ridge
 from kernpool.estimators.regression import KernelRegressor
 from kernpool.estimators.saving import MODELS, load_model, save_model
 from kernpool.execution.threads import resolve_n_jobs
@@ -89,11 +89,15 @@ def build_model(options: argparse.Namespace) -> KernelRegressor:
         resolve_n_jobs(options.jobs)
         if not isinstance(bandwidth, str):
             as_bandwidth(bandwidth, np.size(bandwidth))
+        check_ridge(options.ridge)
     except ValueError as error:
         raise UsageError(str(error)) from None
     common = {"composition": options.composition, "scale": options.scale, "n_jobs": options.jobs}
     if options.degree:
-        return LocalLinearRegressor(options.kernel, bandwidth, extrapolate=options.extrapolate or "plane", **common)
+        planes = {"extrapolate": options.extrapolate or "plane", "ridge": options.ridge}
+        return LocalLinearRegressor(options.kernel, bandwidth, **planes, **common)
+    if options.ridge is not None:
+        raise UsageError("--ridge is for --degree 1: means have no slopes")
     if options.extrapolate is not None:
         raise UsageError("--extrapolate is for --degree 1: means do not leave the range of what they are of")
     return NadarayaWatsonRegressor(options.kernel, bandwidth, **common)
@@ -150,6 +154,8 @@ def report_fit(model: KernelRegressor, features: list[str], y: Any, result: Leav
     say(f"kernel     {model.kernel}")
     found = ", ".join(f"{name} {h:.6g}" for name, h in zip(features, model.bandwidth_, strict=True))
     say(f"bandwidth  {found}{' (in ranks, from 0 to 1)' if model.scale == 'rank' else ''}")
+    if vars(model).get("ridge_"):
+        say(f"ridge      {model.ridge_:.6g} rows")
     say(f"leave-one-out mean squared error  {result.error:.6g}")
     say(
         f"leave-one-out R^2                 {1 - result.error / spread:.6g}"

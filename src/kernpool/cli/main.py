@@ -126,6 +126,12 @@ def _add_fit(commands: Any) -> argparse.ArgumentParser:
         choices=["plane", "clip"],
         help="with --degree 1, beyond the range of Y: follow the plane, or clip (default: plane)",
     )
+    fit.add_argument(
+        "--ridge",
+        type=float,
+        metavar="R",
+        help="with --degree 1, penalty on slopes, in rows (default: found if regularised)",
+    )
     fit.add_argument("--model", metavar="DIR", help="write the model to this folder")
     fit.add_argument("--plot", metavar="PNG", help="draw the fit into this file")
     fit.set_defaults(run="run_fit")

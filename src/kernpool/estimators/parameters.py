@@ -102,7 +102,8 @@ def _check_bandwidth(bandwidth: Any) -> None:
         )
 
 
-def _check_ridge(ridge: Any) -> None:
+def check_ridge(ridge: Any) -> None:
+    """Refuse a ridge that is none."""
     if ridge is not None and not (_is_number(ridge) and 0.0 <= ridge <= LARGEST_RIDGE):
         raise ValueError(f"ridge must be None, to be found, or a number from 0 to {LARGEST_RIDGE:g}, got {ridge!r}")
 
@@ -139,6 +140,6 @@ CHECKS: dict[str, Callable[[Any], object]] = {
     "max_search_seconds": _check_max_search_seconds,
     "kernel": get_kernel,
     "bandwidth": _check_bandwidth,
-    "ridge": _check_ridge,
+    "ridge": check_ridge,
     "prior_share": check_prior_share,
 }
