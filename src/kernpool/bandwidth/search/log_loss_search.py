@@ -19,6 +19,7 @@ from kernpool.bandwidth.search.outcome import BandwidthSearch
 from kernpool.bandwidth.search.rows import canonical_rows
 from kernpool.bandwidth.search.search import Passes, warn_of_stop
 from kernpool.bandwidth.search.setting import Setting
+from kernpool.execution.blas import one_thread
 from kernpool.execution.progress import Progress
 from kernpool.kernels import Kernel
 
@@ -108,18 +109,19 @@ def search_log_loss(
     first = LogLoss(setting.objective(few), spread, limit)
     reason = "the best of a grid, refined" if one else "descents from wide windows and from the best common factor"
     starts = len(_grid(first, setting)) if one else 2
-    try:
-        best = _one_factor(first, setting) if one else _per_column(first, setting)
-    except OutOfTimeError:
-        best, reason = _stopped(first, limit, setting)
     criterion = first
-    if few is not rows:
-        criterion = LogLoss(setting.objective(rows), spread, limit)
-        start = _expected(criterion, best, len(few.X))
+    with one_thread():  # as for other criteria
         try:
-            best = _with_more_rows(criterion, start, one)
+            best = _one_factor(first, setting) if one else _per_column(first, setting)
         except OutOfTimeError:
-            best, reason = _stopped(criterion, limit, setting, start)
+            best, reason = _stopped(first, limit, setting)
+        if few is not rows:
+            criterion = LogLoss(setting.objective(rows), spread, limit)
+            start = _expected(criterion, best, len(few.X))
+            try:
+                best = _with_more_rows(criterion, start, one)
+            except OutOfTimeError:
+                best, reason = _stopped(criterion, limit, setting, start)
     on_fewer = len(first.tried) * (few is not rows)
     return _outcome(criterion, best, one, starts, on_fewer, reason, started)
 
