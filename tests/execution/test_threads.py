@@ -105,8 +105,8 @@ def test_no_interrupt_is_ever_lost():
     kernpool.pool(x[:2000], x[:2000], x[:2000], algorithm="brute")
     for i in range(60):
         timer = threading.Timer(0.002 * (i + 1), signal.raise_signal, [signal.SIGINT])
-        timer.start()
         try:
+            timer.start()  # on a busy machine the interrupt comes while it starts
             kernpool.pool(x, x, x, n_jobs=2, algorithm="brute")
         except KeyboardInterrupt:
             pass
