@@ -52,6 +52,23 @@ def test_which_way_and_why(n, d, options, one_factor, make, reason):
     assert reason in found.reason
 
 
+@pytest.mark.parametrize(
+    ("n", "d", "levels", "h", "make", "reason"),
+    [
+        (4200, 4, (3,), 1.0, AllPairsObjective, "all pairs of 4200 rows"),
+        (4200, 4, (3,), 0.01, None, "4200 rows are too many"),  # few rows within reach
+        (4200, 4, (), 1.0, None, "few columns of numbers"),
+        (33_000, 2, (3,), 1.0, None, "33000 rows are too many"),
+    ],
+)
+def test_many_rows_take_a_quick_way_near_bandwidths_that_reach_most_of_them(n, d, levels, h, make, reason):
+    objective = make_objective(n, d, levels, degree=1)
+    near = np.concatenate([np.full(d, np.log(h)), np.full(len(levels), 0.3)])
+    found = choose_way(objective, one_factor=False, near=near)
+    assert found.make is make
+    assert reason in found.reason
+
+
 @pytest.mark.parametrize(("n", "d", "options"), [(410, 1, {}), (40, 2, {}), (180, 2, {"degree": 1})])
 def test_a_search_says_which_way(n, d, options):
     objective = make_objective(n, d, **options)

@@ -188,8 +188,11 @@ def spread(columns, unit, value, first, base, tilt, intercept, slope, share, cha
 
 
 @bare_loop
-def sum_squares(kernel, changes, columns, unit, first, squared, moved, slopes):
-    """Write the sums of weights times changes times squared offsets: how fits grow with each log bandwidth."""
+def sum_squares(kernel, changes, columns, unit, ends, first, squared, moved, slopes, by_cell):
+    """Write the sums of weights times changes times squared offsets: how fits grow with each log bandwidth.
+
+    Beside them the sums without offsets over each cell of rows of the same levels, which end before `ends`.
+    """
     d, n = columns.shape
     for r in range(kernel.shape[0]):
         i, row = first + r, kernel[r]
@@ -197,6 +200,12 @@ def sum_squares(kernel, changes, columns, unit, first, squared, moved, slopes):
             out, change = moved[b], changes[r, b]
             for j in range(n):
                 out[j] = row[j] * change[j]
+            begin = 0
+            for cell in range(ends.size):
+                total = 0.0
+                for j in range(begin, ends[cell]):
+                    total += out[j]
+                by_cell[r, b, cell], begin = total, ends[cell]
         for a in range(d):
             here, scale, column = columns[a, i], unit[a], columns[a]
             for j in range(n):

@@ -35,6 +35,7 @@ NUMBERS_AT_ONCE = 1 << 17  # a megabyte of what is summed with weights, beside t
 LN_2 = float(np.log(2.0))
 PER_BANDWIDTH = float(np.sqrt(0.5 / LN_2))  # units in which a Gaussian weight is a power of two
 NO_SLOPE = np.zeros((1, 1))
+LARGEST_EXPONENT = 100.0  # of a factor that derivatives are divided by
 
 
 @dataclass(frozen=True)
@@ -47,10 +48,13 @@ class Tables:
         Of the factors; infinity is zero.
     slopes : tuple of k ndarrays of shape (levels, levels)
         Derivatives of the factors by the smoothing.
+    log_slopes : tuple of k ndarrays of shape (levels, levels)
+        Of their logarithms; empty where a factor is next to zero.
     """
 
     exponents: Array
     slopes: tuple[Array, ...]
+    log_slopes: tuple[Array, ...] = ()
 
     @classmethod
     def of(cls, problem: Problem) -> Tables:
@@ -62,7 +66,11 @@ class Tables:
         with np.errstate(divide="ignore"):
             for a, table in enumerate(problem.factors.tables):
                 exponents[a, : len(table), : len(table)] = -np.log2(table)
-        return cls(exponents, tuple(np.ascontiguousarray(slope) for slope in problem.factors.slopes))
+        slopes = tuple(np.ascontiguousarray(slope) for slope in problem.factors.slopes)
+        if exponents.max() > LARGEST_EXPONENT:
+            return cls(exponents, slopes)
+        tables = problem.factors.tables
+        return cls(exponents, slopes, tuple(slope / table for slope, table in zip(slopes, tables, strict=True)))
 
 
 class Buffers:
@@ -113,6 +121,8 @@ class AllPairsObjective:
         self._columns = np.ascontiguousarray(self._key.T)
         self._value = np.ascontiguousarray(problem.value[self._order].T)
         self._levels = np.ascontiguousarray(code[self._order].T)
+        new_cell = np.any(self._levels[:, 1:] != self._levels[:, :-1], axis=0)
+        self._ends = np.append(np.flatnonzero(new_cell) + 1, len(code))
         self._is_gaussian = problem.similarity.kernel is get_kernel("gaussian")
         self._size = max(1, NUMBERS_AT_ONCE // (len(code) * (1 + len(self._value))))
         self._free: list[Buffers] = []
@@ -201,8 +211,13 @@ class AllPairsObjective:
             if towards is not None:
                 changes = np.matmul(towards[block, None, :], changes[:, :c])
             kernel = self._weigh(exponents, tables, -1, block, shift, True, buffers)
-            moved[block, :, :d] = self._along_bandwidths(problem, block, exponents, kernel, changes, buffers)
-            for a in range(len(tables.slopes)):
+            moved[block, :, :d], by_cell = self._along_bandwidths(problem, block, exponents, kernel, changes, buffers)
+            for a, log_slope in enumerate(tables.log_slopes):
+                level = self._levels[a]
+                moved[block, :, d + a] = np.einsum(
+                    "ibs,is->ib", by_cell, log_slope[level[block]][:, level[self._ends - 1]]
+                )
+            for a in () if tables.log_slopes else range(len(tables.slopes)):
                 # The factors of the column itself are left out, so that one of zero has a slope.
                 kernel = self._weigh(exponents, tables, a, block, shift, True, buffers)
                 moved[block, :, d + a] = np.matmul(changes, kernel[:, :, None])[:, :, 0]
@@ -245,20 +260,32 @@ class AllPairsObjective:
 
     def _along_bandwidths(
         self, problem: Problem, block: slice, exponents: Array, kernel: Array, changes: Array, buffers: Buffers
-    ) -> Array:
-        """Return the derivatives of a block by the log bandwidths, not yet in units of the denominator."""
+    ) -> tuple[Array, Array]:
+        """Return the derivatives of a block by the log bandwidths, and sums of changes over cells of equal levels.
+
+        Neither is in units of the denominator yet.
+        """
         slopes = np.empty((*changes.shape[:2], len(self._columns)))
         if self._is_gaussian:
-            unit = 1.0 / problem.similarity.bandwidth
+            unit, by_cell = 1.0 / problem.similarity.bandwidth, np.empty((*changes.shape[:2], len(self._ends)))
             self._loops.sum_squares(
-                kernel, changes, self._columns, unit, block.start, buffers.row, buffers.moved, slopes
+                kernel,
+                changes,
+                self._columns,
+                unit,
+                self._ends,
+                block.start,
+                buffers.row,
+                buffers.moved,
+                slopes,
+                by_cell,
             )
-            return slopes
+            return slopes, by_cell
         inside, weighted = np.isfinite(exponents), changes * kernel[:, None, :]
         for a, (u, slope) in enumerate(problem.similarity.logit_slopes(self._key[block], self._key)):
             change = np.multiply(u, slope, where=inside, out=np.zeros_like(u))
             slopes[:, :, a] = -np.matmul(weighted, change[:, :, None])[:, :, 0]
-        return slopes
+        return slopes, np.add.reduceat(weighted, np.append(0, self._ends[:-1]), axis=2)
 
     def _run(self, work: Callable[[slice, Buffers], None]) -> None:
         (n, d), outputs = self._key.shape, 1 + len(self._value)

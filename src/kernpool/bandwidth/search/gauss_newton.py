@@ -18,6 +18,7 @@ Array = NDArray[np.float64]
 LARGEST_STEP = 1.5  # in log bandwidths: the model is worth nothing farther away
 WITHOUT_EFFECT = 1e-24  # squared slopes of all residuals, beside their squares
 STEEPEST_DAMPING, SLIGHT_DAMPING = 1e8, 1e-2
+SHORTEST_SHARE = 0.1  # of a step that failed
 FAST = 0.25  # of the gain before: all that follow gain a third of it
 LARGE_GAIN = 1e-3  # of the sum of squares: after such a step other columns may matter than before
 
@@ -125,7 +126,10 @@ def descend(
             tried = objective.evaluate(target)
             if tried.penalised < at.penalised or np.any(away | back):
                 break
-            damping = max(8.0 * damping, 1e-2)
+            shorter = 0.0
+            if enough:  # one evaluation is costly; where they are cheap it takes as many of them in all
+                shorter = _damping_for(damping, tried.penalised - at.penalised, 2.0 * float(gradient @ step))
+            damping = max(8.0 * damping, 1e-2, shorter)
             if damping > STEEPEST_DAMPING:
                 return Descent(at, "converged to rounding", curvature)
         if not tried.penalised < at.penalised:
@@ -145,6 +149,12 @@ def descend(
         curvature = _learn(curvature, step, (jacobian - before).T @ residual, jacobian.T @ residual - gradient)
         at = tried
     return Descent(at, f"{max_steps} steps", curvature)
+
+
+def _damping_for(damping: float, rise: float, slope: float) -> float:
+    """Return the damping that brings a step which failed to the lowest point of the parabola along it."""
+    share = -slope / (2.0 * (rise - slope)) if np.isfinite(rise) else 0.0
+    return (1.0 + damping) / max(share, SHORTEST_SHARE) - 1.0
 
 
 def _positive(hessian: Array, normal: Array, free: NDArray[np.intp], unit: Array) -> tuple[Array, Array]:

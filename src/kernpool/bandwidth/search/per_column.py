@@ -25,7 +25,7 @@ from kernpool.bandwidth.search.one_factor import candidates
 from kernpool.bandwidth.search.ridge import find_ridge
 from kernpool.bandwidth.search.setting import Setting
 from kernpool.bandwidth.search.starts import lines, starts
-from kernpool.bandwidth.search.way import choose_way
+from kernpool.bandwidth.search.way import Way, choose_way
 
 Array = NDArray[np.float64]
 
@@ -68,10 +68,7 @@ def search(
     grid = candidates(first.rows.X / spread, setting.kernel, setting.composition)
     way = choose_way(first, one_factor=False)
     course.way = way.reason
-    on_few: SumOfSquares = first
-    if way.make is not None:
-        course.quick = way.make(first)
-        on_few = Watched(course.quick, course.limit)
+    on_few = _by(way, first, course)
     begun = list(starts(on_few, spread, grid, generator))
     course.starts = len(begun)
     if not begun:
@@ -91,17 +88,31 @@ def search(
         enough = ENOUGH_ON_MOST if size == sizes[-1] else ENOUGH_ON_FEW
         between = setting.objective(objective.rows.draw(size, generator))
         course.fewer.append(between)
-        best, before = _with_more_rows(between, before, best, TOLERANCE_BETWEEN, enough), between
-    best = _with_more_rows(objective, before, best, TOLERANCE_ON_ALL, ENOUGH_ON_ALL)
-    best = flatten(objective, best, TOLERANCE_ON_ALL, ENOUGH_ON_ALL)
+        best = _with_more_rows(between, before, best, TOLERANCE_BETWEEN, enough, course)
+        course.hand_over(best.end.theta)
+        before = between
+    best = _with_more_rows(objective, before, best, TOLERANCE_ON_ALL, ENOUGH_ON_ALL, course)
+    best = flatten(objective if course.quick is None else course.quick, best, TOLERANCE_ON_ALL, ENOUGH_ON_ALL)
+    course.hand_over(best.end.theta)
     return f"{best.reason}, from the best of {len(before.rows.X)} rows"
 
 
-def _with_more_rows(objective: Objective, before: Objective, best: Descent, tolerance: float, enough: float) -> Descent:
+def _by(way: Way, objective: Objective, course: Course) -> SumOfSquares:
+    """Return the criterion of some rows, evaluated this way."""
+    if way.make is None:
+        return objective
+    course.quick = way.make(objective)
+    return Watched(course.quick, course.limit)
+
+
+def _with_more_rows(
+    objective: Objective, before: Objective, best: Descent, tolerance: float, enough: float, course: Course
+) -> Descent:
     """Descend from where the best place of fewer rows is expected with these."""
-    start = objective.evaluate(moved(objective, before, best.end.theta))
-    steps = STEPS_ON_MANY_ROWS
-    return descend(objective, start, max_steps=steps, tolerance=tolerance, enough=enough, curvature=best.curvature)
+    theta = moved(objective, before, best.end.theta)
+    quickly = _by(choose_way(objective, one_factor=False, near=theta), objective, course)
+    start, steps = quickly.evaluate(theta), STEPS_ON_MANY_ROWS
+    return descend(quickly, start, max_steps=steps, tolerance=tolerance, enough=enough, curvature=best.curvature)
 
 
 def moved(objective: Objective, before: Objective, theta: Array) -> Array:
