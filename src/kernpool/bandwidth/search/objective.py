@@ -189,8 +189,7 @@ class Objective:
             counted = count_deleted(residual, self.alone, hat, self.bound)
         penalised, error, residual, slope = penalise(self.criterion, counted.residual, self.rows.weight, hat)
         if self.regularity is not None:
-            factor = np.exp(self.regularity(theta, self.rows.number)[0])
-            penalised, residual = penalised * factor, residual * np.sqrt(factor)
+            penalised, residual = self.regularity.put_on(penalised, residual, theta, self.rows.number)
         return Evaluation(theta, penalised, error, residual, problem, state, fit, hat, slope, counted, self.ridge)
 
     def differentiate(self, at: Evaluation, moved: Array, log_hat_moved: Array | None) -> Array:
@@ -225,7 +224,7 @@ class Objective:
             by_trace, by_hat = self._penalty_gradient(at, log_hat_moved)
             result += at.residual[:, :, None] * (0.5 * by_trace) + root * by_hat
         if self.regularity is not None:
-            result += at.residual[:, :, None] * (0.5 * self.regularity(at.theta, self.rows.number)[1])
+            result += self.regularity.moved(at.residual, at.theta, self.rows.number)
         return np.asarray(result.reshape(-1, len(at.theta)))
 
     @cached_property

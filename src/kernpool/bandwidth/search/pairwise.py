@@ -111,7 +111,7 @@ class PairwiseObjective:
         share = self.rows.weight / at.denominator
         result += at.residual[:, :, None] * (-0.5 * at.penalty_slope * (share @ weight))
         if self.engine.regularity is not None:
-            result += at.residual[:, :, None] * (0.5 * self.engine.regularity(at.theta, self.rows.number)[1])
+            result += self.engine.regularity.moved(at.residual, at.theta, self.rows.number)
         return np.asarray(result.reshape(n * at.residual.shape[1], d))
 
     def _evaluate(self, theta: Array) -> PairwiseEvaluation | None:
@@ -135,8 +135,7 @@ class PairwiseObjective:
         residual = (self._value - prediction) * self._share
         penalised, error, residual, slope = penalise(self.engine.criterion, residual, rows.weight, 1.0 / denominator)
         if self.engine.regularity is not None:
-            factor = np.exp(self.engine.regularity(theta, rows.number)[0])
-            penalised, residual = penalised * factor, residual * np.sqrt(factor)
+            penalised, residual = self.engine.regularity.put_on(penalised, residual, theta, rows.number)
         return PairwiseEvaluation(theta, penalised, error, residual, slope, prediction, denominator)
 
     def _scaled(self, theta: Array) -> tuple[Array, float]:
