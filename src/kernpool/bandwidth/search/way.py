@@ -9,6 +9,7 @@ import numpy as np
 from kernpool.bandwidth.search.all_pairs import AllPairsObjective
 from kernpool.bandwidth.search.objective import Objective
 from kernpool.bandwidth.search.pairwise import PairwiseObjective
+from kernpool.bandwidth.search.quick import QuickObjective
 from kernpool.kernels import get_kernel
 from kernpool.pooling.choice import choose
 
@@ -33,7 +34,7 @@ class Way(NamedTuple):
         Why, in words.
     """
 
-    make: type[PairwiseObjective] | type[AllPairsObjective] | None
+    make: type[QuickObjective] | None
     reason: str
 
     @property
