@@ -29,7 +29,6 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from kernpool.bandwidth.search.rows import TrainingRows, canonical_rows
-from kernpool.core.factors import Factors
 from kernpool.core.keys import Keys
 from kernpool.estimators.bandwidth_choice import choose_bandwidth
 from kernpool.estimators.fitted import recipe_of, scaled_keys
@@ -117,10 +116,7 @@ def _predict(model: Any, found: dict[str, Any], fold: Any, there: Any) -> Array:
     """Pool the outputs of the rows of a fold at others; empty windows become the mean, as in leave-one-out."""
     one = clone(model)
     vars(one).update(found)
-    factors, categories = None, model._categories()
-    if len(categories):
-        tables, slopes = categories.tables(found["smoothing_"]), categories.slopes(found["smoothing_"])
-        factors = Factors(there.code, fold.code, tables, slopes)
+    factors = model._categories().factors(there.code, fold.code, found["smoothing_"])
     recipe = replace(recipe_of(one), empty="mean")
     pairs = KeyPairs(Keys.read(fold.X, fold.value, fold.weight), factors)
     return settle(recipe, pairs.reduce(recipe, there.X), _say_nothing).astype(np.float64)

@@ -20,7 +20,6 @@ from kernpool.bandwidth.leverage import LARGEST, Counted, count_deleted
 from kernpool.bandwidth.search.evaluation import Evaluation, Tried, best_of, log_factor, penalise
 from kernpool.bandwidth.search.regularity import Regularity
 from kernpool.bandwidth.search.rows import TrainingRows
-from kernpool.core.factors import Factors
 from kernpool.core.local_fit import LocalFit, solve
 from kernpool.core.problem import Problem
 from kernpool.core.ridge import change_by_ridge, with_ridge
@@ -140,9 +139,7 @@ class Objective:
     def at(self, theta: Array) -> Problem:
         """Return the rows with these log bandwidths and smoothings: what is summed."""
         similarity = replace(self.problem.similarity, bandwidth=np.exp(theta[: self.columns]))
-        smoothing = theta[self.columns :]
-        tables, slopes = self.categories.tables(smoothing), self.categories.slopes(smoothing)
-        factors = Factors(self.rows.code, self.rows.code, tables, slopes)
+        factors = self.categories.factors(self.rows.code, self.rows.code, theta[self.columns :])
         return replace(self.problem, similarity=similarity).with_factors(factors)
 
     def fit(self, problem: Problem, state: PoolState) -> LocalFit:
