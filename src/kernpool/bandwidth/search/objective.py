@@ -20,9 +20,9 @@ from kernpool.bandwidth.leverage import LARGEST, Counted, count_deleted
 from kernpool.bandwidth.search.evaluation import Evaluation, Tried, best_of, log_factor, penalise
 from kernpool.bandwidth.search.regularity import Regularity
 from kernpool.bandwidth.search.rows import TrainingRows
-from kernpool.core.local_fit import LocalFit, solve
+from kernpool.core.local_fit import solve
 from kernpool.core.problem import Problem
-from kernpool.core.ridge import change_by_ridge, with_ridge
+from kernpool.core.ridge import change_by_ridge, ridge_weight, with_ridge
 from kernpool.core.state import PoolState
 from kernpool.execution.progress import Progress
 from kernpool.kernels import Kernel
@@ -133,7 +133,8 @@ class Objective:
 
     def by_log_ridge(self, at: Evaluation) -> Array:
         """Return the derivatives of the residuals by the logarithm of the ridge, of shape (n c,); of leave-one-out."""
-        moved = change_by_ridge(at.state, at.fit, self.ridge_weight(at.ridge), at.fit.slope).sum(axis=2)
+        ridge = ridge_weight(at.ridge, self.columns, self._log_peak)
+        moved = change_by_ridge(at.state, at.fit, ridge, at.fit.slope).sum(axis=2)
         return np.ravel(-np.exp(0.5 * log_factor(at.penalised, at.error)) * self._share * moved)
 
     def at(self, theta: Array) -> Problem:
@@ -141,14 +142,6 @@ class Objective:
         similarity = replace(self.problem.similarity, bandwidth=np.exp(theta[: self.columns]))
         factors = self.categories.factors(self.rows.code, self.rows.code, theta[self.columns :])
         return replace(self.problem, similarity=similarity).with_factors(factors)
-
-    def fit(self, problem: Problem, state: PoolState) -> LocalFit:
-        """Fit every row, given its sums: the one place, whoever has summed them."""
-        return solve(state, problem.layout)
-
-    def ridge_weight(self, ridge: float) -> Array:
-        """Return the ridge of each column in units of key weight times kernel."""
-        return np.full(self.columns, ridge * np.exp(self._log_peak))
 
     def judge(self, theta: Array, problem: Problem, state: PoolState) -> Evaluation:
         """Return the criterion of sums, whoever has summed them.
@@ -168,8 +161,8 @@ class Objective:
             Not remembered in `tried`.
         """
         if self.ridge:
-            state = with_ridge(state, problem.layout, self.ridge_weight(self.ridge))
-        fit = self.fit(problem, state)
+            state = with_ridge(state, problem.layout, ridge_weight(self.ridge, self.columns, self._log_peak))
+        fit = solve(state, problem.layout)
         prediction = fit.intercept
         if not fit.occupied.all():
             prediction = np.where(fit.occupied[:, None], prediction, self._mean_of_others())
@@ -210,7 +203,8 @@ class Objective:
         root = np.exp(0.5 * log_factor(at.penalised, at.error))
         factor = root * self._share * at.counted.by_fit
         if at.ridge:
-            ridge, own = self.ridge_weight(at.ridge), np.divide(at.fit.tilt, at.fit.base[:, None])
+            ridge = ridge_weight(at.ridge, self.columns, self._log_peak)
+            own = np.divide(at.fit.tilt, at.fit.base[:, None])
             moved[:, :, : self.columns] += 2.0 * change_by_ridge(at.state, at.fit, ridge, at.fit.slope)
             if log_hat_moved is not None:
                 log_hat_moved[:, : self.columns] += (
