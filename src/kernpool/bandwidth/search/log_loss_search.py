@@ -128,7 +128,7 @@ def search_log_loss(
             except OutOfTimeError:
                 best, reason = _stopped(criterion, limit, setting, start)
     on_fewer = len(first.tried) * (few is not rows)
-    return _outcome(criterion, best, one, starts, on_fewer, reason, started)
+    return _outcome(criterion, best, one, starts, on_fewer, reason, first.way.reason, started)
 
 
 def _stopped(criterion: LogLoss, limit: TimeLimit, setting: Setting, start: Array | None = None) -> tuple[Place, str]:
@@ -194,7 +194,7 @@ def _with_more_rows(criterion: LogLoss, x: Array, one: bool) -> Place:
 
 
 def _outcome(
-    criterion: LogLoss, best: Place, one: bool, starts: int, on_fewer: int, reason: str, started: float
+    criterion: LogLoss, best: Place, one: bool, starts: int, on_fewer: int, reason: str, way: str, started: float
 ) -> BandwidthSearch:
     d, theta = criterion.d, criterion.theta(best.x)
     bandwidth, spread = np.exp(theta[:d]), np.exp(criterion.log_spread)
@@ -219,5 +219,5 @@ def _outcome(
         rows=len(criterion.rows.X),
         seconds=time.perf_counter() - started,
         reason=reason,
-        way=criterion.way.reason,
+        way=way,
     )
