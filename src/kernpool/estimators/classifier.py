@@ -33,9 +33,9 @@ class NadarayaWatsonClassifier(ClassifierMixin, KernelSmoother):  # type: ignore
     kernel : str or Kernel, default="gaussian"
         See `kernpool.kernel_names`.
     bandwidth : float, array_like of shape (d,), or name, default="log_loss"
-        As in `NadarayaWatsonRegressor`; ``"loo"`` minimises the leave-one-out Brier score. ``"log_loss"`` minimises the
-        leave-one-out log loss, with a penalty on narrow windows: the better probabilities where rows are few for their
-        columns; see `kernpool.bandwidth.search.log_loss`.
+        As in `NadarayaWatsonRegressor`, without ``"plugin"``; ``"loo"`` minimises the leave-one-out Brier score.
+        ``"log_loss"`` minimises the leave-one-out log loss, with a penalty on narrow windows: the better probabilities
+        where rows are few for their columns; see `kernpool.bandwidth.search.log_loss`.
     prior_share : "loo" or float in [0, 1), default="loo"
         Share of the class priors in every probability. ``"loo"`` finds the one of the least leave-one-out log loss,
         between 1/(n + 1) and n/(n + 1), by one pass over the training rows after the search. 0.0 gives the pooled
