@@ -89,7 +89,6 @@ def expected_error(model: Any) -> float:
                 degree=model._degree,
                 standardise=model._standardise,
                 **search_parameters(model),
-                **({"ridge": model.ridge} if model._degree else {}),
             )
             squared = np.sum((_predict(model, found, fold, there) - there.value) ** 2, axis=1)
         met += float(there.weight @ squared)

@@ -71,7 +71,8 @@ def check_restored(model: Any) -> None:
 
 def search_parameters(model: Any) -> dict[str, Any]:
     """Return what `choose_bandwidth` has to know of a model: its parameters by name."""
-    return {name: getattr(model, name) for name in OF_SEARCH}
+    names = (*OF_SEARCH, "ridge") if hasattr(model, "ridge") else OF_SEARCH  # only models of planes have one
+    return {name: getattr(model, name) for name in names}
 
 
 def _check_unseen(unseen: Any) -> None:

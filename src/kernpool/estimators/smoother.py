@@ -20,7 +20,7 @@ from kernpool.data.frames import Encoding
 from kernpool.estimators.bandwidth_choice import choose_bandwidth, in_order_of_columns
 from kernpool.estimators.expected_error import expected_error
 from kernpool.estimators.fitted import new_scale, pool_at, problem_of, recipe_of
-from kernpool.estimators.parameters import check_parameters, search_parameters
+from kernpool.estimators.parameters import search_parameters
 from kernpool.estimators.rank_notes import RankNotes
 from kernpool.estimators.records import VERSION, VERSION_ON_CHUNKS, VERSION_WITH_YOUNGER, record_of, restored
 from kernpool.estimators.rows import Rows, frequencies, unshared
@@ -61,7 +61,7 @@ class KernelSmoother(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships
         "key_", "value_", "key_weight_", "key_code_", "bandwidth_", "smoothing_", "relevance_", "classes_",
     )  # fmt: skip
     _results: ClassVar[dict[str, type]] = {"loo_error_": float, "loo_empty_windows_": int, "bandwidth_note_": str}
-    _standardise = True  # several outputs
+    _standardise = True  # so that several outputs count alike
     _others: ClassVar[tuple[str, ...]] = (
         "_expected_error",
         "encoding_",
@@ -129,9 +129,8 @@ class KernelSmoother(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships
         self.scale = scale
         self.n_jobs = n_jobs
 
-    def _fit_pairs(self, rows: Rows, value: Array, sample_weight: ArrayLike | None, *, standardise: bool) -> None:
-        """Find the bandwidth, and store keys and values."""
-        check_parameters(self)
+    def _fit_pairs(self, rows: Rows, value: Array, sample_weight: ArrayLike | None) -> None:
+        """Find the bandwidth, and store keys and values; parameters are checked."""
         key, code, _, encoding = rows
         weight = None if sample_weight is None else frequencies(sample_weight, len(key))
         found = choose_bandwidth(
@@ -142,9 +141,8 @@ class KernelSmoother(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships
             categories=NO_CATEGORIES if encoding is None else self._categories_of(encoding),
             smoothing=self.smoothing,
             degree=self._degree,
-            standardise=standardise,
+            standardise=self._standardise,
             **search_parameters(self),
-            **({"ridge": self.ridge} if self._degree else {}),
         )
         names = vars(self).get("feature_names_in_") if encoding is None else encoding.names
         found = in_order_of_columns(found, names, encoding)
