@@ -174,18 +174,18 @@ class KernelSmoother(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships
     def expected_error_(self) -> float:
         r"""Mean squared error to expect of new rows, summed over outputs.
 
-        `loo_error_` is of the rows that the bandwidths were chosen by, and too small for that. It is corrected by what
-        searches without some of the rows promise, and what the rows then say of them (nested cross-validation, see
-        `kernpool.estimators.expected_error`). Computed when it is first asked for: five searches more, or ten of up to
-        200 rows, each within `max_search_seconds`. After a search by another criterion than leave-one-out, and
-        where the bandwidth was given or is of a rule, it is the error of `leave_one_out`.
+        The leave-one-out error is of the rows that the bandwidths were chosen by, and too small for that. It is
+        corrected by what searches by the same criterion without some of the rows promise, and what the rows then say of
+        them (nested cross-validation, see `kernpool.estimators.expected_error`). Computed when it is first asked for:
+        five searches more, or ten of up to 200 rows, each within `max_search_seconds`.
+
+        Where nothing was searched for, because the bandwidth was given, is of a rule or of the plug-in, and after
+        `partial_fit` has added rows that no search has seen, it is the error of `leave_one_out` as it is.
         """
         check_is_fitted(self)
         known = vars(self).get("_expected_error")
         if known is None:
-            searched = "loo_error_" in vars(self)
-            known = expected_error(self) if searched else float(self.leave_one_out().error)
-            self._expected_error = known
+            self._expected_error = known = expected_error(self)
             search = vars(self).get("bandwidth_search_")
             if search is not None:
                 self.__dict__ |= {"bandwidth_search_": replace(search, expected_error=known)}
