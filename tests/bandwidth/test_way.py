@@ -1,11 +1,14 @@
 """Which way a criterion is evaluated, and that a search says so."""
 
+from unittest import mock
+
 import numpy as np
 import pytest
 
 from kernpool import get_kernel
-from kernpool.bandwidth import CRITERIA, search_bandwidth
+from kernpool.bandwidth import CRITERIA, search_bandwidth, search_log_loss
 from kernpool.bandwidth.categories import NO_CATEGORIES, Categories
+from kernpool.bandwidth.search import log_loss_search
 from kernpool.bandwidth.search.all_pairs import AllPairsObjective
 from kernpool.bandwidth.search.objective import Objective
 from kernpool.bandwidth.search.pairwise import PairwiseObjective
@@ -76,3 +79,25 @@ def test_a_search_says_which_way(n, d, options):
     searched = search_bandwidth(rows.X, rows.value, kernel=get_kernel("gaussian"), **options)
     assert searched.way == choose_way(objective, one_factor=d == 1).reason
     assert searched.way in str(searched)
+
+
+@pytest.mark.parametrize(
+    ("n", "first", "way"),
+    [
+        (450, 2048, "all pairs of 450 rows in blocks, by compiled loops"),
+        (450, 410, "all pairs of 410 rows in blocks, by compiled loops"),
+        (60, 2048, "by the engine: 60 rows take less time than loading compiled loops"),
+    ],
+)
+def test_a_search_for_probabilities_says_which_way(monkeypatch, n, first, way):
+    monkeypatch.setattr(log_loss_search, "MOST_ROWS_FOR_STARTS", first)
+    X, label = np.random.default_rng(0).normal(size=(n, 1)), np.eye(2)[np.arange(n) % 2]
+    with count_evaluations(AllPairsObjective) as of_all_pairs, count_evaluations(Objective) as by_engine:
+        found = search_log_loss(X, label, common_factor=True, kernel=get_kernel("gaussian"))
+    assert found.way == way
+    assert of_all_pairs.called == way.startswith("all pairs")
+    assert by_engine.called == way.startswith("by the engine")
+
+
+def count_evaluations(of):
+    return mock.patch.object(of, "evaluate", autospec=True, side_effect=of.evaluate)

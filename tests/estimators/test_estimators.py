@@ -1,6 +1,7 @@
 """The estimators beyond scikit-learn's own checks."""
 
 import pickle
+import re
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from kernpool import (
     make_kernel,
     pool,
 )
+from kernpool.bandwidth import CRITERIA, RULES
 from kernpool.datasets import make_sine_power
 from kernpool.execution.progress import report_progress
 
@@ -229,3 +231,22 @@ def test_maps_for_reading_are_not_copied(sample, tmp_path):
     X = np.load(tmp_path / "X.npy", mmap_mode="r")
     model = NadarayaWatsonRegressor(bandwidth=0.4).fit(X, sample.y_train)
     assert np.shares_memory(model.key_, X)
+
+
+@pytest.mark.parametrize("make", [NadarayaWatsonRegressor, LocalLinearRegressor, NadarayaWatsonClassifier])
+def test_the_bandwidths_that_a_refusal_names_are_those_that_can_be_fitted(make):
+    x = np.linspace(0.0, 3.0, 60)[:, None]
+    y = (np.sin(3.0 * x[:, 0]) > 0).astype(int)
+
+    def can_be_fitted(name):
+        try:
+            make(bandwidth=name).fit(x, y)
+        except ValueError:
+            return False
+        return True
+
+    with pytest.raises(ValueError, match="got 'bic'") as refusal:
+        make(bandwidth="bic").fit(x, y)
+    named = set(re.findall(r"'(\w+)'", str(refusal.value))) - {"bic"}
+    assert named == set(filter(can_be_fitted, (*CRITERIA, "plugin", "log_loss", *RULES)))
+    assert len(named) >= 6

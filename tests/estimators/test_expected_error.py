@@ -40,6 +40,43 @@ def test_of_a_bandwidth_that_was_given_it_is_that_of_leave_one_out():
     assert model.expected_error_ == model.leave_one_out().error
 
 
+@pytest.mark.parametrize("bandwidth", ["scott", "plugin"])
+def test_of_a_rule_and_the_plug_in_it_is_that_of_leave_one_out(bandwidth):
+    model = NadarayaWatsonRegressor(bandwidth=bandwidth).fit(*noise(60, 1, 0))
+    assert model.expected_error_ == model.leave_one_out().error
+
+
+@pytest.mark.parametrize("make", [NadarayaWatsonRegressor, LocalLinearRegressor])
+@pytest.mark.parametrize("bandwidth", ["loo", "aicc", "gcv"])
+def test_every_criterion_is_searched_again_without_each_fold(make, bandwidth):
+    X, y = noise(40, 1, 1)
+    order = np.argsort(X[:, 0])
+    X, y, fold_of = X[order], y[order] + X[order, 0], np.random.default_rng(0).permutation(40) % 10
+    model = make(bandwidth=bandwidth).fit(X, y)
+    met = promised = 0.0
+    for k in range(10):
+        fold, there = fold_of != k, fold_of == k
+        without = make(bandwidth=bandwidth).fit(X[fold], y[fold])
+        met += np.sum((without.predict(X[there]) - y[there]) ** 2)
+        promised += np.sum(there) * without.leave_one_out().error
+    assert model.expected_error_ == pytest.approx(model.leave_one_out().error * met / promised, rel=1e-6)
+
+
+def test_rows_that_were_added_have_not_been_searched_on():
+    X, y = noise(40, 1, 2)
+    model = NadarayaWatsonRegressor(bandwidth="aicc").fit(X[:30], y[:30]).partial_fit(X[30:], y[30:])
+    assert model.expected_error_ == model.leave_one_out().error
+
+
+@pytest.mark.parametrize("make", [NadarayaWatsonRegressor, LocalLinearRegressor])
+def test_a_criterion_that_is_not_defined_without_a_fold(make):
+    X, y = noise(4 if make is NadarayaWatsonRegressor else 6, 2, 0)
+    model = make(bandwidth="aicc").fit(X, y)
+    with pytest.raises(ValueError, match=r"without some of the rows.*not defined for"):
+        model.expected_error_  # noqa: B018
+    assert not hasattr(model, "expected_error_")
+
+
 def test_weights_are_repeated_rows():
     X, y = noise(40, 2, 3)
     weighted = NadarayaWatsonRegressor().fit(X, y, sample_weight=np.full(40, 2.0))

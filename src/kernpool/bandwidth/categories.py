@@ -7,9 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from kernpool.core.factors import Factors
 from kernpool.kernels.categorical import CategoricalKernel
 
 Array = NDArray[np.float64]
+Codes = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -49,13 +51,13 @@ class Categories:
         alike = [kernel.is_irrelevant(levels, lam) for kernel, levels, lam in self._with(smoothing)]
         return np.where(alike, 0.0, share)
 
-    def tables(self, smoothing: Array) -> tuple[Array, ...]:
-        """Return the factors of pairs of levels of each column."""
-        return tuple(kernel.table(levels, lam) for kernel, levels, lam in self._with(smoothing))
-
-    def slopes(self, smoothing: Array) -> tuple[Array, ...]:
-        """Return the derivatives of the factors by the smoothing."""
-        return tuple(kernel.table_slope(levels, lam) for kernel, levels, lam in self._with(smoothing))
+    def factors(self, query_code: Codes, key_code: Codes, smoothing: Array) -> Factors:
+        """Return what pairs of rows of these level numbers, (m, k) and (n, k), are multiplied by at smoothings."""
+        each = self._with(smoothing)
+        tables = tuple(kernel.table(levels, lam) for kernel, levels, lam in each)
+        return Factors(
+            query_code, key_code, tables, tuple(kernel.table_slope(levels, lam) for kernel, levels, lam in each)
+        )
 
     def _with(self, smoothing: Array) -> list[tuple[CategoricalKernel, int | Array, float]]:
         return list(zip(self.kernels, self.levels, smoothing.tolist(), strict=True))

@@ -121,6 +121,26 @@ def as_ridge(ridge: ArrayLike, columns: int | None = None) -> Array:
     return read
 
 
+def ridge_weight(ridge: ArrayLike, columns: int, log_peak: float) -> Array:
+    """Return the ridge of each column in units of key weight times kernel, of shape (d,), as `with_ridge` takes it.
+
+    Parameters
+    ----------
+    ridge : array_like
+        In keys at the query; see `as_ridge`.
+    columns : int
+        Their number d.
+    log_peak : float
+        Logarithm of the kernel of a key at the query.
+
+    Examples
+    --------
+    >>> ridge_weight(2.0, 3, np.log(0.5))
+    array([1., 1., 1.])
+    """
+    return np.asarray(np.broadcast_to(as_ridge(ridge, columns), (columns,)) * np.exp(log_peak))
+
+
 def _unit(state: PoolState) -> Array:
     """Return one unit of weight in the scale of each state; that of empty windows is not looked at."""
     return np.exp(np.minimum(-np.where(np.isfinite(state.shift), state.shift, 0.0), LARGEST_EXPONENT))

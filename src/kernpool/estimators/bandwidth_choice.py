@@ -146,7 +146,7 @@ def given_smoothing(smoothing: Any, categories: Categories) -> Array:
     if smoothing is None and len(categories):
         raise ValueError(
             f"smoothing must be one number per categorical column, {len(categories)} in all, when bandwidth is not "
-            "'regularised', 'loo', 'aicc' or 'gcv', which find it"
+            "'regularised', 'loo', 'aicc', 'gcv' or, for classes, 'log_loss', which find it"
         )
     given = np.zeros(0) if smoothing is None else np.atleast_1d(np.asarray(smoothing, dtype=float))
     if given.shape != largest.shape:

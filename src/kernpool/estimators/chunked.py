@@ -68,7 +68,6 @@ def fit_chunks(model: Any, chunks: Chunks) -> None:
             "them in memory, or write ranks of the column into the file"
         )
     options = search_parameters(model) | {"smoothing": model.smoothing, "degree": model._degree}
-    options |= {"ridge": model.ridge} if model._degree else {}
     reference = chunks.reference()  # before the pass: a file that changes meanwhile is not the one that is read
     if isinstance(model.bandwidth, str):
         size, seed = model.max_search_rows or DEFAULT_SEARCH_ROWS, seed_of(model.random_state)

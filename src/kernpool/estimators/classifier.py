@@ -13,6 +13,7 @@ from kernpool.bandwidth.prior_share import prior_of_others, prior_share
 from kernpool.core.keys import Prepared
 from kernpool.data.chunks.base import Chunks
 from kernpool.estimators.labels import class_prior, mixed, one_hot
+from kernpool.estimators.parameters import check_parameters
 from kernpool.estimators.rows import read_rows
 from kernpool.estimators.smoother import KernelSmoother
 from kernpool.kernels import Kernel
@@ -33,9 +34,9 @@ class NadarayaWatsonClassifier(ClassifierMixin, KernelSmoother):  # type: ignore
     kernel : str or Kernel, default="gaussian"
         See `kernpool.kernel_names`.
     bandwidth : float, array_like of shape (d,), or name, default="log_loss"
-        As in `NadarayaWatsonRegressor`; ``"loo"`` minimises the leave-one-out Brier score. ``"log_loss"`` minimises the
-        leave-one-out log loss, with a penalty on narrow windows: the better probabilities where rows are few for their
-        columns; see `kernpool.bandwidth.search.log_loss`.
+        As in `NadarayaWatsonRegressor`, without ``"plugin"``; ``"loo"`` minimises the leave-one-out Brier score.
+        ``"log_loss"`` minimises the leave-one-out log loss, with a penalty on narrow windows: the better probabilities
+        where rows are few for their columns; see `kernpool.bandwidth.search.log_loss`.
     prior_share : "loo" or float in [0, 1), default="loo"
         Share of the class priors in every probability. ``"loo"`` finds the one of the least leave-one-out log loss,
         between 1/(n + 1) and n/(n + 1), by one pass over the training rows after the search. 0.0 gives the pooled
@@ -121,7 +122,7 @@ class NadarayaWatsonClassifier(ClassifierMixin, KernelSmoother):  # type: ignore
     """
 
     _results: ClassVar[dict[str, type]] = KernelSmoother._results | {"prior_share_": float}
-    _standardise = False
+    _standardise = False  # one-hot labels have the same unit
 
     def __init__(
         self,
@@ -197,9 +198,10 @@ class NadarayaWatsonClassifier(ClassifierMixin, KernelSmoother):  # type: ignore
                 "NadarayaWatsonClassifier takes rows in memory; for rows in chunks fit NadarayaWatsonRegressor to one "
                 "column of 0 and 1 per class, whose predictions are the probabilities"
             )
+        check_parameters(self)  # some of them say how rows are read
         rows = read_rows(self, X, y, numbers=False)
         classes, _, value = one_hot(rows.output, rows.key.dtype)
-        self._fit_pairs(rows, value, sample_weight, standardise=False)  # one-hot labels have the same unit
+        self._fit_pairs(rows, value, sample_weight)
         self.classes_ = classes
         return self
 

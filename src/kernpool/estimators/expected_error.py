@@ -9,7 +9,10 @@ into K folds, the search is done K times without one of them,
 
 the leave-one-out error of all rows times the ratio of what the K searches were judged by and what they promised. The
 ratio, not the numerator itself, because a model of fewer rows is worse: both of its parts are of as many rows. The
-numerator is nested cross-validation [1]_.
+numerator is nested cross-validation [1]_. Searches by every criterion are repeated so, each by its own.
+
+A bandwidth that was given, or is of a rule, has not seen the outputs at all, and the plug-in estimates three numbers
+from them and minimises nothing: their leave-one-out error is expected of new rows as it is.
 
 References
 ----------
@@ -28,13 +31,15 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from kernpool.bandwidth import CRITERIA, leave_one_out
 from kernpool.bandwidth.search.rows import TrainingRows, canonical_rows
-from kernpool.core.factors import Factors
 from kernpool.core.keys import Keys
+from kernpool.core.reading import as_tol
 from kernpool.estimators.bandwidth_choice import choose_bandwidth
 from kernpool.estimators.fitted import recipe_of, scaled_keys
 from kernpool.estimators.parameters import search_parameters
 from kernpool.pooling.arrays import KeyPairs
+from kernpool.pooling.recipe import Recipe
 from kernpool.pooling.settle import settle
 
 Array = NDArray[np.float64]
@@ -52,7 +57,7 @@ def expected_error(model: Any) -> float:
     Parameters
     ----------
     model : KernelSmoother
-        Fitted to arrays by a search.
+        Fitted to arrays.
 
     Returns
     -------
@@ -62,8 +67,10 @@ def expected_error(model: Any) -> float:
     Raises
     ------
     TooFewRowsError
-        If there are fewer than four rows.
+        If there are fewer than four rows, or too few for the criterion without some of them.
     """
+    if not _was_searched(model):
+        return float(model.leave_one_out().error)
     rows = canonical_rows(
         scaled_keys(model).astype(np.float64),
         np.asarray(model.value_, dtype=np.float64).reshape(len(model.value_), -1),
@@ -81,21 +88,37 @@ def expected_error(model: Any) -> float:
             continue
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what the search of all rows has said already
-            found = choose_bandwidth(
-                fold.X,
-                fold.value,
-                fold.weight,
-                code=fold.code,
-                categories=model._categories(),
-                degree=model._degree,
-                standardise=model._standardise,
-                **search_parameters(model),
-                **({"ridge": model.ridge} if model._degree else {}),
-            )
+            found = _search(model, fold)
             squared = np.sum((_predict(model, found, fold, there) - there.value) ** 2, axis=1)
-        met += float(there.weight @ squared)
-        promised += there.total * found["loo_error_"]
-    return float(model.loo_error_) * (met / promised if promised > 0 else 1.0)
+            met += float(there.weight @ squared)
+            promised += there.total * _left_out(model, found, fold)
+    error = vars(model)["loo_error_"] if "loo_error_" in vars(model) else model.leave_one_out().error
+    return float(error) * (met / promised if promised > 0 else 1.0)
+
+
+def _was_searched(model: Any) -> bool:
+    """Whether the bandwidths were searched for on the very rows that the model has."""
+    if "loo_error_" in vars(model):  # gone once rows are added
+        return True
+    criterion = CRITERIA.get(model.bandwidth) if isinstance(model.bandwidth, str) else None
+    return criterion is not None and not criterion.exclude_self and "_growing" not in vars(model)
+
+
+def _search(model: Any, fold: TrainingRows) -> dict[str, Any]:
+    """Search as the model did, on some of its rows."""
+    try:
+        return choose_bandwidth(
+            fold.X,
+            fold.value,
+            fold.weight,
+            code=fold.code,
+            categories=model._categories(),
+            degree=model._degree,
+            standardise=model._standardise,
+            **search_parameters(model),
+        )
+    except ValueError as error:  # some criteria want more rows than the fold has left
+        raise TooFewRowsError(f"expected_error_ needs a search without some of the rows, and there {error}") from error
 
 
 def _folds(weight: Array, folds: int) -> Iterator[Array]:
@@ -113,17 +136,28 @@ def _part(rows: TrainingRows, weight: Array) -> TrainingRows:
     return TrainingRows(rows.X[kept], rows.code[kept], rows.value[kept], weight[kept])
 
 
-def _predict(model: Any, found: dict[str, Any], fold: Any, there: Any) -> Array:
-    """Pool the outputs of the rows of a fold at others; empty windows become the mean, as in leave-one-out."""
+def _recipe(model: Any, found: dict[str, Any]) -> Recipe:
     one = clone(model)
     vars(one).update(found)
-    factors, categories = None, model._categories()
-    if len(categories):
-        tables, slopes = categories.tables(found["smoothing_"]), categories.slopes(found["smoothing_"])
-        factors = Factors(there.code, fold.code, tables, slopes)
-    recipe = replace(recipe_of(one), empty="mean")
-    pairs = KeyPairs(Keys.read(fold.X, fold.value, fold.weight), factors)
+    return replace(recipe_of(one), empty="mean")
+
+
+def _predict(model: Any, found: dict[str, Any], fold: TrainingRows, there: TrainingRows) -> Array:
+    """Pool the outputs of the rows of a fold at others; empty windows become the mean, as in leave-one-out."""
+    factors = model._categories().factors(there.code, fold.code, found["smoothing_"])
+    pairs, recipe = KeyPairs(Keys.read(fold.X, fold.value, fold.weight), factors), _recipe(model, found)
     return settle(recipe, pairs.reduce(recipe, there.X), _say_nothing).astype(np.float64)
+
+
+def _left_out(model: Any, found: dict[str, Any], fold: TrainingRows) -> float:
+    """Return the leave-one-out error of a fold, which most criteria have found."""
+    if "loo_error_" in found:
+        return float(found["loo_error_"])
+    factors = model._categories().factors(fold.code, fold.code, found["smoothing_"])
+    pairs, recipe = KeyPairs(Keys.read(fold.X, fold.value, fold.weight), factors, True), _recipe(model, found)
+    problem = replace(pairs.problem(recipe, fold.X), tol=as_tol(None))
+    ridge = recipe.ridge_weight(fold.X.shape[1])
+    return leave_one_out(problem, algorithm=model.algorithm, n_jobs=model.n_jobs, ridge=ridge).error
 
 
 def _say_nothing(rank: NDArray[np.intp], occupied: NDArray[np.bool_], columns: int) -> None:

@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from kernpool.core.factors import Factors
 from kernpool.core.keys import Keys, Prepared
 from kernpool.core.local_fit import LocalFit
 from kernpool.core.problem import Problem
@@ -93,9 +92,7 @@ def pairs_of(model: Any, code: Codes | None = None, *, exclude_self: bool = Fals
     keys = model._prepared.get("keys", rows, lambda: Keys.read(*rows))
     factors = None
     if model.encoding_ is not None and code is not None:
-        categories = model._categories_of(model.encoding_)
-        tables, slopes = categories.tables(model.smoothing_), categories.slopes(model.smoothing_)
-        factors = Factors(code, model.key_code_, tables, slopes)
+        factors = model._categories().factors(code, model.key_code_, model.smoothing_)
     return KeyPairs(keys, factors, exclude_self)
 
 

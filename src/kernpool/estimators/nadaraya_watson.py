@@ -96,8 +96,8 @@ class NadarayaWatsonRegressor(KernelRegressor):
         ``"loo"``, because it costs a pass over all pairs. `leave_one_out` computes it for any bandwidth. Of the rows
         that the bandwidth was chosen by, it is too small for new ones.
     expected_error_ : float
-        An honest estimate of that: `loo_error_`, corrected for the search. Computed when it is first asked for, by five
-        searches more.
+        An honest estimate of that: the leave-one-out error, corrected for the search, whatever the criterion; as it is
+        where nothing was searched for. Computed when it is first asked for, by five searches more.
     loo_empty_windows_ : int
         Training rows that had no other row in their window there; likewise.
     key_, value_, key_weight_ : ndarray

@@ -21,6 +21,7 @@ from kernpool.pooling.plan import check_algorithm
 
 NAMED_BANDWIDTHS = (*CRITERIA, "plugin", *RULES)
 FOR_CLASSES = "log_loss"
+NAMED_FOR_CLASSES = (FOR_CLASSES, *CRITERIA, *RULES)  # the plug-in is for one output
 # What `choose_bandwidth` takes of an estimator; smoothing, which not all have, is given beside them.
 OF_SEARCH = (
     "kernel", "bandwidth", "bandwidth_convention", "composition", "common_factor", "max_search_rows",
@@ -46,9 +47,8 @@ def check_parameters(model: Any) -> None:
     for name, check in CHECKS.items():
         if name in parameters:
             check(parameters[name])
-    bandwidth = parameters.get("bandwidth")
-    if isinstance(bandwidth, str) and bandwidth == FOR_CLASSES and not hasattr(model, "predict_proba"):
-        raise ValueError(f"bandwidth={FOR_CLASSES!r} is for probabilities of classes; use 'loo' for numbers")
+    named = NAMED_FOR_CLASSES if hasattr(model, "predict_proba") else NAMED_BANDWIDTHS
+    _check_bandwidth(parameters.get("bandwidth"), named)
 
 
 def check_restored(model: Any) -> None:
@@ -71,7 +71,8 @@ def check_restored(model: Any) -> None:
 
 def search_parameters(model: Any) -> dict[str, Any]:
     """Return what `choose_bandwidth` has to know of a model: its parameters by name."""
-    return {name: getattr(model, name) for name in OF_SEARCH}
+    names = (*OF_SEARCH, "ridge") if hasattr(model, "ridge") else OF_SEARCH  # only models of planes have one
+    return {name: getattr(model, name) for name in names}
 
 
 def _check_unseen(unseen: Any) -> None:
@@ -94,12 +95,15 @@ def _check_max_search_seconds(most: Any) -> None:
         raise ValueError(f"max_search_seconds must be None or a positive number of seconds, got {most!r}")
 
 
-def _check_bandwidth(bandwidth: Any) -> None:
-    if isinstance(bandwidth, str) and bandwidth not in (*NAMED_BANDWIDTHS, FOR_CLASSES):
-        raise ValueError(
-            "bandwidth must be a positive number, one per column, or one of "
-            f"{', '.join(map(repr, NAMED_BANDWIDTHS))}; got {bandwidth!r}"
-        )
+def _check_bandwidth(bandwidth: Any, named: tuple[str, ...]) -> None:
+    if not isinstance(bandwidth, str) or bandwidth in named:
+        return
+    if bandwidth == FOR_CLASSES:
+        raise ValueError(f"bandwidth={FOR_CLASSES!r} is for probabilities of classes; use 'loo' for numbers")
+    raise ValueError(
+        f"bandwidth must be a positive number, one per column, or one of {', '.join(map(repr, named))}; "
+        f"got {bandwidth!r}"
+    )
 
 
 def check_ridge(ridge: Any) -> None:
@@ -139,7 +143,6 @@ CHECKS: dict[str, Callable[[Any], object]] = {
     "max_search_rows": _check_max_search_rows,
     "max_search_seconds": _check_max_search_seconds,
     "kernel": get_kernel,
-    "bandwidth": _check_bandwidth,
     "ridge": check_ridge,
     "prior_share": check_prior_share,
 }

@@ -76,7 +76,7 @@ class KernelRegressor(RegressorMixin, KernelSmoother):  # type: ignore[misc]  # 
             return self
         check_parameters(self)  # some of them say how rows are read
         rows = read_rows(self, X, y, numbers=True)
-        self._fit_pairs(rows, rows.output, sample_weight, standardise=True)
+        self._fit_pairs(rows, rows.output, sample_weight)
         return self
 
     def partial_fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:

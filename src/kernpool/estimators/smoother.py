@@ -20,7 +20,7 @@ from kernpool.data.frames import Encoding
 from kernpool.estimators.bandwidth_choice import choose_bandwidth, in_order_of_columns
 from kernpool.estimators.expected_error import expected_error
 from kernpool.estimators.fitted import new_scale, pool_at, problem_of, recipe_of
-from kernpool.estimators.parameters import check_parameters, search_parameters
+from kernpool.estimators.parameters import search_parameters
 from kernpool.estimators.rank_notes import RankNotes
 from kernpool.estimators.records import VERSION, VERSION_ON_CHUNKS, VERSION_WITH_YOUNGER, record_of, restored
 from kernpool.estimators.rows import Rows, frequencies, unshared
@@ -61,7 +61,7 @@ class KernelSmoother(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships
         "key_", "value_", "key_weight_", "key_code_", "bandwidth_", "smoothing_", "relevance_", "classes_",
     )  # fmt: skip
     _results: ClassVar[dict[str, type]] = {"loo_error_": float, "loo_empty_windows_": int, "bandwidth_note_": str}
-    _standardise = True  # several outputs
+    _standardise = True  # so that several outputs count alike
     _others: ClassVar[tuple[str, ...]] = (
         "_expected_error",
         "encoding_",
@@ -129,9 +129,8 @@ class KernelSmoother(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships
         self.scale = scale
         self.n_jobs = n_jobs
 
-    def _fit_pairs(self, rows: Rows, value: Array, sample_weight: ArrayLike | None, *, standardise: bool) -> None:
-        """Find the bandwidth, and store keys and values."""
-        check_parameters(self)
+    def _fit_pairs(self, rows: Rows, value: Array, sample_weight: ArrayLike | None) -> None:
+        """Find the bandwidth, and store keys and values; parameters are checked."""
         key, code, _, encoding = rows
         weight = None if sample_weight is None else frequencies(sample_weight, len(key))
         found = choose_bandwidth(
@@ -142,9 +141,8 @@ class KernelSmoother(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships
             categories=NO_CATEGORIES if encoding is None else self._categories_of(encoding),
             smoothing=self.smoothing,
             degree=self._degree,
-            standardise=standardise,
+            standardise=self._standardise,
             **search_parameters(self),
-            **({"ridge": self.ridge} if self._degree else {}),
         )
         names = vars(self).get("feature_names_in_") if encoding is None else encoding.names
         found = in_order_of_columns(found, names, encoding)
@@ -176,18 +174,18 @@ class KernelSmoother(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships
     def expected_error_(self) -> float:
         r"""Mean squared error to expect of new rows, summed over outputs.
 
-        `loo_error_` is of the rows that the bandwidths were chosen by, and too small for that. It is corrected by what
-        searches without some of the rows promise, and what the rows then say of them (nested cross-validation, see
-        `kernpool.estimators.expected_error`). Computed when it is first asked for: five searches more, or ten of up to
-        200 rows, each within `max_search_seconds`. After a search by another criterion than leave-one-out, and
-        where the bandwidth was given or is of a rule, it is the error of `leave_one_out`.
+        The leave-one-out error is of the rows that the bandwidths were chosen by, and too small for that. It is
+        corrected by what searches by the same criterion without some of the rows promise, and what the rows then say of
+        them (nested cross-validation, see `kernpool.estimators.expected_error`). Computed when it is first asked for:
+        five searches more, or ten of up to 200 rows, each within `max_search_seconds`.
+
+        Where nothing was searched for, because the bandwidth was given, is of a rule or of the plug-in, and after
+        `partial_fit` has added rows that no search has seen, it is the error of `leave_one_out` as it is.
         """
         check_is_fitted(self)
         known = vars(self).get("_expected_error")
         if known is None:
-            searched = "loo_error_" in vars(self)
-            known = expected_error(self) if searched else float(self.leave_one_out().error)
-            self._expected_error = known
+            self._expected_error = known = expected_error(self)
             search = vars(self).get("bandwidth_search_")
             if search is not None:
                 self.__dict__ |= {"bandwidth_search_": replace(search, expected_error=known)}

@@ -13,7 +13,7 @@ from kernpool.core.keys import Keys
 from kernpool.core.moments import check_degree
 from kernpool.core.problem import Problem
 from kernpool.core.reading import Rows, as_tol
-from kernpool.core.ridge import as_ridge
+from kernpool.core.ridge import as_ridge, ridge_weight
 from kernpool.core.similarity import Composition, KernelSimilarity, check_composition
 from kernpool.data.checks import as_bandwidth
 from kernpool.kernels import Kernel, get_kernel
@@ -120,7 +120,7 @@ class Recipe:
             return None
         bandwidth = np.broadcast_to(self.bandwidth, (columns,))
         similarity = KernelSimilarity(self.kernel, bandwidth, cast(Composition, self.composition))
-        return np.asarray(np.broadcast_to(as_ridge(self.ridge, columns), (columns,)) * np.exp(similarity.log_peak))
+        return ridge_weight(self.ridge, columns, similarity.log_peak)
 
     def pools_like(self, other: Recipe) -> bool:
         """Tell whether sums of both recipes may be merged: the same kernel, bandwidth, composition and degree."""

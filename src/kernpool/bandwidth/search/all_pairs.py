@@ -22,8 +22,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.bandwidth.search.evaluation import Evaluation, Tried, best_of
+from kernpool.bandwidth.search.evaluation import Evaluation
 from kernpool.bandwidth.search.objective import Objective
+from kernpool.bandwidth.search.quick import LN_2, PER_BANDWIDTH, QuickObjective
 from kernpool.core.problem import Problem
 from kernpool.core.state import PoolState
 from kernpool.execution.threads import cut, resolve_n_jobs, run_blocks
@@ -32,8 +33,6 @@ from kernpool.kernels import get_kernel
 Array = NDArray[np.float64]
 
 NUMBERS_AT_ONCE = 1 << 17  # a megabyte of what is summed with weights, beside them in the second-level cache
-LN_2 = float(np.log(2.0))
-PER_BANDWIDTH = float(np.sqrt(0.5 / LN_2))  # units in which a Gaussian weight is a power of two
 NO_SLOPE = np.zeros((1, 1))
 LARGEST_EXPONENT = 100.0  # of a factor that derivatives are divided by
 
@@ -90,7 +89,7 @@ class Buffers:
         )
 
 
-class AllPairsObjective:
+class AllPairsObjective(QuickObjective):
     """A criterion of some thousand rows, as a function of log bandwidths and smoothings.
 
     Parameters
@@ -107,8 +106,7 @@ class AllPairsObjective:
     def __init__(self, engine: Objective) -> None:
         from kernpool.bandwidth.loops import all_pairs
 
-        self.engine, self.rows, self.box = engine, engine.rows, engine.box
-        self.tried: list[Tried] = []
+        super().__init__(engine)
         self._loops = all_pairs
         problem, code = engine.problem, engine.rows.code
         # Rows of the same levels follow each other, so that a row of factors is looked up once for all of them.
@@ -126,16 +124,6 @@ class AllPairsObjective:
         self._is_gaussian = problem.similarity.kernel is get_kernel("gaussian")
         self._size = max(1, NUMBERS_AT_ONCE // (len(code) * (1 + len(self._value))))
         self._free: list[Buffers] = []
-
-    def hand_over(self, theta: Array) -> None:
-        """Pass on what was tried, and have the best evaluated by the engine."""
-        self.engine.tried_quickly += self.tried
-        self.engine.evaluate(theta)
-
-    @property
-    def best(self) -> Tried:
-        """The smallest of all that was tried; of equal ones that with the largest bandwidths."""
-        return best_of(self.tried)
 
     def evaluate(self, theta: Array) -> Evaluation:
         """Return the criterion, to ten digits or more, and remember it in `tried`."""

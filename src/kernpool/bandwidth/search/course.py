@@ -14,11 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.bandwidth.search.all_pairs import AllPairsObjective
 from kernpool.bandwidth.search.evaluation import Tried
 from kernpool.bandwidth.search.gauss_newton import SumOfSquares
 from kernpool.bandwidth.search.objective import Objective
-from kernpool.bandwidth.search.pairwise import PairwiseObjective
+from kernpool.bandwidth.search.quick import QuickObjective
 from kernpool.execution.progress import Progress
 
 Array = NDArray[np.float64]
@@ -109,7 +108,7 @@ class Course:
         How the criterion was evaluated on the first rows.
     fewer : list of Objective
         Of fewer rows than all, the fewest first.
-    quick : PairwiseObjective or AllPairsObjective, optional
+    quick : QuickObjective, optional
         A quicker way of the first one, until what it found is handed over.
     """
 
@@ -117,7 +116,7 @@ class Course:
     starts: int = 0
     way: str = ""
     fewer: list[Objective] = field(default_factory=list)
-    quick: PairwiseObjective | AllPairsObjective | None = None
+    quick: QuickObjective | None = None
 
     @property
     def evaluations_on_fewer(self) -> int:

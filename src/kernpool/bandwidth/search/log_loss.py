@@ -24,7 +24,7 @@ from kernpool.bandwidth.search.all_pairs import AllPairsObjective
 from kernpool.bandwidth.search.course import TimeLimit
 from kernpool.bandwidth.search.evaluation import Evaluation
 from kernpool.bandwidth.search.objective import Objective
-from kernpool.bandwidth.search.way import choose_way
+from kernpool.bandwidth.search.way import choose_way_of_log_loss
 
 Array = NDArray[np.float64]
 
@@ -58,8 +58,8 @@ class LogLoss:
 
     def __init__(self, objective: Objective, spread: Array, limit: TimeLimit) -> None:
         self.objective, self.rows, self.d, self._limit = objective, objective.rows, len(spread), limit
-        self.way = choose_way(objective, one_factor=False)
-        self._quick = AllPairsObjective(objective) if self.way.make is not None else None
+        self.way = choose_way_of_log_loss(objective)
+        self._quick = AllPairsObjective(objective) if self.way.quick else None
         self.best: Place | None = None
         self.prior = prior_of_others(self.rows.value, self.rows.weight)
         self.log_spread, self.is_mine = np.log(spread), self.rows.value > 0.5

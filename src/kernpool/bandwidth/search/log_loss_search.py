@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 from kernpool.bandwidth.categories import NO_CATEGORIES, Categories
 from kernpool.bandwidth.criteria import CRITERIA
 from kernpool.bandwidth.rate import rate_factor
-from kernpool.bandwidth.rules import canonical_ratio, column_spread
+from kernpool.bandwidth.rules import canonical_ratio
+from kernpool.bandwidth.search.beginning import begin
 from kernpool.bandwidth.search.course import OutOfTimeError, TimeLimit
 from kernpool.bandwidth.search.log_loss import LogLoss, Place
 from kernpool.bandwidth.search.one_factor import candidates
 from kernpool.bandwidth.search.outcome import BandwidthSearch
-from kernpool.bandwidth.search.rows import canonical_rows
 from kernpool.bandwidth.search.search import Passes, warn_of_stop
 from kernpool.bandwidth.search.setting import Setting
 from kernpool.execution.blas import one_thread
@@ -92,27 +92,32 @@ def search_log_loss(
     from sklearn.utils import check_random_state
 
     started = time.perf_counter()
-    rows, generator = canonical_rows(X, label, weight, code), check_random_state(random_state)
-    if max_search_rows is not None and len(rows.X) > max_search_rows:
-        rows = rows.draw(max_search_rows, generator)
-    spread = np.ones(1) if len(categories) and not rows.X.any() else column_spread(rows.X, rows.weight)
+    generator = check_random_state(random_state)
+    rows, spread, one = begin(
+        X,
+        label,
+        weight,
+        code,
+        categories=categories,
+        common_factor=common_factor,
+        kernel=kernel,
+        max_search_rows=max_search_rows,
+        generator=generator,
+    )
     limit = TimeLimit(max_search_seconds)
     passes = limit.watch(None if progress is None else Passes(progress, len(rows.X)))
     setting = Setting(CRITERIA["loo"], categories, 0, kernel, composition, algorithm, n_jobs, passes)
-    one = common_factor or setting.is_flat or (X.shape[1] == 1 and not len(categories))
-    if len(categories) and one:
-        raise ValueError(
-            "categorical columns have smoothings of their own, which are found along a slope: use common_factor=False "
-            "and a kernel that is not flat, such as 'gaussian' or 'epanechnikov'"
-        )
     few = rows if len(rows.X) <= MOST_ROWS_FOR_STARTS else rows.draw(MOST_ROWS_FOR_STARTS, generator)
     first = LogLoss(setting.objective(few), spread, limit)
     reason = "the best of a grid, refined" if one else "descents from wide windows and from the best common factor"
-    starts = len(_grid(first, setting)) if one else 2
-    criterion = first
+    starts, criterion = 2, first
     with one_thread():  # as for other criteria
         try:
-            best = _one_factor(first, setting) if one else _per_column(first, setting)
+            if one:
+                grid = _grid(first, setting)
+                starts, best = len(grid), _one_factor(first, grid)
+            else:
+                best = _per_column(first, setting)
         except OutOfTimeError:
             best, reason = _stopped(first, limit, setting)
         if few is not rows:
@@ -123,7 +128,7 @@ def search_log_loss(
             except OutOfTimeError:
                 best, reason = _stopped(criterion, limit, setting, start)
     on_fewer = len(first.tried) * (few is not rows)
-    return _outcome(criterion, best, one, starts, on_fewer, reason, started)
+    return _outcome(criterion, best, one, starts, on_fewer, reason, first.way.reason, started)
 
 
 def _stopped(criterion: LogLoss, limit: TimeLimit, setting: Setting, start: Array | None = None) -> tuple[Place, str]:
@@ -142,8 +147,7 @@ def _grid(criterion: LogLoss, setting: Setting) -> Array:
     return candidates(scaled, setting.kernel, setting.composition)
 
 
-def _one_factor(criterion: LogLoss, setting: Setting) -> Place:
-    grid = _grid(criterion, setting)
+def _one_factor(criterion: LogLoss, grid: Array) -> Place:
     places = criterion.along(grid)
     at = int(np.argmin([place.value for place in places[::-1]]))  # of equal ones the widest
     at = len(grid) - 1 - at
@@ -190,7 +194,7 @@ def _with_more_rows(criterion: LogLoss, x: Array, one: bool) -> Place:
 
 
 def _outcome(
-    criterion: LogLoss, best: Place, one: bool, starts: int, on_fewer: int, reason: str, started: float
+    criterion: LogLoss, best: Place, one: bool, starts: int, on_fewer: int, reason: str, way: str, started: float
 ) -> BandwidthSearch:
     d, theta = criterion.d, criterion.theta(best.x)
     bandwidth, spread = np.exp(theta[:d]), np.exp(criterion.log_spread)
@@ -215,5 +219,5 @@ def _outcome(
         rows=len(criterion.rows.X),
         seconds=time.perf_counter() - started,
         reason=reason,
-        way=criterion.way.reason,
+        way=way,
     )

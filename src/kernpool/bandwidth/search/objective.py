@@ -20,10 +20,9 @@ from kernpool.bandwidth.leverage import LARGEST, Counted, count_deleted
 from kernpool.bandwidth.search.evaluation import Evaluation, Tried, best_of, log_factor, penalise
 from kernpool.bandwidth.search.regularity import Regularity
 from kernpool.bandwidth.search.rows import TrainingRows
-from kernpool.core.factors import Factors
-from kernpool.core.local_fit import LocalFit, solve
+from kernpool.core.local_fit import solve
 from kernpool.core.problem import Problem
-from kernpool.core.ridge import change_by_ridge, with_ridge
+from kernpool.core.ridge import change_by_ridge, ridge_weight, with_ridge
 from kernpool.core.state import PoolState
 from kernpool.execution.progress import Progress
 from kernpool.kernels import Kernel
@@ -134,24 +133,15 @@ class Objective:
 
     def by_log_ridge(self, at: Evaluation) -> Array:
         """Return the derivatives of the residuals by the logarithm of the ridge, of shape (n c,); of leave-one-out."""
-        moved = change_by_ridge(at.state, at.fit, self.ridge_weight(at.ridge), at.fit.slope).sum(axis=2)
+        ridge = ridge_weight(at.ridge, self.columns, self._log_peak)
+        moved = change_by_ridge(at.state, at.fit, ridge, at.fit.slope).sum(axis=2)
         return np.ravel(-np.exp(0.5 * log_factor(at.penalised, at.error)) * self._share * moved)
 
     def at(self, theta: Array) -> Problem:
         """Return the rows with these log bandwidths and smoothings: what is summed."""
         similarity = replace(self.problem.similarity, bandwidth=np.exp(theta[: self.columns]))
-        smoothing = theta[self.columns :]
-        tables, slopes = self.categories.tables(smoothing), self.categories.slopes(smoothing)
-        factors = Factors(self.rows.code, self.rows.code, tables, slopes)
+        factors = self.categories.factors(self.rows.code, self.rows.code, theta[self.columns :])
         return replace(self.problem, similarity=similarity).with_factors(factors)
-
-    def fit(self, problem: Problem, state: PoolState) -> LocalFit:
-        """Fit every row, given its sums: the one place, whoever has summed them."""
-        return solve(state, problem.layout)
-
-    def ridge_weight(self, ridge: float) -> Array:
-        """Return the ridge of each column in units of key weight times kernel."""
-        return np.full(self.columns, ridge * np.exp(self._log_peak))
 
     def judge(self, theta: Array, problem: Problem, state: PoolState) -> Evaluation:
         """Return the criterion of sums, whoever has summed them.
@@ -171,8 +161,8 @@ class Objective:
             Not remembered in `tried`.
         """
         if self.ridge:
-            state = with_ridge(state, problem.layout, self.ridge_weight(self.ridge))
-        fit = self.fit(problem, state)
+            state = with_ridge(state, problem.layout, ridge_weight(self.ridge, self.columns, self._log_peak))
+        fit = solve(state, problem.layout)
         prediction = fit.intercept
         if not fit.occupied.all():
             prediction = np.where(fit.occupied[:, None], prediction, self._mean_of_others())
@@ -189,8 +179,7 @@ class Objective:
             counted = count_deleted(residual, self.alone, hat, self.bound)
         penalised, error, residual, slope = penalise(self.criterion, counted.residual, self.rows.weight, hat)
         if self.regularity is not None:
-            factor = np.exp(self.regularity(theta, self.rows.number)[0])
-            penalised, residual = penalised * factor, residual * np.sqrt(factor)
+            penalised, residual = self.regularity.put_on(penalised, residual, theta, self.rows.number)
         return Evaluation(theta, penalised, error, residual, problem, state, fit, hat, slope, counted, self.ridge)
 
     def differentiate(self, at: Evaluation, moved: Array, log_hat_moved: Array | None) -> Array:
@@ -214,7 +203,8 @@ class Objective:
         root = np.exp(0.5 * log_factor(at.penalised, at.error))
         factor = root * self._share * at.counted.by_fit
         if at.ridge:
-            ridge, own = self.ridge_weight(at.ridge), np.divide(at.fit.tilt, at.fit.base[:, None])
+            ridge = ridge_weight(at.ridge, self.columns, self._log_peak)
+            own = np.divide(at.fit.tilt, at.fit.base[:, None])
             moved[:, :, : self.columns] += 2.0 * change_by_ridge(at.state, at.fit, ridge, at.fit.slope)
             if log_hat_moved is not None:
                 log_hat_moved[:, : self.columns] += (
@@ -225,7 +215,7 @@ class Objective:
             by_trace, by_hat = self._penalty_gradient(at, log_hat_moved)
             result += at.residual[:, :, None] * (0.5 * by_trace) + root * by_hat
         if self.regularity is not None:
-            result += at.residual[:, :, None] * (0.5 * self.regularity(at.theta, self.rows.number)[1])
+            result += self.regularity.moved(at.residual, at.theta, self.rows.number)
         return np.asarray(result.reshape(-1, len(at.theta)))
 
     @cached_property

@@ -12,16 +12,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.bandwidth.search.evaluation import Evaluation, Tried, best_of, log_factor, penalise
+from kernpool.bandwidth.search.evaluation import Evaluation, Tried, log_factor, penalise
 from kernpool.bandwidth.search.objective import Objective
+from kernpool.bandwidth.search.quick import LN_2, PER_BANDWIDTH, QuickObjective
 
 Array = NDArray[np.float64]
 
 LONGEST_REACH = 36.0  # bandwidths: the weight of a row there is 5e-282
 SMALLEST_SUM = 1e-260  # of the largest weight of a row: far above what is out of reach, all rows together
 LOG_SHARE = 40.0  # what weighs less than exp(-40) of a row's nearest neighbour, 4e-18, does not show in its sums
-LN_2 = float(np.log(2.0))
-PER_BANDWIDTH = float(np.sqrt(0.5 / LN_2))  # units of the loops, whose weights are powers of two
 
 
 @dataclass(frozen=True)
@@ -47,7 +46,7 @@ class PairwiseEvaluation:
     denominator: Array
 
 
-class PairwiseObjective:
+class PairwiseObjective(QuickObjective):
     """A criterion of few rows, local constant, Gaussian, without categories, as a function of log bandwidths.
 
     Parameters
@@ -59,12 +58,10 @@ class PairwiseObjective:
     def __init__(self, engine: Objective) -> None:
         from kernpool.bandwidth.loops.pairs import add_moved, add_others, sum_nearest
 
-        self.engine = engine
+        super().__init__(engine)
         self._add_others: Callable[..., None] = add_others
         self._add_moved: Callable[..., None] = add_moved
         self._sum_nearest: Callable[..., None] = sum_nearest
-        self.rows, self.box = engine.rows, engine.box
-        self.tried: list[Tried] = []
         rows, self._value = engine.rows, engine.problem.value
         self._share = np.sqrt(rows.weight / rows.total)[:, None]
         self._columns = np.ascontiguousarray(rows.X.T)
@@ -76,16 +73,6 @@ class PairwiseObjective:
         gap = np.concatenate([[np.inf], np.diff(self._columns[0]), [np.inf]])
         self._gap = np.minimum(gap[:-1], gap[1:])
         self._log_share = LOG_SHARE + float(np.log(rows.weight.max() / rows.weight.min()))
-
-    def hand_over(self, theta: Array) -> None:
-        """Pass on what was tried, and have the best evaluated by the engine."""
-        self.engine.tried_quickly += self.tried
-        self.engine.evaluate(theta)
-
-    @property
-    def best(self) -> Tried:
-        """The smallest of all that was tried; of equal ones that with the largest bandwidths."""
-        return best_of(self.tried)
 
     def evaluate(self, theta: Array) -> Evaluation | PairwiseEvaluation:
         """Return the criterion, to twelve digits or so, and remember it in `tried`."""
@@ -111,7 +98,7 @@ class PairwiseObjective:
         share = self.rows.weight / at.denominator
         result += at.residual[:, :, None] * (-0.5 * at.penalty_slope * (share @ weight))
         if self.engine.regularity is not None:
-            result += at.residual[:, :, None] * (0.5 * self.engine.regularity(at.theta, self.rows.number)[1])
+            result += self.engine.regularity.moved(at.residual, at.theta, self.rows.number)
         return np.asarray(result.reshape(n * at.residual.shape[1], d))
 
     def _evaluate(self, theta: Array) -> PairwiseEvaluation | None:
@@ -135,8 +122,7 @@ class PairwiseObjective:
         residual = (self._value - prediction) * self._share
         penalised, error, residual, slope = penalise(self.engine.criterion, residual, rows.weight, 1.0 / denominator)
         if self.engine.regularity is not None:
-            factor = np.exp(self.engine.regularity(theta, rows.number)[0])
-            penalised, residual = penalised * factor, residual * np.sqrt(factor)
+            penalised, residual = self.engine.regularity.put_on(penalised, residual, theta, rows.number)
         return PairwiseEvaluation(theta, penalised, error, residual, slope, prediction, denominator)
 
     def _scaled(self, theta: Array) -> tuple[Array, float]:

@@ -77,7 +77,7 @@ def search(
     best = flatten(on_few, minimise(on_few, begun, along, len(spread)))
     if setting.ridge is None:
         theta, ridge = find_ridge(on_few, first, best.end.theta)
-        objective.ridge, setting = ridge, setting.with_ridge(ridge)
+        objective.ridge, setting = ridge, replace(setting, ridge=ridge)
         best = flatten(on_few, replace(best, end=on_few.evaluate(theta)))
     course.hand_over(best.end.theta)
     if first is objective:

@@ -80,3 +80,29 @@ class Regularity:
         unit = np.where(some, 1.0 / np.where(some, self.largest, 1.0), 0.0)
         slope[d:] = -unit / (share + EDGE)
         return WEIGHT / total * penalty, WEIGHT / total * slope
+
+    def put_on(self, penalised: float, residual: Array, theta: Array, total: float) -> tuple[float, Array]:
+        """Put the penalty on a mean of squares, and its root on the residuals.
+
+        Parameters
+        ----------
+        penalised : float
+            Sum of squares of the residuals.
+        residual : ndarray of shape (n, c)
+            Times the roots of the shares of their weights.
+        theta, total
+            As of a call.
+
+        Returns
+        -------
+        penalised : float
+            With the penalty.
+        residual : ndarray of shape (n, c)
+            Whose squares add up to that.
+        """
+        factor = np.exp(self(theta, total)[0])
+        return penalised * factor, residual * np.sqrt(factor)
+
+    def moved(self, residual: Array, theta: Array, total: float) -> Array:
+        """Return what the penalty adds to the derivatives of residuals it was put on, of shape (n, c, p)."""
+        return np.asarray(residual[:, :, None] * (0.5 * self(theta, total)[1]))

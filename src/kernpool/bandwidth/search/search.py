@@ -13,14 +13,15 @@ from numpy.typing import NDArray
 from kernpool.bandwidth.categories import NO_CATEGORIES, Categories
 from kernpool.bandwidth.criteria import CRITERIA
 from kernpool.bandwidth.rate import rate_factor
-from kernpool.bandwidth.rules import canonical_ratio, column_spread
+from kernpool.bandwidth.rules import canonical_ratio
 from kernpool.bandwidth.search import one_factor, per_column
+from kernpool.bandwidth.search.beginning import begin
 from kernpool.bandwidth.search.course import Course, OutOfTimeError, TimeLimit
 from kernpool.bandwidth.search.evaluation import Tried
 from kernpool.bandwidth.search.objective import Objective
 from kernpool.bandwidth.search.outcome import BandwidthSearch
 from kernpool.bandwidth.search.regularity import Regularity
-from kernpool.bandwidth.search.rows import TrainingRows, canonical_rows
+from kernpool.bandwidth.search.rows import TrainingRows
 from kernpool.bandwidth.search.setting import Setting
 from kernpool.bandwidth.search.way import choose_way
 from kernpool.execution.blas import one_thread
@@ -152,13 +153,20 @@ def search_bandwidth(
     from sklearn.utils import check_random_state
 
     started = time.perf_counter()
-    rows, generator = canonical_rows(X, value, weight, code), check_random_state(random_state)
-    if max_search_rows is not None and len(rows.X) > max_search_rows:
-        rows = rows.draw(max_search_rows, generator)
+    generator = check_random_state(random_state)
+    rows, spread, one = begin(
+        X,
+        value,
+        weight,
+        code,
+        categories=categories,
+        common_factor=common_factor,
+        kernel=kernel,
+        max_search_rows=max_search_rows,
+        generator=generator,
+    )
     scale = _scale(rows) if standardise and value.shape[1] > 1 else np.ones(value.shape[1])
     rows = TrainingRows(rows.X, rows.code, rows.value / scale, rows.weight)
-    # A table of categorical columns alone has one of zeros, which is no reason to warn.
-    spread = np.ones(1) if len(categories) and not rows.X.any() else column_spread(rows.X, rows.weight)
     course = Course(TimeLimit(max_search_seconds))
     setting = Setting(
         criterion=CRITERIA[criterion],
@@ -171,18 +179,11 @@ def search_bandwidth(
         ridge=ridge if degree else 0.0,
         progress=course.limit.watch(None if progress is None else Passes(progress, len(rows.X))),
     )
-    factor_alone = common_factor or setting.is_flat
-    if len(categories) and factor_alone:
-        raise ValueError(
-            "categorical columns have smoothings of their own, which are found along a slope: use common_factor=False "
-            "and a kernel that is not flat, such as 'gaussian' or 'epanechnikov'"
-        )
-    one = factor_alone or (X.shape[1] == 1 and not len(categories))
     if CRITERIA[criterion].regular and not one:  # one number hardly overfits
         regularity = Regularity(np.log(spread), np.ptp(rows.X, axis=0) > 0, categories.largest)
         setting = replace(setting, regularity=regularity)
     if ridge is None and (one or not degree):
-        setting = setting.with_ridge(0.0)
+        setting = replace(setting, ridge=0.0)
     objective = setting.objective(rows)
     limit = MOST_ROWS_FOR_GRID if one or _is_quick(objective) else MOST_ROWS_FOR_STARTS
     first = objective if len(rows.X) <= limit else setting.objective(rows.draw(limit, generator))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -63,17 +63,8 @@ class Setting:
             ridge=FIRST_RIDGE * rows.unit if self.ridge is None else self.ridge,
         )
 
-    def with_ridge(self, ridge: float) -> Setting:
-        """Return the same with a ridge that was found."""
-        return replace(self, ridge=ridge)
-
-    @property
-    def is_flat(self) -> bool:
-        """Whether the criterion has no slope to follow: that of a boxcar is a step function."""
-        return is_flat(self.kernel)
-
 
 def is_flat(kernel: Kernel) -> bool:
-    """Tell whether the weights of a kernel do not change within its support."""
+    """Tell whether the weights of a kernel do not change within its support: criteria are step functions then."""
     slope = kernel.log_slope
     return slope is None or not np.any(slope(np.array([0.25, 0.5, 0.75])))
