@@ -30,7 +30,8 @@ def demo() -> None:
     OUT.mkdir()
 
     engel = DATA / "engel.csv"
-    run("fit", engel, "--target", "foodexp", "--model", OUT / "engel-model", "--plot", OUT / "engel.png")
+    plot = OUT / "engel.png"
+    run("fit", engel, "--target", "foodexp", "--degree", "1", "--model", OUT / "engel-model", "--plot", plot)
     incomes = OUT / "new-households.csv"
     np.savetxt(incomes, [500.0, 1000.0, 2000.0], header="income", comments="", fmt="%g")
     run("predict", OUT / "engel-model", incomes, "--out", OUT / "engel-predictions.csv")
