@@ -101,7 +101,7 @@ def test_the_bits_do_not_depend_on_the_number_of_threads(algorithm, kernel, gene
 
 
 @pytest.mark.parametrize("queries", [20, 3000])
-@algorithms(OTHERS, kernel=kernel_names(), degree=[0, 1], columns=[1, 3])  # loops that are compiled already
+@algorithms(OTHERS, kernel=kernel_names(), degree=[0, 1, 2], columns=[1, 3])  # loops that are compiled already
 def test_no_sum_depends_on_what_was_in_memory(algorithm, kernel, degree, columns, queries, generator, monkeypatch):
     """Memory that nobody has written to yet holds zeros in a young process, and anything in an old one."""
     key = np.round(generator.uniform(size=(3000, columns)), 3)

@@ -164,5 +164,5 @@ _FEWEST_KEY_BLOCKS = 8  # that keep threads busy
 _NUMBERS_PER_PASS = 1 << 20  # sums per query that each block of keys keeps until the blocks before it are done
 
 BRUTE = Algorithm(
-    name="brute", summary="every pair, in compiled tiles", reduce=reduce, pullback=pullback, seconds=seconds, degree=1
+    name="brute", summary="every pair, in compiled tiles", reduce=reduce, pullback=pullback, seconds=seconds, degree=2
 )
