@@ -38,8 +38,9 @@ Array = NDArray[np.float64]
 Made = TypeVar("Made")
 FLOAT64: np.dtype[Any] = np.dtype(np.float64)
 FLOAT64_EPSILON = float(np.finfo(np.float64).eps)
-# By degree: what a fit misses counts by the square of its distance in bandwidths, and by the fourth power.
-LARGEST_TOL = (np.inf, FLOAT64_EPSILON, FLOAT64_EPSILON / 1024)
+# By degree. What a fit misses counts by the square of its distance in bandwidths, and by the fourth power, which keys
+# at a hundredth of a bandwidth do not outweigh.
+LARGEST_TOL = (np.inf, FLOAT64_EPSILON, FLOAT64_EPSILON**2)
 
 
 @dataclass(frozen=True)
