@@ -60,15 +60,13 @@ def fit_quadratics(mean: Array, layout: Layout) -> Quadratics:
     m, c, d = len(mean), layout.values, layout.columns
     (upper, lower), value, offset = np.triu_indices(d), mean[:, layout.value], mean[:, layout.first]
     unit, unit_of_pair = _units(mean, layout)
-    with np.errstate(all="ignore"):  # fourth powers beyond all numbers tell nothing
-        central = layout.moved(np.ones(m), mean, -offset)
-        told = np.all(np.isfinite(np.hstack([central, unit_of_pair])), axis=1)
-    central[~told, layout.third.start :], unit_of_pair[~told] = 0.0, 1.0
+    central, told = central_means(mean, layout)
+    unit_of_pair[~told] = 1.0
     spread = central[:, layout.second]
-    between = _table(central, layout, (1, 1)) / unit[:, :, None] / unit[:, None, :]
-    skew = _table(central, layout, (1, 2)) / unit[:, :, None] / unit_of_pair[:, None, :]
+    between = table_of(central, layout, (1, 1)) / unit[:, :, None] / unit[:, None, :]
+    skew = table_of(central, layout, (1, 2)) / unit[:, :, None] / unit_of_pair[:, None, :]
     middle = np.where(told[:, None], spread / unit_of_pair, 0.0)
-    curved = _table(central, layout, (2, 2)) / unit_of_pair[:, :, None] / unit_of_pair[:, None, :]
+    curved = table_of(central, layout, (2, 2)) / unit_of_pair[:, :, None] / unit_of_pair[:, None, :]
     curved -= middle[:, :, None] * middle[:, None, :]
     by_slope, rank = invert(between)
     lost = find_lost(between, by_slope, offset / unit, rank)
@@ -102,6 +100,18 @@ def fit_quadratics(mean: Array, layout: Layout) -> Quadratics:
     return Quadratics(intercept, slope, base, np.hstack([tilt, tilt_of_pair]), rank + rank_of_curve, lost)
 
 
+def central_means(mean: Array, layout: Layout) -> tuple[Array, NDArray[np.bool_]]:
+    """Return means of products of offsets from their mean, and of which queries these are numbers.
+
+    Fourth powers beyond all numbers tell nothing: there, the products that only quadratics have are zero.
+    """
+    with np.errstate(all="ignore"):
+        central = layout.moved(np.ones(len(mean)), mean, -mean[:, layout.first])
+        told = np.all(np.isfinite(central) & np.isfinite(mean), axis=1)
+    central[~told, layout.third.start :] = 0.0
+    return central, told
+
+
 def _units(mean: Array, layout: Layout) -> tuple[Array, Array]:
     """Return what offsets and products of two are counted in: as large as what their covariances are rounded beside."""
     (upper, lower), second, fourth = np.triu_indices(layout.columns), layout.places(2), layout.places(4)
@@ -113,8 +123,8 @@ def _units(mean: Array, layout: Layout) -> tuple[Array, Array]:
     return np.sqrt(np.where(square > 0, square, 1.0)), np.sqrt(np.where(by_pair > 0, by_pair, 1.0))
 
 
-def _table(central: Array, layout: Layout, orders: tuple[int, int]) -> Array:
-    """Return the mean products of the regressors of two orders, of shape (m, rows, columns)."""
+def table_of(central: Array, layout: Layout, orders: tuple[int, int]) -> Array:
+    """Return the mean products of all products of so many offsets with others, of shape (m, rows, columns)."""
     places = layout.places(sum(orders))
     rows, columns = (monomials(layout.columns, order) for order in orders)
     place = np.array([[places[tuple(sorted(a + b))] for b in columns] for a in rows], dtype=np.intp)
