@@ -22,6 +22,7 @@ from kernpool import (
 )
 from kernpool.algorithms import ALGORITHMS
 from kernpool.core.local_fit import bounded_inverse, solve
+from kernpool.kernels import COMPILED
 from kernpool.pooling.arrays import local_fit
 from tests.support.capabilities import OTHERS, algorithms, can_here, fitting_columns, variants
 from tests.support.gradients import assert_derivatives, assert_same_gradients
@@ -58,7 +59,7 @@ def check_moments(problem, algorithm, twin, err_msg=""):
     assert np.all(np.abs(found.finalize("zero") - mean) <= 2e-12 * factor * size + 1e-300), err_msg
 
 
-@algorithms(OTHERS, kernel=kernel_names(), composition=BOTH, columns=[1, 3], degree=1)
+@algorithms(OTHERS, kernel=list(COMPILED), composition=BOTH, columns=[1, 3], degree=1)
 def test_moments_agree_with_the_slow_twin(algorithm, kernel, composition, columns):
     for variant in variants(algorithm, kernel=kernel, composition=composition, columns=columns, degree=1):
         problem = make_problem(kernel, composition, columns, variant, m=60, n=700, degree=1)
@@ -66,7 +67,7 @@ def test_moments_agree_with_the_slow_twin(algorithm, kernel, composition, column
 
 
 @pytest.mark.parametrize("leave_one_out", [False, True])
-@algorithms([name for name in OTHERS if name != "brute"], kernel=kernel_names(), columns=1, degree=1)
+@algorithms([name for name in OTHERS if name != "brute"], kernel=list(COMPILED), columns=1, degree=1)
 def test_moments_agree_with_brute_force(algorithm, kernel, leave_one_out, generator):
     """Long enough for far keys to be added up; with gaps, ties, and queries all alone."""
     key = np.concatenate([generator.uniform(size=2500), generator.normal(3, 1, 500), np.repeat([0.5, 6.0], 50), [50.0]])
