@@ -23,6 +23,7 @@ from kernpool import (
 from kernpool.algorithms import ALGORITHMS
 from kernpool.core.designs import bounded_inverse
 from kernpool.core.local_fit import solve
+from kernpool.kernels import COMPILED
 from kernpool.pooling.arrays import local_fit
 from tests.support.capabilities import OTHERS, algorithms, can_here, fitting_columns, variants
 from tests.support.gradients import assert_derivatives, assert_same_gradients
@@ -33,7 +34,7 @@ BOTH = ["radial", "product"]
 SMOOTH = [name for name in kernel_names() if get_kernel(name).log_slope]
 
 
-@algorithms(OTHERS, kernel=kernel_names(), composition=BOTH, columns=[1, 3], degree=1)
+@algorithms(OTHERS, kernel=list(COMPILED), composition=BOTH, columns=[1, 3], degree=1)
 def test_moments_agree_with_the_slow_twin(algorithm, kernel, composition, columns):
     for variant in variants(algorithm, kernel=kernel, composition=composition, columns=columns, degree=1):
         problem = make_problem(kernel, composition, columns, variant, m=60, n=700, degree=1)
@@ -41,7 +42,7 @@ def test_moments_agree_with_the_slow_twin(algorithm, kernel, composition, column
 
 
 @pytest.mark.parametrize("leave_one_out", [False, True])
-@algorithms([name for name in OTHERS if name != "brute"], kernel=kernel_names(), columns=1, degree=1)
+@algorithms([name for name in OTHERS if name != "brute"], kernel=list(COMPILED), columns=1, degree=1)
 def test_moments_agree_with_brute_force(algorithm, kernel, leave_one_out, generator):
     """Long enough for far keys to be added up; with gaps, ties, and queries all alone."""
     key = np.concatenate([generator.uniform(size=2500), generator.normal(3, 1, 500), np.repeat([0.5, 6.0], 50), [50.0]])

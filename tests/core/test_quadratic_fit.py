@@ -28,7 +28,7 @@ from kernpool.bandwidth.search import search_bandwidth
 from kernpool.core import Factors
 from kernpool.core.local_fit import solve
 from kernpool.core.moments import Layout, monomials
-from kernpool.kernels import get_categorical_kernel
+from kernpool.kernels import COMPILED, get_categorical_kernel
 from kernpool.pooling.arrays import local_fit
 from tests.support.capabilities import OTHERS, algorithms, can_here, fitting_columns, variants
 from tests.support.moments import check_moments, least_squares
@@ -71,7 +71,7 @@ def test_sums_about_another_place_and_of_other_values(columns, generator):
     np.testing.assert_allclose(choose(problem).reduce(problem).numerator, sums, rtol=1e-12, atol=1e-12)
 
 
-@algorithms(OTHERS, kernel=kernel_names(), composition=BOTH, columns=COLUMNS, degree=2)
+@algorithms(OTHERS, kernel=list(COMPILED), composition=BOTH, columns=COLUMNS, degree=2)
 def test_moments_agree_with_the_slow_twin(algorithm, kernel, composition, columns):
     for variant in variants(algorithm, kernel=kernel, composition=composition, columns=columns, degree=2):
         problem = make_problem(kernel, composition, columns, variant, m=40, n=700, degree=2)
@@ -79,7 +79,7 @@ def test_moments_agree_with_the_slow_twin(algorithm, kernel, composition, column
 
 
 @pytest.mark.parametrize("leave_one_out", [False, True])
-@algorithms([name for name in OTHERS if name != "brute"], kernel=kernel_names(), columns=1, degree=2)
+@algorithms([name for name in OTHERS if name != "brute"], kernel=list(COMPILED), columns=1, degree=2)
 def test_moments_agree_with_brute_force(algorithm, kernel, leave_one_out, generator):
     """Long enough for far keys to be added up; with gaps, ties, and queries all alone."""
     key = np.concatenate([generator.uniform(size=2500), generator.normal(3, 1, 500), np.repeat([0.5, 6.0], 50), [50.0]])

@@ -15,7 +15,7 @@ from kernpool.algorithms.estimate import Look
 from kernpool.core.problem import Problem
 from kernpool.core.state import PoolState
 from kernpool.execution.progress import Progress
-from kernpool.kernels import is_built_in
+from kernpool.kernels import is_compiled
 from kernpool.kernels.forms import Form
 
 Array = NDArray[np.float64]
@@ -162,7 +162,7 @@ class Algorithm:
             return "does not do attn_mask"
         if problem.logit_bias is not None and not self.logit_bias:
             return "does not do a floating-point attn_mask"
-        if not is_built_in(kernel) and not self.own_kernels:
+        if not is_compiled(kernel) and not self.own_kernels:
             return f"has no loop for the kernel {kernel.name!r}"
         if self.form is not None and not isinstance(kernel.form, self.form):
             return f"does not do the kernel {kernel.name!r}"
