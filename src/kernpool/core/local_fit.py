@@ -9,6 +9,8 @@ constant fit. With weighted means :math:`\bar v, \bar t` and covariances :math:`
 
 .. math:: \beta = C^{-1} s, \qquad \beta_0 = \bar v - \bar t \cdot \beta
 
+Of degree 2 products of two offsets are regressors as well (`quadratic_fit.py`).
+
 This is as far as a state goes. Far from all keys, where their spread is less than about 1e-4 of their distance, half
 of the digits of C are lost, and `solve` makes the fit constant in that direction. With estimators and their searches,
 chunks, Dask and torch, whose gradients are those of this fit, it stays so. `pool` fits such queries to the keys
