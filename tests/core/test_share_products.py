@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.special import ndtri
 
-from kernpool import Problem, choose, pooling_weights
+from kernpool import Problem, choose, pool_state, pooling_weights
 from kernpool.core.local_fit import solve
-from kernpool.core.moments import monomials
+from kernpool.core.moments import Layout, monomials
 from kernpool.core.share_products import in_other_bandwidths, mean_product
 
 
@@ -77,3 +78,34 @@ def test_offsets_beyond_all_fourth_powers(generator):
     pair = fit.base, fit.tilt
     found = mean_product(state, layout, pair, pair) / 30
     assert found[0] == pytest.approx(1 / 30, rel=1e-9)
+
+
+NPROBUST = {  # tau.bc and se.rb of R's nprobust: lprobust(p = 1, h = b = 0.06, kernel = "gau", vce = "nn")
+    0.0: (-0.004112942052698819, 0.06816674843583047),
+    0.1: (0.7780512796341741, 0.04926387677536108),
+    0.25: (1.6918805020979137, 0.05313932136977993),
+    0.5: (2.0516998835453517, 0.0661514551474661),
+    0.75: (-0.28109839556415717, 0.09103494208282248),
+    0.9: (-0.45617683175549073, 0.07410548615565582),
+    1.0: (-0.21274479990221853, 0.2681681081908643),
+}
+
+
+def test_the_robust_estimate_of_nprobust():
+    """Its bias-corrected estimate is the local quadratic fit, and its error the sandwich of that fit's shares."""
+    steps = np.arange(1, 201)
+    x, chance = np.mod(0.5 + steps * 0.6180339887498949, 1.0), np.mod(0.5 + steps * 0.41421356237309515, 1.0)
+    y = np.sin(2 * np.pi * x) + 2 * np.exp(-16 * (x - 0.5) ** 2) + (0.2 + 0.3 * x) * ndtri(chance)
+    distance = np.abs(x[:, None] - x)
+    np.fill_diagonal(distance, np.inf)
+    near = distance <= np.sort(distance, axis=1)[:, 2:3]  # with all that are as far as the third
+    count = near.sum(axis=1)
+    noise = count / (count + 1) * (y - near @ y / count) ** 2
+    places, h, layout = np.array(list(NPROBUST)), 0.06, Layout(1, 1, 2)
+    state = pool_state(places, x, y, bandwidth=h, degree=2)
+    fit = solve(state, layout)
+    squared = pool_state(places, x, y, bandwidth=h * 0.5**0.5, key_weight=noise, degree=2)
+    pair = fit.base, in_other_bandwidths(fit.tilt, layout, 0.5**0.5)
+    unit = np.exp(squared.log_denominator - 2.0 * state.log_denominator)
+    found = np.column_stack([fit.intercept, np.sqrt(unit * mean_product(squared, layout, pair, pair))])
+    np.testing.assert_allclose(found, list(NPROBUST.values()), rtol=1e-11)
