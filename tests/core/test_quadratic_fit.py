@@ -90,6 +90,16 @@ def test_moments_agree_with_brute_force(algorithm, kernel, leave_one_out, genera
     check_moments(problem, algorithm, "brute")
 
 
+@pytest.mark.parametrize(("kernel", "gap"), [("gaussian", 9.6), ("logistic", 44.0)])
+@algorithms(columns=1, degree=2)
+def test_keys_that_are_nothing_but_in_a_fourth_power(algorithm, kernel, gap, generator):
+    """Beyond the windows of other fits, beside keys that are all within a hundredth of a bandwidth."""
+    near, far = generator.uniform(-0.005, 0.005, 400), gap + generator.uniform(-0.005, 0.005, 600)
+    key = np.concatenate([near, far])
+    problem = Problem.from_arrays(near[:300], key, np.cos(key), kernel=kernel, degree=2)
+    check_moments(problem, algorithm, "reference")
+
+
 @algorithms(kernel=kernel_names(), composition="product", columns=COLUMNS, degree=2)
 def test_the_fit_is_weighted_least_squares(algorithm, kernel, columns, generator):
     """At the boundary too: half of the queries lie in corners, where windows are one-sided."""
