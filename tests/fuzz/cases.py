@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from kernpool import Problem
+from kernpool.core.moments import MOST_COLUMNS
 from kernpool.kernels import categorical_kernel_names, get_categorical_kernel
 from tests.fuzz.natures import NATURES, far_from_zero, lattice
 from tests.fuzz.regimes import kernel_of, plan_of
@@ -98,6 +99,8 @@ def draw(seed, index, regime="all"):
         "tol": float(g.choice(TOLERANCES)) if g.random() < 0.15 and kind in ("pool", "chunks", "door") else None,
         "degree": int(kind == "linear" or (kind in ("chunks", "levels", *plan.may_be_linear) and g.random() < 0.3)),
     }
+    if options["degree"] and kind in ("linear", "chunks", "levels") and d <= MOST_COLUMNS:
+        options["degree"] += int(np.random.default_rng([seed, index, 2]).random() < 0.5)
     c = int(g.integers(1, 4)) if g.random() < 0.95 else 9
     value = g.normal((0.0, 1e4, -3.0) * 3, (1.0, 1.0, 1e-3) * 3, size=(n, 9))[:, :c]
     if g.random() < 0.2:

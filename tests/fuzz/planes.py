@@ -1,4 +1,4 @@
-"""Sums with moments by every algorithm, against brute force; local linear fits against long double."""
+"""Sums with moments by every algorithm, against brute force; local fits against long double."""
 
 import numpy as np
 
@@ -40,6 +40,14 @@ def compare_moments(problem, state, base, who, case, report):
     scale[:, layout.value], scale[:, layout.first] = largest, size
     scale[:, layout.second] = size[:, upper] * size[:, lower]
     scale[:, layout.cross] = (size[:, :, None] * largest).reshape(len(mean), -1)
+    if layout.degree == 2:
+        fourth = mean[:, [layout.places(4)[a, a, a, a] for a in range(layout.columns)]]
+        size = np.maximum(np.maximum(fourth, 0.0) ** 0.25, size)
+        size = np.maximum(size, np.sqrt(FAINTEST) * np.maximum(size.max(axis=1, keepdims=True), 1.0))
+        for one, place in [*layout.places(3).items(), *layout.places(4).items()]:
+            scale[:, place] = np.prod(size[:, list(one)], axis=1)
+        pairs = np.stack([size[:, a] * size[:, b] for a, b in layout.places(2)], axis=1)
+        scale[:, layout.cross_second] = (pairs[:, :, None] * largest).reshape(len(mean), -1)
     if who != "brute":
         with np.errstate(all="ignore"):
             off = np.abs(state.finalize("zero") - mean)
@@ -62,4 +70,6 @@ def compare_moments(problem, state, base, who, case, report):
     off = np.abs(fit.intercept - right)
     report.saw("long double", len(rows))
     if (bad := rows[posed & np.any(~(off <= allowed), axis=1)]).size:
-        report.wrong(who, bad, f"local linear fits are off by {off[posed].max():.3g} from long double")
+        report.wrong(
+            who, bad, f"local fits of degree {layout.degree} are off by {off[posed].max():.3g} from long double"
+        )

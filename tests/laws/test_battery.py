@@ -1,6 +1,6 @@
 """The battery: every registered kernel in every registered algorithm agrees with the slow twin.
 
-A new kernel or algorithm is tested here by being registered.
+Internal kernels, of products, are among them. A new kernel or algorithm is tested here by being registered.
 """
 
 from functools import cache
@@ -10,6 +10,7 @@ import pytest
 
 from kernpool import Problem, choose, get_kernel, kernel_names, merge, pool, pool_state
 from kernpool.algorithms import ALGORITHMS
+from kernpool.kernels import COMPILED
 from kernpool.pooling import rounding_bound
 from tests.support.capabilities import OTHERS, OWN_KERNEL, able, algorithms, fitting_columns, variants
 from tests.support.gradients import assert_derivatives, assert_same_gradients
@@ -26,7 +27,7 @@ def problem_and_answer(kernel, composition, columns, variant):
     return problem, state, rounding_bound(problem, state)
 
 
-@algorithms(OTHERS, kernel=kernel_names(), composition=BOTH, columns=[1, 3])
+@algorithms(OTHERS, kernel=list(COMPILED), composition=BOTH, columns=[1, 3])
 def test_pooled_values_agree_with_the_slow_twin(algorithm, kernel, composition, columns):
     for variant in variants(algorithm, kernel=kernel, composition=composition, columns=columns):
         problem, expected, allowed = problem_and_answer(kernel, composition, columns, variant)
@@ -101,7 +102,7 @@ def test_the_bits_do_not_depend_on_the_number_of_threads(algorithm, kernel, gene
 
 
 @pytest.mark.parametrize("queries", [20, 3000])
-@algorithms(OTHERS, kernel=kernel_names(), degree=[0, 1], columns=[1, 3])  # loops that are compiled already
+@algorithms(OTHERS, kernel=list(COMPILED), degree=[0, 1, 2], columns=[1, 3])  # loops that are compiled already
 def test_no_sum_depends_on_what_was_in_memory(algorithm, kernel, degree, columns, queries, generator, monkeypatch):
     """Memory that nobody has written to yet holds zeros in a young process, and anything in an old one."""
     key = np.round(generator.uniform(size=(3000, columns)), 3)
@@ -174,7 +175,7 @@ def test_states_of_chunks_with_weights_of_very_different_size_merge(generator):
     np.testing.assert_allclose(merge(*parts).finalize()[:, 0], expected, rtol=1e-12)
 
 
-@pytest.mark.parametrize("kernel", [name for name in kernel_names() if get_kernel(name).is_compact])
+@pytest.mark.parametrize("kernel", [name for name in COMPILED if get_kernel(name).is_compact])
 @pytest.mark.parametrize("composition", ["radial", "product"])
 @pytest.mark.parametrize("step", [7, pytest.param(1, marks=pytest.mark.slow)])  # all 500 take half a second each time
 def test_keys_exactly_on_the_edge(kernel, composition, step):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.util import find_spec
 from typing import NamedTuple, Protocol
@@ -15,7 +15,7 @@ from kernpool.algorithms.estimate import Look
 from kernpool.core.problem import Problem
 from kernpool.core.state import PoolState
 from kernpool.execution.progress import Progress
-from kernpool.kernels import is_built_in
+from kernpool.kernels import is_compiled
 from kernpool.kernels.forms import Form
 
 Array = NDArray[np.float64]
@@ -23,6 +23,7 @@ Array = NDArray[np.float64]
 
 WANTED = frozenset({"query", "key", "value", "log_bandwidth"})
 PER_QUERY = frozenset({"query", "log_bandwidth"})  # the others are one row per key
+FITS = ("local constant", "local linear", "local quadratic")  # by degree
 
 
 FEWEST_FOR_PRODUCTS = 16  # columns from which on matrix products are faster than differences in staged tiles (measured)
@@ -126,8 +127,12 @@ class Algorithm:
         The smallest and the largest number of columns it can do.
     form : type or None
         The form of kernels that it can do (`kernpool.kernels.forms`); None is all.
-    degree : {0, 1}
-        The highest moments it can do: 1 for the sums of a local linear fit, with gradients of that fit.
+    degree : {0, 1, 2}
+        The highest moments it can do: 1 for the sums of a local linear fit, 2 for those of a local quadratic one.
+    degree_of_form : mapping of type to {0, 1, 2}
+        The same for kernels of some forms, where it is less.
+    gradients_degree : {0, 1, 2}
+        The highest degree of fits that `pullback` differentiates.
     needs : (str, str) or None
         An optional package without which it cannot run, and the extra that installs it.
     """
@@ -144,6 +149,8 @@ class Algorithm:
     columns: tuple[int, int] = (1, 1 << 62)
     form: type[Form] | None = None
     degree: int = 0
+    degree_of_form: Mapping[type[Form], int] = field(default_factory=dict)
+    gradients_degree: int = 1
     needs: tuple[str, str] | None = None
 
     def refusal(self, problem: Problem) -> str | None:
@@ -155,12 +162,15 @@ class Algorithm:
             return "does not do attn_mask"
         if problem.logit_bias is not None and not self.logit_bias:
             return "does not do a floating-point attn_mask"
-        if not is_built_in(kernel) and not self.own_kernels:
+        if not is_compiled(kernel) and not self.own_kernels:
             return f"has no loop for the kernel {kernel.name!r}"
         if self.form is not None and not isinstance(kernel.form, self.form):
             return f"does not do the kernel {kernel.name!r}"
+        fit = FITS[problem.degree]
         if problem.degree > self.degree:
-            return "does not do the moments of a local linear fit"
+            return f"does not do the moments of a {fit} fit"
+        if kernel.form is not None and problem.degree > self.degree_of_form.get(type(kernel.form), problem.degree):
+            return f"does not do the moments of a {fit} fit with the kernel {kernel.name!r}"
         fewest, most = self.columns
         if not fewest <= problem.key.shape[1] <= most:
             return f"does {fewest if fewest == most else f'{fewest} to {most}'} column(s), not {problem.key.shape[1]}"

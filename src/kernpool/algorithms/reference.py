@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from kernpool.algorithms.algorithm import Algorithm, Gradients
 from kernpool.algorithms.estimate import Look
 from kernpool.core.local_fit import solve
+from kernpool.core.moments import monomials
 from kernpool.core.problem import Problem
 from kernpool.core.state import PoolState
 from kernpool.execution.progress import Progress
@@ -52,6 +53,16 @@ def reduce(problem: Problem, n_jobs: int = 1, progress: Progress | None = None) 
         columns += [np.sum(weight * offset(a), axis=1) for a in range(d)]
         columns += [np.sum(weight * offset(a) * offset(b), axis=1) for a in range(d) for b in range(a, d)]
         columns += [(weight * offset(a)) @ problem.value for a in range(d)]
+    if problem.degree == 2:
+        # Every product of offsets once: times one more, and times the values.
+        with np.errstate(over="ignore", invalid="ignore"):  # of what is beyond all numbers, fits take no notice
+            pair = {(a, b): weight * offset(a) * offset(b) for a, b in monomials(d, 2)}
+            for order in (3, 4):
+                columns += [
+                    np.sum(pair[one[0], one[1]] * np.prod([offset(a) for a in one[2:]], axis=0), axis=1)
+                    for one in monomials(d, order)
+                ]
+            columns += [product @ problem.value for product in pair.values()]
     if progress is not None:
         progress(len(weight), len(weight))
     return PoolState(shift, weight.sum(axis=1), np.column_stack(columns))
@@ -127,9 +138,11 @@ def seconds(problem: Problem, look: Look, known: Mapping[str, float]) -> float:
     if m * n > MOST_PAIRS:
         return float("inf")
     pair = 15e-9 + 5e-9 * d + (5e-9 * d * (d + 2) if problem.degree else 0.0)
+    if problem.degree == 2:
+        pair += 6e-9 * (problem.layout.fourth.stop - problem.layout.cross.stop)
     return 60e-6 + m * n * pair * (1.0 if m * n < 200_000 else 2.0)
 
 
 REFERENCE = Algorithm(
-    name="reference", summary="dense NumPy", reduce=reduce, pullback=pullback, seconds=seconds, degree=1
+    name="reference", summary="dense NumPy", reduce=reduce, pullback=pullback, seconds=seconds, degree=2
 )

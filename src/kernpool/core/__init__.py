@@ -1,7 +1,8 @@
 """START HERE, the nouns: what a problem is, and the state that its sums are.
 
 Read `state.py` first: three numbers per query that merge, and the whole program rests on them. Then `similarity.py`,
-and `problem.py`: everything that an algorithm is given. `moments.py` and `local_fit.py` make a plane of the same sums.
+and `problem.py`: everything that an algorithm is given. `moments.py` and `local_fit.py` make a plane of the same sums,
+`quadratic_fit.py` a quadratic.
 """
 
 from kernpool.core.empty import EmptyWindowWarning

@@ -9,6 +9,8 @@ constant fit. With weighted means :math:`\bar v, \bar t` and covariances :math:`
 
 .. math:: \beta = C^{-1} s, \qquad \beta_0 = \bar v - \bar t \cdot \beta
 
+Of degree 2 products of two offsets are regressors as well (`quadratic_fit.py`).
+
 This is as far as a state goes. Far from all keys, where their spread is less than about 1e-4 of their distance, half
 of the digits of C are lost, and `solve` makes the fit constant in that direction. With estimators and their searches,
 chunks, Dask and torch, whose gradients are those of this fit, it stays so. `pool` fits such queries to the keys
@@ -19,28 +21,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kernpool.core.designs import find_lost, invert, solve_safely
 from kernpool.core.moments import Layout
+from kernpool.core.quadratic_fit import fit_quadratics
 from kernpool.core.state import PoolState
 from kernpool.execution.warnings import warn_caller
 
 Array = NDArray[np.float64]
 
-RANK_TOLERANCE = float(np.finfo(np.float64).eps ** 0.5)
-UNSURE = 1e-6  # an eigenvalue below has lost more than six digits
-FAR = 100.0  # squared distance over squared spread: in a direction of less, a slope hardly moves the fit
-COLUMNS_FOR_LAPACK = 8  # fewer are eliminated in step, for all rows at once
 # At once, about 50 ms at most: eigenvalues of many small matrices are one call that nothing interrupts. Designs of half
 # a megabyte stay in the cache.
 ROWS, NUMBERS = 1 << 13, 1 << 16
 
 
 class RankDeficiencyWarning(RuntimeWarning):
-    """The keys of some windows do not determine a plane, so that the fit is local constant in some direction."""
+    """The keys of some windows do not determine a plane, or a quadratic, so that the fit is of a lower degree there."""
 
 
 @dataclass(frozen=True)
@@ -56,10 +55,11 @@ class LocalFit:
     base : ndarray of shape (m,)
         With `tilt`, the share of a key in the fit: :math:`\partial \beta_0 / \partial v_j = \alpha_j (b + \tau \cdot
         t_j)`, where alpha are the pooling weights.
-    tilt : ndarray of shape (m, d)
-        See `base`.
+    tilt : ndarray of shape (m, regressors)
+        See `base`. Of a quadratic fit t is followed by its products :math:`t_a t_b, a \\le b`.
     rank : ndarray of int, shape (m,)
-        In how many directions the keys of the window determine a slope; d unless the window is degenerate.
+        In how many directions the keys of the window determine a slope; d unless the window is degenerate. Of a
+        quadratic fit with those of curvatures, d (d + 3) / 2 in all.
     occupied : ndarray of bool, shape (m,)
         Whether there is a key of positive weight at all.
     lost : ndarray of int8, shape (m,)
@@ -90,7 +90,7 @@ class LocalFit:
 
 
 def solve(state: PoolState, layout: Layout) -> LocalFit:
-    """Fit locally: a plane with moments, a constant without.
+    """Fit locally: a plane or a quadratic with moments, a constant without.
 
     Parameters
     ----------
@@ -125,12 +125,20 @@ def solve(state: PoolState, layout: Layout) -> LocalFit:
     if not layout.degree:
         intercept = state.numerator * share[:, None]
         return LocalFit(intercept, np.empty((m, 0, c)), np.ones(m), np.empty((m, 0)), rank, occupied, lost)
-    fit = LocalFit(np.empty((m, c)), np.empty((m, d, c)), np.empty(m), np.empty((m, d)), rank, occupied, lost)
-    at_once = min(ROWS, max(1, NUMBERS // d**2)) if d else ROWS
+    p = layout.regressors
+    fit = LocalFit(np.empty((m, c)), np.empty((m, d, c)), np.empty(m), np.empty((m, p)), rank, occupied, lost)
+    at_once = min(ROWS, max(1, NUMBERS // p**2)) if d else ROWS
+    solve_rows = _solve_rows if layout.degree == 1 else _solve_quadratics
     for start in range(0, m, at_once):
         rows = slice(start, start + at_once)
-        _solve_rows(state.numerator[rows] * share[rows, None], layout, fit, rows)
+        solve_rows(state.numerator[rows] * share[rows, None], layout, fit, rows)
     return fit
+
+
+def _solve_quadratics(mean: Array, layout: Layout, fit: LocalFit, rows: slice) -> None:
+    found = fit_quadratics(mean, layout)
+    for name, part in found._asdict().items():
+        getattr(fit, name)[rows] = part
 
 
 def _solve_rows(mean: Array, layout: Layout, fit: LocalFit, rows: slice) -> None:
@@ -146,10 +154,10 @@ def _solve_rows(mean: Array, layout: Layout, fit: LocalFit, rows: slice) -> None
     offset = offset / unit
     covariance = second / unit[:, :, None] / unit[:, None, :] - offset[:, :, None] * offset[:, None, :]
     with_value = mean[:, layout.cross].reshape(m, d, c) / unit[:, :, None] - offset[:, :, None] * value[:, None, :]
-    solution = _solve_safely(covariance, np.concatenate([with_value, -offset[:, :, None]], axis=2))
+    solution = solve_safely(covariance, np.concatenate([with_value, -offset[:, :, None]], axis=2))
     if solution is None:
-        inverse, fit.rank[rows] = _inverse(covariance)
-        fit.lost[rows] = _lost(covariance, inverse, offset, fit.rank[rows])
+        inverse, fit.rank[rows] = invert(covariance)
+        fit.lost[rows] = find_lost(covariance, inverse, offset, fit.rank[rows])
         slope, tilt = inverse @ with_value, -(inverse @ offset[:, :, None])[:, :, 0]
     else:
         fit.rank[rows], slope, tilt = d, solution[:, :, :c], solution[:, :, c]
@@ -157,70 +165,6 @@ def _solve_rows(mean: Array, layout: Layout, fit: LocalFit, rows: slice) -> None
     fit.slope[rows] = slope / unit[:, :, None]
     fit.base[rows] = 1.0 - np.sum(offset * tilt, axis=1)
     fit.tilt[rows] = tilt / unit
-
-
-def _inverse(design: Array) -> tuple[Array, NDArray[np.intp]]:
-    """Invert designs of shape (m, d, d), and say of which rank they are.
-
-    Elimination is five times as fast as eigenvalues, and exact enough where it shows that none of them is small.
-    """
-    m, d, _ = design.shape
-    inverse, rank = _eliminated(design), np.full(m, d)
-    with np.errstate(all="ignore"):
-        # The norm is at least 1 / lambda of the smallest eigenvalue; NaN, of a zero pivot, is not sure.
-        sure = np.einsum("mde,mde->m", inverse, inverse) < (0.5 / RANK_TOLERANCE) ** 2
-    if not sure.all():
-        eigenvalues, directions = np.linalg.eigh(design[~sure])
-        bounded, rank[~sure] = bounded_inverse(eigenvalues)
-        inverse[~sure] = (directions * bounded[:, None, :]) @ directions.transpose(0, 2, 1)
-    return inverse, rank
-
-
-def _eliminated(design: Array) -> Array:
-    """Return inverses, of all matrices in step or, with many columns, one by one; anything where there are none."""
-    if design.shape[1] >= COLUMNS_FOR_LAPACK:
-        try:
-            return np.asarray(np.linalg.inv(design), dtype=np.float64)
-        except np.linalg.LinAlgError:  # one is as good as singular
-            pass
-    inverse = design.copy()
-    with np.errstate(all="ignore"):
-        for k in range(design.shape[1]):
-            pivot = inverse[:, k, k].copy()
-            row, column = inverse[:, k, :] / pivot[:, None], inverse[:, :, k].copy()
-            inverse -= column[:, :, None] * row[:, None, :]
-            inverse[:, k, :], inverse[:, :, k] = row, -column / pivot[:, None]
-            inverse[:, k, k] = 1.0 / pivot
-    return inverse
-
-
-def _solve_safely(design: Array, right: Array) -> Array | None:
-    """Solve systems of many columns all of whose eigenvalues are sure, else return None.
-
-    A Cholesky factor of the designs less a multiple of the identity is the proof. With the solution it takes half as
-    long as inverses, which say how small the eigenvalues are.
-    """
-    if design.shape[1] < COLUMNS_FOR_LAPACK:
-        return None
-    try:
-        np.linalg.cholesky(design - 2.0 * UNSURE * np.eye(design.shape[1]))
-    except np.linalg.LinAlgError:
-        return None
-    return np.asarray(np.linalg.solve(design, right), dtype=np.float64)
-
-
-def _lost(covariance: Array, inverse: Array, offset: Array, rank: NDArray[np.intp]) -> NDArray[np.int8]:
-    """Tell where spread is small beside distance; an eigenvalue that is small by itself is collinearity."""
-    lost = np.zeros(len(covariance), dtype=np.int8)
-    sure = (rank == offset.shape[1]) & (np.einsum("mde,mde->m", inverse, inverse) < (0.5 / UNSURE) ** 2)
-    (few,) = np.nonzero(~sure)
-    if few.size:
-        eigenvalues, directions = np.linalg.eigh(covariance[few])
-        squared = np.einsum("mda,md->ma", directions, offset[few]) ** 2
-        far = squared > FAR * np.maximum(eigenvalues, RANK_TOLERANCE)
-        missing = far & (eigenvalues <= RANK_TOLERANCE)
-        lost[few] = np.where((far & ~missing & (eigenvalues < UNSURE)).any(axis=1), 2, missing.any(axis=1))
-    return lost
 
 
 def warn_of_rank(rank: NDArray[np.intp], occupied: NDArray[np.bool_], columns: int) -> None:
@@ -244,42 +188,13 @@ def warn_of_rank(rank: NDArray[np.intp], occupied: NDArray[np.bool_], columns: i
         )
 
 
-def bounded_inverse(eigenvalues: Any, tolerance: float = RANK_TOLERANCE) -> tuple[Any, Any]:
-    r"""Invert the eigenvalues of a local design, and decide its rank: the one place that does, for NumPy and torch.
-
-    The design is the weighted covariance of the offsets, each column in units of its root mean square. So an eigenvalue
-    is, about, the squared spread of the keys in some direction beside their squared distance from the query. Up to the
-    `tolerance` it is taken for zero, and the fit becomes local constant in that direction. It does so continuously:
-
-    .. math:: \lambda^{-1} \text{ for } \lambda > \tau, \qquad \lambda / \tau^2 \text{ for } 0 \le \lambda \le \tau
-
-    which is a ridge of :math:`\tau^2 / \lambda - \lambda` in the deficient directions and none in the others.
-
-    Parameters
-    ----------
-    eigenvalues : array or tensor of shape (..., d)
-        Of the design; slightly negative ones are rounding.
-    tolerance : float
-        The square root of the machine epsilon, by default that of float64: a spread of 1e-4 distances. Below, less than
-        half of the digits of the covariance are left.
-
-    Returns
-    -------
-    inverse : array or tensor of shape (..., d)
-        What to multiply by.
-    rank : array or tensor of int, shape (...)
-        Number of eigenvalues above the tolerance.
-
-    Notes
-    -----
-    A constant ridge would shrink all slopes of such a window, and its noise would be divided by the ridge. Dropping the
-    directions instead would let the fit jump, as a function of the query and of the bandwidth.
-
-    Examples
-    --------
-    >>> inverse, rank = bounded_inverse(np.array([[0.5, 0.0], [0.25, -1e-17]]))
-    >>> inverse, rank
-    (array([[2., 0.], [4., 0.]]), array([1, 1]))
-    """
-    shrunk = eigenvalues.clip(0.0, tolerance) / tolerance  # exactly one where there is no ridge
-    return shrunk / eigenvalues.clip(tolerance), (eigenvalues > tolerance).sum(-1)
+def warn_of_curvature(rank: NDArray[np.intp], occupied: NDArray[np.bool_], columns: int) -> None:
+    """Warn once of windows whose keys do not determine a quadratic; parameters as of `warn_of_rank`."""
+    deficient = np.flatnonzero(occupied & (rank < columns))
+    if deficient.size:
+        warn_caller(
+            f"around {deficient.size} of {rank.size} queries (the first is query {deficient[0]}) the keys do not "
+            "determine a quadratic, and the fit is linear or constant in some direction; use a larger bandwidth, or "
+            "degree=1",
+            RankDeficiencyWarning,
+        )

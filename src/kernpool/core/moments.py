@@ -11,20 +11,36 @@ second   d (d + 1) / 2     ``t_a t_e``, ``a <= e``  upper triangle, row by row
 cross    d c               ``t_a v_b``              ``a``, then ``b``
 ======== ================= ======================== =================================
 
+and one of ``degree=2``, for a local quadratic fit, these as well:
+
+============ ======================= ================================ =================================
+columns      how many                weight times                     order
+============ ======================= ================================ =================================
+third        C(d + 2, 3)             ``t_a t_e t_f``, ascending       as `monomials` gives them
+fourth       C(d + 3, 4)             ``t_a t_e t_f t_g``, ascending   as `monomials` gives them
+cross_second d (d + 1) / 2 times c   ``t_a t_e v_b``, ``a <= e``      that of second, then ``b``
+============ ======================= ================================ =================================
+
 Offsets are from the query and never from the origin, so that nothing large cancels, and so that states of disjoint sets
 of keys merge by adding them up like all the rest.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
+from functools import cache
+from itertools import combinations_with_replacement
+from math import comb
 
 import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
+Monomial = tuple[int, ...]  # which offsets are multiplied, ascending
 
 PIECE = 1 << 18  # rows
+MOST_COLUMNS = 3  # of a local quadratic fit: 34 sums of powers of offsets, and 69 with one column more
 
 
 @dataclass(frozen=True)
@@ -37,7 +53,7 @@ class Layout:
         Number c of value columns.
     columns : int
         Number d of columns of queries and keys.
-    degree : {0, 1}
+    degree : {0, 1, 2}
         0 for the values alone.
 
     Examples
@@ -45,8 +61,8 @@ class Layout:
     >>> layout = Layout(values=1, columns=2, degree=1)
     >>> layout.value, layout.first, layout.second, layout.cross, layout.width
     (slice(0, 1, None), slice(1, 3, None), slice(3, 6, None), slice(6, 8, None), 8)
-    >>> Layout(values=1, columns=2, degree=0).width
-    1
+    >>> Layout(values=1, columns=2, degree=0).width, Layout(values=1, columns=2, degree=2).width
+    (1, 20)
     """
 
     values: int
@@ -76,9 +92,43 @@ class Layout:
         return slice(start, start + self.columns * self.values)
 
     @property
+    def third(self) -> slice:
+        """Sums of weight times products of three offsets."""
+        start = self.cross.stop
+        return slice(start, start + comb(self.columns + 2, 3))
+
+    @property
+    def fourth(self) -> slice:
+        """Sums of weight times products of four offsets."""
+        start = self.third.stop
+        return slice(start, start + comb(self.columns + 3, 4))
+
+    @property
+    def cross_second(self) -> slice:
+        """Sums of weight times products of two offsets times value."""
+        start = self.fourth.stop
+        return slice(start, start + self.columns * (self.columns + 1) // 2 * self.values)
+
+    @property
     def width(self) -> int:
         """Number of columns in all."""
-        return self.cross.stop if self.degree else self.values
+        return (self.values, self.cross.stop, self.cross_second.stop)[self.degree]
+
+    @property
+    def regressors(self) -> int:
+        """What a local fit has coefficients for: offsets with degree 1, their products of two as well with degree 2."""
+        return (0, self.columns, self.columns * (self.columns + 3) // 2)[self.degree]
+
+    def places(self, order: int) -> dict[Monomial, int]:
+        """Return where the sum of each product of so many offsets is, by the columns that are multiplied.
+
+        Examples
+        --------
+        >>> Layout(values=1, columns=2, degree=2).places(3)
+        {(0, 0, 0): 8, (0, 0, 1): 9, (0, 1, 1): 10, (1, 1, 1): 11}
+        """
+        start = (self.first, self.second, self.third, self.fourth)[order - 1].start
+        return {product: start + i for i, product in enumerate(monomials(self.columns, order))}
 
     def moved(self, denominator: Array, numerator: Array, shift: Array) -> Array:
         """Return the numerator of offsets that are larger by `shift`, such as those from another place.
@@ -110,7 +160,31 @@ class Layout:
         result[:, self.second] += shift[:, upper] * first[:, lower] + shift[:, lower] * moved[:, upper]
         cross = shift[:, :, None] * numerator[:, None, self.value]
         result[:, self.cross] += cross.reshape(m, self.columns * self.values)
+        if self.degree == 2:
+            self._move_products(denominator, numerator, shift, result)
         return result
+
+    def _move_products(self, denominator: Array, numerator: Array, shift: Array, result: Array) -> None:
+        """Write the products of three and of four offsets, and of two with values, into `result`."""
+        sums: dict[Monomial, Array] = {(): denominator} | {
+            product: numerator[:, place] for order in (1, 2, 3, 4) for product, place in self.places(order).items()
+        }
+        power: dict[Monomial, Array] = {(): np.ones(len(shift))}
+        for order in (1, 2, 3, 4):
+            for product in monomials(self.columns, order):
+                power[product] = power[product[:-1]] * shift[:, product[-1]]
+        for order in (3, 4):
+            for product, place in self.places(order).items():
+                for kept, moved, times in expansion(product):
+                    if moved:
+                        result[:, place] += times * power[moved] * sums[kept]
+        m, c, pairs = len(numerator), self.values, monomials(self.columns, 2)
+        value, cross = numerator[:, self.value], numerator[:, self.cross].reshape(m, self.columns, c)
+        second = result[:, self.cross_second].reshape(m, len(pairs), c)
+        for i, (a, b) in enumerate(pairs):
+            second[:, i] += shift[:, a, None] * cross[:, b] + shift[:, b, None] * cross[:, a]
+            second[:, i] += power[a, b][:, None] * value
+        result[:, self.cross_second] = second.reshape(m, len(pairs) * c)
 
     def with_center(self, denominator: Array, numerator: Array, center: Array) -> Array:
         """Return the numerator of values that are larger by `center`.
@@ -144,21 +218,60 @@ class Layout:
         moved = numerator.copy()
         moved[:, self.value] += denominator[:, None] * center
         moved[:, self.cross] += np.repeat(numerator[:, self.first], self.values, axis=1) * np.tile(center, self.columns)
+        if self.degree == 2:
+            second = np.repeat(numerator[:, self.second], self.values, axis=1)
+            moved[:, self.cross_second] += second * np.tile(center, second.shape[1] // self.values)
         return moved
 
 
-def check_degree(degree: int) -> None:
-    """Refuse a degree that is neither 0, local constant, nor 1, local linear.
+@cache
+def monomials(columns: int, order: int) -> tuple[Monomial, ...]:
+    """Return the products of so many offsets, as the columns that are multiplied, in the order of a numerator.
+
+    Examples
+    --------
+    >>> monomials(2, 3)
+    ((0, 0, 0), (0, 0, 1), (0, 1, 1), (1, 1, 1))
+    """
+    return tuple(combinations_with_replacement(range(columns), order))
+
+
+@cache
+def expansion(product: Monomial) -> tuple[tuple[Monomial, Monomial, int], ...]:
+    """Multiply out a product of ``t_a + s_a``: which t are kept, which s are beside them, and how often.
+
+    Examples
+    --------
+    >>> expansion((0, 0))
+    (((0, 0), (), 1), ((0,), (0,), 2), ((), (0, 0), 1))
+    """
+    terms: Counter[tuple[Monomial, Monomial]] = Counter()
+    for which in range(1 << len(product)):
+        moved = tuple(a for i, a in enumerate(product) if which >> i & 1)
+        kept = tuple(a for i, a in enumerate(product) if not which >> i & 1)
+        terms[kept, moved] += 1
+    return tuple((kept, moved, times) for (kept, moved), times in terms.items())
+
+
+def check_degree(degree: int, columns: int = 0) -> None:
+    """Refuse a degree that is not 0, local constant, 1, local linear, or 2, local quadratic.
 
     Parameters
     ----------
     degree : int
         What the caller passed.
+    columns : int, default=0
+        Number of columns, once it is known.
 
     Raises
     ------
     ValueError
-        If it is anything else.
+        If it is anything else, or 2 with more columns than a local quadratic fit is offered for.
     """
-    if isinstance(degree, bool) or degree not in (0, 1):
-        raise ValueError(f"degree must be 0 (local constant) or 1 (local linear), got {degree!r}")
+    if isinstance(degree, bool) or degree not in (0, 1, 2):
+        raise ValueError(f"degree must be 0 (local constant), 1 (local linear) or 2 (local quadratic), got {degree!r}")
+    if degree == 2 and columns > MOST_COLUMNS:
+        raise ValueError(
+            f"degree=2 is for one to {MOST_COLUMNS} columns, got {columns}: a local quadratic has "
+            f"{columns * (columns + 3) // 2 + 1} coefficients to be found from every window; use degree=1"
+        )

@@ -38,6 +38,9 @@ Array = NDArray[np.float64]
 Made = TypeVar("Made")
 FLOAT64: np.dtype[Any] = np.dtype(np.float64)
 FLOAT64_EPSILON = float(np.finfo(np.float64).eps)
+# By degree. What a fit misses counts by the square of its distance in bandwidths, and by the fourth power, which keys
+# at a hundredth of a bandwidth do not outweigh.
+LARGEST_TOL = (np.inf, FLOAT64_EPSILON, FLOAT64_EPSILON**2)
 
 
 @dataclass(frozen=True)
@@ -73,8 +76,9 @@ class Problem:
     dtype : numpy.dtype
         float32 if all arrays came as float32 or less, so that float32 arithmetic is precise enough; else float64. The
         arrays themselves are float64 either way, which is exact.
-    degree : {0, 1}
-        0 to sum values alone, 1 for the sums of a local linear fit as well; see `kernpool.core.moments`.
+    degree : {0, 1, 2}
+        0 to sum values alone, 1 and 2 for the sums of a local linear and a local quadratic fit as well; see
+        `kernpool.core.moments`.
     factors : Factors or None
         Of categorical columns, which multiply onto the weights.
     prepared : Prepared or None
@@ -149,6 +153,7 @@ class Problem:
                 f"query has {columns} column(s) and key has {d}; they are compared column by column. "
                 "A single query of several columns has shape (1, columns)"
             )
+        check_degree(degree, d)
         mask, bias = as_mask(attn_mask, (m, n))
         keys = key if isinstance(key, Keys) else Keys.read(rows, cast(ArrayLike | Rows, value), key_weight, mask)
         similarity = KernelSimilarity(
@@ -167,7 +172,7 @@ class Problem:
             self_index=as_self_index(exclude_self, self_index, m, n),
             attn_mask=mask,
             logit_bias=bias,
-            tol=min(share, FLOAT64_EPSILON) if degree else share,  # what is missed counts by its squared distance
+            tol=min(share, LARGEST_TOL[degree]),
             dtype=np.dtype(np.float32 if is_narrow(asked.dtype, rows.dtype, *keys.dtypes) else np.float64),
             degree=int(degree),
             prepared=keys.prepared,

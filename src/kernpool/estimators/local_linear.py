@@ -82,7 +82,7 @@ class LocalLinearRegressor(KernelRegressor):
     anywhere. (``pool(degree=1)`` does continue them, right to rounding.)
 
     Where the rows of a window do not determine a plane, it is constant in the undetermined directions (a ridge in these
-    directions only, see `kernpool.core.local_fit.bounded_inverse`); a query with a single row in its window gets that
+    directions only, see `kernpool.core.designs.bounded_inverse`); a query with a single row in its window gets that
     row's value. A `RankDeficiencyWarning` says so, once per fit: of columns that are constant or linear in others over
     all rows, by name, and of windows with too few rows.
 

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.core.local_fit import RANK_TOLERANCE, RankDeficiencyWarning, warn_of_rank
+from kernpool.core.designs import RANK_TOLERANCE
+from kernpool.core.local_fit import RankDeficiencyWarning, warn_of_rank
 from kernpool.execution.warnings import warn_caller
 
 Array = NDArray[np.float64]
@@ -80,7 +81,7 @@ def dependent_columns(X: NDArray[np.floating]) -> Groups:
 
     Notes
     -----
-    The measure is that of `kernpool.core.local_fit.bounded_inverse`: eigenvalues of the correlation of the columns. The
+    The measure is that of `kernpool.core.designs.bounded_inverse`: eigenvalues of the correlation of the columns. The
     null space splits into sets of columns, and its projection into blocks. O(n d^2) time.
 
     Examples

@@ -9,12 +9,13 @@ A constant factor cancels in pooling weights; densities divide by `Kernel.integr
 Two different functions circulate as "Epanechnikov". The kernel of that name is ``3/4 (1 - u^2)``; course material that
 plots ``max(1 - |u|, 0)`` under it shows the *triangular* kernel. Both are here under their true names.
 
-Read `registry.py` first: what a kernel is; `built_in.py` has them all.
+Read `registry.py` first: what a kernel is; `built_in.py` has them all; `products.py` says what their squares are.
 """
 
 import kernpool.kernels.built_in  # noqa: F401  # registers the kernels that everyone has
 from kernpool.kernels.categorical import CategoricalKernel, categorical_kernel_names, get_categorical_kernel
 from kernpool.kernels.conventions import CONVENTIONS, check_convention, convert_bandwidth
+from kernpool.kernels.products import INTERNAL, Term, products, square
 from kernpool.kernels.registry import (
     Kernel,
     get_kernel,
@@ -24,28 +25,40 @@ from kernpool.kernels.registry import (
     registered_name,
 )
 
-# The compiled loops know these, by their place in this list.
+# The compiled loops know these, by their place in this list, and behind them the powers that products are made of.
 BUILT_IN = tuple(kernel_names())
+COMPILED = (*BUILT_IN, *INTERNAL)
 
 
 def is_built_in(kernel: Kernel) -> bool:
-    """Tell whether the compiled loops know this very record; one of your own under the same name is another."""
+    """Tell whether this very record comes with the package; one of your own under the same name is another."""
     return kernel.name in BUILT_IN and get_kernel(kernel.name) is kernel
+
+
+def is_compiled(kernel: Kernel) -> bool:
+    """Tell whether the compiled loops know this very record: the built-in ones and the powers of their products."""
+    return kernel.name in COMPILED and get_kernel(kernel.name) is kernel
 
 
 __all__ = [
     "BUILT_IN",
+    "COMPILED",
     "CONVENTIONS",
+    "INTERNAL",
     "CategoricalKernel",
     "Kernel",
+    "Term",
     "categorical_kernel_names",
     "check_convention",
     "convert_bandwidth",
     "get_categorical_kernel",
     "get_kernel",
     "is_built_in",
+    "is_compiled",
     "kernel_names",
     "make_kernel",
+    "products",
     "register_kernel",
     "registered_name",
+    "square",
 ]

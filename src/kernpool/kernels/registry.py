@@ -115,6 +115,7 @@ def logarithm(profile: Profile) -> Profile:
 
 _KERNELS: dict[str, Kernel] = {}
 _NAMES: dict[str, str] = {}
+_INTERNAL: set[str] = set()  # found by their name, and not listed
 
 
 def register_kernel(kernel: Kernel) -> Kernel:
@@ -153,6 +154,12 @@ def register_kernel(kernel: Kernel) -> Kernel:
     _KERNELS[kernel.name] = kernel
     _NAMES.update(dict.fromkeys((kernel.name, *kernel.aliases), kernel.name))
     return kernel
+
+
+def register_internal(kernel: Kernel) -> Kernel:
+    """Register a kernel that computations need and nobody asks for: `kernel_names` does not list it."""
+    _INTERNAL.add(kernel.name)
+    return register_kernel(kernel)
 
 
 def _check_profile(kernel: Kernel) -> None:
@@ -208,7 +215,7 @@ def get_kernel(kernel: str | Kernel) -> Kernel:
     if kernel not in _NAMES:
         from difflib import get_close_matches
 
-        close = get_close_matches(kernel.lower(), _NAMES, n=1, cutoff=0.5)
+        close = get_close_matches(kernel.lower(), _NAMES.keys() - _INTERNAL, n=1, cutoff=0.5)
         hint = f"did you mean {close[0]!r}? " if close else ""
         raise ValueError(f"unknown kernel {kernel!r}; {hint}known kernels: {', '.join(kernel_names())}")
     return _KERNELS[_NAMES[kernel]]
@@ -227,7 +234,7 @@ def kernel_names() -> list[str]:
     >>> kernel_names()[:4]
     ['gaussian', 'boxcar', 'constant', 'epanechnikov']
     """
-    return list(_KERNELS)
+    return [name for name in _KERNELS if name not in _INTERNAL]
 
 
 def make_kernel(

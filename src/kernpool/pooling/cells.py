@@ -32,7 +32,7 @@ from kernpool.core.problem import Problem
 from kernpool.core.state import PoolState, empty_state, merge
 from kernpool.execution.progress import Progress
 from kernpool.execution.threads import cut
-from kernpool.pooling.plan import check_algorithm, check_pullback, choose_algorithm
+from kernpool.pooling.plan import check_algorithm, check_pullback, choose_algorithm, refuse_gradients
 from kernpool.pooling.smoothing import LARGEST_EXPONENT, mean_change, smoothing_gradient
 
 Array = NDArray[np.float64]
@@ -168,6 +168,7 @@ class CellPlan:
         wanted = frozenset([wanted] if isinstance(wanted, str) else wanted)
         if not wanted or wanted - WANTED:
             raise ValueError(f"wanted must be some of {sorted(WANTED)}, got {sorted(wanted)}")
+        refuse_gradients(problem)
         cotangent = np.ascontiguousarray(cotangent, dtype=np.float64)
         check_pullback(problem, state, cotangent)
         centered = problem.layout.with_center(state.denominator, state.numerator, -problem.value_center)

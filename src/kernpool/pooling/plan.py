@@ -119,6 +119,7 @@ class Plan:
             raise ValueError(f"wanted must be some of {sorted(WANTED)}, got {sorted(wanted)}")
         if self._chosen.pullback is None:
             raise ValueError(f"algorithm {self.algorithm!r} has no gradients; use algorithm='brute'")
+        refuse_gradients(problem, self._chosen)
         refuse_factors(problem)
         cotangent = np.ascontiguousarray(cotangent, dtype=np.float64)
         check_pullback(problem, state, cotangent)
@@ -161,6 +162,16 @@ def refuse_factors(problem: Problem) -> None:
         raise ValueError(
             "this plan was chosen for a problem without factors, and would sum one with factors as if it had none; use "
             "choose(problem) of the problem itself, or problem.without_factors()"
+        )
+
+
+def refuse_gradients(problem: Problem, algorithm: Algorithm = REFERENCE) -> None:
+    """Refuse to differentiate fits of a higher degree than an algorithm can, with the remedy."""
+    most = algorithm.gradients_degree
+    if problem.degree > most:
+        raise ValueError(
+            f"there are no gradients of degree={problem.degree}, only of degree=0 to {most}; differentiate, or search "
+            f"for a bandwidth, with degree={most}"
         )
 
 

@@ -4,7 +4,7 @@ For one query `q` and pairs ``(k_j, v_j)`` the pooled value is the weighted mean
 
 .. math:: \hat y(q) = \sum_j \alpha_j v_j, \qquad \alpha_j = w_j K((q - k_j)/h) \Big/ \sum_l w_l K((q - k_l)/h),
 
-or, if asked for, the value at `q` of the plane that fits the values best with these weights.
+or, if asked for, the value at `q` of the plane or the quadratic that fits the values best with these weights.
 """
 
 from __future__ import annotations
@@ -47,13 +47,16 @@ def pool(
     n_jobs: int | None = None,
     progress: Progress | None = None,
 ) -> NDArray[np.floating[Any]]:
-    r"""Pool values by the similarity of their keys to each query: Nadaraya-Watson or local linear regression.
+    r"""Pool values by the similarity of their keys to each query: Nadaraya-Watson or local polynomial regression.
 
     With weights :math:`a_{ij} = w_j K((q_i - k_j)/h)` the result is
 
     .. math:: \hat y_i = \frac{\sum_j a_{ij} v_j}{\sum_j a_{ij}} \quad (\text{degree } 0), \qquad
               \hat y_i = \arg\min_{\beta_0} \min_{\beta} \sum_j a_{ij} \,(v_j - \beta_0 - \beta \cdot (k_j - q_i))^2
-              \quad (\text{degree } 1).
+              \quad (\text{degree } 1),
+
+    and of degree 2 with :math:`\sum_{a \le b} \gamma_{ab} t_a t_b` beside :math:`\beta \cdot t`, where :math:`t =
+    k_j - q_i`.
 
     Parameters
     ----------
@@ -72,13 +75,16 @@ def pool(
         The ``h`` in ``u = distance / h``, in the units of the columns.
     composition : {"radial", "product"}, default="radial"
         Kernel of the Euclidean norm of ``u``, or product of one kernel per column.
-    degree : {0, 1}, default=0
-        Fit a constant or a plane around each query. A constant is the weighted mean, which stays between the values
-        and needs a single key; it is the default because that is what pooling means. A plane has no bias at
+    degree : {0, 1, 2}, default=0
+        Fit a constant, a plane or a quadratic around each query. A constant is the weighted mean, which stays between
+        the values and needs a single key; it is the default because that is what pooling means. A plane has no bias at
         boundaries or where keys are denser on one side [3]_ [4]_, returns an affine function of the keys as it is, may
         leave the range of the values, and takes two to three times as long. Far from all keys it is the plane of the
         nearest ones. Where the keys of a window do not determine a slope in some direction, the fit is constant in it,
-        with one warning.
+        with one warning. A quadratic, in one to three columns, has no bias where the values are curved; it returns a
+        quadratic function of the keys as it is, varies more from sample to sample than a plane, takes one and a half
+        to three times as long, and has no gradients. Where keys do not determine a curvature, the fit is that of
+        ``degree=1``, with one warning.
     key_weight : array_like of shape (n,) or (..., n), optional
         Non-negative frequencies: a weight of 3 counts like three equal pairs.
     attn_mask : array_like of shape (..., m, n), optional
@@ -90,7 +96,8 @@ def pool(
     tol : float, optional
         Share of a query's attention mass that may be left out; the result is then within
         ``tol * (max(value) - min(value))`` of the exact one. The default is the machine epsilon of the inputs,
-        so that nothing is lost beyond rounding; with ``degree=1`` it is at most that of float64.
+        so that nothing is lost beyond rounding; with ``degree=1`` it is at most that of float64, and less with
+        ``degree=2``.
     algorithm : str, default="auto"
         How the sum is organised; all give the same numbers up to rounding. See `choose`, and Notes for the last bits.
     empty : {"nan", "nearest", "mean", "zero", "raise"}, default="nan"
@@ -115,14 +122,14 @@ def pool(
         If an array holds complex numbers, strings or objects, or is a torch tensor; or there are keys and no values.
     ValueError
         If an array is empty, holds NaN or infinity or has the wrong shape, a name is unknown, or a number is out of
-        its range.
+        its range, such as ``degree=2`` in more than three columns.
 
     Warns
     -----
     EmptyWindowWarning
         If windows are empty and `empty` is ``"nan"``.
     RankDeficiencyWarning
-        If the keys of a window do not determine a plane.
+        If the keys of a window do not determine a plane, or a quadratic with ``degree=2``.
 
     See Also
     --------
@@ -141,7 +148,9 @@ def pool(
     and the one through the nearest keys in the limit. Keys of which one depends on others to 12 digits, or that
     agree to rounding, count as dependent. Chunks and large memory maps leave nothing but sums, so there the promise
     of ``degree=1`` ends where keys are within 1e-4 of their distance from the query: the fit turns constant in such
-    a direction, with the warning (see `kernpool.core.local_fit`).
+    a direction, with the warning (see `kernpool.core.local_fit`). With ``degree=2`` the squared ratio is to the fourth
+    power, and the fit turns linear where keys are within a hundredth of their distance from the query, such as ten
+    bandwidths from the nearest key of a Gaussian (see `kernpool.core.quadratic_fit`).
 
     The result has the same bits for any number of threads, and for every call of the same problem. From about a
     hundred thousand pairs on it is computed by compiled loops, which the first call of a process waits for: half a
@@ -179,6 +188,9 @@ def pool(
     >>> key = [0.0, 1.0, 2.0, 3.0]
     >>> [kernpool.pool([0.0], key, key, degree=degree).round(9).tolist() for degree in (0, 1)]
     [[0.519418844], [0.0]]
+    >>> square = [0.0, 1.0, 4.0, 9.0]
+    >>> [kernpool.pool([1.5], key, square, degree=degree).round(9).tolist() for degree in (1, 2)]
+    [[3.037882843], [2.25]]
     """
     recipe = Recipe.of(
         kernel,
@@ -241,9 +253,9 @@ def pool_state(
     ----------
     query, key, value : array_like
         As in `pool`.
-    degree : {0, 1}, default=0
-        1 to sum what a local linear fit needs as well, in more columns of the numerator: see `kernpool.core.moments`
-        for their order, and `kernpool.core.local_fit.solve` for the fit.
+    degree : {0, 1, 2}, default=0
+        1 to sum what a local linear fit needs as well, 2 what a local quadratic one does, in more columns of the
+        numerator: see `kernpool.core.moments` for their order, and `kernpool.core.local_fit.solve` for the fit.
     kernel, bandwidth, composition, key_weight, attn_mask, exclude_self, self_index, tol, algorithm, n_jobs, progress
         As in `pool`.
 

@@ -68,6 +68,8 @@ class Recipe:
         check_algorithm(self.algorithm)
         as_tol(self.tol)
         as_ridge(self.ridge)
+        if self.degree == 2 and np.any(self.ridge):
+            raise ValueError("ridge is on the slopes of local planes; use degree=1, or ridge=0")
 
     @classmethod
     def of(cls, kernel: str | Kernel = "gaussian", bandwidth: ArrayLike = 1.0, **options: Any) -> Recipe:

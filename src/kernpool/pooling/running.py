@@ -48,7 +48,7 @@ class RunningPool:
     rows : int
         How many pairs have been seen.
     state : PoolState or None
-        Their sums, with ``degree=1`` of values less `center`; None before the first update.
+        Their sums, with ``degree=1`` and 2 of values less `center`; None before the first update.
     center : ndarray of shape (c,) or None
         A median of the values of the first update.
 
@@ -59,7 +59,8 @@ class RunningPool:
 
     Notes
     -----
-    An update costs what `kernpool.pool` of its pairs does. Memory is O(m), and O(m d (d + c)) with ``degree=1``. Where
+    An update costs what `kernpool.pool` of its pairs does. Memory is O(m), and that of the columns of
+    `kernpool.core.Layout` for each query with ``degree=1`` and ``degree=2``. Where
     updates have few pairs each, collect some hundred before updating: every update visits all queries.
 
     Examples

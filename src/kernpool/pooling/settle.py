@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.core.empty import Fill, fill_empty
-from kernpool.core.local_fit import LocalFit, solve, warn_of_rank
+from kernpool.core.local_fit import LocalFit, solve, warn_of_curvature, warn_of_rank
 from kernpool.core.moments import Layout
 from kernpool.core.ridge import with_ridge
 from kernpool.core.state import PoolState
@@ -78,7 +78,7 @@ class Sums:
 def settle(
     recipe: Recipe,
     sums: Sums,
-    report_rank: ReportRank = warn_of_rank,
+    report_rank: ReportRank | None = None,
     limits: tuple[Array, Array] | None = None,
 ) -> NDArray[np.floating[Any]]:
     """Turn sums into pooled values: solve, give the center back, report ranks, fill empty windows.
@@ -89,8 +89,8 @@ def settle(
         How was pooled, and what empty windows become.
     sums : Sums
         Over whatever pairs.
-    report_rank : callable, default=warn_of_rank
-        Hears of planes that are not determined, once.
+    report_rank : callable, optional
+        Hears of planes that are not determined, once; by default `warn_of_rank`, or `warn_of_curvature`.
     limits : (ndarray of shape (c,), ndarray of shape (c,)), optional
         Between what planes are clipped; what empty windows become is not.
 
@@ -116,7 +116,8 @@ def settle(
     else:
         fit = sums.fit(recipe.ridge_weight(sums.layout.columns))
         if recipe.degree:
-            report_rank(fit.rank, fit.occupied, fit.tilt.shape[1])
+            report = report_rank or (warn_of_rank if recipe.degree == 1 else warn_of_curvature)
+            report(fit.rank, fit.occupied, sums.layout.regressors)
         intercept = fit.intercept if limits is None else np.clip(fit.intercept, *limits)
         values = fill_empty(intercept, fit.occupied, recipe.empty, sums.fill)
     values = values if sums.shape is None else values.reshape(sums.shape)

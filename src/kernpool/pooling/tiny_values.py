@@ -100,6 +100,9 @@ def multiplied(problem: Problem, state: PoolState, exponents: Exponents) -> Pool
     numerator[:, layout.value] = np.ldexp(numerator[:, layout.value], exponents)
     if layout.degree:
         numerator[:, layout.cross] = np.ldexp(numerator[:, layout.cross], np.tile(exponents, layout.columns))
+    if layout.degree == 2:
+        each = np.tile(exponents, layout.columns * (layout.columns + 1) // 2)
+        numerator[:, layout.cross_second] = np.ldexp(numerator[:, layout.cross_second], each)
     return PoolState(state.shift, state.denominator, numerator)
 
 

@@ -25,7 +25,7 @@ from kernpool.execution.blas import one_thread
 from kernpool.execution.ordered_sum import OrderedSum
 from kernpool.execution.progress import Progress
 from kernpool.execution.threads import Work, cut, run_blocks, run_passes
-from kernpool.kernels import is_built_in
+from kernpool.kernels import is_compiled
 
 Array = NDArray[np.float64]
 
@@ -55,7 +55,7 @@ class DenseBlocks:
 def _blocks(problem: Problem) -> Blocks:
     kernel = problem.similarity.kernel
     in_logarithms = kernel.is_compact and reference.may_underflow(problem)
-    if is_built_in(kernel) and problem.logit_bias is None and not in_logarithms:
+    if is_compiled(kernel) and problem.logit_bias is None and not in_logarithms:
         from kernpool.algorithms.brute.compiled import (
             CompiledBlocks,  # loads Numba, which small problems never wait for
         )
@@ -164,5 +164,5 @@ _FEWEST_KEY_BLOCKS = 8  # that keep threads busy
 _NUMBERS_PER_PASS = 1 << 20  # sums per query that each block of keys keeps until the blocks before it are done
 
 BRUTE = Algorithm(
-    name="brute", summary="every pair, in compiled tiles", reduce=reduce, pullback=pullback, seconds=seconds, degree=1
+    name="brute", summary="every pair, in compiled tiles", reduce=reduce, pullback=pullback, seconds=seconds, degree=2
 )

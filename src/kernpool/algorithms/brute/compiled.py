@@ -106,7 +106,8 @@ class CompiledBlocks:
         pairs = self._pairs(queries, keys)
         m = len(self.own[queries])
         state = PoolState(np.empty(m), np.empty(m), np.empty((m, self.problem.layout.width)))
-        loops.reduce_block(*pairs, self.problem.degree or None, state.shift, state.denominator, state.numerator)
+        moments, quadratic = (True if self.problem.degree >= degree else None for degree in (1, 2))
+        loops.reduce_block(*pairs, moments, quadratic, state.shift, state.denominator, state.numerator)
         return state
 
     def _fit_of(self, state: PoolState) -> LocalFit:

@@ -27,8 +27,8 @@ def pair_seconds(problem: Problem) -> float:
             seconds = 40e-9 * d if kernel.is_compact and d > 5 else seconds * d
     if problem.logit_bias is not None:
         seconds += 20e-9
-    if problem.degree:  # in staged tiles, with (d + 1) (d + 2) / 2 + d c more sums
-        seconds += 1e-9 + 0.35e-9 * (d + d * (d + 1) // 2 + d * c)
+    if problem.degree:  # in staged tiles, with more sums
+        seconds += 1e-9 + 0.35e-9 * (problem.layout.width - c)
     return seconds + 0.3e-9 * (c - 1)
 
 

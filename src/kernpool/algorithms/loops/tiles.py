@@ -10,12 +10,15 @@ import math
 
 from kernpool.algorithms.loops.exponential import exp2
 from kernpool.execution.compiling import bare_part, strict_loop
-from kernpool.kernels import BUILT_IN
+from kernpool.kernels import COMPILED
+from kernpool.kernels.products import POWERS
 
-CODES = {name: code for code, name in enumerate(BUILT_IN)}
+CODES = {name: code for code, name in enumerate(COMPILED)}
 GAUSSIAN, BOXCAR, CONSTANT, EPANECHNIKOV = (CODES[k] for k in ("gaussian", "boxcar", "constant", "epanechnikov"))
 TRIANGULAR, BIWEIGHT, TRIWEIGHT, TRICUBE = (CODES[k] for k in ("triangular", "biweight", "triweight", "tricube"))
 COSINE, LAPLACE, LOGISTIC = (CODES[k] for k in ("cosine", "laplace", "logistic"))
+FIRST_POWER = len(COMPILED) - len(POWERS)  # from here on (1 - u**inner)**outer of `POWERS`, one after the other
+INNER, OUTER = tuple(inner for inner, _ in POWERS), tuple(outer for _, outer in POWERS)
 
 EDGE = 1e-12  # rounding of a squared distance near 1 is below this for some thousand columns
 LN_2 = math.log(2.0)
@@ -97,6 +100,17 @@ def correct(weight, exponent, code):
 
 
 @bare_part
+def powers(out, s, inner, outer):
+    """From s = u**2 to the powers 2, 4, 5 and 6 of z = 1 - u**inner: z**2 (a + z**2 (b + z (c + z d))), a single 1."""
+    a, b = 1.0 if outer == 2 else 0.0, 1.0 if outer == 4 else 0.0
+    c, d = 1.0 if outer == 5 else 0.0, 1.0 if outer == 6 else 0.0
+    for j in range(s.size):
+        z = max(1.0 - (s[j] if inner == 2 else math.sqrt(s[j]) * (1.0 if inner == 1 else s[j])), 0.0)
+        square = z * z
+        out[j] = square * (a + square * (b + z * (c + z * d)))
+
+
+@bare_part
 def profiles(out, s, code):
     """From s = u**2 to K(u) of a compact kernel."""
     if code == BOXCAR:
@@ -120,6 +134,8 @@ def profiles(out, s, code):
         for j in range(s.size):
             p = max(1.0 - s[j] * math.sqrt(s[j]), 0.0)
             out[j] = 70 / 81 * p * p * p
+    elif code >= FIRST_POWER:
+        powers(out, s, INNER[code - FIRST_POWER], OUTER[code - FIRST_POWER])
     else:
         for j in range(s.size):
             out[j] = 0.25 * math.pi * sine_of_quarter_turns(max(1.0 - math.sqrt(s[j]), 0.0))

@@ -22,7 +22,7 @@ def seconds(problem: Problem, look: Look, known: Mapping[str, float]) -> float:
     call, rows = 450e-6, PER_KEY * n + PER_QUERY * m + PER_BIN * sqrt(m * n)
     if isinstance(kernel.form, Gaussian):  # cells of few keys are summed key by key
         call, rows = 900e-6, rows + 0.5 * PER_KEY * n + 1.5e-6 * m * min(1.0, 100 / n)
-    total = call + (4.0 if problem.degree else 1.0) * rows
+    total = call + (1.0, 4.0, 8.0)[problem.degree] * rows
     if not kernel.adds_up and total + look.seconds < known["brute"]:
         total += m * (400e-9 + n * look.share * pair_seconds(problem))
     return total

@@ -76,8 +76,10 @@ def pool_weights(line: Line, tol: float, out: PoolState, n_jobs: int, progress: 
     run_blocks(pool, cut(len(queries.x), QUERIES_PER_CALL), n_jobs, progress)
 
 
-def pool_moments(line: Line, tol: float, out: PoolState, n_jobs: int, progress: Progress | None) -> None:
-    """Pool with the moments of a local linear fit; otherwise as `pool_weights`."""
+def pool_moments(
+    line: Line, tol: float, out: PoolState, n_jobs: int, progress: Progress | None, degree: int = 1
+) -> None:
+    """Pool with the moments of a local linear or quadratic fit; otherwise as `pool_weights`."""
     keys, queries, h = line.keys, line.queries, line.bandwidth
     cells, share, total = sum_cells(line, n_jobs), share_of(line, tol), line.total_weight
     runs = loops.join(queries.low, queries.high, queries.offset, BLOCK * h, QUERIES_PER_BLOCK)
@@ -86,7 +88,7 @@ def pool_moments(line: Line, tol: float, out: PoolState, n_jobs: int, progress: 
         moment_loops.pool_groups(
             queries.x, queries.order, queries.offset, queries.low, queries.high, queries.own, queries.own_weight,
             keys.x, keys.weight, keys.value, *cells, runs, part.start, part.stop, h, total, share, line.leave_out,
-            out.denominator, out.numerator,
+            True if degree == 2 else None, out.denominator, out.numerator,
         )  # fmt: skip
         yield
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.algorithms.algorithm import Array
 from kernpool.algorithms.sweep.marks import take_marks
+from kernpool.algorithms.sweep.offsets import with_moments
 from kernpool.core.problem import Problem
 from kernpool.core.state import PoolState
 from kernpool.execution.progress import Progress
@@ -78,15 +78,17 @@ def _sum_in_order(problem: Problem, line: Line, result: PoolState, n_jobs: int, 
 
     form = problem.similarity.kernel.form
     if isinstance(form, Polynomial) and problem.degree:
-        panels.pool_panels(line, form, result, n_jobs, progress)
+        panels.pool_panels(line, form, result, n_jobs, progress, problem.degree)
     elif isinstance(form, Polynomial):
         polynomials.pool_polynomial(line, form, result, n_jobs, progress)
     elif isinstance(form, Exponential):
         pool_exponential = laplace.pool_moments if problem.degree else laplace.pool_weights
         pool_exponential(line, result, n_jobs, progress)
     elif isinstance(form, Gaussian):
-        pool_gaussian = gaussian.pool_moments if problem.degree else gaussian.pool_weights
-        pool_gaussian(line, problem.tol, result, n_jobs, progress)
+        if problem.degree:
+            gaussian.pool_moments(line, problem.tol, result, n_jobs, progress, problem.degree)
+        else:
+            gaussian.pool_weights(line, problem.tol, result, n_jobs, progress)
 
 
 def arrange(problem: Problem, n_jobs: int) -> Line:
@@ -107,7 +109,10 @@ def _sum_all(problem: Problem, result: PoolState) -> NDArray[np.bool_]:
     weight, own = problem.key_weight, problem.self_index
     total = problem.total_weight
     middle = problem.key.mean(axis=0)
-    columns = _columns(problem, problem.key - middle, problem.value)
+    columns = problem.value
+    if problem.degree:
+        offset = ((problem.key - middle) / problem.similarity.bandwidth)[:, 0]
+        columns = np.ascontiguousarray(with_moments(problem.value.T, offset, problem.degree).T)
     undone = np.zeros(len(problem.query), dtype=bool)
     result.denominator[:] = total
     result.numerator[:] = columns.sum(axis=0) if weight is None else weight @ columns
@@ -121,11 +126,3 @@ def _sum_all(problem: Problem, result: PoolState) -> NDArray[np.bool_]:
         shift = (middle - problem.query) / problem.similarity.bandwidth
         result.numerator[:] = problem.layout.moved(result.denominator, result.numerator, shift)
     return undone
-
-
-def _columns(problem: Problem, difference: Array, value: Array) -> Array:
-    """Values of keys, and their moments about a place; one column."""
-    if not problem.degree:
-        return value
-    offset = difference / problem.similarity.bandwidth
-    return np.hstack([value, offset, offset * offset, offset * value])

@@ -12,6 +12,8 @@ constant            one sum                                                     
 cosine, logistic    none: brute force over the window of each query              `windows.py`
 =================== ============================================================ ======================
 
+With moments of local fits the same, up to quadratic ones, but for those with the Laplace kernel.
+
 Where queries are few beside the keys, such as the places of a curve to draw, keys are not even put in order: they are
 summed in cells that lie between the queries and the ends of their windows (`few_queries.py`).
 
@@ -27,6 +29,7 @@ from kernpool.algorithms.sweep.sums import arrange, reduce
 from kernpool.core.problem import Problem
 from kernpool.core.state import PoolState
 from kernpool.execution.progress import Progress
+from kernpool.kernels.forms import Exponential
 
 
 def pullback(
@@ -56,5 +59,6 @@ SWEEP = Algorithm(
     logit_bias=False,
     own_kernels=False,
     columns=(1, 1),
-    degree=1,
+    degree=2,
+    degree_of_form={Exponential: 1},
 )

@@ -16,6 +16,7 @@ from kernpool.kernels.forms import Exponential, Flat, Gaussian, power_of_square
 Array = NDArray[np.float64]
 
 MOST_COLUMNS = 3  # of fused loops
+FUSED_POWERS = (1, 2, 3)  # of 1 - u**2
 
 
 class Profile(NamedTuple):
@@ -62,7 +63,7 @@ def profile_of(problem: Problem) -> Profile:
     norm = EUCLIDEAN if not product else TAXICAB if infinite else MAXIMUM
     power = power_of_square(form)
     collapses = code == BOXCAR or (power == 1 and not product)
-    has_loop = isinstance(form, Gaussian | Exponential) or bool(power)
+    has_loop = isinstance(form, Gaussian | Exponential) or power in FUSED_POWERS
     fused = has_loop and not product and 1 < bandwidth.size <= MOST_COLUMNS
     unit = math.sqrt(0.5 * LOG2_E) if isinstance(form, Gaussian) else LOG2_E if isinstance(form, Exponential) else 1.0
     factor = unit / bandwidth

@@ -27,6 +27,7 @@ from kernpool.core.state import PoolState
 from kernpool.execution.progress import Progress
 from kernpool.kernels import Kernel
 from kernpool.pooling.choice import choose
+from kernpool.pooling.plan import refuse_gradients
 
 Array = NDArray[np.float64]
 
@@ -89,6 +90,7 @@ class Objective:
             exclude_self=criterion.exclude_self,
             degree=degree,
         )
+        refuse_gradients(problem)
         self.problem = problem.without_center()
         self._share = np.sqrt(rows.weight / rows.total)[:, None]
         self._log_peak = self.problem.similarity.log_peak

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from kernpool.algorithms.brute.loops.products_of_offsets import add_products
 from kernpool.algorithms.loops.tiles import GAUSSIAN, LN_2, slopes, tile_distances, tile_weights
 from kernpool.execution.compiling import bare_part, loop
 
@@ -48,15 +49,18 @@ def reduce_block(
     infinite,
     product,
     moments,
+    quadratic,
     shift,
     denominator,
     numerator,
 ):
     """State of a block of queries over a block of keys, written into the last three arguments.
 
-    `moments` is None where there are none, and what it does is not compiled then.
+    `moments` and `quadratic` are None where there are none, and what they do is not compiled then.
     """
     n = key.shape[1]
+    if quadratic is not None:
+        offset_buffer, product_buffer = np.empty((key.shape[0], TILE)), np.empty(TILE)
     weight_buffer, s_buffer = np.empty(TILE), np.empty(TILE)
     exponent_buffer, column_buffer = np.empty(TILE), np.empty(TILE)
     total = np.empty(numerator.shape[1])
@@ -94,6 +98,8 @@ def reduce_block(
                     total[c] += tile_sum
                 if moments is not None:
                     add_moments(total, weight, s, query[i], key, value, first, bandwidth)
+                if quadratic is not None:
+                    add_products(total, weight, offset_buffer, product_buffer, query[i], key, value, first, bandwidth)
             if turn == 0 and (not infinite or weights > (UNDERFLOW if moments is None else UNDERFLOW_OF_MOMENTS)):
                 break
             if turn == 1:

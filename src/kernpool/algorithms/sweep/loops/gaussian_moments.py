@@ -10,6 +10,7 @@ import numpy as np
 
 from kernpool.algorithms.loops.tiles import LOG2_E, exp2
 from kernpool.algorithms.sweep.loops.gaussian import FEW, FEW_QUERIES, MOMENTS, TERMS, add_series, reach_of
+from kernpool.algorithms.sweep.loops.gaussian_products import add_products, mark_near, take_own_out
 from kernpool.algorithms.sweep.loops.near import UNDONE, middle_of
 from kernpool.execution.compiling import loop, part
 
@@ -22,14 +23,16 @@ NEAR = 3e-4  # mean squared distance, in squared widths of a cell or a group, th
 @part
 def pool_run(
     query, start, stop, low, high, cell_low, cell_high, cell_offset, moment, h, total, tol, local, scratch, t, weight,
-    found, column,
+    found, column, quadratic,
 ):  # fmt: skip
     """Pool the queries in these places by one series; False, and nothing done, where that would not be exact."""
     first, last = reach_of(cell_low, cell_high, moment, low, high, h, total, tol)
     if cell_offset[last] - cell_offset[first] <= FEW:
         return False
-    second = found.shape[0] - local.shape[0]
+    second = local.shape[0] + 1
     middle, terms = middle_of(low, high), TERMS if high > low else 3
+    if quadratic is not None:  # what is cut off counts a thousand times as much in two more derivatives
+        terms = MOMENTS if high > low else 5
     local[:] = 0.0
     in_reach, widest = 0.0, high - low
     for cell in range(first, last):
@@ -57,6 +60,9 @@ def pool_run(
             for j in range(size):
                 found[c, at + j] = weight[j] * exp2(-0.5 * LOG2_E * t[j] * t[j])
         add_moments(local, terms, t, size, found, at)
+        if quadratic is not None:
+            add_products(local, terms, t, size, found, at)
+            mark_near(local.shape[0], widest, h, size, found, at)
         for j in range(at, at + size):
             if not found[0, j] > LEAST_SHARE * in_reach or found[second, j] <= nowhere * found[0, j]:
                 found[0, j] = UNDONE
@@ -86,11 +92,14 @@ def add_moments(local, terms, t, size, found, column):
 @loop
 def pool_groups(
     query, order, group, group_low, group_high, own, own_weight, x, weight, value, cell_low, cell_high, cell_offset,
-    moment, runs, first_run, last_run, h, total, tol, leave_out, denominator, numerator,
+    moment, runs, first_run, last_run, h, total, tol, leave_out, quadratic, denominator, numerator,
 ):  # fmt: skip
-    """Pool runs of groups of queries; those that have to be done key by key are marked."""
+    """Pool runs of groups of queries; those that have to be done key by key are marked.
+
+    `quadratic` is None where there is no local quadratic fit, and what it needs is not compiled then.
+    """
     columns = moment.shape[1]
-    local, scratch = np.empty((columns, TERMS)), np.empty(MOMENTS)
+    local, scratch = np.empty((columns, TERMS if quadratic is None else MOMENTS)), np.empty(MOMENTS)
     t, buffer = np.empty(TILE), np.empty(TILE)
     start = group[runs[first_run]]
     found = np.empty((1 + numerator.shape[1], group[runs[last_run]] - start))
@@ -105,7 +114,7 @@ def pool_groups(
                 low, high = query[i], query[i]
             if not pool_run(
                 query, i, stop, low, high, cell_low, cell_high, cell_offset, moment, h, total, tol, local, scratch, t,
-                buffer, found, i - start,
+                buffer, found, i - start, quadratic,
             ):  # fmt: skip
                 for j in range(i - start, stop - start):
                     found[0, j] = UNDONE
@@ -124,6 +133,8 @@ def pool_groups(
                 found[columns + 1 + c, i] += removed * u * value[c - 1, mine]
             found[columns, i] += removed * u
             found[columns + 1, i] -= removed * u * u
+            if quadratic is not None:
+                take_own_out(columns, value, mine, removed, u, found, i)
         denominator[row] = found[0, i]
         for c in range(1, found.shape[0]):
             numerator[row, c - 1] = found[c, i]

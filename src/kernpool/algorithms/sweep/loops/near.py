@@ -177,6 +177,10 @@ def pairs(inner: int, outer: int) -> Callable[..., Any]:
                                 z = z * z
                             elif outer == 3:
                                 z = z * z * z
+                            elif outer > 3:
+                                square = z * z
+                                rest = square if outer == 4 else square * z if outer == 5 else square * square
+                                z = square * rest
                         a += z * weight[j]
                         b += z * value[j]
                     found[0, i - block[0]], found[c, i - block[0]] = a, b

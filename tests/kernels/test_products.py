@@ -1,0 +1,108 @@
+"""Products of a kernel with itself at another bandwidth are sums of kernels; new powers have loops, and no names."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.integrate import quad
+
+from kernpool import get_kernel, kernel_names, make_kernel, register_kernel
+from kernpool.kernels import COMPILED, INTERNAL, is_built_in, is_compiled, products, square
+from kernpool.kernels.forms import Polynomial
+
+NAMES = kernel_names()
+OWN = make_kernel("cauchy of products", lambda u: 1 / (1 + u**2) ** 2)
+
+
+def summed(terms, u):
+    return sum(term.factor * term.kernel.profile(u / term.width) for term in terms)
+
+
+@given(name=st.sampled_from(NAMES), ratio=st.floats(1.0, 1e3), single=st.booleans())
+def test_terms_add_up_to_the_product(name, ratio, single):
+    kernel, u = get_kernel(name), np.linspace(0.0, 3.0, 301)
+    terms = products(kernel, ratio, single=single)
+    exact = kernel.profile(u) * kernel.profile(u / ratio)
+    np.testing.assert_allclose(summed(terms, u), exact, rtol=2e-14, atol=0)
+    assert all(term.factor > 0 and 0 < term.width <= 1 for term in terms)
+    assert not single or len(terms) == 1
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_square_is_one_term_and_known_to_loops_but_for_two_kernels(name):
+    term = square(get_kernel(name))
+    assert is_compiled(term.kernel) == (name not in ("cosine", "logistic"))
+    u = np.linspace(0.0, 2.0, 201)
+    np.testing.assert_allclose(summed([term], u), get_kernel(name).profile(u) ** 2, rtol=1e-14, atol=0)
+
+
+def test_products_in_closed_form():
+    """Widths of a Gaussian and of Laplace, coefficients of Epanechnikov at sqrt(2)."""
+    gaussian, laplace, epanechnikov = (get_kernel(name) for name in ("gaussian", "laplace", "epanechnikov"))
+    (one,) = products(gaussian, 2**0.5)
+    assert one.width == pytest.approx((2 / 3) ** 0.5, rel=1e-15)
+    assert one.kernel is gaussian
+    assert square(laplace) == (0.5, laplace, 0.5)
+    terms = products(epanechnikov, 2**0.5)
+    assert [term.kernel.name for term in terms] == ["epanechnikov", "biweight"]
+    heights = [term.factor * term.kernel.form.height for term in terms]
+    np.testing.assert_allclose(heights, [9 / 32, 9 / 32], rtol=1e-15)
+
+
+def test_kernels_of_ones_own_multiply_profiles_and_logarithms():
+    u = np.array([0.0, 0.7, 30.0])
+    (term,) = products(OWN, 1.5)
+    np.testing.assert_allclose(term.kernel.profile(u), OWN.profile(u) * OWN.profile(u / 1.5), rtol=1e-15)
+    np.testing.assert_allclose(term.kernel.log_profile(u), np.log(term.kernel.profile(u)), rtol=1e-13)
+    assert products(OWN, 1.5)[0].kernel is term.kernel  # kernels are equal only to themselves, so one is made once
+    assert get_kernel(term.kernel) is term.kernel
+
+
+def test_a_form_of_ones_own_has_no_named_powers():
+    high = replace(OWN, name="power of 7", profile=lambda u: np.maximum(1 - u, 0) ** 7, form=Polynomial(1, 7, 1.0))
+    assert not is_compiled(square(high).kernel)
+
+
+@pytest.mark.parametrize("ratio", [0.5, -1.0, float("inf"), float("nan")])
+def test_the_wider_factor_is_the_second(ratio):
+    with pytest.raises(ValueError, match="ratio must be at least 1 and finite"):
+        products(get_kernel("gaussian"), ratio)
+
+
+@pytest.mark.parametrize("name", INTERNAL)
+def test_internal_kernels_are_found_and_not_listed(name):
+    kernel = get_kernel(name)
+    assert name not in NAMES
+    assert name in COMPILED
+    assert is_compiled(kernel)
+    assert not is_built_in(kernel)
+    u = np.linspace(0, 1.5, 301)
+    form = kernel.form
+    np.testing.assert_allclose(
+        kernel.profile(u), np.maximum(1 - u**form.inner, 0) ** form.outer, rtol=1e-11, atol=1e-14
+    )
+    with pytest.raises(ValueError, match="already taken"):
+        register_kernel(kernel)
+
+
+@pytest.mark.parametrize("name", INTERNAL)
+def test_constants_of_internal_kernels(name):
+    kernel = get_kernel(name)
+
+    def integral(f):
+        return 2 * quad(f, 0, 1, epsabs=1e-13)[0]
+
+    def density(u):
+        return kernel.profile(np.array([u]))[0] / kernel.integral
+
+    assert integral(density) == pytest.approx(1, rel=1e-12)
+    assert integral(lambda u: density(u) ** 2) == pytest.approx(kernel.roughness, rel=1e-10)
+    assert integral(lambda u: u**2 * density(u)) == pytest.approx(kernel.second_moment, rel=1e-10)
+
+
+def test_no_message_names_an_internal_kernel():
+    with pytest.raises(ValueError, match="unknown kernel") as raised:
+        get_kernel("one_minus_square_4")
+    assert "_one_minus" not in str(raised.value).replace("'one_minus_square_4'", "")
