@@ -43,7 +43,7 @@ from kernpool.kernels.forms import Gaussian
 
 Array = NDArray[np.float64]
 
-PER_BANDWIDTH, FEWEST, MOST = 8, 401, 20_001  # places of the grid
+PER_BANDWIDTH, FEWEST, MOST = 8, 401, 200_001  # places of the grid
 PAIRS = 1 << 21  # in one table
 
 
@@ -74,7 +74,7 @@ def band(
     Raises
     ------
     ValueError
-        If there are several numeric columns, places of several levels or far from all rows, or the kernel has an edge.
+        If there are several numeric columns, places of several levels or of too many bandwidths, or the kernel has an edge.
     """
     check_level(level)
     check_method(method)
@@ -224,7 +224,7 @@ def _grid(smoother: Smoother, places: Places) -> Places:
     """Return a grid between the first and the last place, of the same levels."""
     low, high = float(places.query.min()), float(places.query.max())
     bandwidth = float(np.ravel(smoother.recipe.bandwidth)[0])
-    number = min(max(math.ceil(PER_BANDWIDTH * (high - low) / bandwidth) + 1, FEWEST), MOST) if high > low else 1
+    number = max(math.ceil(PER_BANDWIDTH * (high - low) / bandwidth) + 1, FEWEST) if high > low else 1
     code = None if places.code is None else np.repeat(places.code[:1], number, axis=0)
     return Places(np.linspace(low, high, number)[:, None], code)
 
@@ -247,12 +247,11 @@ def _check_curve(smoother: Smoother, places: Places) -> None:
             f"the fit jumps wherever a row enters a window of the kernel {kernel.name!r}, and no band of this kind "
             "holds; use a kernel without an edge, such as 'epanechnikov', or simultaneous=False"
         )
-    key = smoother.keys.rows.array[smoother.weight > 0]
-    reach = float(np.ravel(smoother.recipe.bandwidth)[0])
-    if places.query.min() < key.min() - reach or places.query.max() > key.max() + reach:
+    extent = float(np.ptp(places.query)) / float(np.ravel(smoother.recipe.bandwidth)[0])
+    if not PER_BANDWIDTH * extent <= MOST:
         raise ValueError(
-            "places reach more than a bandwidth beyond the training rows, where no band holds: leave them out, or use "
-            "simultaneous=False"
+            f"places are up to {extent:.6g} bandwidths apart, which is no single curve to draw: leave out those far "
+            "from the training rows, or use simultaneous=False"
         )
 
 
