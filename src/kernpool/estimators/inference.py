@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -238,6 +238,19 @@ class Inference:
         ridge = float(np.max(smoother.recipe.ridge))
         chosen += f", ridge {ridge:.3g}" if ridge > 0 else ""
         return summarise(smoother, training_of(self, smoother), type(self).__name__, chosen, _printed_columns(self))
+
+
+class NoInference:
+    """Standard errors and intervals of a model whose rows are elsewhere: it says what to do."""
+
+    def standard_error(self, X: Any = None, **options: Any) -> NoReturn:  # noqa: ARG002
+        """Raise a TypeError that names the remedy."""
+        raise TypeError(
+            f"{type(self).__name__} keeps references to its rows, and standard errors need the rows themselves; fit "
+            "NadarayaWatsonRegressor to a sample of them in memory, with bandwidth=model.bandwidth_"
+        )
+
+    confidence_interval = summary = standard_error
 
 
 def _printed_columns(model: Any) -> tuple[Column, ...]:
