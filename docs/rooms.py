@@ -23,6 +23,7 @@ PLACES = {
     "estimators": (66, "scikit-learn: X, y in, y out"),
     "torch": (41, "differentiable layers"),
     "dask": (88, "sums on a cluster"),
+    "inference": (66, "how sure"),
     "bandwidth": (66, "which h"),
     "pooling": (66, "the verbs: pool, choose"),
     "algorithms": (66, "ways to organize the sum"),

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     )
     from kernpool.estimators.dask_regressor import DaskNadarayaWatsonRegressor
     from kernpool.estimators.saving import load_model, save_model
+    from kernpool.inference import InferenceWarning, Interval
 
 __version__ = "0.1.0"
 
@@ -40,6 +41,8 @@ __all__ = [
     "BandwidthPathDisplay",
     "DaskNadarayaWatsonRegressor",
     "EmptyWindowWarning",
+    "InferenceWarning",
+    "Interval",
     "Kernel",
     "KernelCurveDisplay",
     "KernelDisplay",
@@ -75,6 +78,8 @@ _LAZY = {
     "AttentionDisplay": "kernpool.displays",
     "BandwidthPathDisplay": "kernpool.displays",
     "DaskNadarayaWatsonRegressor": "kernpool.estimators.dask_regressor",
+    "InferenceWarning": "kernpool.inference",
+    "Interval": "kernpool.inference",
     "KernelCurveDisplay": "kernpool.displays",
     "KernelDisplay": "kernpool.displays",
     "TrainingDisplay": "kernpool.displays",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, Literal, Self, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,6 +12,7 @@ from sklearn.base import RegressorMixin
 from kernpool.core.keys import Prepared
 from kernpool.data.chunks.base import Chunks
 from kernpool.estimators.chunked import as_chunks, fit_chunks
+from kernpool.estimators.inference import Inference, std_of_new
 from kernpool.estimators.parameters import check_parameters
 from kernpool.estimators.rank_notes import RankNotes
 from kernpool.estimators.rows import append_rows, encoding_of, frequencies, read_rows
@@ -21,7 +22,7 @@ from kernpool.kernels import get_kernel
 Array = NDArray[np.float64]
 
 
-class KernelRegressor(RegressorMixin, KernelSmoother):  # type: ignore[misc]  # scikit-learn ships no types
+class KernelRegressor(Inference, RegressorMixin, KernelSmoother):  # type: ignore[misc]  # scikit-learn ships no types
     """Fit and predict; subclasses say what is fitted around each query."""
 
     def __sklearn_tags__(self) -> Any:
@@ -141,18 +142,30 @@ class KernelRegressor(RegressorMixin, KernelSmoother):  # type: ignore[misc]  # 
         self.__dict__ |= grown | {"_rank_notes": RankNotes(), "_prepared": Prepared()}
         return self
 
-    def predict(self, X: ArrayLike) -> Array:
-        """Predict from the training rows.
+    @overload
+    def predict(self, X: ArrayLike, return_std: Literal[False] = False) -> Array: ...
+
+    @overload
+    def predict(self, X: ArrayLike, return_std: Literal[True]) -> tuple[Array, Array]: ...
+
+    def predict(self, X: ArrayLike, return_std: bool = False) -> Array | tuple[Array, Array]:
+        """Predict from the training rows; `return_std` is of a new observation, and not the standard error.
 
         Parameters
         ----------
         X : array_like of shape (m, d)
             Queries.
+        return_std : bool, default=False
+            Whether to return the standard deviation of a new observation around the prediction too, as
+            `GaussianProcessRegressor` does: noise and uncertainty of the curve together. How sure the curve is by
+            itself, `standard_error` says.
 
         Returns
         -------
-        ndarray of shape (m,) or (m, c)
-            One prediction per query.
+        prediction : ndarray of shape (m,) or (m, c)
+            One per query.
+        std : ndarray of shape (m,) or (m, c)
+            Only with `return_std`. NaN where the window is empty.
 
         Warns
         -----
@@ -161,7 +174,7 @@ class KernelRegressor(RegressorMixin, KernelSmoother):  # type: ignore[misc]  # 
         RankDeficiencyWarning
             If a local linear fit is not determined by the rows of its window; once per fit.
         """
-        return self._pool(X)
+        return (self._pool(X), std_of_new(self, X)) if return_std else self._pool(X)
 
     def _one_per_output(self, slopes: Array) -> Array:
         """Drop the last axis of (m, d, c) if y had one dimension."""
