@@ -22,6 +22,7 @@ PLACES = {
     "displays": (11, "pictures, no mathematics"),
     "estimators": (66, "scikit-learn: X, y in, y out"),
     "torch": (41, "differentiable layers"),
+    "inference": (66, "how sure: resampling, tests"),
     "dask": (88, "sums on a cluster"),
     "bandwidth": (66, "which h"),
     "pooling": (66, "the verbs: pool, choose"),

@@ -14,6 +14,7 @@ from kernpool.data.chunks.base import Chunks
 from kernpool.estimators.chunked import as_chunks, fit_chunks
 from kernpool.estimators.parameters import check_parameters
 from kernpool.estimators.rank_notes import RankNotes
+from kernpool.estimators.resampled import Resampled
 from kernpool.estimators.rows import append_rows, encoding_of, frequencies, read_rows
 from kernpool.estimators.smoother import KernelSmoother
 from kernpool.kernels import get_kernel
@@ -21,7 +22,7 @@ from kernpool.kernels import get_kernel
 Array = NDArray[np.float64]
 
 
-class KernelRegressor(RegressorMixin, KernelSmoother):  # type: ignore[misc]  # scikit-learn ships no types
+class KernelRegressor(Resampled, RegressorMixin, KernelSmoother):  # type: ignore[misc]  # scikit-learn ships no types
     """Fit and predict; subclasses say what is fitted around each query."""
 
     def __sklearn_tags__(self) -> Any:
