@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernpool import LocalLinearRegressor, monotonicity_test
+from kernpool.bandwidth.rules import canonical_ratio
 from kernpool.execution.progress import report_progress
 from kernpool.inference import draws
 from tests.support.dense_resampling import kernel_matrix, leave_one_out, p_value, shares, smoother
@@ -26,7 +27,7 @@ def test_the_whole_test(kernel, direction):
         x, y, direction, kernel=kernel, bandwidth=widths, kind="gaussian", n_resamples=99, random_state=2
     )
     places = np.quantile(x, np.linspace(0, 1, 101), method="nearest")[:, None]
-    h = LocalLinearRegressor(kernel, "loo").fit(x[:, None], y).bandwidth_
+    h = LocalLinearRegressor(bandwidth="loo").fit(x[:, None], y).bandwidth_ * canonical_ratio(kernel)
     left = leave_one_out(smoother(x[:, None], h, 1, kernel=kernel), sign * y)
     slope = np.vstack(
         [shares(kernel_matrix(places, x[:, None], w, kernel), places, x[:, None], 1)[:, 1] for w in widths]

@@ -1,5 +1,8 @@
 """The record of a test."""
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -32,3 +35,10 @@ def test_it_prints_well():
 def test_they_are_public(name):
     assert name in kernpool.__all__
     assert getattr(kernpool, name).__module__.startswith("kernpool.inference")
+
+
+def test_the_example_of_the_page_runs(capsys):
+    page = (Path(__file__).parents[2] / "docs" / "tests.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
+    exec(example, {})
+    assert "null hypothesis  y does not depend on column 0, given the others\n" in capsys.readouterr().out

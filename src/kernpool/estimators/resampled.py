@@ -145,8 +145,8 @@ class Resampled:
 
         Notes
         -----
-        The fit without the columns has bandwidths of its own, found by the criterion of the model, or by leave-one-out
-        where that had none. Pairs are weighed by a Gaussian with bandwidths
+        The fit without the columns is of the degree of the model, Gaussian, and has bandwidths of its own, found by the
+        criterion of the model, or by leave-one-out where that had none. Pairs are weighed by a Gaussian with bandwidths
         :math:`\hat\sigma_a n^{-1/(4 + d)}`, not those of the fit, which may be infinite for the columns that are
         tested; their smoothings are at most :math:`n^{-2/(4 + d)}`. The normal limit of T is not used: it comes slowly.
 

@@ -162,7 +162,9 @@ def _fit_of_fewer(model: Any, rest: Sample) -> Smoother:
     """Return the fit at the rows of the columns that are left, with bandwidths of their own."""
     if not rest.X.shape[1] and not len(rest.categories):
         return Smoother.at_rows(Recipe.of("constant", n_jobs=model.n_jobs), rest.numeric)  # the mean
-    options = search_parameters(model)
+    # With a compact kernel the best bandwidth of columns that do not matter may be so small that all windows are empty:
+    # rows are predicted by the mean of the others, and the fit itself passes through every row.
+    options = search_parameters(model) | {"kernel": "gaussian", "algorithm": "auto"}
     if not (isinstance(model.bandwidth, str) and model.bandwidth in CRITERIA):
         # A rule may smooth so much that what is left of the other columns looks like an effect of the tested ones: that
         # of Scott rejected a true null hypothesis in a third of the samples.
@@ -177,7 +179,7 @@ def _fit_of_fewer(model: Any, rest: Sample) -> Smoother:
         **options,
         **ridge,
     )
-    recipe = replace(
-        recipe_of(model), bandwidth=found["bandwidth_"], ridge=found.get("ridge_", 0.0), tol=None, empty="nearest"
+    recipe = Recipe.of(
+        "gaussian", found["bandwidth_"], degree=model._degree, ridge=found.get("ridge_", 0.0), n_jobs=model.n_jobs
     )
     return Smoother.at_rows(recipe, rest.numeric, rest.factors(found["smoothing_"]))

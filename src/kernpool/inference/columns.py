@@ -22,6 +22,8 @@ from kernpool.pooling.recipe import Recipe
 
 Array = NDArray[np.float64]
 
+REPEATED = "rows that have their equals among the others are predicted by them: fit each once, without weights"
+
 
 @dataclass(frozen=True)
 class Draws:
@@ -66,12 +68,13 @@ def columns_by_residuals(
     statistic = PairStatistic.of(recipe, sample.numeric, sample.factors(sharp))
     value = sample.y[:, None]
     left = value - restricted.predicted_from_others(value)
-    sample.refuse_exact(left, "the fit without the tested columns")
+    own = value - restricted.fit(value)
+    sample.refuse_exact(left, "the fit without the tested columns", own, REPEATED)
     return compare_pairs(
         statistic,
         lambda outputs: outputs - restricted.fit(outputs),
         sample.y,
-        restricted.fit(value)[:, 0],
+        sample.y - own[:, 0],
         left[:, 0],
         kind=how.kind,
         n_resamples=how.n_resamples,
@@ -108,7 +111,7 @@ def columns_by_slopes(
     fit = Smoother.at_rows(recipe, sample.X, factors)
     value = sample.y[:, None]
     left = value - fit.predicted_from_others(value)
-    sample.refuse_exact(left, "the fit")
+    sample.refuse_exact(left, "the fit", value - fit.fit(value), "give the model a larger one")
     level = sample.X.copy()
     level[:, tested] = np.median(level[:, tested], axis=0)
     there = recipe.problem(level, sample.X, np.zeros(len(sample)), factors=factors)

@@ -127,7 +127,8 @@ def compare_curves(
     curves = _Curves.of(sample.X, code, Recipe.of(kernel, h, degree=1, n_jobs=n_jobs), parallel=null == "parallel")
     value, seed = sample.y[:, None], draws.as_seed(random_state)
     common, residual = curves.under_null(value)
-    sample.refuse_exact(residual, "the curve of the null hypothesis")
+    own = value - curves.grouped.fit(value)
+    sample.refuse_exact(residual, "the curve of a group", own, "give bandwidth= a larger one")
     statistic = curves.statistic(value)[0]
     progress, resampled = current_progress(), np.empty(n_resamples)
     for block in draws.blocks(n_resamples, len(sample)):

@@ -21,6 +21,7 @@ Array = NDArray[np.float64]
 
 LEAST_ROWS = 5
 NOTHING_LEFT = 1e-12  # residuals below this share of the spread of y are rounding
+INTERPOLATES = 1e-6  # own residuals below this share of those from the others are of a fit through every row
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,12 +105,24 @@ class Sample:
         rate = len(self) ** (-1.0 / (4.0 + self.X.shape[1]))
         return np.asarray(np.where(np.ptp(X, axis=0) > 0, spread, 1.0) * (rate * canonical_ratio(kernel)))
 
-    def refuse_exact(self, residual: Array, fit: str) -> None:
-        """Refuse residuals that are nothing but rounding."""
+    def refuse_exact(self, residual: Array, fit: str, own: Array | None = None, remedy: str = "smooth more") -> None:
+        """Refuse residuals from the others that are nothing but rounding, or from an own fit that interpolates.
+
+        Parameters
+        ----------
+        residual, own : ndarray
+            Of each row from a fit to the others, and to all of them.
+        fit, remedy : str
+            What is fitted, and what helps if it interpolates, for the messages.
+        """
+        if own is not None and np.max(np.abs(own)) <= INTERPOLATES * np.max(np.abs(residual)):
+            raise ValueError(
+                f"{fit} passes through every row, which leaves no residuals: its bandwidth is too small; {remedy}"
+            )
         if np.max(np.abs(residual)) <= NOTHING_LEFT * np.ptp(self.y):
             raise ValueError(
                 f"{fit} leaves no residuals beyond rounding, so that there is nothing to test: y is a function that it "
-                "fits exactly; or, if it interpolates, give it a larger bandwidth"
+                f"fits exactly; or, if it interpolates, {remedy}"
             )
 
 
@@ -169,7 +182,9 @@ def read_weight(sample_weight: ArrayLike | None, rows: int) -> Array | None:
 
 
 def bandwidth_for(sample: Sample, kernel: str | Kernel, bandwidth: ArrayLike | None, y: Array | None = None) -> Array:
-    """Read bandwidths, or find those of a local linear fit by leave-one-out.
+    """Read bandwidths, or find those of a local linear fit by leave-one-out: for the Gaussian, and an equivalent one.
+
+    With a compact kernel the best bandwidth may be one at which all windows are empty.
 
     Parameters
     ----------
@@ -185,5 +200,5 @@ def bandwidth_for(sample: Sample, kernel: str | Kernel, bandwidth: ArrayLike | N
     if bandwidth is not None:
         return as_bandwidth(bandwidth, sample.X.shape[1])
     value = (sample.y if y is None else y)[:, None]
-    found = search_bandwidth(sample.X, value, criterion="loo", degree=1, kernel=get_kernel(kernel))
-    return found.bandwidth
+    found = search_bandwidth(sample.X, value, criterion="loo", degree=1, kernel=get_kernel("gaussian"))
+    return np.asarray(found.bandwidth * canonical_ratio(kernel))
