@@ -32,7 +32,14 @@ if TYPE_CHECKING:
     )
     from kernpool.estimators.dask_regressor import DaskNadarayaWatsonRegressor
     from kernpool.estimators.saving import load_model, save_model
-    from kernpool.inference import TestResult, compare_curves, monotonicity_test, specification_test
+    from kernpool.inference import (
+        InferenceWarning,
+        Interval,
+        TestResult,
+        compare_curves,
+        monotonicity_test,
+        specification_test,
+    )
 
 __version__ = "0.1.0"
 
@@ -41,6 +48,8 @@ __all__ = [
     "BandwidthPathDisplay",
     "DaskNadarayaWatsonRegressor",
     "EmptyWindowWarning",
+    "InferenceWarning",
+    "Interval",
     "Kernel",
     "KernelCurveDisplay",
     "KernelDisplay",
@@ -80,6 +89,8 @@ _LAZY = {
     "AttentionDisplay": "kernpool.displays",
     "BandwidthPathDisplay": "kernpool.displays",
     "DaskNadarayaWatsonRegressor": "kernpool.estimators.dask_regressor",
+    "InferenceWarning": "kernpool.inference",
+    "Interval": "kernpool.inference",
     "KernelCurveDisplay": "kernpool.displays",
     "KernelDisplay": "kernpool.displays",
     "TrainingDisplay": "kernpool.displays",

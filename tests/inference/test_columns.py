@@ -9,8 +9,8 @@ from kernpool.core import Factors
 from kernpool.execution.progress import report_progress
 from kernpool.inference import draws
 from kernpool.inference.columns import SlopeStatistic, slope_norms
+from kernpool.inference.linear_map import LinearMap
 from kernpool.inference.pairs import PairStatistic
-from kernpool.inference.smoothing import Smoother
 from kernpool.pooling import Recipe
 from tests.support.dense_resampling import kernel_matrix, leave_one_out, p_value, pair_statistic, shares, smoother
 
@@ -61,7 +61,7 @@ def test_slopes_and_their_norms(kernel, ridge, categorical):
     L = shares(K, X, X, 1, ridge=penalty * h**2)[:, 1:]
     of = factors if categorical else None
     norms = np.sqrt((L**2).sum(axis=2))
-    np.testing.assert_allclose(slope_norms(Smoother.at_rows(recipe, X, of)) / h, norms, rtol=1e-10)
+    np.testing.assert_allclose(slope_norms(LinearMap.at_rows(recipe, X, of)) / h, norms, rtol=1e-10)
     A = K / K.sum(axis=1, keepdims=True)
     spread = np.sqrt(A @ y**2 - (A @ y) ** 2)
     expected = (((L @ y) / (norms * spread[:, None])) ** 2).mean(axis=0)
@@ -80,7 +80,7 @@ def test_the_local_spread_is_that_of_np():
     y = np.sin(2 * np.pi * x) + 2 * np.exp(-16 * (x - 0.5) ** 2) + (0.2 + 0.3 * x) * ndtri(kronecker(200, ROOT2))
     places = np.array([0, 0.1, 0.25, 0.5, 0.75, 0.9, 1])[:, None]
     recipe = Recipe.of("gaussian", 0.06)
-    means = Smoother(recipe.problem(places, x[:, None], np.zeros(200)), recipe)
+    means = LinearMap(recipe.problem(places, x[:, None], np.zeros(200)), recipe)
     moments = means.fit(np.stack([y - y.mean(), (y - y.mean()) ** 2], axis=1))
     spread = np.sqrt(moments[:, 1] - moments[:, 0] ** 2)
     S = smoother(x[:, None], 0.06, 1, places)

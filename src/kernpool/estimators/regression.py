@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, Literal, Self, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,6 +12,7 @@ from sklearn.base import RegressorMixin
 from kernpool.core.keys import Prepared
 from kernpool.data.chunks.base import Chunks
 from kernpool.estimators.chunked import as_chunks, fit_chunks
+from kernpool.estimators.inference import Inference, std_of_new
 from kernpool.estimators.parameters import check_parameters
 from kernpool.estimators.rank_notes import RankNotes
 from kernpool.estimators.resampled import Resampled
@@ -22,7 +23,7 @@ from kernpool.kernels import get_kernel
 Array = NDArray[np.float64]
 
 
-class KernelRegressor(Resampled, RegressorMixin, KernelSmoother):  # type: ignore[misc]  # scikit-learn ships no types
+class KernelRegressor(Inference, Resampled, RegressorMixin, KernelSmoother):  # type: ignore[misc]  # sklearn is untyped
     """Fit and predict; subclasses say what is fitted around each query."""
 
     def __sklearn_tags__(self) -> Any:
@@ -142,18 +143,30 @@ class KernelRegressor(Resampled, RegressorMixin, KernelSmoother):  # type: ignor
         self.__dict__ |= grown | {"_rank_notes": RankNotes(), "_prepared": Prepared()}
         return self
 
-    def predict(self, X: ArrayLike) -> Array:
-        """Predict from the training rows.
+    @overload
+    def predict(self, X: ArrayLike, return_std: Literal[False] = False) -> Array: ...
+
+    @overload
+    def predict(self, X: ArrayLike, return_std: Literal[True]) -> tuple[Array, Array]: ...
+
+    def predict(self, X: ArrayLike, return_std: bool = False) -> Array | tuple[Array, Array]:
+        """Predict from the training rows; `return_std` is of a new observation, and not the standard error.
 
         Parameters
         ----------
         X : array_like of shape (m, d)
             Queries.
+        return_std : bool, default=False
+            Whether to return the standard deviation of a new observation around the prediction too, as
+            `GaussianProcessRegressor` does: noise and uncertainty of the curve together. How sure the curve is by
+            itself, `standard_error` says.
 
         Returns
         -------
-        ndarray of shape (m,) or (m, c)
-            One prediction per query.
+        prediction : ndarray of shape (m,) or (m, c)
+            One per query.
+        std : ndarray of shape (m,) or (m, c)
+            Only with `return_std`. NaN where the window is empty.
 
         Warns
         -----
@@ -162,7 +175,7 @@ class KernelRegressor(Resampled, RegressorMixin, KernelSmoother):  # type: ignor
         RankDeficiencyWarning
             If a local linear fit is not determined by the rows of its window; once per fit.
         """
-        return self._pool(X)
+        return (self._pool(X), std_of_new(self, X)) if return_std else self._pool(X)
 
     def _one_per_output(self, slopes: Array) -> Array:
         """Drop the last axis of (m, d, c) if y had one dimension."""

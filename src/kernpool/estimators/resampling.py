@@ -22,10 +22,10 @@ from kernpool.inference import draws
 from kernpool.inference.bootstrap import Resampling, bootstrap
 from kernpool.inference.bootstrap_chunks import bootstrap_chunks
 from kernpool.inference.columns import Draws, columns_by_residuals, columns_by_slopes
+from kernpool.inference.linear_map import LinearMap
 from kernpool.inference.pairs import check_kind
 from kernpool.inference.results import TestResult
 from kernpool.inference.sample import Sample
-from kernpool.inference.smoothing import Smoother
 from kernpool.pooling.chunked import Asked
 from kernpool.pooling.recipe import Recipe
 
@@ -52,7 +52,7 @@ def bootstrap_of(
     recipe = recipe_of(model)
     value = np.asarray(model.value_, dtype=np.float64).reshape(len(model.value_), -1)
     return bootstrap(
-        Smoother(_exact(problem_of(model, None)), recipe),
+        LinearMap(_exact(problem_of(model, None)), recipe),
         value,
         None if X is None else _exact(problem_of(model, X)),
         how=how,
@@ -158,10 +158,10 @@ def _refuse_constant(
             )
 
 
-def _fit_of_fewer(model: Any, rest: Sample) -> Smoother:
+def _fit_of_fewer(model: Any, rest: Sample) -> LinearMap:
     """Return the fit at the rows of the columns that are left, with bandwidths of their own."""
     if not rest.X.shape[1] and not len(rest.categories):
-        return Smoother.at_rows(Recipe.of("constant", n_jobs=model.n_jobs), rest.numeric)  # the mean
+        return LinearMap.at_rows(Recipe.of("constant", n_jobs=model.n_jobs), rest.numeric)  # the mean
     # With a compact kernel the best bandwidth of columns that do not matter may be so small that all windows are empty:
     # rows are predicted by the mean of the others, and the fit itself passes through every row.
     options = search_parameters(model) | {"kernel": "gaussian", "algorithm": "auto"}
@@ -182,4 +182,4 @@ def _fit_of_fewer(model: Any, rest: Sample) -> Smoother:
     recipe = Recipe.of(
         "gaussian", found["bandwidth_"], degree=model._degree, ridge=found.get("ridge_", 0.0), n_jobs=model.n_jobs
     )
-    return Smoother.at_rows(recipe, rest.numeric, rest.factors(found["smoothing_"]))
+    return LinearMap.at_rows(recipe, rest.numeric, rest.factors(found["smoothing_"]))

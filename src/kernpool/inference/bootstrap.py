@@ -19,8 +19,8 @@ from kernpool.core.reading import in_unit
 from kernpool.execution.progress import Progress
 from kernpool.execution.warnings import warn_caller
 from kernpool.inference import draws
+from kernpool.inference.linear_map import LinearMap
 from kernpool.inference.sample import LEAST_ROWS
-from kernpool.inference.smoothing import Smoother
 from kernpool.pooling.recipe import Recipe
 
 Array = NDArray[np.float64]
@@ -72,7 +72,7 @@ class Resampling:
 
 
 def bootstrap(
-    fit: Smoother,
+    fit: LinearMap,
     value: Array,
     at: Problem | None = None,
     *,
@@ -86,7 +86,7 @@ def bootstrap(
 
     Parameters
     ----------
-    fit : Smoother
+    fit : LinearMap
         At the training rows.
     value : ndarray of shape (n, c)
         Their outputs.
@@ -155,8 +155,8 @@ def as_clusters(groups: ArrayLike, n: int) -> Integers:
 
 
 def _of_values(
-    fit: Smoother,
-    there: Smoother,
+    fit: LinearMap,
+    there: LinearMap,
     value: Array,
     units: Integers | None,
     cluster: Integers | None,
@@ -188,7 +188,7 @@ def _of_values(
 
 
 def _of_rows(
-    there: Smoother, value: Array, units: Integers | None, cluster: Integers | None, how: Resampling, seed: int
+    there: LinearMap, value: Array, units: Integers | None, cluster: Integers | None, how: Resampling, seed: int
 ) -> Iterator[Array]:
     """Yield fits to resampled rows."""
     empty = 0

@@ -12,10 +12,10 @@ from kernpool.core.local_fit import solve
 from kernpool.core.moments import Layout
 from kernpool.core.ridge import with_ridge
 from kernpool.core.state import PoolState
+from kernpool.inference.linear_map import LinearMap
 from kernpool.inference.pairs import PairStatistic, compare_pairs, resample
 from kernpool.inference.results import TestResult
 from kernpool.inference.sample import Sample
-from kernpool.inference.smoothing import Smoother
 from kernpool.kernels import get_kernel
 from kernpool.pooling.choice import choose
 from kernpool.pooling.recipe import Recipe
@@ -35,7 +35,7 @@ class Draws:
 
 
 def columns_by_residuals(
-    sample: Sample, restricted: Smoother, smoothing: Array, tested: list[int], null: str, how: Draws
+    sample: Sample, restricted: LinearMap, smoothing: Array, tested: list[int], null: str, how: Draws
 ) -> TestResult:
     r"""Test whether columns matter, by the residuals of the fit without them.
 
@@ -43,7 +43,7 @@ def columns_by_residuals(
     ----------
     sample : Sample
         All columns.
-    restricted : Smoother
+    restricted : LinearMap
         The fit without the tested ones, at the rows.
     smoothing : ndarray of shape (k,)
         Of the categorical columns in the fit with all of them.
@@ -108,14 +108,14 @@ def columns_by_slopes(
     TestResult
         With the bandwidths of the fit.
     """
-    fit = Smoother.at_rows(recipe, sample.X, factors)
+    fit = LinearMap.at_rows(recipe, sample.X, factors)
     value = sample.y[:, None]
     left = value - fit.predicted_from_others(value)
     sample.refuse_exact(left, "the fit", value - fit.fit(value), "give the model a larger one")
     level = sample.X.copy()
     level[:, tested] = np.median(level[:, tested], axis=0)
     there = recipe.problem(level, sample.X, np.zeros(len(sample)), factors=factors)
-    middle = Smoother(there, replace(recipe, empty="nearest")).fit(value)[:, 0]
+    middle = LinearMap(there, replace(recipe, empty="nearest")).fit(value)[:, 0]
     statistic = SlopeStatistic.of(recipe, sample.X, factors, tested)
     resampled = resample(statistic, middle, left[:, 0], kind=how.kind, n_resamples=how.n_resamples, seed=how.seed)
     return TestResult.of(statistic(value)[0], resampled, null=null, bandwidth=fit.problem.similarity.bandwidth)
@@ -132,9 +132,9 @@ class SlopeStatistic:
 
     Parameters
     ----------
-    planes : Smoother
+    planes : LinearMap
         Local linear, at the rows.
-    means : Smoother
+    means : LinearMap
         The same weights, local constant.
     norm : ndarray of shape (n, len(tested))
         Of the shares of the slopes, per bandwidth.
@@ -142,16 +142,16 @@ class SlopeStatistic:
         Which slopes.
     """
 
-    planes: Smoother
-    means: Smoother
+    planes: LinearMap
+    means: LinearMap
     norm: Array
     tested: list[int]
 
     @classmethod
     def of(cls, recipe: Recipe, X: Array, factors: Factors | None, tested: list[int]) -> SlopeStatistic:
         """Find the norms, which do not depend on outputs."""
-        planes = Smoother.at_rows(replace(recipe, degree=1), X, factors)
-        means = Smoother.at_rows(replace(recipe, degree=0), X, factors)
+        planes = LinearMap.at_rows(replace(recipe, degree=1), X, factors)
+        means = LinearMap.at_rows(replace(recipe, degree=0), X, factors)
         return cls(planes, means, slope_norms(planes)[:, tested], tested)
 
     def __call__(self, value: Array) -> Array:
@@ -167,7 +167,7 @@ class SlopeStatistic:
         return np.asarray(np.mean(np.sum(ratio**2, axis=1), axis=0))
 
 
-def slope_norms(planes: Smoother) -> Array:
+def slope_norms(planes: LinearMap) -> Array:
     """Return the norms of the shares of outputs in the slopes of local planes, per bandwidth, of shape (m, d)."""
     problem = planes.of(np.zeros((len(planes.problem.key), 1)))
     d, ridge = problem.key.shape[1], planes.recipe.ridge_weight(problem.key.shape[1])

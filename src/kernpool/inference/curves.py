@@ -12,9 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 from kernpool.core.factors import Factors
 from kernpool.execution.progress import current_progress
 from kernpool.inference import draws
+from kernpool.inference.linear_map import LinearMap
 from kernpool.inference.results import TestResult
 from kernpool.inference.sample import Sample, bandwidth_for, read_sample
-from kernpool.inference.smoothing import Smoother
 from kernpool.pooling.recipe import Recipe
 
 Array = NDArray[np.float64]
@@ -171,9 +171,9 @@ class _Curves:
     """Curves of groups and the common one, as maps of columns of values at the rows."""
 
     code: NDArray[np.int64]
-    common: Smoother
-    grouped: Smoother
-    rough: Smoother | None  # at the bandwidth of the offsets, of parallel curves
+    common: LinearMap
+    grouped: LinearMap
+    rough: LinearMap | None  # at the bandwidth of the offsets, of parallel curves
     neighbours: tuple[Array, NDArray[np.intp], float] | None
 
     @classmethod
@@ -184,11 +184,11 @@ class _Curves:
         if parallel:
             span = np.ptp(X, axis=0)
             narrow = np.where(span > 0, 2.0 * span * len(X) ** (-1.0 / X.shape[1]), recipe.bandwidth)
-            rough = Smoother.at_rows(Recipe.of(recipe.kernel, narrow, degree=1, n_jobs=recipe.n_jobs), X)
+            rough = LinearMap.at_rows(Recipe.of(recipe.kernel, narrow, degree=1, n_jobs=recipe.n_jobs), X)
         return cls(
             code,
-            Smoother.at_rows(recipe, X),
-            Smoother.at_rows(recipe, X, factors),
+            LinearMap.at_rows(recipe, X),
+            LinearMap.at_rows(recipe, X, factors),
             rough,
             _neighbours(X[:, 0], code) if X.shape[1] == 1 else None,
         )

@@ -10,10 +10,10 @@ from numpy.typing import ArrayLike, NDArray
 from kernpool.data.checks import as_bandwidth
 from kernpool.execution.progress import current_progress
 from kernpool.inference import draws
+from kernpool.inference.linear_map import LinearMap
 from kernpool.inference.pairs import check_kind
 from kernpool.inference.results import TestResult
 from kernpool.inference.sample import bandwidth_for, read_sample
-from kernpool.inference.smoothing import Smoother
 from kernpool.pooling.recipe import Recipe
 
 Array = NDArray[np.float64]
@@ -127,7 +127,7 @@ def monotonicity_test(
     widths = _widths(sample.X) if bandwidth is None else as_bandwidth(bandwidth, None)
     value = DIRECTIONS[direction] * sample.y[:, None]
     curve = Recipe.of(kernel, bandwidth_for(sample, kernel, None), degree=1, n_jobs=n_jobs)
-    residual = value - Smoother.at_rows(curve, sample.X).predicted_from_others(value)
+    residual = value - LinearMap.at_rows(curve, sample.X).predicted_from_others(value)
     sample.refuse_exact(residual, "the curve of the leave-one-out bandwidth")
     places = np.quantile(sample.X[:, 0], np.linspace(0.0, 1.0, PLACES), method="nearest")[:, None]
     lines = [_line(sample.X, places, Recipe.of(kernel, h, degree=1, n_jobs=n_jobs)) for h in widths]
@@ -153,11 +153,11 @@ def _widths(x: Array) -> Array:
     return np.array([h for h in narrow if h * len(x) >= ROWS * span] or narrow[:1])
 
 
-def _line(x: Array, places: Array, recipe: Recipe) -> Smoother:
-    return Smoother(recipe.problem(places, x, np.zeros(len(x))), recipe)
+def _line(x: Array, places: Array, recipe: Recipe) -> LinearMap:
+    return LinearMap(recipe.problem(places, x, np.zeros(len(x))), recipe)
 
 
-def _falls(lines: list[Smoother], value: Array) -> Array:
+def _falls(lines: list[LinearMap], value: Array) -> Array:
     """Return by how much the local lines of each column fall, of shape (widths * places, columns)."""
     slopes = [line.local(value).slope[:, 0, :] / line.recipe.bandwidth[0] for line in lines]
     return -np.concatenate(slopes)

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from kernpool.core.factors import Factors
 from kernpool.execution.progress import current_progress
 from kernpool.inference import draws
+from kernpool.inference.linear_map import LinearMap
 from kernpool.inference.results import TestResult
-from kernpool.inference.smoothing import Smoother
 from kernpool.pooling.recipe import Recipe
 
 Array = NDArray[np.float64]
@@ -28,8 +28,8 @@ Array = NDArray[np.float64]
 class PairStatistic:
     """T, for columns of residuals."""
 
-    near: Smoother
-    squared: Smoother
+    near: LinearMap
+    squared: LinearMap
     factor: float
 
     @classmethod
@@ -50,7 +50,7 @@ class PairStatistic:
         ValueError
             If no two rows have a weight.
         """
-        near = Smoother.at_rows(recipe, X, factors).without_self()
+        near = LinearMap.at_rows(recipe, X, factors).without_self()
         squared, factor = near.squared()
         if not np.any(squared.sums(np.ones((len(X), 1))) > 0):
             raise ValueError(

@@ -24,7 +24,7 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class Smoother:
+class LinearMap:
     """A fit as a linear map from values of the keys to values at the queries.
 
     Parameters
@@ -39,7 +39,9 @@ class Smoother:
     recipe: Recipe
 
     @classmethod
-    def at_rows(cls, recipe: Recipe, X: Array, factors: Factors | None = None, weight: Array | None = None) -> Smoother:
+    def at_rows(
+        cls, recipe: Recipe, X: Array, factors: Factors | None = None, weight: Array | None = None
+    ) -> LinearMap:
         """Return the fit at the keys themselves.
 
         Parameters
@@ -60,7 +62,7 @@ class Smoother:
         center = center_of_values(value, self.problem.key_weight, None)
         return replace(self.problem, value=subtract(value, center), value_center=center)
 
-    def without_self(self) -> Smoother:
+    def without_self(self) -> LinearMap:
         """Return the fit that leaves one unit of each query's own key out; queries are the keys."""
         return replace(self, problem=replace(self.problem, self_index=np.arange(len(self.problem.key))))
 
@@ -100,7 +102,7 @@ class Smoother:
         unit = np.where(state.denominator > 0, np.exp(state.shift), 0.0)
         return np.asarray(unit[:, None] * state.numerator[:, : value.shape[1]])
 
-    def squared(self) -> tuple[Smoother, float]:
+    def squared(self) -> tuple[LinearMap, float]:
         """Return the same with all weights of pairs squared, up to a factor, and that factor; weights of rows stay."""
         problem, term = self.problem, square(self.problem.similarity.kernel)
         columns = problem.key.shape[1] if problem.similarity.composition == "product" else 1

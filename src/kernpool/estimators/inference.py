@@ -1,0 +1,327 @@
+"""What a fitted regressor says of how sure it is; the numbers are those of `kernpool.inference`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from kernpool.core.keys import Prepared
+from kernpool.estimators.fitted import pairs_of, read_query, recipe_of, scale_of
+from kernpool.inference import Interval, Places, Smoother, Training, fit_training, interval
+from kernpool.inference.bands import band
+from kernpool.inference.corrected import estimate
+from kernpool.inference.intervals import checked_errors, warn_of_empty
+from kernpool.inference.standard_errors import check_variance, errors_of
+from kernpool.inference.summary import Column, Summary, summarise
+
+Array = NDArray[np.float64]
+
+OF = ("fit", "derivative")
+
+
+class Inference:
+    """Standard errors and intervals of a regressor."""
+
+    def standard_error(self, X: ArrayLike, *, variance: str = "local", of: str = "fit") -> Array:
+        r"""Estimate the standard deviation of a prediction, as an estimate of the curve.
+
+        .. math:: \widehat{\mathrm{se}}(x) = \hat\sigma(x) \Big( \sum_j l_j(x)^2 / w_j \Big)^{1/2}
+
+        where l are the shares of the training outputs in the prediction.
+
+        Parameters
+        ----------
+        X : array_like of shape (m, d)
+            Places.
+        variance : {"local", "sandwich", "nn", "hc0", "hc1", "hc2", "hc3"}, default="local"
+            Where the noise is taken from. ``"local"``: the mean of squared leave-one-out residuals around x, in a
+            window of twice the bandwidth, where noise varies smoothly. ``"sandwich"``: each row's own leave-one-out
+            residual, :math:`\sum_j l_j^2 r_j^2`, which is ``"hc3"``; for noise that jumps. ``"nn"``: likewise,
+            residuals from the three nearest rows, as in R's nprobust. ``"hc0"`` to ``"hc2"``: other residuals, for
+            comparison.
+        of : {"fit", "derivative"}, default="fit"
+            Of `predict`, or of `derivative`.
+
+        Returns
+        -------
+        ndarray of shape (m,), (m, c), (m, d) or (m, d, c)
+            As `predict` or `derivative`. NaN where the window is empty, whatever `empty` says: what a policy puts there
+            has no standard error.
+
+        Raises
+        ------
+        ValueError
+            If there are fewer than five rows, or the fit takes all degrees of freedom; or, for derivatives of a local
+            constant fit, the kernel is not the Gaussian.
+        TypeError
+            If the model was fitted to chunks.
+
+        Warns
+        -----
+        EmptyWindowWarning, InferenceWarning
+            As for `confidence_interval`.
+
+        See Also
+        --------
+        confidence_interval : Which takes the bias off first; twice a standard error on both sides does not.
+
+        Notes
+        -----
+        Weights are frequencies: a weight of 3 is three equal rows. With ``extrapolate="clip"`` it is the error of the
+        plane. The first call leaves out each training row once, one pass over pairs of them; the model keeps the
+        result. Beyond that four passes over rows and places, and O(n + m) memory.
+
+        Examples
+        --------
+        >>> from kernpool import LocalLinearRegressor
+        >>> x, y = [[0.0], [1.0], [2.0], [3.0], [4.0]], [0.1, 0.9, 2.1, 2.9, 4.1]
+        >>> LocalLinearRegressor(kernel="constant", bandwidth=1.0).fit(x, y).standard_error([[2.0]]).round(3)
+        array([0.077])
+        """
+        check_variance(variance)
+        smoother, places, training = _read(self, X, of)
+        errors: list[Array] = []
+        for column in _columns(smoother, of):
+            found = estimate(smoother, places, "naive", column)
+            if not errors:
+                _report(self, found.rank, found.terms[0][1].log_mass, smoother)
+                warn_of_empty(found)
+            of_column = errors_of(smoother, training, places, found, variance)
+            errors.append(checked_errors(of_column.standard_error, of_column.noise.df)[0])
+        return _shaped(self, X, errors, of)
+
+    def confidence_interval(
+        self,
+        X: ArrayLike,
+        *,
+        level: float = 0.95,
+        method: str = "robust",
+        variance: str = "local",
+        simultaneous: bool = False,
+        of: str = "fit",
+    ) -> Interval:
+        r"""Find intervals that cover the true curve, each place by itself or all of it at once.
+
+        .. math:: \tilde m(x) \pm t_{\nu(x)} \, \hat\sigma(x)\, \lVert \tilde l(x) \rVert, \qquad
+                  \tilde m = 2 \hat m_h - \hat m_{\sqrt 2 h}
+
+        Parameters
+        ----------
+        X : array_like of shape (m, d)
+            Places.
+        level : float, default=0.95
+            Probability that an interval covers, or a band all of the curve.
+        method : {"robust", "naive", "undersmoothed"}, default="robust"
+            ``"robust"`` takes the bias of second order off, and counts what that adds to the variance. ``"naive"`` is
+            the prediction and its standard error, whose bias makes it miss peaks; ``"undersmoothed"`` a local linear
+            fit at the bandwidth times :math:`n^{-1/20}`. The last two are for comparison.
+        variance : {"local", "sandwich", "nn", "hc0", "hc1", "hc2", "hc3"}, default="local"
+            As for `standard_error`.
+        simultaneous : bool, default=False
+            Whether the intervals cover the whole curve at once, between the least and the largest place in X. For
+            models of one numeric column, at one combination of levels, with a kernel without an edge.
+        of : {"fit", "derivative"}, default="fit"
+            The curve, or its slope per unit of each numeric column.
+
+        Returns
+        -------
+        Interval
+            ``center``, ``lower``, ``upper``, ``standard_error`` as `predict` or `derivative`; ``df`` of shape (m,), and
+            ``critical`` of a band.
+
+        Raises
+        ------
+        ValueError, TypeError
+            As for `standard_error`; or if level or method are out of range, or there is no such band.
+
+        Warns
+        -----
+        EmptyWindowWarning
+            If there is no training row in the window of a place: its interval is NaN, whatever `empty` says.
+        InferenceWarning
+            If residuals around a place are all zero, or of less than one row; or, from three numeric columns on, where
+            the correction is so large that the bias behind it is not small either.
+
+        Notes
+        -----
+        The center is not `predict`: a curve that is fitted best is biased by about as much as it is uncertain. Local
+        linear fits make it for both regressors, because a local constant fit is biased at the ends in a way that no
+        multiple of itself takes off. In three columns and more intervals are approximate.
+
+        Over simulated samples 95 percent intervals at a bandwidth found on the same rows cover 95.4 percent (200 rows),
+        94.7 (1000) and 96.2 (50), where the naive ones cover 91 and at peaks 77 to 85.
+
+        A band is wider by about half: its critical value is that of the tube formula [2]_, from the length of the path
+        that the shares run along, on a grid of eight places to a bandwidth. It covers all of the curve in 95 to 96.4
+        percent of the samples, where single intervals do in 19 to 35.
+
+        Ridges of planes stay as they are, in rows. With ``scale="rank"`` all is done in ranks, as given; slopes are per
+        unit of the column. With ``extrapolate="clip"`` the center is not clipped. Nine passes over rows and places, and
+        one over pairs of training rows that the model keeps.
+
+        References
+        ----------
+        .. [1] S. Calonico, M. D. Cattaneo and M. H. Farrell, "On the effect of bias estimation on coverage accuracy in
+           nonparametric inference", JASA 113 (2018), 767-779.
+        .. [2] J. Sun and C. R. Loader, "Simultaneous confidence bands for linear regression and smoothing", Annals of
+           Statistics 22 (1994), 1328-1345.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from kernpool import LocalLinearRegressor
+        >>> x = np.linspace(0.0, 1.0, 50)
+        >>> model = LocalLinearRegressor(bandwidth=0.2).fit(x[:, None], 3.0 * x + np.cos(40.0 * np.arange(50)))
+        >>> found = model.confidence_interval([[0.5]])
+        >>> bool(found.lower[0] < 1.5 < found.upper[0])
+        True
+        >>> round(model.confidence_interval(x[:, None], simultaneous=True).critical, 2)
+        2.7
+        """
+        smoother, places, training = _read(self, X, of)
+        find = band if simultaneous else interval
+        intervals = [
+            find(smoother, training, places, level=level, method=method, variance=variance, column=column)
+            for column in _columns(smoother, of)
+        ]
+        center, lower, upper, error = (
+            _shaped(self, X, [getattr(one, name) for one in intervals], of)
+            for name in ("center", "lower", "upper", "standard_error")
+        )
+        first = intervals[0]
+        return Interval(center, lower, upper, error, first.df, first.level, method, first.critical)
+
+    def summary(self) -> Summary:
+        """Sum up the fit: effective parameters, residual noise, R2 with and without the rows themselves, criteria.
+
+        Returns
+        -------
+        Summary
+            A record that prints well; of its numbers one per output.
+
+        Raises
+        ------
+        ValueError
+            If there are fewer than five rows.
+        TypeError
+            If the model was fitted to chunks.
+
+        Notes
+        -----
+        Two passes over pairs of training rows, and one more that the model keeps.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from kernpool import LocalLinearRegressor
+        >>> x = np.linspace(0.0, 1.0, 40)
+        >>> print(LocalLinearRegressor(bandwidth=0.1).fit(x[:, None], np.sin(5 * x) + np.cos(99 * x) / 5).summary())
+        LocalLinearRegressor: 40 rows, 1 column, 1 output
+        kernel gaussian, bandwidth as given
+        <BLANKLINE>
+          column  bandwidth  relevance
+          0       0.1
+        <BLANKLINE>
+          effective parameters    5.45 (tr H), 4.29 (tr H'H)
+          residual sd             0.1721
+          R2                      0.9533, leave-one-out 0.9375
+          AICc, GCV               -2.304; 0.03313
+          leave-one-out error     0.03312
+          effective rows per fit  7.34 to 13.8, median 13.6; 15.0% below 10
+        """
+        smoother = smoother_of(self)
+        name = self.__dict__.get("bandwidth")
+        chosen = f"bandwidth by {name!r}" if isinstance(name, str) else "bandwidth as given"
+        ridge = float(np.max(smoother.recipe.ridge))
+        chosen += f", ridge {ridge:.3g}" if ridge > 0 else ""
+        return summarise(smoother, training_of(self, smoother), type(self).__name__, chosen, _printed_columns(self))
+
+
+def _printed_columns(model: Any) -> tuple[Column, ...]:
+    """Return the columns of the table in their order, with what weighs their rows."""
+    encoding = model.encoding_
+    names = vars(model).get("feature_names_in_") if encoding is None else encoding.names
+    count = len(model.bandwidth_) if encoding is None else len(encoding.kinds)
+    names = [str(i) if names is None else str(names[i]) for i in range(count)]
+    relevance = vars(model).get("relevance_")
+    numeric = range(count) if encoding is None else encoding.numeric
+    levels = () if encoding is None else encoding.categorical
+    widths = dict(zip(numeric, model.bandwidth_, strict=False)) | dict(zip(levels, model.smoothing_, strict=False))
+    return tuple(
+        Column(names[i], float(widths[i]), i in levels, None if relevance is None else float(relevance[i]))
+        for i in range(count)
+    )
+
+
+def std_of_new(model: Any, X: ArrayLike) -> Array:
+    """Return the standard deviation of a new observation around the prediction of a model."""
+    smoother, places, training = _read(model, X, "fit")
+    found = estimate(smoother, places, "naive")
+    warn_of_empty(found)
+    errors = errors_of(smoother, training, places, found)
+    error, _ = checked_errors(errors.standard_error, errors.noise.df)
+    return _shaped(model, X, [np.sqrt(errors.noise.variance + error**2)], "fit")
+
+
+def smoother_of(model: Any) -> Smoother:
+    """Return the rows of a fitted model and how they are pooled."""
+    check_is_fitted(model)
+    if "chunks_" in vars(model):
+        raise TypeError(
+            f"this {type(model).__name__} was fitted to chunks, and standard errors need the rows themselves; fit it "
+            "to arrays, such as a sample of the rows, with bandwidth=model.bandwidth_"
+        )
+    categories = model._categories()
+    has_levels = len(categories) > 0
+    return Smoother(
+        pairs_of(model).keys,
+        recipe_of(model),
+        model.key_code_ if has_levels else None,
+        categories,
+        np.asarray(model.smoothing_, dtype=np.float64) if has_levels else np.zeros(0),
+    )
+
+
+def training_of(model: Any, smoother: Smoother) -> Training:
+    """Return the training rows in their own fit, made once per fit."""
+    recipe = smoother.recipe
+    of = (
+        smoother.keys.rows.array, model.value_, model.key_weight_, model.key_code_, recipe.kernel, recipe.composition,
+        recipe.bandwidth, np.atleast_1d(recipe.ridge), smoother.smoothing,
+    )  # fmt: skip
+    prepared: Prepared = vars(model).setdefault("_prepared", Prepared())
+    return prepared.get("training", of, lambda: fit_training(smoother))
+
+
+def _read(model: Any, X: ArrayLike, of: str) -> tuple[Smoother, Places, Training]:
+    if of not in OF:
+        raise ValueError(f"of must be 'fit' or 'derivative', got {of!r}")
+    smoother = smoother_of(model)
+    numeric, code = read_query(model, X)
+    places = Places(np.asarray(scale_of(model).apply(numeric), dtype=np.float64), code)
+    return smoother, places, training_of(model, smoother)
+
+
+def _columns(smoother: Smoother, of: str) -> list[int | None]:
+    return [None] if of == "fit" else list(range(smoother.columns))
+
+
+def _report(model: Any, rank: NDArray[np.intp], log_mass: Array, smoother: Smoother) -> None:
+    """Let the model say which planes are not determined, once per fit."""
+    if smoother.recipe.degree:
+        model._report_rank(rank, np.isfinite(log_mass), smoother.columns)
+
+
+def _shaped(model: Any, X: ArrayLike, columns: list[Array], of: str) -> Array:
+    """Return one array of (m, c) per column in the shape of `predict` or `derivative`."""
+    one = model.value_.ndim == 1
+    if of == "fit":
+        return columns[0][:, 0] if one else columns[0]
+    slopes = np.stack(columns, axis=1)
+    scale = scale_of(model)
+    if any(scale.ranked):
+        slopes = slopes * scale.slope(read_query(model, X)[0])[:, :, None]
+    return slopes[:, :, 0] if one else slopes

@@ -1,0 +1,224 @@
+r"""Confidence intervals: a center, a standard error, and Student's quantile for the number of residuals behind it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernpool.core.empty import EmptyWindowWarning
+from kernpool.execution.warnings import warn_caller
+from kernpool.inference.corrected import METHODS, Estimate, estimate
+from kernpool.inference.residuals import Training
+from kernpool.inference.smoother import Places, Smoother
+from kernpool.inference.standard_errors import Errors, check_variance, errors_of
+
+Array = NDArray[np.float64]
+
+MANY_COLUMNS = 3  # from which on the bias that is left may not be small beside the one that was taken off
+FEW_DF = 1.0 - 1e-9
+
+
+class InferenceWarning(RuntimeWarning):
+    """A standard error or an interval does not say what it seems to: no noise, too few rows, or much bias."""
+
+
+@dataclass(frozen=True, eq=False)
+class Interval:
+    """Intervals at m places.
+
+    Parameters
+    ----------
+    center : ndarray of shape (m,) or (m, c)
+        Middle of the interval. Of the robust method it is the corrected fit, and not what `predict` returns.
+    lower, upper : ndarray, as center
+        Ends; NaN where the window is empty.
+    standard_error : ndarray, as center
+        Of the center.
+    df : ndarray of shape (m,)
+        Degrees of freedom of the standard error, for Student's quantile.
+    level : float
+        Probability that an interval covers the truth, or a band all of it.
+    method : str
+        How the center was found.
+    critical : float or None
+        Of a band, what its half width would be in standard errors if these were known; None for single intervals.
+
+    Examples
+    --------
+    >>> from kernpool import NadarayaWatsonRegressor
+    >>> from kernpool.datasets import make_sine_power
+    >>> sample = make_sine_power(random_state=0)
+    >>> model = NadarayaWatsonRegressor().fit(sample.x_train[:, None], sample.y_train)
+    >>> found = model.confidence_interval([[1.0], [2.5]])
+    >>> bool((found.lower < found.center).all() and (found.center < found.upper).all())
+    True
+    """
+
+    center: Array
+    lower: Array
+    upper: Array
+    standard_error: Array
+    df: Array
+    level: float
+    method: str
+    critical: float | None = None
+
+    @property
+    def width(self) -> Array:
+        """Upper end less lower end."""
+        return np.asarray(self.upper - self.lower)
+
+
+def interval(
+    smoother: Smoother,
+    training: Training,
+    places: Places,
+    *,
+    level: float = 0.95,
+    method: str = "robust",
+    variance: str = "local",
+    column: int | None = None,
+) -> Interval:
+    """Find intervals for the curve, or for its slope, at some places.
+
+    Parameters
+    ----------
+    smoother : Smoother
+        The fit.
+    training : Training
+        Its rows, of `fit_training`.
+    places : Places
+        Where.
+    level : float, default=0.95
+        Between 0 and 1.
+    method : {"robust", "naive", "undersmoothed"}, default="robust"
+        As of `estimate`.
+    variance : str, default="local"
+        As of `errors_of`.
+    column : int, optional
+        Numeric column whose slope is meant; by default the value is.
+
+    Returns
+    -------
+    Interval
+        Arrays of shape (m, c).
+
+    Raises
+    ------
+    ValueError
+        If the level, method or variance is none, or there are too few rows.
+
+    Warns
+    -----
+    EmptyWindowWarning
+        If there is no training row in the window of a place.
+    InferenceWarning
+        If a standard error is zero or rests on less than one row; or, from three numeric columns on, the correction is
+        larger than two standard errors somewhere.
+    """
+    check_level(level)
+    check_method(method)
+    check_variance(variance)
+    found = estimate(smoother, places, method, column)
+    errors = errors_of(smoother, training, places, found, variance)
+    return around(smoother, found, errors, level, method, None)
+
+
+def around(
+    smoother: Smoother, found: Estimate, errors: Errors, level: float, method: str, critical: float | None
+) -> Interval:
+    """Return intervals around estimates, at the tail of a normal critical value or, if it is None, of the level."""
+    from scipy.special import ndtr, stdtrit
+
+    warn_of_empty(found)
+    error, df = checked_errors(errors.standard_error, errors.noise.df)
+    tail = 0.5 * (1.0 - level) if critical is None else float(ndtr(-critical))
+    with np.errstate(invalid="ignore"):
+        half = -stdtrit(df, tail)[:, None] * error
+    if method == "robust" and smoother.columns >= MANY_COLUMNS:
+        _warn_of_bias(found, error)
+    return Interval(found.center, found.center - half, found.center + half, error, df, float(level), method, critical)
+
+
+def check_level(level: Any) -> None:
+    """Refuse a level that is no probability between 0 and 1.
+
+    Examples
+    --------
+    >>> check_level(95)
+    Traceback (most recent call last):
+    ValueError: level must lie between 0 and 1, got 95; 95 percent is level=0.95
+    """
+    number = isinstance(level, int | float | np.number) and not isinstance(level, bool)
+    if not number or not 0.0 < level < 1.0:
+        percent = number and 1.0 < level < 100.0
+        hint = f"; {level:g} percent is level={level / 100:g}" if percent else "; the usual one is level=0.95"
+        raise ValueError(f"level must lie between 0 and 1, got {level!r}{hint}")
+
+
+def check_method(method: Any) -> None:
+    """Refuse an unknown method."""
+    if method not in METHODS:
+        raise ValueError(f"method must be one of {', '.join(map(repr, METHODS))}, got {method!r}")
+
+
+def warn_of_empty(found: Estimate) -> None:
+    """Warn of places without training rows."""
+    (empty,) = np.nonzero(~np.all([np.isfinite(share.log_mass) for _, share in found.terms], axis=0))
+    if empty.size:
+        warn_caller(
+            f"{empty.size} of {len(found.center)} queries have no key with positive weight (the first is query "
+            f"{empty[0]}), so that there is no standard error and it becomes NaN, whatever empty= says; use a larger "
+            "bandwidth, or a kernel of infinite support",
+            EmptyWindowWarning,
+        )
+
+
+def checked_errors(error: Array, df: Array) -> tuple[Array, Array]:
+    """Return standard errors and degrees of freedom, NaN where they rest on less than one row; warn of these and zeros.
+
+    Parameters
+    ----------
+    error : ndarray of shape (m, c)
+        Standard errors.
+    df : ndarray of shape (m,)
+        Degrees of freedom.
+
+    Returns
+    -------
+    ndarray, ndarray
+        The same, with NaN.
+    """
+    (few,) = np.nonzero(df < FEW_DF)
+    if few.size:
+        error, df = error.copy(), df.copy()
+        error[few], df[few] = np.nan, np.nan
+        warn_caller(
+            f"around {few.size} of {len(df)} queries (the first is query {few[0]}) residuals of less than one row "
+            "tell how large the noise is, and standard errors become NaN; effective_sample_size shows where rows are, "
+            "and weights are frequencies of rows",
+            InferenceWarning,
+        )
+    (zero,) = np.nonzero(np.any(error == 0.0, axis=1))
+    if zero.size:
+        warn_caller(
+            f"around {zero.size} of {len(df)} queries (the first is query {zero[0]}) all residuals are zero, and so "
+            "is the standard error: these rows have no noise to judge by, which is no certainty",
+            InferenceWarning,
+        )
+    return error, np.maximum(df, 1.0)
+
+
+def _warn_of_bias(found: Estimate, error: Array) -> None:
+    with np.errstate(invalid="ignore"):
+        (far,) = np.nonzero(np.any(np.abs(found.center - found.plain) > 2.0 * error, axis=1))
+    if far.size:
+        warn_caller(
+            f"around {far.size} of {len(error)} queries (the first is query {far[0]}) the corrected fit is more than "
+            "two standard errors from the fit itself: in three or more columns the bias that is left may be of that "
+            "size too, and intervals cover less than they say; use a smaller bandwidth, or fewer columns",
+            InferenceWarning,
+        )

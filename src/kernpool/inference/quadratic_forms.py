@@ -1,0 +1,188 @@
+r"""Quadratic forms: sums over squared shares, by one more pass over the keys, without a table of queries and keys.
+
+The value of a local fit is :math:`\sum_j l_j v_j` with shares :math:`l_j = \alpha_j (b + \tau \cdot t_j)`, where
+:math:`\alpha_j = w_j K(t_j) / D` and :math:`t_j = (k_j - q) / h`. Variances are made of inner products of shares. They
+are counted in *unit rows*: a key of frequency 3 is three equal rows, each with a third of its share, so that
+
+.. math:: \langle l, l' \rangle_\psi = \sum_j \frac{l_j l'_j}{w_j} \psi_j
+          = \frac{1}{D D'} \sum_j w_j \psi_j\, K(t_j) K(t'_j)\, (b + \tau \cdot t_j)(b' + \tau' \cdot t'_j).
+
+The product of kernels is a sum of kernels (`kernpool.kernels.products`), so this is a pooling state with moments: with
+M, the mean :math:`\bar t` and the covariance C of its offsets,
+
+.. math:: \langle l, l' \rangle_\psi = \frac{M}{D D'}
+          \big[ (b + \tau \cdot \bar t)(b' + \tau' \cdot \bar t) + \tau' C \tau \big],
+
+of which no term of a square is negative. Units are kept as logarithms: far from all keys M, D and D' underflow, and the
+quotient does not. A ridge changes b and tau, and nothing else here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernpool.core.factors import Factors
+from kernpool.core.moments import Layout
+from kernpool.core.problem import Problem
+from kernpool.core.reading import in_unit
+from kernpool.core.similarity import KernelSimilarity
+from kernpool.core.state import PoolState
+from kernpool.kernels import Term, products
+
+Array = NDArray[np.float64]
+Summed = Callable[[Problem], PoolState]
+
+
+@dataclass(frozen=True, eq=False)
+class Shares:
+    """Shares of the keys in one number per query.
+
+    Parameters
+    ----------
+    problem : Problem
+        Queries, keys, frequencies and similarity.
+    factor : float
+        Its bandwidths, in a unit that all shares of an inner product have in common.
+    log_mass : ndarray of shape (m,)
+        Logarithm of the sum of weights; minus infinity where the window is empty.
+    base : ndarray of shape (m,)
+        See above.
+    tilt : ndarray of shape (m, d) or (m, 0)
+        In bandwidths of the problem; without columns for fits that are local constant.
+    """
+
+    problem: Problem
+    factor: float
+    log_mass: Array
+    base: Array
+    tilt: Array
+
+
+def inner(one: Shares, other: Shares, sums: Summed, psi: Array | None = None) -> Array:
+    """Return the inner products of shares of the same queries and keys.
+
+    Parameters
+    ----------
+    one, other : Shares
+        Bandwidths may differ by a common factor.
+    sums : callable
+        Sums a problem; `Smoother.sums`.
+    psi : ndarray of shape (n,), optional
+        Weight of each key, per unit row, such as its squared residual; by default one.
+
+    Returns
+    -------
+    ndarray of shape (m,)
+        NaN where a window is empty.
+    """
+    if one.factor > other.factor:
+        one, other = other, one
+    problem = one.problem
+    total, occupied = np.zeros(len(one.base)), np.isfinite(one.log_mass) & np.isfinite(other.log_mass)
+    if psi is None or np.any(psi > 0):
+        single = problem.similarity.composition == "product" and problem.key.shape[1] > 1
+        for term in products(problem.similarity.kernel, max(other.factor / one.factor, 1.0), single=single):
+            multiplied = product_problem(one, other, term, psi)
+            total += combined(sums(multiplied), multiplied, term, one, other)
+    return np.where(occupied, total, np.nan)
+
+
+def combined(state: PoolState, multiplied: Problem, term: Term, one: Shares, other: Shares) -> Array:
+    """Return what a term of the product of kernels adds to the inner products, from its state.
+
+    Parameters
+    ----------
+    state : PoolState
+        Of the problem.
+    multiplied : Problem
+        Of `product_problem`.
+    term : Term
+        Its kernel, width and factor; the factor counts once, or once per column of a product of profiles.
+    one, other : Shares
+        The narrower first.
+
+    Returns
+    -------
+    ndarray of shape (m,)
+        Zero where nothing is in the window.
+    """
+    columns = multiplied.key.shape[1] if multiplied.similarity.composition == "product" else 1
+    other_width = term.width * one.factor / other.factor
+    with np.errstate(divide="ignore", invalid="ignore"):
+        unit = np.exp(state.log_denominator + columns * np.log(term.factor) - one.log_mass - other.log_mass)
+        form = moment_form(state, multiplied.layout, (one, term.width), (other, other_width))
+        return np.where(state.denominator > 0, unit * form, 0.0)
+
+
+def squared_norm(terms: Sequence[tuple[float, Shares]], sums: Summed, psi: Array | None = None) -> Array:
+    """Return the squared norm of a linear combination of shares.
+
+    Parameters
+    ----------
+    terms : sequence of (float, Shares)
+        Coefficients and shares.
+    sums, psi
+        As of `inner`.
+
+    Returns
+    -------
+    ndarray of shape (m,)
+        Not negative; NaN where a window is empty.
+    """
+    total = np.zeros(len(terms[0][1].base))
+    for i, (a, one) in enumerate(terms):
+        for j, (b, other) in enumerate(terms[: i + 1]):
+            total += a * b * (1.0 if i == j else 2.0) * inner(one, other, sums, psi)
+    return np.maximum(total, 0.0)
+
+
+def moment_form(state: PoolState, layout: Layout, one: tuple[Shares, float], other: tuple[Shares, float]) -> Array:
+    """Return the mean of ``(b + tau . t)(b' + tau' . t')`` over the keys of a state, about the mean of their offsets.
+
+    Beside each of the shares stands the bandwidth of the state in units of theirs.
+    """
+    (first, width), (second, other_width) = one, other
+    if not layout.degree:
+        return np.asarray(first.base * second.base)
+    mean = np.divide(
+        state.numerator, state.denominator[:, None], where=state.denominator[:, None] > 0,
+        out=np.zeros_like(state.numerator),
+    )  # fmt: skip
+    offset, d = mean[:, layout.first], layout.columns
+    place = np.empty((d, d), dtype=np.intp)
+    upper, lower = np.triu_indices(d)
+    place[upper, lower] = place[lower, upper] = np.arange(upper.size)
+    covariance = mean[:, layout.second][:, place] - offset[:, :, None] * offset[:, None, :]
+    tilt, other_tilt = first.tilt * width, second.tilt * other_width
+    at_mean = first.base + np.sum(tilt * offset, axis=1), second.base + np.sum(other_tilt * offset, axis=1)
+    return np.asarray(at_mean[0] * at_mean[1] + np.einsum("ma,mab,mb->m", tilt, covariance, other_tilt))
+
+
+def product_problem(one: Shares, other: Shares, term: Term, psi: Array | None) -> Problem:
+    """Return the problem whose sums are those of a term of the product of two kernels, with weights ``w psi``."""
+    problem, similarity = one.problem, one.problem.similarity
+    weight, unit = problem.key_weight, problem.weight_unit
+    if psi is not None:
+        weight, unit = in_unit(psi if weight is None else weight * unit * psi)
+    return replace(
+        problem,
+        value=np.zeros((len(problem.key), 1)),
+        value_center=np.zeros(1),
+        similarity=KernelSimilarity(term.kernel, similarity.bandwidth * term.width, similarity.composition),
+        key_weight=weight,
+        weight_unit=unit,
+        degree=int(one.tilt.shape[1] > 0),
+        factors=_product_factors(problem.factors, other.problem.factors),
+        prepared=None,
+    )
+
+
+def _product_factors(one: Factors | None, other: Factors | None) -> Factors | None:
+    if one is None or other is None:
+        return None
+    tables = tuple(a * b for a, b in zip(one.tables, other.tables, strict=True))
+    return replace(one, tables=tables, slopes=tuple(np.zeros_like(table) for table in tables))

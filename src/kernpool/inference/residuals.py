@@ -1,0 +1,162 @@
+r"""Residuals of the training rows: what variances are estimated from.
+
+A row pulls the fit towards itself, so its residual is too small. Without it, it is right on average, up to the variance
+of the fit itself: that residual is the default, as ``HC3`` is for least squares.
+
+======== =============================================== ==========================================
+name     squared residual                                source
+======== =============================================== ==========================================
+hc0      :math:`e_j^2`                                   White, Econometrica 48 (1980), 817-838
+hc1      :math:`e_j^2 W / (W - \operatorname{tr} H)`     MacKinnon and White, J. Econometrics 29
+hc2      :math:`e_j^2 / (1 - H_{jj})`                    (1985), 305-325
+hc3      :math:`e_j^2 / (1 - H_{jj})^2`, leave-one-out
+nn       of the mean of the three nearest other rows     Calonico, Cattaneo, Titiunik, Econometrica
+                                                         82 (2014), 2295-2326
+======== =============================================== ==========================================
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernpool.core.empty import fill_empty
+from kernpool.core.state import PoolState, merge
+from kernpool.inference.nearest import nearest_residuals
+from kernpool.inference.smoother import Smoother
+from kernpool.pooling.limits import limit_values
+
+Array = NDArray[np.float64]
+
+RESIDUALS = ("hc0", "hc1", "hc2", "hc3", "nn")
+FEWEST_ROWS = 5
+
+
+@dataclass(frozen=True, eq=False)
+class Training:
+    """The training rows in their own fit, and in the fit without them.
+
+    Parameters
+    ----------
+    value, fitted, deleted : ndarray of shape (n, c)
+        Outputs, the fit at their places, and the fit there without one unit of the row: the mean of the others where
+        nothing else is in its window.
+    leverage : ndarray of shape (n,)
+        Share of one unit of each row in its own fit, the diagonal of the hat matrix.
+    weight : ndarray of shape (n,)
+        Frequencies.
+    alone : int
+        How many rows have nothing else in their window.
+    """
+
+    value: Array
+    fitted: Array
+    deleted: Array
+    leverage: Array
+    weight: Array
+    alone: int
+
+    @property
+    def rows(self) -> float:
+        """Number of unit rows."""
+        return float(self.weight.sum())
+
+    @property
+    def trace(self) -> float:
+        """Trace of the hat matrix: effective parameters of the fit."""
+        return float(self.weight @ self.leverage)
+
+
+def fit_training(smoother: Smoother) -> Training:
+    """Fit the training rows with and without themselves, by one pass.
+
+    Sums without a row, plus the row itself, are those with it: nothing is subtracted, so that a row of leverage nearly
+    one keeps its digits.
+
+    Parameters
+    ----------
+    smoother : Smoother
+        Of any degree.
+
+    Returns
+    -------
+    Training
+        For `squared_residuals`.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer than five rows.
+    """
+    weight = smoother.weight
+    if not weight.sum() >= FEWEST_ROWS:
+        raise ValueError(
+            f"inference needs at least {FEWEST_ROWS} rows, got {weight.sum():g}; weights are frequencies, and a weight "
+            "of 3 is three equal rows"
+        )
+    places = smoother.training
+    problem = smoother.problem(places, exclude_self=True)
+    state = smoother.sums(problem)
+    without = smoother.settled(problem, state)
+    fill = partial(limit_values, problem, empty="mean", n_jobs=smoother.recipe.n_jobs)
+    deleted = fill_empty(without.intercept, without.occupied, "mean", fill)
+    log_own = np.full(len(weight), problem.similarity.log_peak)
+    if problem.factors is not None:
+        tables = zip(problem.factors.log_tables, problem.factors.key_code.T, strict=True)
+        log_own += sum(table[code, code] for table, code in tables)
+    unit = np.minimum(weight, 1.0)
+    numerator = np.zeros_like(state.numerator)
+    numerator[:, problem.layout.value] = unit[:, None] * smoother.keys.value
+    together = merge(state, PoolState(log_own, unit, numerator))
+    fit = smoother.settled(problem, together)
+    with np.errstate(divide="ignore", over="ignore"):
+        share = np.exp(log_own - together.log_denominator)
+    leverage = np.where(fit.occupied & (weight > 0), share * fit.base, 0.0)
+    alone = np.count_nonzero(~without.occupied & (weight > 0))
+    return Training(smoother.value, fit.intercept, deleted, leverage, weight, int(alone))
+
+
+def squared_residuals(smoother: Smoother, training: Training, kind: str = "hc3") -> Array:
+    """Return the squared residuals of unit rows.
+
+    Parameters
+    ----------
+    smoother : Smoother
+        That was fitted.
+    training : Training
+        Its rows.
+    kind : {"hc3", "hc2", "hc1", "hc0", "nn"}, default="hc3"
+        See above.
+
+    Returns
+    -------
+    ndarray of shape (n, c)
+        Zero for rows of weight zero.
+
+    Raises
+    ------
+    ValueError
+        If there is no such kind, or the fit takes all degrees of freedom.
+    """
+    if kind not in RESIDUALS:
+        raise ValueError(f"residuals must be one of {', '.join(map(repr, RESIDUALS))}, got {kind!r}")
+    freedom = training.rows - training.trace
+    if not freedom > 1.0:
+        raise ValueError(
+            f"the fit has {training.trace:.6g} effective parameters for {training.rows:g} rows, so that no residual is "
+            "left to estimate the noise from; use a larger bandwidth"
+        )
+    if kind == "nn":
+        squared = nearest_residuals(smoother)
+    else:
+        own, deleted = training.value - training.fitted, training.value - training.deleted
+        squared = {
+            "hc0": own**2,
+            "hc1": own**2 * (training.rows / freedom),
+            "hc2": np.maximum(own * deleted, 0.0),
+            "hc3": deleted**2,
+        }[kind]
+    return np.where(training.weight[:, None] > 0, squared, 0.0)

@@ -1,0 +1,129 @@
+"""Slopes of a local fit, and the shares of the outputs in them."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernpool.core.local_fit import solve
+from kernpool.core.moments import Layout
+from kernpool.core.ridge import with_ridge
+from kernpool.core.state import PoolState
+from kernpool.inference.quadratic_forms import Shares
+from kernpool.inference.smoother import Fitted, Places, Smoother
+from kernpool.kernels.forms import Gaussian
+
+Array = NDArray[np.float64]
+
+
+def value_shares(fitted: Fitted) -> Shares:
+    """Return the shares in the value of a fit."""
+    fit = fitted.fit
+    return Shares(fitted.problem, fitted.smoother.factor, fitted.log_mass, fit.base, fit.tilt)
+
+
+def plane_slopes(fitted: Fitted) -> tuple[Array, list[Shares]]:
+    r"""Return slopes of planes, per unit of each column, and the shares in them.
+
+    With the covariance C of offsets and the ridge R they are :math:`\alpha_j\, (C + R)^{-1} (t_j - \bar t)`.
+
+    Parameters
+    ----------
+    fitted : Fitted
+        Local linear.
+
+    Returns
+    -------
+    slopes : ndarray of shape (m, d, c)
+        Of the planes.
+    shares : list of d Shares
+        One per column.
+    """
+    bandwidth = fitted.problem.similarity.bandwidth
+    inverse, offset = _inverse(fitted), _mean_offset(fitted)
+    slopes = fitted.fit.slope / bandwidth[:, None]
+    shares = [
+        Shares(
+            fitted.problem,
+            fitted.smoother.factor,
+            fitted.log_mass,
+            -np.sum(inverse[:, a] * offset, axis=1) / bandwidth[a],
+            inverse[:, a] / bandwidth[a],
+        )
+        for a in range(len(bandwidth))
+    ]
+    return slopes, shares
+
+
+def constant_slopes(smoother: Smoother, places: Places) -> tuple[Array, list[Shares]]:
+    r"""Return the derivatives of a local constant fit with a Gaussian, and the shares in them.
+
+    They are :math:`\alpha_j (t_j - \bar t) / h`, because the logarithm of the kernel has the slope t/h.
+
+    Parameters
+    ----------
+    smoother : Smoother
+        Local constant, with a Gaussian kernel.
+    places : Places
+        Where.
+
+    Returns
+    -------
+    slopes, shares
+        As of `plane_slopes`.
+
+    Raises
+    ------
+    ValueError
+        If the kernel is another: its slopes are no moments of a state.
+    """
+    kernel = smoother.recipe.kernel
+    if not isinstance(kernel.form, Gaussian):
+        raise ValueError(
+            f"standard errors of derivatives of a local constant fit need the Gaussian kernel, got {kernel.name!r}; "
+            "use LocalLinearRegressor, whose slopes have standard errors for every kernel"
+        )
+    fitted = smoother.of_degree(1).fit(places)
+    bandwidth, offset, layout = fitted.problem.similarity.bandwidth, _mean_offset(fitted), fitted.problem.layout
+    mean = _mean(fitted.state)
+    m, d, c = len(mean), layout.columns, layout.values
+    with_value = mean[:, layout.cross].reshape(m, d, c) - offset[:, :, None] * mean[:, None, layout.value]
+    at = np.eye(d)
+    shares = [
+        Shares(
+            fitted.problem,
+            smoother.factor,
+            fitted.log_mass,
+            -offset[:, a] / bandwidth[a],
+            np.repeat(at[a : a + 1], m, axis=0) / bandwidth[a],
+        )
+        for a in range(d)
+    ]
+    return with_value / bandwidth[:, None], shares
+
+
+def _mean(state: PoolState) -> Array:
+    occupied = state.denominator[:, None] > 0
+    return np.divide(state.numerator, state.denominator[:, None], where=occupied, out=np.zeros_like(state.numerator))
+
+
+def _mean_offset(fitted: Fitted) -> Array:
+    return _mean(fitted.state)[:, fitted.problem.layout.first]
+
+
+def _inverse(fitted: Fitted) -> Array:
+    """Return the inverse covariances of offsets that planes were solved with, of shape (m, d, d), in bandwidths.
+
+    They are the slopes of values whose covariances with the offsets are those of the identity.
+    """
+    layout, d = fitted.problem.layout, fitted.problem.layout.columns
+    ridge = fitted.smoother.recipe.ridge_weight(d)
+    state = fitted.state if ridge is None else with_ridge(fitted.state, layout, ridge)
+    probe = Layout(d, d, 1)
+    numerator = np.zeros((len(state.denominator), probe.width))
+    numerator[:, probe.first], numerator[:, probe.second] = (
+        state.numerator[:, layout.first],
+        state.numerator[:, layout.second],
+    )
+    numerator[:, probe.cross] = state.denominator[:, None] * np.eye(d).ravel()
+    return solve(PoolState(state.shift, state.denominator, numerator), probe).slope

@@ -1,0 +1,216 @@
+r"""A summary: how many parameters a fit amounts to, how much it explains, and what is left.
+
+================================ ====================================================================================
+effective parameters             tr H and tr H'H, of the hat matrix H
+residual sd                      root of RSS / (W - 2 tr H + tr H'H), as locfit's ``rv``
+R2                               :math:`1 - RSS / TSS`
+leave-one-out R2                 the same of predictions without the row itself: what new rows would have
+squared correlation              of outputs and fit: what R's np calls R-squared
+AICc, GCV                        as `kernpool.bandwidth.criteria`
+================================ ====================================================================================
+
+What np prints as residual standard error divides by the number of rows, and is smaller.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernpool.bandwidth.criteria import CRITERIA
+from kernpool.inference.quadratic_forms import Shares, combined, product_problem
+from kernpool.inference.residuals import Training
+from kernpool.inference.slopes import value_shares
+from kernpool.inference.smoother import Smoother
+from kernpool.kernels import square
+
+Array = NDArray[np.float64]
+
+FEW = 10.0  # effective rows
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """A column of the table, as a summary prints it.
+
+    Parameters
+    ----------
+    name : str
+        Its name, or its number.
+    width : float
+        Bandwidth, or smoothing of its levels.
+    has_levels : bool
+        Which of the two.
+    relevance : float or None
+        Spread over bandwidth, or how far its levels are from making no difference; None where nothing was searched.
+    """
+
+    name: str
+    width: float
+    has_levels: bool
+    relevance: float | None
+
+
+@dataclass(frozen=True, eq=False)
+class Summary:
+    r"""What a fit amounts to.
+
+    Parameters
+    ----------
+    title, kernel, chosen : str
+        Of the model, its kernel, and how its bandwidths were found.
+    columns : tuple of Column
+        Of the table.
+    rows : float
+        Sum of the weights.
+    trace, trace_squared : float
+        Of the hat matrix H, and of H'H.
+    rss, residual_sd, r2, correlation_r2, loo_r2 : ndarray of shape (c,)
+        See the table above; one per output.
+    loo_error : float
+        Mean squared error of leave-one-out, summed over outputs.
+    aicc, gcv : ndarray of shape (c,)
+        Criteria; infinite where the fit takes all degrees of freedom.
+    effective_rows : (float, float, float)
+        Least, median and largest number of rows that a prediction of a training row averages over.
+    few : float
+        Share of the rows that average over fewer than ten.
+    alone : int
+        Rows that have nothing else in their window.
+
+    Examples
+    --------
+    >>> from kernpool import LocalLinearRegressor
+    >>> x, y = [[0.0], [1.0], [2.0], [3.0], [4.0], [5.0]], [0.0, 1.1, 1.9, 3.0, 4.2, 4.8]
+    >>> summary = LocalLinearRegressor(kernel="constant", bandwidth=1.0).fit(x, y).summary()
+    >>> round(summary.trace, 9), summary.r2.round(4)
+    (2.0, array([0.9944]))
+    """
+
+    title: str
+    kernel: str
+    chosen: str
+    columns: tuple[Column, ...]
+    rows: float
+    trace: float
+    trace_squared: float
+    rss: Array
+    residual_sd: Array
+    r2: Array
+    correlation_r2: Array
+    loo_r2: Array
+    loo_error: float
+    aicc: Array
+    gcv: Array
+    effective_rows: tuple[float, float, float]
+    few: float
+    alone: int
+
+    def __str__(self) -> str:
+        c, d = len(self.rss), len(self.columns)
+        head = f"{self.title}: {self.rows:g} rows, {d} column{'s' * (d > 1)}, {c} output{'s' * (c > 1)}"
+        lines = [head, f"kernel {self.kernel}, {self.chosen}", ""]
+        width = max(6, *(len(column.name) for column in self.columns))
+        lines.append(f"  {'column':{width}}  bandwidth  relevance")
+        for column in self.columns:
+            size = f"{column.width:.4g}" + " (smoothing)" * column.has_levels
+            relevance = "" if column.relevance is None else f"{column.relevance:.3g}"
+            lines.append(f"  {column.name:{width}}  {size:9}  {relevance}".rstrip())
+        low, middle, high = self.effective_rows
+        facts = [
+            ("effective parameters", f"{self.trace:.2f} (tr H), {self.trace_squared:.2f} (tr H'H)"),
+            ("residual sd", _listed(self.residual_sd)),
+            ("R2", f"{_listed(self.r2)}, leave-one-out {_listed(self.loo_r2)}"),
+            ("AICc, GCV", f"{_listed(self.aicc)}; {_listed(self.gcv)}"),
+            ("leave-one-out error", f"{self.loo_error:.4g}"),
+            ("effective rows per fit", f"{low:.3g} to {high:.3g}, median {middle:.3g}; {self.few:.1%} below {FEW:g}"),
+        ]
+        if self.alone:
+            facts.append(("rows alone in a window", f"{self.alone}"))
+        return "\n".join([*lines, "", *(f"  {name:22}  {value}" for name, value in facts)])
+
+
+def summarise(smoother: Smoother, training: Training, title: str, chosen: str, columns: tuple[Column, ...]) -> Summary:
+    """Summarise a fit.
+
+    Parameters
+    ----------
+    smoother : Smoother
+        The fit.
+    training : Training
+        Its rows, of `fit_training`.
+    title, chosen, columns
+        As of `Summary`.
+
+    Returns
+    -------
+    Summary
+        Two passes over pairs of training rows.
+    """
+    weight, rows = training.weight, training.rows
+    own, deleted = training.value - training.fitted, training.value - training.deleted
+    squared, effective = _norms(smoother)
+    kept = weight > 0
+    trace, trace_squared = training.trace, float(weight[kept] @ squared[kept])
+    rss, away = weight @ own**2, training.value - weight @ training.value / rows
+    total, towards = weight @ away**2, training.fitted - weight @ training.value / rows
+    freedom = rows - 2.0 * trace + trace_squared
+    log_penalty = {name: CRITERIA[name].log_penalty for name in ("aicc", "gcv")}
+    penalty = {name: 0.0 if of is None else of(trace, rows)[0] for name, of in log_penalty.items()}
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return Summary(
+            title=title,
+            kernel=smoother.recipe.kernel.name,
+            chosen=chosen,
+            columns=columns,
+            rows=rows,
+            trace=trace,
+            trace_squared=trace_squared,
+            rss=rss,
+            residual_sd=np.sqrt(rss / freedom) if freedom > 0 else np.full_like(rss, math.nan),
+            r2=1.0 - rss / total,
+            correlation_r2=(weight @ (away * towards)) ** 2 / (total * (weight @ towards**2)),
+            loo_r2=1.0 - weight @ deleted**2 / total,
+            loo_error=float(np.sum(weight @ deleted**2) / rows),
+            aicc=_penalised(np.log(rss / rows), penalty["aicc"]),
+            gcv=np.exp(_penalised(np.log(rss / rows), penalty["gcv"])),
+            effective_rows=(
+                float(effective[kept].min()),
+                _median(effective[kept], weight[kept]),
+                float(effective[kept].max()),
+            ),
+            few=float(weight[kept] @ (effective[kept] < FEW) / rows),
+            alone=training.alone,
+        )
+
+
+def _norms(smoother: Smoother) -> tuple[Array, Array]:
+    """Return squared norms of the shares of training rows, and of how many rows their pooling weights are."""
+    fitted = smoother.fit(smoother.training)
+    share = value_shares(fitted)
+    flat = Shares(share.problem, share.factor, share.log_mass, np.ones_like(share.base), np.zeros_like(share.tilt))
+    term = square(share.problem.similarity.kernel)
+    multiplied = product_problem(share, share, term, None)
+    state = smoother.sums(multiplied)
+    squared, pooled = (combined(state, multiplied, term, each, each) for each in (share, flat))
+    with np.errstate(divide="ignore"):
+        return squared, 1.0 / pooled
+
+
+def _penalised(log_mean: Array, penalty: float) -> Array:
+    """Return criteria; of a fit that takes all degrees of freedom, infinity whatever is left."""
+    return log_mean + penalty if math.isfinite(penalty) else np.full_like(log_mean, math.inf)
+
+
+def _median(value: Array, weight: Array) -> float:
+    order = np.argsort(value)
+    below = np.cumsum(weight[order])
+    return float(value[order][np.searchsorted(below, 0.5 * below[-1])])
+
+
+def _listed(numbers: Array) -> str:
+    shown = ", ".join(f"{number:.4g}" for number in numbers[:5])
+    return shown + ", ..." * (len(numbers) > 5)

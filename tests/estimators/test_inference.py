@@ -1,0 +1,211 @@
+"""What regressors say of how sure they are."""
+
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+
+from kernpool import (
+    EmptyWindowWarning,
+    LocalLinearRegressor,
+    NadarayaWatsonClassifier,
+    NadarayaWatsonRegressor,
+    load_model,
+    open_chunks,
+    save_model,
+)
+from kernpool.estimators import inference
+from tests.support.dense_inference import Dense
+from tests.support.inference_cases import PLACES, bend
+
+BOTH = [NadarayaWatsonRegressor, LocalLinearRegressor]
+X, Q = bend()[0][:, None], PLACES[:, None]
+Y = bend()[1]
+
+
+def twin(model, degree):
+    ridge = getattr(model, "ridge_", 0.0)
+    weight = np.ones(len(model.key_)) if model.key_weight_ is None else model.key_weight_
+    value = model.value_.reshape(len(model.value_), -1)
+    return Dense(model.key_, value, model.bandwidth_, weight, degree=degree, ridge=ridge)
+
+
+@pytest.mark.parametrize(("regressor", "degree"), [(NadarayaWatsonRegressor, 0), (LocalLinearRegressor, 1)])
+@pytest.mark.parametrize("variance", ["local", "sandwich", "nn"])
+def test_shapes_and_numbers_are_those_of_the_twin(regressor, degree, variance):
+    weight = np.arange(200) % 3 + 1.0
+    two = np.column_stack([Y, np.cos(9 * Y)])
+    model = regressor(bandwidth=0.06).fit(X, two, sample_weight=weight)
+    dense = twin(model, degree)
+    share = dense.shares(Q)
+    error = model.standard_error(Q, variance=variance)
+    np.testing.assert_allclose(error, dense.standard_error(share, Q, variance=variance), rtol=1e-11)
+    mean, std = model.predict(Q, return_std=True)
+    np.testing.assert_array_equal(mean, model.predict(Q))
+    np.testing.assert_allclose(std**2, dense.noise(Q)[0] * (1 + dense.quadratic(share)), rtol=1e-11)
+    robust = model.confidence_interval(Q, variance=variance)
+    np.testing.assert_allclose(robust.center, dense.shares(Q, method="robust") @ two, rtol=1e-10)
+    assert robust.lower.shape == robust.upper.shape == robust.standard_error.shape == (7, 2)
+    assert robust.df.shape == (7,)
+    one = regressor(bandwidth=0.06).fit(X, Y, sample_weight=weight)
+    np.testing.assert_allclose(one.standard_error(Q, variance=variance), error[:, 0], rtol=1e-11)
+    np.testing.assert_allclose(one.confidence_interval(Q, variance=variance).upper, robust.upper[:, 0], rtol=1e-10)
+
+
+def test_least_squares_of_statsmodels():
+    """The constant kernel of degree 1 is ordinary least squares, with HC0 to HC3 of its coefficients and means."""
+    import statsmodels.api as sm
+
+    g = np.random.default_rng(0)
+    design = g.normal(size=(40, 2))
+    y = 1 + design @ [2.0, -1.0] + design[:, 0] * g.normal(size=40)
+    model = LocalLinearRegressor(kernel="constant", bandwidth=1.0).fit(design, y)
+    at = g.normal(size=(6, 2))
+    for kind in ("hc0", "hc1", "hc2", "hc3"):
+        ols = sm.OLS(y, sm.add_constant(design)).fit(cov_type=kind.upper())
+        np.testing.assert_allclose(model.standard_error(at, variance=kind, of="derivative")[0], ols.bse[1:], rtol=1e-11)
+        mean = sm.add_constant(at, has_constant="add")
+        target = np.sqrt(np.einsum("ma,ab,mb->m", mean, ols.cov_params(), mean))
+        np.testing.assert_allclose(model.standard_error(at, variance=kind), target, rtol=1e-11)
+
+
+def test_derivatives_have_shapes_of_derivatives():
+    g = np.random.default_rng(1)
+    Z, at = g.uniform(size=(60, 2)), g.uniform(size=(4, 2))
+    two = np.column_stack([Z.sum(axis=1), Z[:, 0]]) + 0.1 * g.normal(size=(60, 2))
+    for regressor in BOTH:
+        model = regressor(bandwidth=0.3).fit(Z, two)
+        naive = model.confidence_interval(at, of="derivative", method="naive")
+        np.testing.assert_allclose(naive.center, model.derivative(at), rtol=1e-9, atol=1e-10)
+        assert naive.upper.shape == model.standard_error(at, of="derivative").shape == (4, 2, 2)
+        assert regressor(bandwidth=0.3).fit(Z, two[:, 0]).standard_error(at, of="derivative").shape == (4, 2)
+        assert model.confidence_interval(at, of="derivative").center.shape == (4, 2, 2)
+
+
+def test_ranks_are_compared_in_ranks_and_slopes_are_per_unit():
+    x = np.exp(3 * X)
+    raw = LocalLinearRegressor(bandwidth=0.1, scale="rank").fit(x, Y)
+    same = LocalLinearRegressor(bandwidth=0.1).fit(inference.scale_of(raw).apply(x), Y)
+    at, moved = np.exp(3 * Q[1:-1]) + 0.001, inference.scale_of(raw).apply(np.exp(3 * Q[1:-1]) + 0.001)
+    np.testing.assert_allclose(raw.confidence_interval(at).upper, same.confidence_interval(moved).upper, rtol=1e-12)
+    slope = inference.scale_of(raw).slope(at)
+    expected = same.standard_error(moved, of="derivative") * slope
+    np.testing.assert_allclose(raw.standard_error(at, of="derivative"), expected, rtol=1e-12)
+    np.testing.assert_allclose(
+        raw.confidence_interval(at, of="derivative", method="naive").center, raw.derivative(at), rtol=1e-9
+    )
+
+
+def test_clipped_predictions_have_the_intervals_of_their_planes():
+    far = np.array([[-0.6], [0.5]])
+    plane, clipped = (LocalLinearRegressor(bandwidth=0.2, extrapolate=e).fit(X, Y) for e in ("plane", "clip"))
+    assert np.any(plane.predict(far) != clipped.predict(far))
+    np.testing.assert_array_equal(plane.standard_error(far), clipped.standard_error(far))
+    np.testing.assert_array_equal(plane.confidence_interval(far).lower, clipped.confidence_interval(far).lower)
+
+
+def test_frames_with_levels_and_levels_that_are_unseen():
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame({"x": X[:, 0], "kind": pd.Categorical(np.where(np.arange(200) % 3, "a", "b"))})
+    model = LocalLinearRegressor(bandwidth=0.1, smoothing=0.1, unordered=["kind"], unseen="unlike").fit(
+        frame, Y + (np.arange(200) % 3 == 0)
+    )
+    found = model.confidence_interval(frame[:5])
+    assert np.all(found.width > 0)
+    strange = pd.DataFrame({"x": [0.5], "kind": ["c"]})
+    assert np.isfinite(model.confidence_interval(strange).width).all()
+    with pytest.raises(ValueError, match="unseen"):
+        model.set_params(unseen="raise").confidence_interval(strange)
+
+
+@pytest.mark.parametrize("regressor", BOTH)
+def test_the_rows_are_left_out_once_per_fit(regressor):
+    def kept(model):
+        return model._prepared._made["training"][1]
+
+    model = regressor(bandwidth=0.1).fit(X, Y)
+    model.standard_error(Q)
+    first = kept(model)
+    model.confidence_interval(Q)
+    model.predict(Q, return_std=True)
+    model.summary()
+    assert kept(model) is first
+    model.partial_fit(X[:3], Y[:3] + 1)
+    assert "training" not in model._prepared._made
+    whole = regressor(bandwidth=0.1).fit(np.vstack([X, X[:3]]), np.r_[Y, Y[:3] + 1])
+    np.testing.assert_array_equal(model.standard_error(Q), whole.standard_error(Q))
+    model.fit(X, -Y)
+    np.testing.assert_allclose(model.standard_error(Q), regressor(bandwidth=0.1).fit(X, Y).standard_error(Q))
+
+
+def test_models_that_come_back_say_the_same(tmp_path):
+    model = LocalLinearRegressor(bandwidth=0.1).fit(X, Y)
+    expected = model.confidence_interval(Q).upper
+    save_model(model, tmp_path / "model")
+    for other in (pickle.loads(pickle.dumps(model)), load_model(tmp_path / "model")):
+        np.testing.assert_array_equal(other.confidence_interval(Q).upper, expected)
+
+
+def test_data_in_single_precision_have_intervals_in_double():
+    x, y = X.astype(np.float32), Y.astype(np.float32)
+    narrow, wide = (
+        LocalLinearRegressor(bandwidth=0.06).fit(a, b) for a, b in ((x, y), (x.astype(float), y.astype(float)))
+    )
+    at = Q.astype(np.float32)
+    np.testing.assert_allclose(narrow.standard_error(at), wide.standard_error(at.astype(float)), rtol=1e-11)
+
+
+def test_an_algorithm_that_cannot_square_its_kernel_is_not_insisted_on():
+    pytest.importorskip("finufft")
+    g = np.random.default_rng(0)
+    Z = g.uniform(size=(50, 2))
+    model = NadarayaWatsonRegressor(bandwidth=0.3, algorithm="nufft").fit(Z, Z[:, 0] + 0.1 * g.normal(size=50))
+    assert np.all(model.confidence_interval(Z[:3]).width > 0)
+
+
+@pytest.mark.parametrize("regressor", BOTH)
+def test_models_on_chunks_say_the_remedy(regressor):
+    model = regressor(bandwidth=0.1).fit(open_chunks([(X[:100, 0], Y[:100]), (X[100:, 0], Y[100:])]))
+    for ask in (
+        model.standard_error, model.confidence_interval, lambda q: model.predict(q, return_std=True)
+    ):  # fmt: skip
+        with pytest.raises(TypeError, match=r"fitted to chunks.*a sample of the rows"):
+            ask(Q)
+    assert model.predict(Q).shape == (7,)
+
+
+def test_what_is_not_there_is_not_accepted():
+    model = NadarayaWatsonRegressor(bandwidth=0.1).fit(X, Y)
+    with pytest.raises(ValueError, match="of must be 'fit' or 'derivative', got 'slope'"):
+        model.standard_error(Q, of="slope")
+    with pytest.raises(ValueError, match="variance must be one of"):
+        model.standard_error(Q, variance="hc9")
+    with pytest.raises(ValueError, match="2 features"):
+        model.confidence_interval(np.zeros((3, 2)))
+    assert not hasattr(NadarayaWatsonClassifier, "confidence_interval")
+    from sklearn.exceptions import NotFittedError
+
+    with pytest.raises(NotFittedError):
+        NadarayaWatsonRegressor().standard_error(Q)
+
+
+def test_planes_that_are_not_determined_are_told_once():
+    from kernpool import RankDeficiencyWarning
+
+    Z = np.column_stack([X[:, 0], 2 * X[:, 0]])
+    model = LocalLinearRegressor(bandwidth=0.2, ridge=0.0).fit(Z, Y)
+    with pytest.warns(RankDeficiencyWarning):
+        first = model.standard_error(Z[:3])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        np.testing.assert_array_equal(model.standard_error(Z[:3]), first)
+    assert np.all(first > 0)
+
+
+def test_an_empty_window_has_no_standard_error_whatever_the_policy():
+    model = NadarayaWatsonRegressor("epanechnikov", bandwidth=0.1, empty="mean").fit(X, Y)
+    with pytest.warns(EmptyWindowWarning, match="1 of 1 queries"):
+        mean, std = model.predict([[9.0]], return_std=True)
+    assert np.isfinite(mean)
+    assert np.isnan(std)

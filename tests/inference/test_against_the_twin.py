@@ -1,0 +1,100 @@
+"""Every formula against tables of shares: kernels, degrees, frequencies, several outputs, ridges and levels."""
+
+import numpy as np
+import pytest
+
+from kernpool import kernel_names
+from kernpool.core.keys import Keys
+from kernpool.inference import Smoother, fit_training, interval, squared_residuals
+from kernpool.inference.corrected import estimate
+from kernpool.inference.noise import local_noise
+from kernpool.inference.residuals import RESIDUALS
+from kernpool.inference.standard_errors import errors_of
+from tests.support.inference_cases import pair
+
+SITUATIONS = ["line", "weighted line", "ridge", "product", "levels"]
+KERNELS = kernel_names()
+CLOSE = {"rtol": 1e-11, "atol": 0}
+
+
+@pytest.mark.parametrize("degree", [0, 1])
+@pytest.mark.parametrize("situation", SITUATIONS)
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_standard_errors(kernel, situation, degree):
+    smoother, dense, places = pair(kernel, situation, degree)
+    training = fit_training(smoother)
+    for method in ("naive", "robust", "undersmoothed"):
+        share, found = dense.shares(places.query, places.code, method), estimate(smoother, places, method)
+        np.testing.assert_allclose(found.center, share @ dense.y, rtol=1e-11, atol=1e-12, err_msg=method)
+        for variance in ("local", "sandwich"):
+            target = dense.standard_error(share, places.query, places.code, variance)
+            error = errors_of(smoother, training, places, found, variance).standard_error
+            np.testing.assert_allclose(error, target, **CLOSE, err_msg=f"{method}, {variance}")
+
+
+@pytest.mark.parametrize("situation", SITUATIONS)
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_slopes_of_planes(kernel, situation):
+    smoother, dense, places = pair(kernel, situation, 1)
+    training = fit_training(smoother)
+    for column in range(smoother.columns):
+        for method in ("naive", "robust"):
+            share = dense.shares(places.query, places.code, method, row=1 + column)
+            found = estimate(smoother, places, method, column)
+            np.testing.assert_allclose(found.center, share @ dense.y, rtol=1e-10, atol=1e-11)
+            target = dense.standard_error(share, places.query, places.code)
+            errors = errors_of(smoother, training, places, found)
+            np.testing.assert_allclose(errors.standard_error, target, **CLOSE)
+
+
+@pytest.mark.parametrize("situation", SITUATIONS)
+def test_slopes_of_a_local_constant_gaussian_fit(situation):
+    smoother, dense, places = pair("gaussian", situation, 0)
+    weight = dense.kernel_weights(places.query, places.code) * dense.w
+    share = weight / weight.sum(axis=1, keepdims=True)
+    for column, h in enumerate(dense.h):
+        offset = (dense.x[None, :, column] - places.query[:, column, None]) / h
+        slope = share * (offset - np.sum(share * offset, axis=1, keepdims=True)) / h
+        found = estimate(smoother, places, "naive", column)
+        np.testing.assert_allclose(found.center, slope @ dense.y, rtol=1e-11, atol=1e-12)
+        error = errors_of(smoother, fit_training(smoother), places, found, "sandwich").standard_error
+        target = dense.standard_error(slope, places.query, places.code, "sandwich")
+        np.testing.assert_allclose(error, target, **CLOSE)
+
+
+def test_slopes_of_other_local_constant_fits_are_refused():
+    smoother, _, places = pair("epanechnikov", "line", 0)
+    with pytest.raises(ValueError, match="LocalLinearRegressor"):
+        estimate(smoother, places, "naive", 0)
+
+
+@pytest.mark.parametrize("degree", [0, 1])
+@pytest.mark.parametrize("situation", SITUATIONS)
+@pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov", "logistic"])
+def test_residuals_leverages_and_noise(kernel, situation, degree):
+    smoother, dense, places = pair(kernel, situation, degree)
+    training, kept = fit_training(smoother), dense.w > 0
+    np.testing.assert_allclose(training.leverage[kept], dense.leverage()[kept], **CLOSE)
+    np.testing.assert_allclose(training.deleted[kept], dense.deleted()[kept], rtol=1e-11)
+    for kind in RESIDUALS:
+        found = squared_residuals(smoother, training, kind)
+        np.testing.assert_allclose(np.sqrt(found[kept]), np.sqrt(dense.squared(kind)[kept]), rtol=1e-9, atol=1e-12)
+        assert np.all(found[~kept] == 0)
+    noise = local_noise(smoother, places, squared_residuals(smoother, training))
+    variance, df = dense.noise(places.query, places.code)
+    np.testing.assert_allclose(noise.variance, variance, **CLOSE)
+    np.testing.assert_allclose(noise.df, df, **CLOSE)
+
+
+@pytest.mark.parametrize("method", ["robust", "naive", "undersmoothed"])
+@pytest.mark.parametrize("variance", ["local", "sandwich", "nn", "hc1"])
+@pytest.mark.parametrize("degree", [0, 1])
+def test_a_weight_of_three_is_three_equal_rows(method, variance, degree):
+    smoother, dense, places = pair("gaussian", "ridge", degree)
+    times = dense.w.astype(int)
+    rows = Smoother(Keys.read(np.repeat(dense.x, times, axis=0), np.repeat(dense.y, times, axis=0)), smoother.recipe)
+    one, other = (
+        interval(each, fit_training(each), places, method=method, variance=variance) for each in (smoother, rows)
+    )
+    for name in ("center", "lower", "upper", "standard_error", "df"):
+        np.testing.assert_allclose(getattr(one, name), getattr(other, name), rtol=1e-12, err_msg=name)

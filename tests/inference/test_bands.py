@@ -1,0 +1,133 @@
+"""Bands: the length of the path against tables of shares and published constants, and what has no band."""
+
+import numpy as np
+import pytest
+
+from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, kernel_names, make_kernel
+from kernpool.inference import Places, fit_training, interval
+from kernpool.inference.bands import band, critical_value, path_length
+from tests.support.inference_cases import bend, pair, smoother_of_bend
+
+SMOOTH = [name for name in kernel_names() if name not in ("boxcar", "constant")]
+
+
+def length(share, weight):
+    """Sum of the angles between neighbouring shares of unit rows."""
+    share = share[:, weight > 0] / np.sqrt(weight[weight > 0])
+    unit = share / np.linalg.norm(share, axis=1, keepdims=True)
+    return np.sum(2 * np.arcsin(0.5 * np.linalg.norm(np.diff(unit, axis=0), axis=1)))
+
+
+def grid(number, low=0.0, high=1.0):
+    return Places(np.linspace(low, high, number)[:, None])
+
+
+def test_published_constants():
+    """Of locfit: kappa0 of the local linear fit by the same path, 12.53726, with 2.97965 at 95 percent."""
+    smoother = smoother_of_bend()
+    kappa, pieces = path_length(smoother, grid(101))
+    assert kappa == pytest.approx(15.355769972827396, rel=1e-12)
+    assert pieces == 1
+    assert critical_value(kappa, 0.95) == pytest.approx(3.043171055918386, rel=1e-12)
+    assert critical_value(kappa, 0.90) == pytest.approx(2.80734365233044, rel=1e-12)
+    plain, _ = path_length(smoother, grid(2001), "naive")
+    assert plain == pytest.approx(12.53726, abs=1e-4)
+    assert critical_value(plain, 0.95) == pytest.approx(2.97965, abs=1e-5)
+    constant, _ = path_length(smoother_of_bend(degree=0), grid(2001), "naive")
+    assert constant == pytest.approx(11.33318, abs=1e-4)
+
+
+@pytest.mark.parametrize("degree", [0, 1])
+@pytest.mark.parametrize("method", ["robust", "naive", "undersmoothed"])
+@pytest.mark.parametrize("kernel", SMOOTH)
+def test_paths_are_those_of_the_twin(kernel, method, degree):
+    smoother, dense, _ = pair(kernel, "weighted line", degree)
+    places = grid(40)
+    expected = length(dense.shares(places.query, method=method), dense.w)
+    # Where no key lies between two places, their shares of Laplace are equal, and an angle of zero is known to 1e-8.
+    assert path_length(smoother, places, method)[0] == pytest.approx(expected, rel=1e-8)
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "biweight"])
+def test_paths_of_slopes(kernel):
+    smoother, dense, _ = pair(kernel, "weighted line", 1)
+    places = grid(40)
+    expected = length(dense.shares(places.query, method="robust", row=1), dense.w)
+    assert path_length(smoother, places, column=0)[0] == pytest.approx(expected, rel=1e-9)
+
+
+def test_few_pairs_at_a_time_give_the_same_length(monkeypatch):
+    smoother, _, _ = pair("epanechnikov", "weighted line", 1)
+    whole = path_length(smoother, grid(50))[0]
+    monkeypatch.setattr("kernpool.inference.bands.PAIRS", 200)
+    assert path_length(smoother, grid(50))[0] == pytest.approx(whole, rel=1e-13)
+
+
+def test_the_length_does_not_depend_on_units_and_hardly_on_the_grid():
+    x, y = bend()
+    one = LocalLinearRegressor(bandwidth=0.06).fit(x[:, None], y)
+    other = LocalLinearRegressor(bandwidth=60.0).fit(1000 * x[:, None] - 7, y)
+    at = np.linspace(0, 1, 11)[:, None]
+    found = one.confidence_interval(at, simultaneous=True), other.confidence_interval(1000 * at - 7, simultaneous=True)
+    assert found[0].critical == pytest.approx(found[1].critical, rel=1e-9)
+    assert found[0].critical == pytest.approx(3.043171, abs=2e-3)
+
+
+def test_a_band_is_wider_than_its_intervals_and_of_one_place_it_is_one():
+    smoother, at = smoother_of_bend(), grid(21)
+    training = fit_training(smoother)
+    wide, narrow = band(smoother, training, at), interval(smoother, training, at)
+    assert np.all(wide.width > 1.4 * narrow.width)
+    np.testing.assert_array_equal(wide.center, narrow.center)
+    alone = Places(np.array([[0.5]]))
+    assert band(smoother, training, alone).critical == pytest.approx(1.959963984540054, rel=1e-12)
+    np.testing.assert_allclose(
+        band(smoother, training, alone).upper, interval(smoother, training, alone).upper, rtol=1e-10
+    )
+
+
+@pytest.mark.parametrize("level", [0.5, 0.9, 0.999])
+def test_critical_values_are_those_of_the_formula_and_grow(level):
+    assert critical_value(0.0, level) < critical_value(5.0, level) < critical_value(5.0, level, pieces=2)
+    c = critical_value(5.0, level)
+    from scipy.stats import norm
+
+    assert 5 / np.pi * np.exp(-(c**2) / 2) + 2 * norm.sf(c) == pytest.approx(1 - level, rel=1e-10)
+
+
+@pytest.mark.filterwarnings("ignore:.*no key with positive weight")
+def test_gaps_make_pieces():
+    x = np.r_[np.linspace(0, 1, 40), np.linspace(3, 4, 40)]
+    model = NadarayaWatsonRegressor("epanechnikov", bandwidth=0.2).fit(x[:, None], np.cos(99 * x))
+    found = model.confidence_interval(np.linspace(0, 4, 81)[:, None], simultaneous=True)
+    assert np.isnan(found.width).any()
+    assert np.isfinite(found.critical)
+    smoother, _, _ = pair("epanechnikov", "line", 0)
+    assert path_length(smoother, grid(50, 0.0, 9.0), "naive")[1] == 1
+
+
+def test_what_has_no_band_is_refused_with_the_remedy():
+    x, y = bend(60)
+    at = np.linspace(0.1, 0.9, 5)[:, None]
+    edge = make_kernel("half a boxcar", lambda u: np.where(u < 1, 2 - u, 0.0), support=1.0)
+    for kernel in ("boxcar", edge):
+        model = NadarayaWatsonRegressor(kernel, bandwidth=0.3).fit(x[:, None], y)
+        with pytest.raises(ValueError, match="a kernel without an edge"):
+            model.confidence_interval(at, simultaneous=True)
+    two = NadarayaWatsonRegressor(bandwidth=0.3).fit(np.column_stack([x, y]), y)
+    with pytest.raises(ValueError, match="one numeric column, and there are 2"):
+        two.confidence_interval(np.zeros((3, 2)), simultaneous=True)
+    model = NadarayaWatsonRegressor(bandwidth=0.1).fit(x[:, None], y)
+    with pytest.raises(ValueError, match="more than a bandwidth beyond"):
+        model.confidence_interval([[0.5], [3.0]], simultaneous=True)
+
+
+def test_one_combination_of_levels_at_a_time():
+    pd = pytest.importorskip("pandas")
+    x, y = bend(80)
+    frame = pd.DataFrame({"x": x, "kind": pd.Categorical(np.where(np.arange(80) % 2, "a", "b"))})
+    model = LocalLinearRegressor(bandwidth=0.1, smoothing=0.2, unordered=["kind"]).fit(frame, y)
+    found = model.confidence_interval(frame[frame.kind == "a"], simultaneous=True)
+    assert found.critical > 2.5
+    with pytest.raises(ValueError, match="several combinations of levels"):
+        model.confidence_interval(frame, simultaneous=True)

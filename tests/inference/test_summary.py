@@ -1,0 +1,82 @@
+"""Summaries: numbers against tables and published ones, and what is printed."""
+
+import numpy as np
+import pytest
+
+from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, open_chunks
+from kernpool.inference import fit_training, summarise
+from tests.support.inference_cases import bend, pair
+
+
+def test_published_numbers():
+    x, y = bend()
+    found = LocalLinearRegressor(bandwidth=0.06).fit(x[:, None], y).summary()
+    numbers = [
+        found.trace, found.trace_squared, found.rss[0], found.residual_sd[0], found.loo_error, found.r2[0],
+        found.correlation_r2[0], found.aicc[0], found.gcv[0],
+    ]  # fmt: skip
+    target = [8.028610514782441, 6.112411798906193, 25.275119430175163, 0.36467562877886617, 0.13740236463186947,
+              0.8879878065642628, 0.8913128027455897, -0.9734445578688147, 0.13716717535749176]  # fmt: skip
+    np.testing.assert_allclose(numbers, target, rtol=1e-12)
+    assert found.loo_r2[0] == pytest.approx(0.878, abs=1e-3)
+
+
+@pytest.mark.parametrize("degree", [0, 1])
+@pytest.mark.parametrize("situation", ["weighted line", "ridge", "product", "levels"])
+@pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov", "laplace", "cosine"])
+def test_numbers_are_those_of_the_twin(kernel, situation, degree):
+    smoother, dense, _ = pair(kernel, situation, degree)
+    found = summarise(smoother, fit_training(smoother), "model", "given", ())
+    kept, w = dense.w > 0, dense.w
+    share = dense.coefficients(dense.x, dense.code)[:, 0]
+    assert found.trace == pytest.approx(w @ dense.leverage(), rel=1e-11)
+    squared = np.sum(share[:, kept] ** 2 / w[kept], axis=1)
+    assert found.trace_squared == pytest.approx(w @ squared, rel=1e-11)
+    fit = share @ dense.y
+    rss, mean = w @ (dense.y - fit) ** 2, w @ dense.y / w.sum()
+    np.testing.assert_allclose(found.rss, rss, rtol=1e-10)
+    np.testing.assert_allclose(found.r2, 1 - rss / (w @ (dense.y - mean) ** 2), rtol=1e-10)
+    np.testing.assert_allclose(found.loo_error, np.sum(w @ dense.squared("hc3")) / w.sum(), rtol=1e-11)
+    pooled = dense.kernel_weights(dense.x, dense.code) * w
+    effective = pooled.sum(axis=1) ** 2 / np.sum(pooled[:, kept] ** 2 / w[kept], axis=1)
+    np.testing.assert_allclose(
+        (found.effective_rows[0], found.effective_rows[2]), (effective[kept].min(), effective[kept].max()), rtol=1e-11
+    )
+    assert found.few == pytest.approx(w[kept] @ (effective[kept] < 10) / w.sum())
+
+
+def test_what_is_printed():
+    pd = pytest.importorskip("pandas")
+    x, y = bend(60)
+    frame = pd.DataFrame({"kind": pd.Categorical(np.where(np.arange(60) % 2, "a", "b")), "pressure": x})
+    model = LocalLinearRegressor(ridge=0.5, bandwidth=0.1, smoothing=0.2, unordered=["kind"]).fit(
+        frame, np.column_stack([y, -y])
+    )
+    text = str(model.summary())
+    first, second, *lines = text.splitlines()
+    assert first == "LocalLinearRegressor: 60 rows, 2 columns, 2 outputs"
+    assert second == "kernel gaussian, bandwidth as given, ridge 0.5"
+    assert lines[1].split() == ["column", "bandwidth", "relevance"]
+    assert lines[2].split() == ["kind", "0.2", "(smoothing)"]
+    assert lines[3].split() == ["pressure", "0.1"]
+    assert "(tr H)" in text
+    searched = NadarayaWatsonRegressor().fit(x[:, None], y)
+    assert "bandwidth by 'regularised'" in str(searched.summary())
+    column = searched.summary().columns[0]
+    assert column.relevance == searched.relevance_[0]
+
+
+def test_chunks_and_few_rows_are_refused():
+    x, y = bend(60)
+    with pytest.raises(TypeError, match="fitted to chunks"):
+        LocalLinearRegressor(bandwidth=0.1).fit(open_chunks([(x, y)])).summary()
+    with pytest.raises(ValueError, match="at least 5 rows"):
+        NadarayaWatsonRegressor(bandwidth=0.1).fit(x[:4, None], y[:4]).summary()
+
+
+def test_a_fit_through_all_rows_has_no_residual_noise_to_print():
+    x = np.arange(20.0)[:, None]
+    found = NadarayaWatsonRegressor(bandwidth=0.01).fit(x, np.cos(x[:, 0])).summary()
+    assert found.trace == pytest.approx(20.0)
+    assert np.isinf(found.aicc[0])
+    assert "effective parameters" in str(found)
