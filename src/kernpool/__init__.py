@@ -32,7 +32,14 @@ if TYPE_CHECKING:
     )
     from kernpool.estimators.dask_regressor import DaskNadarayaWatsonRegressor
     from kernpool.estimators.saving import load_model, save_model
-    from kernpool.inference import InferenceWarning, Interval
+    from kernpool.inference import (
+        InferenceWarning,
+        Interval,
+        TestResult,
+        compare_curves,
+        monotonicity_test,
+        specification_test,
+    )
 
 __version__ = "0.1.0"
 
@@ -56,8 +63,10 @@ __all__ = [
     "Problem",
     "RankDeficiencyWarning",
     "RunningPool",
+    "TestResult",
     "TrainingDisplay",
     "choose",
+    "compare_curves",
     "convert_bandwidth",
     "datasets",
     "empty_state",
@@ -66,12 +75,14 @@ __all__ = [
     "load_model",
     "make_kernel",
     "merge",
+    "monotonicity_test",
     "open_chunks",
     "pool",
     "pool_state",
     "pooling_weights",
     "register_kernel",
     "save_model",
+    "specification_test",
 ]
 
 _LAZY = {
@@ -88,9 +99,13 @@ _LAZY = {
     "LocalLinearRegressor": "kernpool.estimators",
     "NadarayaWatsonClassifier": "kernpool.estimators",
     "NadarayaWatsonRegressor": "kernpool.estimators",
+    "TestResult": "kernpool.inference",
+    "compare_curves": "kernpool.inference",
     "datasets": "kernpool.datasets",
     "load_model": "kernpool.estimators.saving",
+    "monotonicity_test": "kernpool.inference",
     "save_model": "kernpool.estimators.saving",
+    "specification_test": "kernpool.inference",
 }
 
 

@@ -15,6 +15,7 @@ from kernpool.estimators.chunked import as_chunks, fit_chunks
 from kernpool.estimators.inference import Inference, std_of_new
 from kernpool.estimators.parameters import check_parameters
 from kernpool.estimators.rank_notes import RankNotes
+from kernpool.estimators.resampled import Resampled
 from kernpool.estimators.rows import append_rows, encoding_of, frequencies, read_rows
 from kernpool.estimators.smoother import KernelSmoother
 from kernpool.kernels import get_kernel
@@ -22,7 +23,7 @@ from kernpool.kernels import get_kernel
 Array = NDArray[np.float64]
 
 
-class KernelRegressor(Inference, RegressorMixin, KernelSmoother):  # type: ignore[misc]  # scikit-learn ships no types
+class KernelRegressor(Inference, Resampled, RegressorMixin, KernelSmoother):  # type: ignore[misc]  # sklearn is untyped
     """Fit and predict; subclasses say what is fitted around each query."""
 
     def __sklearn_tags__(self) -> Any:

@@ -1,0 +1,158 @@
+"""Do the tests reject as often as they say? Size at 5 % by Monte Carlo, and power beside np's gradient test.
+
+python benchmarks/test_size.py                        everything, about 25 minutes
+python benchmarks/test_size.py --runs 100             fewer runs, nothing written
+python benchmarks/test_size.py --parts FILE NAME ...  some settings, their counts added to a file; the report is
+                                                      written once the file has all of them
+"""
+
+import argparse
+import json
+import sys
+import time
+import warnings
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+from measure import finish, report
+
+from kernpool import NadarayaWatsonRegressor, compare_curves, monotonicity_test, specification_test
+
+RUNS, RESAMPLES, LEVEL = 1000, 199, 0.05
+SIZE, POWER_RATIO = (0.035, 0.065), 1.5
+EFFECT = 0.4
+
+
+def columns(seed, effect):
+    """Two columns, noise that grows with the first; the second has a bump, or does nothing."""
+    random = np.random.default_rng([seed, 1])
+    X = random.uniform(size=(100, 2))
+    y = np.sin(2 * np.pi * X[:, 0]) + effect * np.exp(-50 * (X[:, 1] - 0.5) ** 2)
+    return X, y + (0.2 + 0.3 * X[:, 0]) * random.normal(size=100)
+
+
+@cache
+def fitted(seed, effect):
+    return NadarayaWatsonRegressor(bandwidth="loo").fit(*columns(seed, effect))
+
+
+def significance(seed, effect, **options):
+    model = fitted(seed, effect)
+    return model.significance_test(1, n_resamples=RESAMPLES, random_state=seed, **options).p_value
+
+
+def specification(seed, effect):
+    random = np.random.default_rng([seed, 2])
+    x = random.uniform(-1, 1, size=(100, 1))
+    y = 1 + x[:, 0] + effect * np.sin(np.pi * x[:, 0]) + (0.2 + 0.2 * np.abs(x[:, 0])) * random.normal(size=100)
+    return specification_test(x, y, n_resamples=RESAMPLES, random_state=seed).p_value
+
+
+def curves(seed, effect, null="equal", shift=0.0):
+    random = np.random.default_rng([seed, 3])
+    x, group = random.uniform(size=100), np.arange(100) % 2
+    y = np.sin(2 * np.pi * x) + group * (shift + effect * (x - 0.5)) + 0.3 * random.normal(size=100)
+    return compare_curves(x, y, group, null=null, n_resamples=RESAMPLES, random_state=seed).p_value
+
+
+def monotone(seed, bend):
+    random = np.random.default_rng([seed, 4])
+    x = random.uniform(size=100)
+    truth = (x > 0.5) * (x - 0.5) - bend * np.exp(-50 * (x - 0.7) ** 2) if bend else 0.0
+    y = truth + 0.1 * random.normal(size=100)
+    return monotonicity_test(x, y, n_resamples=RESAMPLES, random_state=seed).p_value
+
+
+# What is tested, whether the null hypothesis is true, and a p-value of a seed.
+SETTINGS = {
+    "residual-size": ("`significance_test`, residual", True, lambda seed: significance(seed, 0.0)),
+    "residual-power": ("`significance_test`, residual", False, lambda seed: significance(seed, EFFECT)),
+    "gradient-size": ("`significance_test`, gradient", True, lambda seed: significance(seed, 0.0, method="gradient")),
+    "gradient-power": (
+        "`significance_test`, gradient",
+        False,
+        lambda seed: significance(seed, EFFECT, method="gradient"),
+    ),
+    "specification-size": ("`specification_test`", True, lambda seed: specification(seed, 0.0)),
+    "specification-power": ("`specification_test`", False, lambda seed: specification(seed, 0.15)),
+    "equal-size": ("`compare_curves`, equal", True, lambda seed: curves(seed, 0.0)),
+    "equal-power": ("`compare_curves`, equal", False, lambda seed: curves(seed, 0.8)),
+    "parallel-size": ("`compare_curves`, parallel", True, lambda seed: curves(seed, 0.0, "parallel", 0.5)),
+    "parallel-power": ("`compare_curves`, parallel", False, lambda seed: curves(seed, 0.8, "parallel", 0.5)),
+    "monotone-size": ("`monotonicity_test`", True, lambda seed: monotone(seed, 0.0)),
+    "monotone-power": ("`monotonicity_test`", False, lambda seed: monotone(seed, 0.3)),
+}
+WITHOUT_BAR = {"gradient-size"}  # np's method, for comparison
+
+
+def rejections(name, runs) -> dict[str, float]:
+    """Count how often a test rejects."""
+    started, (_, _, p_value) = time.perf_counter(), SETTINGS[name]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of small samples
+        count = sum(p_value(seed) <= LEVEL for seed in range(runs))
+    return {"runs": runs, "rejected": count, "seconds": round(time.perf_counter() - started, 1)}
+
+
+def missed_bars(found) -> list[str]:
+    """Return which bars the counts miss."""
+    rate = {name: counts["rejected"] / counts["runs"] for name, counts in found.items()}
+    sizes = [name for name in found if name.endswith("-size") and name not in WITHOUT_BAR]
+    missed = [f"{name} {100 * rate[name]:.1f} %" for name in sizes if not SIZE[0] <= rate[name] <= SIZE[1]]
+    ratio = rate["residual-power"] / rate["gradient-power"]
+    if ratio < POWER_RATIO:
+        missed.append(f"power of the residual test {ratio:.2f} times that of the gradient test, not {POWER_RATIO}")
+    return missed
+
+
+def write(found, *, keep) -> list[str]:
+    """Write the page, and return the bars that are missed."""
+    rows = []
+    for size in (name for name in found if name.endswith("-size")):
+        power = size.replace("-size", "-power")
+        bar = "none" if size in WITHOUT_BAR else "3.5 to 6.5 %"
+        shares = [found[name]["rejected"] / found[name]["runs"] for name in (size, power)]
+        each = 1000 * (found[size]["seconds"] + found[power]["seconds"]) / (found[size]["runs"] + found[power]["runs"])
+        rows.append(f"| {SETTINGS[size][0]} | {shares[0]:.1%} | {bar} | {shares[1]:.1%} | {each:.0f} ms |")
+    runs = min(counts["runs"] for counts in found.values())
+    deviation = np.sqrt(LEVEL * (1 - LEVEL) / runs)
+    ratio = found["residual-power"]["rejected"] / found["gradient-power"]["rejected"]
+    notes = [
+        f"{runs} runs for each figure, {RESAMPLES} resamples, n = 100; a size of 5 % is measured with a standard "
+        f"deviation of {deviation:.1%}. The residual test has {ratio:.2f} times the power of the gradient test (bar: "
+        f"{POWER_RATIO}).",
+        "*Columns*: `sin(2 pi x1)` with noise of sd `.2 + .3 x1`, in the alternative and "
+        f"`{EFFECT} exp(-50 (x2 - .5)^2)`; local constant, bandwidths found anew in every run.",
+        "*Specification*: a line with noise of sd `.2 + .2 |x|`, and `.15 sin(pi x)`.",
+        "*Curves*: `sin(2 pi x)` in two groups of 50, noise of sd .3, and `.8 (x - .5)` in one of them; for parallel "
+        "ones the groups are .5 apart as well.",
+        "*Monotone*: a level curve with noise of sd .1, where the test is to keep its size; in the alternative level "
+        "up to .5, then a line of slope 1, and a dip of `.3 exp(-50 (x - .7)^2)`.",
+    ]
+    head = ["# Size and power of the tests", "", "| test | size at 5 % | bar | power | one fit and test |"]
+    text = "\n".join([*head, "|---|---|---|---|---|", *rows, "", "\n\n".join(notes)])
+    report("test-size", text, keep=keep)
+    return missed_bars(found)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("names", nargs="*", choices=[*SETTINGS, []], help="settings, by default all")
+    parser.add_argument("--runs", type=int, default=RUNS)
+    parser.add_argument("--parts", type=Path, help="a JSON file that the counts are added to")
+    asked = parser.parse_args()
+    found = json.loads(asked.parts.read_text()) if asked.parts is not None and asked.parts.exists() else {}
+    for name in asked.names or SETTINGS:
+        found[name] = rejections(name, asked.runs)
+        print(name, found[name], flush=True)
+        if asked.parts is not None:
+            asked.parts.write_text(json.dumps(found))
+    if len(found) < len(SETTINGS):
+        sys.exit(0)
+    found = {name: found[name] for name in SETTINGS}
+    finish(write(found, keep=min(counts["runs"] for counts in found.values()) >= RUNS))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,197 @@
+"""Whether columns matter: by the residuals of a fit without them, or by the slopes of the fit with them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernpool.core.factors import Factors
+from kernpool.core.local_fit import solve
+from kernpool.core.moments import Layout
+from kernpool.core.ridge import with_ridge
+from kernpool.core.state import PoolState
+from kernpool.inference.linear_map import LinearMap
+from kernpool.inference.pairs import PairStatistic, compare_pairs, resample
+from kernpool.inference.results import TestResult
+from kernpool.inference.sample import Sample
+from kernpool.kernels import get_kernel
+from kernpool.pooling.choice import choose
+from kernpool.pooling.recipe import Recipe
+
+Array = NDArray[np.float64]
+
+REPEATED = "rows that have their equals among the others are predicted by them: fit each once, without weights"
+
+
+@dataclass(frozen=True)
+class Draws:
+    """How many resamples, of which kind, and their seed."""
+
+    n_resamples: int
+    kind: str
+    seed: int
+
+
+def columns_by_residuals(
+    sample: Sample, restricted: LinearMap, smoothing: Array, tested: list[int], null: str, how: Draws
+) -> TestResult:
+    r"""Test whether columns matter, by the residuals of the fit without them.
+
+    Parameters
+    ----------
+    sample : Sample
+        All columns.
+    restricted : LinearMap
+        The fit without the tested ones, at the rows.
+    smoothing : ndarray of shape (k,)
+        Of the categorical columns in the fit with all of them.
+    tested : list of int
+        Which categorical columns are tested. Their smoothing is at most :math:`n^{-2/(4 + d)}`, so that the test sees
+        what a fit that has smoothed them away does not.
+    null : str
+        The null hypothesis, in words.
+    how : Draws
+        The draws.
+
+    Returns
+    -------
+    TestResult
+        With the bandwidths of pairs.
+    """
+    n, d = len(sample), sample.X.shape[1]
+    sharp = smoothing.copy()
+    sharp[tested] = np.minimum(sharp[tested], n ** (-2.0 / (4.0 + d)))
+    # Which kernel hardly matters; the Gaussian leaves no row without neighbours.
+    recipe = Recipe.of("gaussian", sample.test_bandwidth(get_kernel("gaussian")), n_jobs=restricted.recipe.n_jobs)
+    statistic = PairStatistic.of(recipe, sample.numeric, sample.factors(sharp))
+    value = sample.y[:, None]
+    left = value - restricted.predicted_from_others(value)
+    own = value - restricted.fit(value)
+    sample.refuse_exact(left, "the fit without the tested columns", own, REPEATED)
+    return compare_pairs(
+        statistic,
+        lambda outputs: outputs - restricted.fit(outputs),
+        sample.y,
+        sample.y - own[:, 0],
+        left[:, 0],
+        kind=how.kind,
+        n_resamples=how.n_resamples,
+        seed=how.seed,
+        null=null,
+    )
+
+
+def columns_by_slopes(
+    sample: Sample, recipe: Recipe, factors: Factors | None, tested: list[int], null: str, how: Draws
+) -> TestResult:
+    """Test whether numeric columns matter, by their slopes in the fit with them.
+
+    Parameters
+    ----------
+    sample : Sample
+        All columns.
+    recipe : Recipe
+        The fit with all of them.
+    factors : Factors or None
+        Of categorical columns.
+    tested : list of int
+        Which numeric columns are tested.
+    null : str
+        The null hypothesis, in words.
+    how : Draws
+        The draws.
+
+    Returns
+    -------
+    TestResult
+        With the bandwidths of the fit.
+    """
+    fit = LinearMap.at_rows(recipe, sample.X, factors)
+    value = sample.y[:, None]
+    left = value - fit.predicted_from_others(value)
+    sample.refuse_exact(left, "the fit", value - fit.fit(value), "give the model a larger one")
+    level = sample.X.copy()
+    level[:, tested] = np.median(level[:, tested], axis=0)
+    there = recipe.problem(level, sample.X, np.zeros(len(sample)), factors=factors)
+    middle = LinearMap(there, replace(recipe, empty="nearest")).fit(value)[:, 0]
+    statistic = SlopeStatistic.of(recipe, sample.X, factors, tested)
+    resampled = resample(statistic, middle, left[:, 0], kind=how.kind, n_resamples=how.n_resamples, seed=how.seed)
+    return TestResult.of(statistic(value)[0], resampled, null=null, bandwidth=fit.problem.similarity.bandwidth)
+
+
+@dataclass(frozen=True, eq=False)
+class SlopeStatistic:
+    r"""Mean squares of slopes over their standard errors, for columns of outputs.
+
+    .. math:: I = \frac1n \sum_i \sum_{a \in S} \Big(\frac{\hat\beta_{ia}}{s_i \lVert l^{(a)}_i \rVert}\Big)^2, \qquad
+              s_i^2 = \frac{\sum_j K_{ij} y_j^2}{\sum_j K_{ij}} - \Big(\frac{\sum_j K_{ij} y_j}{\sum_j K_{ij}}\Big)^2
+
+    with the slopes of local planes, the norms of their shares in y, and the local variance of R's np.
+
+    Parameters
+    ----------
+    planes : LinearMap
+        Local linear, at the rows.
+    means : LinearMap
+        The same weights, local constant.
+    norm : ndarray of shape (n, len(tested))
+        Of the shares of the slopes, per bandwidth.
+    tested : list of int
+        Which slopes.
+    """
+
+    planes: LinearMap
+    means: LinearMap
+    norm: Array
+    tested: list[int]
+
+    @classmethod
+    def of(cls, recipe: Recipe, X: Array, factors: Factors | None, tested: list[int]) -> SlopeStatistic:
+        """Find the norms, which do not depend on outputs."""
+        planes = LinearMap.at_rows(replace(recipe, degree=1), X, factors)
+        means = LinearMap.at_rows(replace(recipe, degree=0), X, factors)
+        return cls(planes, means, slope_norms(planes)[:, tested], tested)
+
+    def __call__(self, value: Array) -> Array:
+        """Return I of each column."""
+        value = value - value.mean(axis=0)  # the variance is a difference of squares
+        columns = value.shape[1]
+        slope = self.planes.local(value).slope[:, self.tested, :]
+        moments = self.means.fit(np.hstack([value, value**2]))
+        variance = np.maximum(moments[:, columns:] - moments[:, :columns] ** 2, 0.0)
+        error = self.norm[:, :, None] * np.sqrt(variance)[:, None, :]
+        # A row without others has neither a slope nor a variance.
+        ratio = np.divide(slope, error, where=error > 0, out=np.zeros_like(slope))
+        return np.asarray(np.mean(np.sum(ratio**2, axis=1), axis=0))
+
+
+def slope_norms(planes: LinearMap) -> Array:
+    """Return the norms of the shares of outputs in the slopes of local planes, per bandwidth, of shape (m, d)."""
+    problem = planes.of(np.zeros((len(planes.problem.key), 1)))
+    d, ridge = problem.key.shape[1], planes.recipe.ridge_weight(problem.key.shape[1])
+    jobs = planes.recipe.n_jobs
+    state = choose(problem, planes.recipe.algorithm, often=True).reduce(problem, n_jobs=jobs)
+    layout, one = Layout(d, d, 1), problem.layout
+    # Values whose covariances with the offsets are the unit vectors: their slopes are the inverse of the design.
+    numerator = np.zeros((len(problem.query), layout.width))
+    numerator[:, layout.first], numerator[:, layout.second] = (
+        state.numerator[:, one.first],
+        state.numerator[:, one.second],
+    )
+    numerator[:, layout.cross] = state.denominator[:, None] * np.eye(d).ravel()
+    units = PoolState(state.shift, state.denominator, numerator)
+    inverse = solve(units if ridge is None else with_ridge(units, layout, ridge), layout).slope
+    squared, factor = planes.squared()
+    width = float(squared.problem.similarity.bandwidth[0] / problem.similarity.bandwidth[0])
+    sums = squared.of(np.zeros((len(problem.key), 1)))
+    squares = choose(sums, planes.recipe.algorithm, often=True).reduce(sums, n_jobs=jobs)
+    mean = state.numerator[:, one.first] / state.denominator[:, None]
+    about = one.moved(squares.denominator, squares.numerator, -mean / width)[:, one.second] * width**2
+    spread = np.empty((len(about), d, d))
+    upper, lower = np.triu_indices(d)
+    spread[:, upper, lower] = spread[:, lower, upper] = about
+    form = np.einsum("mae,mef,maf->ma", inverse, spread, inverse)
+    unit = factor * np.exp(squares.shift - 2.0 * state.shift) / state.denominator**2
+    return np.asarray(np.sqrt(np.maximum(form * unit[:, None], 0.0)))

@@ -1,0 +1,163 @@
+"""Whether a curve is monotone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kernpool.data.checks import as_bandwidth
+from kernpool.execution.progress import current_progress
+from kernpool.inference import draws
+from kernpool.inference.linear_map import LinearMap
+from kernpool.inference.pairs import check_kind
+from kernpool.inference.results import TestResult
+from kernpool.inference.sample import bandwidth_for, read_sample
+from kernpool.pooling.recipe import Recipe
+
+Array = NDArray[np.float64]
+
+DIRECTIONS = {"increasing": 1.0, "decreasing": -1.0}
+PLACES = 101
+WIDEST, ROWS, MOST_WIDTHS = 0.25, 4.0, 8  # of the range; per bandwidth of the narrowest; each half the one before
+
+
+def monotonicity_test(
+    X: ArrayLike,
+    y: ArrayLike,
+    direction: str = "increasing",
+    *,
+    sample_weight: ArrayLike | None = None,
+    bandwidth: ArrayLike | None = None,
+    kernel: str = "gaussian",
+    kind: str = "wild",
+    n_resamples: int = 999,
+    random_state: Any = 0,
+    n_jobs: int | None = None,
+) -> TestResult:
+    r"""Test whether the regression curve of one column is monotone.
+
+    .. math:: T = \max_{h, q} \frac{-\hat\beta_h(q)}{s_h(q)}
+
+    over the slopes of local lines at many places and several bandwidths, in units of their standard errors: how surely
+    the curve falls where it falls most surely.
+
+    Parameters
+    ----------
+    X : array_like of shape (n,) or (n, 1)
+        Input.
+    y : array_like of shape (n,)
+        Output.
+    direction : {"increasing", "decreasing"}, default="increasing"
+        The null hypothesis: the curve nowhere falls, or nowhere rises.
+    sample_weight : array_like of shape (n,), optional
+        Frequencies: whole numbers.
+    bandwidth : float or array_like of shape (widths,), optional
+        Of the local lines, in the unit of X. By default a quarter of the range of X, an eighth, and so on, as long as
+        there are four rows to a bandwidth on average, eight at most.
+    kernel : str, default="gaussian"
+        Of the local lines; see `kernpool.kernel_names`.
+    kind : {"wild", "mammen", "gaussian"}, default="wild"
+        What residuals are multiplied by: random signs, the two points of Mammen, or normal numbers.
+    n_resamples : int, default=999
+        How many.
+    random_state : int, RandomState, Generator or None, default=0
+        Seed of the draws.
+    n_jobs : int, optional
+        Threads, as in `kernpool.pool`.
+
+    Returns
+    -------
+    TestResult
+        With the `bandwidth` of all local lines.
+
+    Raises
+    ------
+    ValueError
+        If X has several columns or does not vary, y is constant or fitted without residuals, there are fewer than five
+        rows, or an argument is out of its range.
+
+    Notes
+    -----
+    The slope of a local line is a covariance with positive weights, and that of two functions that rise is not
+    negative. So smoothing never makes an increasing curve fall, whatever the bandwidth and wherever the inputs lie, and
+    the slopes of noise alone bound T: the test keeps its level where the curve is level, and rejects less often where
+    it rises. Many bandwidths see short dips and long ones [1]_ [2]_.
+
+    Noise is the residual of each row from a local linear curve of the others, at the bandwidth of leave-one-out; it
+    stays at its row, so that it may differ from row to row. Standard errors are the standard deviations of the slopes
+    of the resampled noise. Places are 101 quantiles of X.
+
+    The test of Bowman, Jones and Gijbels [3]_, by the least bandwidth at which the curve is monotone, is not offered.
+    It resamples from a curve that has been smoothed and smooths it again, which makes level parts rise: for two smooth
+    steps, n = 100, noise of sd .1, it rejected at 5 % in 72 % of the samples. At a level truth it was right.
+
+    References
+    ----------
+    .. [1] S. Ghosal, A. Sen and A. W. van der Vaart, "Testing monotonicity of regression", Annals of Statistics 28
+       (2000), 1054-1082.
+    .. [2] D. Chetverikov, "Testing regression monotonicity in econometric models", Econometric Theory 35 (2019),
+       729-776.
+    .. [3] A. W. Bowman, M. C. Jones and I. Gijbels, "Testing monotonicity of regression", Journal of Computational and
+       Graphical Statistics 7 (1998), 489-500.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernpool import monotonicity_test
+    >>> random = np.random.default_rng(0)
+    >>> x = random.uniform(size=150)
+    >>> noise = 0.1 * random.normal(size=150)
+    >>> monotonicity_test(x, x**2 + noise).p_value > 0.05, monotonicity_test(x, np.sin(6 * x) + noise).p_value
+    (True, 0.001)
+    """
+    if direction not in DIRECTIONS:
+        raise ValueError(f"direction must be 'increasing' or 'decreasing', got {direction!r}")
+    check_kind(kind)
+    draws.as_count("n_resamples", n_resamples)
+    sample = read_sample(X, y, sample_weight, "monotonicity_test")
+    if sample.X.shape[1] != 1:
+        raise ValueError(
+            f"monotonicity_test is for one column, got {sample.X.shape[1]}; a surface is monotone in one of them only "
+            "with the others held fixed"
+        )
+    if np.ptp(sample.X) == 0:
+        raise ValueError(f"X is {sample.X[0, 0]:g} in every row, so that there is no curve; give one that varies")
+    widths = _widths(sample.X) if bandwidth is None else as_bandwidth(bandwidth, None)
+    value = DIRECTIONS[direction] * sample.y[:, None]
+    curve = Recipe.of(kernel, bandwidth_for(sample, kernel, None), degree=1, n_jobs=n_jobs)
+    residual = value - LinearMap.at_rows(curve, sample.X).predicted_from_others(value)
+    sample.refuse_exact(residual, "the curve of the leave-one-out bandwidth")
+    places = np.quantile(sample.X[:, 0], np.linspace(0.0, 1.0, PLACES), method="nearest")[:, None]
+    lines = [_line(sample.X, places, Recipe.of(kernel, h, degree=1, n_jobs=n_jobs)) for h in widths]
+    seed, progress = draws.as_seed(random_state), current_progress()
+    noise = np.empty((len(lines) * PLACES, n_resamples))
+    for block in draws.blocks(n_resamples, len(sample)):
+        noise[:, block] = _falls(lines, residual * draws.multipliers(kind, seed, block, len(sample)))
+        if progress is not None:
+            progress(block.stop, n_resamples)
+    error = np.sqrt(np.mean(noise**2, axis=1))
+    sure = error > 0
+    if not sure.any():
+        raise ValueError(f"no local line has a slope at bandwidth={widths.tolist()}; use a larger one")
+    resampled = np.max(noise[sure] / error[sure, None], axis=0)
+    statistic = np.max(_falls(lines, value)[sure, 0] / error[sure])
+    return TestResult.of(statistic, resampled, null=f"the curve is {direction}", bandwidth=widths)
+
+
+def _widths(x: Array) -> Array:
+    """Return bandwidths from a quarter of the range on, halved as long as there are rows for them."""
+    span = float(np.ptp(x))
+    narrow = [WIDEST * span * 0.5**k for k in range(MOST_WIDTHS)]
+    return np.array([h for h in narrow if h * len(x) >= ROWS * span] or narrow[:1])
+
+
+def _line(x: Array, places: Array, recipe: Recipe) -> LinearMap:
+    return LinearMap(recipe.problem(places, x, np.zeros(len(x))), recipe)
+
+
+def _falls(lines: list[LinearMap], value: Array) -> Array:
+    """Return by how much the local lines of each column fall, of shape (widths * places, columns)."""
+    slopes = [line.local(value).slope[:, 0, :] / line.recipe.bandwidth[0] for line in lines]
+    return -np.concatenate(slopes)

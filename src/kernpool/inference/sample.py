@@ -1,0 +1,204 @@
+"""Rows that are tested: read once, without weights, since every unit row gets a draw of its own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kernpool.bandwidth import search_bandwidth
+from kernpool.bandwidth.categories import NO_CATEGORIES, Categories
+from kernpool.bandwidth.rules import canonical_ratio
+from kernpool.core.factors import Factors
+from kernpool.data.checks import as_bandwidth, as_key_weight, as_real_array
+from kernpool.inference.draws import unit_counts
+from kernpool.kernels import get_kernel
+from kernpool.kernels.registry import Kernel
+
+Array = NDArray[np.float64]
+
+LEAST_ROWS = 5
+NOTHING_LEFT = 1e-12  # residuals below this share of the spread of y are rounding
+INTERPOLATES = 1e-6  # own residuals below this share of those from the others are of a fit through every row
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Inputs and one output, each row once.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d)
+        Numeric columns; d may be 0.
+    y : ndarray of shape (n,)
+        The output.
+    code : ndarray of int, shape (n, k)
+        Level numbers of categorical columns.
+    categories : Categories
+        What they mean.
+    """
+
+    X: Array
+    y: Array
+    code: NDArray[np.int64]
+    categories: Categories = NO_CATEGORIES
+
+    @classmethod
+    def of(
+        cls,
+        X: NDArray[Any],
+        y: NDArray[Any],
+        weight: Array | None = None,
+        code: NDArray[np.int64] | None = None,
+        categories: Categories = NO_CATEGORIES,
+        *,
+        what: str = "the test",
+    ) -> Sample:
+        """Take rows, each as often as its weight says.
+
+        Raises
+        ------
+        ValueError
+            If there are fewer than five, y does not vary, or a weight is no whole number.
+        """
+        code = np.zeros((len(X), 0), dtype=np.int64) if code is None else code
+        units = unit_counts(weight, what)
+        rows = slice(None) if units is None else np.repeat(np.arange(len(X)), units)
+        sample = cls(X[rows].astype(np.float64), y[rows].astype(np.float64), code[rows], categories)
+        if len(sample.y) < LEAST_ROWS:
+            raise ValueError(f"{what} needs at least {LEAST_ROWS} rows of positive weight, got {len(sample.y)}")
+        if np.ptp(sample.y) == 0:
+            raise ValueError(
+                f"y is {sample.y[0]:g} in every row, so that there is nothing to test; give one that varies"
+            )
+        return sample
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    def take(self, numeric: list[int], categorical: list[int]) -> Sample:
+        """Return the same rows with some of the columns."""
+        kernels, levels = self.categories.kernels, self.categories.levels
+        some = Categories(tuple(kernels[a] for a in categorical), tuple(levels[a] for a in categorical))
+        return replace(self, X=self.X[:, numeric], code=self.code[:, categorical], categories=some)
+
+    @property
+    def numeric(self) -> Array:
+        """The numeric columns, or one of zeros if there are none: then levels alone decide."""
+        return self.X if self.X.shape[1] else np.zeros((len(self), 1))
+
+    def factors(self, smoothing: Array) -> Factors | None:
+        """Return the factors of rows with rows at these smoothings."""
+        if not len(self.categories):
+            return None
+        return Factors(self.code, self.code, self.categories.tables(smoothing), self.categories.slopes(smoothing))
+
+    def test_bandwidth(self, kernel: Kernel) -> Array:
+        r"""Return the bandwidths of pairs in a test: :math:`\hat\sigma_a n^{-1/(4 + d)}`, for the Gaussian.
+
+        Not those of a fit: they may be infinite for a column that hardly matters, and a test of it would see nothing.
+        """
+        X = self.numeric
+        spread = X.std(axis=0, ddof=1)
+        rate = len(self) ** (-1.0 / (4.0 + self.X.shape[1]))
+        return np.asarray(np.where(np.ptp(X, axis=0) > 0, spread, 1.0) * (rate * canonical_ratio(kernel)))
+
+    def refuse_exact(self, residual: Array, fit: str, own: Array | None = None, remedy: str = "smooth more") -> None:
+        """Refuse residuals from the others that are nothing but rounding, or from an own fit that interpolates.
+
+        Parameters
+        ----------
+        residual, own : ndarray
+            Of each row from a fit to the others, and to all of them.
+        fit, remedy : str
+            What is fitted, and what helps if it interpolates, for the messages.
+        """
+        if own is not None and np.max(np.abs(own)) <= INTERPOLATES * np.max(np.abs(residual)):
+            raise ValueError(
+                f"{fit} passes through every row, which leaves no residuals: its bandwidth is too small; {remedy}"
+            )
+        if np.max(np.abs(residual)) <= NOTHING_LEFT * np.ptp(self.y):
+            raise ValueError(
+                f"{fit} leaves no residuals beyond rounding, so that there is nothing to test: y is a function that it "
+                f"fits exactly; or, if it interpolates, {remedy}"
+            )
+
+
+def read_sample(
+    X: ArrayLike,
+    y: ArrayLike,
+    sample_weight: ArrayLike | None,
+    what: str,
+    code: NDArray[np.int64] | None = None,
+) -> Sample:
+    """Read numeric columns and one output that a caller passes.
+
+    Parameters
+    ----------
+    X : array_like of shape (n,) or (n, d)
+        Inputs.
+    y : array_like of shape (n,) or (n, 1)
+        Output.
+    sample_weight : array_like of shape (n,), optional
+        Frequencies.
+    what : str
+        What they are for, for messages.
+    code : ndarray of int, shape (n, k), optional
+        Level numbers that go with the rows.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As in `pool`, if shapes do not fit together, there are several outputs, and as `Sample.of`.
+    """
+    inputs = as_real_array("X", X)
+    if inputs.ndim not in (1, 2) or not inputs.size:
+        raise ValueError(f"X must have shape (rows,) or (rows, columns), and not be empty; got {inputs.shape}")
+    inputs = inputs[:, None] if inputs.ndim == 1 else inputs
+    output = read_output(y, len(inputs), what)
+    return Sample.of(inputs, output, read_weight(sample_weight, len(inputs)), code, what=what)
+
+
+def read_output(y: ArrayLike, rows: int, what: str) -> Array:
+    """Read one output for each row."""
+    output = as_real_array("y", y)
+    if output.ndim == 2 and output.shape[1] > 1:
+        raise ValueError(f"{what} is of one output, and y has {output.shape[1]}; test one column after the other")
+    if output.ndim not in (1, 2) or len(output) != rows:
+        raise ValueError(f"y must have shape ({rows},), one number for each row of X, got {output.shape}")
+    return np.asarray(output.reshape(rows), dtype=np.float64)
+
+
+def read_weight(sample_weight: ArrayLike | None, rows: int) -> Array | None:
+    """Read the frequencies of rows."""
+    if sample_weight is None:
+        return None
+    try:
+        return as_key_weight(sample_weight, (rows,))
+    except (TypeError, ValueError) as error:
+        raise type(error)(str(error).replace("key_weight", "sample_weight").replace("key", "row")) from None
+
+
+def bandwidth_for(sample: Sample, kernel: str | Kernel, bandwidth: ArrayLike | None, y: Array | None = None) -> Array:
+    """Read bandwidths, or find those of a local linear fit by leave-one-out: for the Gaussian, and an equivalent one.
+
+    With a compact kernel the best bandwidth may be one at which all windows are empty.
+
+    Parameters
+    ----------
+    sample : Sample
+        Rows with numeric columns.
+    kernel : str or Kernel
+        Of the fit.
+    bandwidth : array_like or None
+        What the caller passed.
+    y : ndarray of shape (n,), optional
+        What is fitted; by default the output.
+    """
+    if bandwidth is not None:
+        return as_bandwidth(bandwidth, sample.X.shape[1])
+    value = (sample.y if y is None else y)[:, None]
+    found = search_bandwidth(sample.X, value, criterion="loo", degree=1, kernel=get_kernel("gaussian"))
+    return np.asarray(found.bandwidth * canonical_ratio(kernel))

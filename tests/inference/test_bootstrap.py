@@ -1,0 +1,239 @@
+"""Resampled fits against matrices of shares, and their laws."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+from kernpool import EmptyWindowWarning, LocalLinearRegressor, NadarayaWatsonRegressor, open_chunks
+from kernpool.execution.progress import report_progress
+from kernpool.inference import draws
+from kernpool.inference.bootstrap import resampled_counts
+from tests.support.dense_resampling import leave_one_out, smoother
+
+KINDS = ("wild", "mammen", "gaussian", "residual", "pairs", "poisson")
+MODELS = {0: NadarayaWatsonRegressor, 1: LocalLinearRegressor}
+
+
+def rows(n=40, columns=2, outputs=None, seed=0):
+    random = np.random.default_rng(seed)
+    X = random.normal(size=(n, columns))
+    shape = n if outputs is None else (n, outputs)
+    return X, np.sin(X.sum(axis=1)).reshape(n, *([1] if outputs else [])) + 0.3 * random.normal(size=shape)
+
+
+@pytest.mark.parametrize("degree", [0, 1])
+@pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov"])
+def test_resampled_outputs_are_pooled(degree, kernel):
+    X, y = rows()
+    query, h = X[:7] + 0.1, {"gaussian": 0.8, "epanechnikov": 3.0}[kernel]
+    model = MODELS[degree](kernel, h).fit(X, y)
+    S, at = smoother(X, h, degree, kernel=kernel), smoother(X, h, degree, query, kernel=kernel)
+    for kind in ("wild", "mammen", "gaussian"):
+        sign = draws.multipliers(kind, 5, slice(0, 70), len(y))
+        expected = at @ ((S @ y)[:, None] + leave_one_out(S, y)[:, None] * sign)
+        found = model.bootstrap(query, n_resamples=70, kind=kind, random_state=5)
+        np.testing.assert_allclose(found, expected.T, rtol=1e-11, atol=1e-12)
+
+
+@pytest.mark.parametrize("degree", [0, 1])
+def test_exchanged_residuals_and_resampled_rows(degree):
+    X, y = rows()
+    query, h = X[:7] + 0.1, 0.8
+    model = MODELS[degree](bandwidth=h).fit(X, y)
+    S, at = smoother(X, h, degree), smoother(X, h, degree, query)
+    left = y - S @ y
+    left -= left.mean()
+    found = model.bootstrap(query, n_resamples=10, kind="residual", random_state=5)
+    for number in range(10):
+        np.testing.assert_allclose(found[number], at @ (S @ y + left[draws.drawn_rows(5, number, 40)]), atol=1e-11)
+    for kind in ("pairs", "poisson"):
+        found = model.bootstrap(query, n_resamples=10, kind=kind, random_state=5)
+        for number in range(10):
+            times = resampled_counts(kind, 5, number, 40)
+            again = MODELS[degree](bandwidth=h).fit(np.repeat(X, times, axis=0), np.repeat(y, times))
+            np.testing.assert_allclose(found[number], again.predict(query), atol=1e-10)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("outputs", [None, 2])
+def test_a_weight_of_three_is_three_equal_rows(kind, outputs):
+    X, y = rows(30, outputs=outputs)
+    weight = np.arange(30) % 4
+    weighted = LocalLinearRegressor(bandwidth=0.9).fit(X, y, weight)
+    repeated = LocalLinearRegressor(bandwidth=0.9).fit(np.repeat(X, weight, axis=0), np.repeat(y, weight, axis=0))
+    one = weighted.bootstrap(X[:5], n_resamples=20, kind=kind)
+    assert one.shape == ((20, 5) if outputs is None else (20, 5, 2))
+    np.testing.assert_allclose(one, repeated.bootstrap(X[:5], n_resamples=20, kind=kind), rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_outputs_one_by_one(kind):
+    X, y = rows(outputs=2)
+    both = NadarayaWatsonRegressor(bandwidth=0.9).fit(X, y).bootstrap(n_resamples=9, kind=kind)
+    for output in (0, 1):
+        alone = NadarayaWatsonRegressor(bandwidth=0.9).fit(X, y[:, output]).bootstrap(n_resamples=9, kind=kind)
+        np.testing.assert_allclose(both[:, :, output], alone, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_unit_of_y_and_levels(kind):
+    pandas = pytest.importorskip("pandas")
+    X, y = rows()
+    frame = pandas.DataFrame({"x": X[:, 0], "level": pandas.Categorical(np.where(X[:, 1] > 0, "b", "a"))})
+    model = NadarayaWatsonRegressor(bandwidth=0.7, smoothing=0.2)
+    found = model.fit(frame, y).bootstrap(frame[:6], n_resamples=9, kind=kind)
+    moved = model.fit(frame, 100.0 - 3.0 * y).bootstrap(frame[:6], n_resamples=9, kind=kind)
+    np.testing.assert_allclose(moved, 100.0 - 3.0 * found, rtol=1e-12)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_same_bits_for_any_number_of_threads(kind):
+    X, y = rows(3000, columns=1)
+    found = [
+        LocalLinearRegressor(bandwidth=0.3, n_jobs=jobs).fit(X, y).bootstrap(X[:500], n_resamples=5, kind=kind)
+        for jobs in (1, 2)
+    ]
+    assert np.array_equal(*found)
+
+
+def test_blocks_change_nothing(monkeypatch):
+    X, y = rows()
+    model = LocalLinearRegressor(bandwidth=0.9).fit(X, y)
+    found = model.bootstrap(n_resamples=50)
+    monkeypatch.setattr(draws, "MOST_COLUMNS", 7)
+    np.testing.assert_allclose(model.bootstrap(n_resamples=50), found, rtol=1e-12, atol=1e-13)
+
+
+def test_the_spread_is_the_standard_error():
+    X, y = rows(60, columns=1)
+    S = smoother(X, 0.4, 1)
+    error = np.sqrt((S**2) @ leave_one_out(S, y) ** 2)
+    found = LocalLinearRegressor(bandwidth=0.4).fit(X, y).bootstrap(n_resamples=4000)
+    np.testing.assert_allclose(found.std(axis=0), error, rtol=0.08)
+
+
+def test_clusters_share_a_draw():
+    X, y = rows()
+    groups = np.repeat(np.array(list("abcdefghij")), 4)
+    model = LocalLinearRegressor(bandwidth=0.8).fit(X, y)
+    S = smoother(X, 0.8, 1)
+    sign = draws.multipliers("wild", 5, slice(0, 30), 10)[np.repeat(np.arange(10), 4)]
+    expected = S @ ((S @ y)[:, None] + leave_one_out(S, y)[:, None] * sign)
+    found = model.bootstrap(n_resamples=30, groups=groups, random_state=5)
+    np.testing.assert_allclose(found, expected.T, rtol=1e-11, atol=1e-12)
+    alone = model.bootstrap(n_resamples=9, groups=np.arange(40))
+    assert np.array_equal(alone, model.bootstrap(n_resamples=9))
+    for kind in ("pairs", "poisson"):
+        times = resampled_counts(kind, 5, 0, 40, None, np.repeat(np.arange(10), 4))
+        assert np.ptp(times.reshape(10, 4), axis=1).max() == 0
+        again = LocalLinearRegressor(bandwidth=0.8).fit(np.repeat(X, times, axis=0), np.repeat(y, times))
+        found = model.bootstrap(X[:3], n_resamples=1, groups=groups, kind=kind, random_state=5)
+        np.testing.assert_allclose(found[0], again.predict(X[:3]), atol=1e-10)
+
+
+def test_a_statistic_reduces_each_fit():
+    X, y = rows()
+    model = LocalLinearRegressor(bandwidth=0.9).fit(X, y)
+    whole = model.bootstrap(n_resamples=30)
+    assert np.array_equal(model.bootstrap(n_resamples=30, statistic=np.max), whole.max(axis=1))
+    ends = model.bootstrap(n_resamples=30, statistic=lambda fit: [fit.min(), fit.max()], max_bytes=1000)
+    assert np.array_equal(ends, np.stack([whole.min(axis=1), whole.max(axis=1)], axis=1))
+
+
+def test_progress_counts_resamples():
+    X, y = rows()
+    seen = []
+    model = LocalLinearRegressor(bandwidth=0.9).fit(X, y)
+    with report_progress(lambda done, total: seen.append((done, total))):
+        model.bootstrap(n_resamples=12)
+    assert seen == [(done, 12) for done in range(1, 13)]
+
+
+def stop(done, total):
+    raise KeyboardInterrupt
+
+
+def test_it_can_be_interrupted():
+    X, y = rows()
+    model = LocalLinearRegressor(bandwidth=0.9).fit(X, y)
+    with report_progress(stop), pytest.raises(KeyboardInterrupt):
+        model.bootstrap(n_resamples=12)
+
+
+@pytest.mark.parametrize("degree", [0, 1])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_chunks_are_drawn_as_their_rows(degree, weighted):
+    X, y = rows(50)
+    weight = (np.arange(50) % 3).astype(float) if weighted else None
+    whole = MODELS[degree](bandwidth=0.9).fit(X, y, weight).bootstrap(X[:4], n_resamples=8, kind="poisson")
+    for cut in (1, 17):
+        parts = [
+            (X[start : start + cut], y[start : start + cut], *([] if weight is None else [weight[start : start + cut]]))
+            for start in range(0, 50, cut)
+        ]
+        model = MODELS[degree](bandwidth=0.9).fit(open_chunks(parts))
+        found = model.bootstrap(X[:4], n_resamples=8, kind="poisson")
+        np.testing.assert_allclose(found, whole, rtol=1e-11)
+    means = model.bootstrap(X[:4], np.mean, n_resamples=8, kind="poisson")
+    np.testing.assert_allclose(means, whole.mean(axis=1), rtol=1e-11)
+
+
+def test_empty_windows_are_named():
+    X, y = np.arange(10.0)[:, None], np.arange(10.0)
+    model = NadarayaWatsonRegressor("boxcar", 0.6).fit(X, y)
+    with pytest.warns(EmptyWindowWarning) as caught:
+        found = model.bootstrap([[3.0], [50.0]], n_resamples=4)
+    assert len(caught) == 1
+    assert np.isnan(found[:, 1]).all()
+    assert np.isfinite(found[:, 0]).all()
+    with pytest.warns(EmptyWindowWarning, match="resamples some window has no row"):
+        found = model.bootstrap([[3.0]], n_resamples=30, kind="pairs")
+    assert 0 < np.isnan(found).sum() < 30
+    nearest = NadarayaWatsonRegressor("boxcar", 0.6, empty="nearest").fit(X, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert np.isfinite(nearest.bootstrap([[3.0], [50.0]], n_resamples=30, kind="pairs")).all()
+        zero = NadarayaWatsonRegressor("boxcar", 0.6, empty="zero").fit(X, y).bootstrap([[50.0]], n_resamples=2)
+    assert not zero.any()
+    with pytest.raises(ValueError, match="empty"):
+        NadarayaWatsonRegressor("boxcar", 0.6, empty="raise").fit(X, y).bootstrap([[50.0]], n_resamples=2)
+    chunks = open_chunks([(X, y)])
+    with pytest.warns(EmptyWindowWarning):
+        NadarayaWatsonRegressor("boxcar", 0.6).fit(chunks).bootstrap([[3.0]], n_resamples=30, kind="poisson")
+    with pytest.raises(ValueError, match="empty='nan' or 'zero'"):
+        NadarayaWatsonRegressor("boxcar", 0.6, empty="mean").fit(chunks).bootstrap([[50.0]], kind="poisson")
+
+
+X, Y = rows()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"kind": "jackknife"}, "kind must be one of 'wild'"),
+        ({"n_resamples": 0}, "n_resamples must be a positive integer"),
+        ({"n_resamples": 9.5}, "n_resamples must be a positive integer"),
+        ({"groups": np.arange(3)}, "one label for each of the 40 training rows"),
+        ({"groups": np.zeros(40)}, "groups has the one label"),
+        ({"groups": np.arange(40), "kind": "residual"}, "use kind='wild'"),
+        ({"max_bytes": 100}, "give a statistic that reduces each fit"),
+        ({"random_state": -3}, "random_state must not be negative"),
+        ({"statistic": lambda fit: fit[fit > 0]}, "statistic must return one shape"),
+    ],
+)
+def test_what_is_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        LocalLinearRegressor(bandwidth=0.9).fit(X, Y).bootstrap(**options)
+
+
+def test_rows_and_chunks_that_are_refused():
+    with pytest.raises(ValueError, match="at least 5 rows, got 4"):
+        LocalLinearRegressor(bandwidth=0.9).fit(X[:4], Y[:4]).bootstrap()
+    with pytest.raises(ValueError, match="must be whole numbers"):
+        LocalLinearRegressor(bandwidth=0.9).fit(X, Y, np.full(40, 0.5)).bootstrap()
+    model = LocalLinearRegressor(bandwidth=0.9).fit(open_chunks([(X, Y)]))
+    with pytest.raises(ValueError, match="use kind='poisson'"):
+        model.bootstrap(X[:2])
+    with pytest.raises(ValueError, match="give X, and no groups"):
+        model.bootstrap(kind="poisson")

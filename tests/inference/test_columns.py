@@ -1,0 +1,333 @@
+"""Whether columns matter: statistics against dense sums, laws, and what is refused."""
+
+import numpy as np
+import pytest
+
+import kernpool
+from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, kernel_names, open_chunks
+from kernpool.core import Factors
+from kernpool.execution.progress import report_progress
+from kernpool.inference import draws
+from kernpool.inference.columns import SlopeStatistic, slope_norms
+from kernpool.inference.linear_map import LinearMap
+from kernpool.inference.pairs import PairStatistic
+from kernpool.pooling import Recipe
+from tests.support.dense_resampling import kernel_matrix, leave_one_out, p_value, pair_statistic, shares, smoother
+
+TABLE = np.array([[1.0, 0.3, 0.1], [0.3, 1.0, 0.3], [0.1, 0.3, 1.0]])
+
+
+def rows(n=60, effect=1.0, seed=0):
+    random = np.random.default_rng(seed)
+    X = random.uniform(size=(n, 2))
+    return X, np.sin(6 * X[:, 0]) + effect * X[:, 1] ** 2 + (0.1 + 0.2 * X[:, 0]) * random.normal(size=n)
+
+
+def levels(n=60):
+    code = (np.arange(n)[:, None] * 7) % 3
+    return code, Factors(code, code, (TABLE,), (TABLE,))
+
+
+@pytest.mark.parametrize("kernel", [name for name in kernel_names() if name != "constant"])
+@pytest.mark.parametrize("categorical", [False, True])
+def test_the_statistic_of_pairs(kernel, categorical):
+    X, y = rows()
+    code, factors = levels()
+    h = np.array([0.3, 0.5])
+    u = np.stack([y - y.mean(), 1e6 + y], axis=1)
+    found = PairStatistic.of(Recipe.of(kernel, h), X, factors if categorical else None)(u)
+    K = kernel_matrix(X, X, h, kernel, *([(TABLE,), code] if categorical else []))
+    np.testing.assert_allclose(found, [pair_statistic(column, K) for column in u.T], rtol=1e-11)
+
+
+def test_products_of_kernels():
+    X, y = rows()
+    h = np.array([0.3, 0.5])
+    K = np.prod([kernel_matrix(X[:, [a]], X[:, [a]], h[a], "biweight") for a in (0, 1)], axis=0)
+    recipe = Recipe.of("biweight", h, composition="product")
+    np.testing.assert_allclose(PairStatistic.of(recipe, X)(y[:, None])[0], pair_statistic(y, K), rtol=1e-11)
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov", "laplace", "cosine"])
+@pytest.mark.parametrize("ridge", [0.0, 0.7])
+@pytest.mark.parametrize("categorical", [False, True])
+def test_slopes_and_their_norms(kernel, ridge, categorical):
+    X, y = rows()
+    code, factors = levels()
+    h = np.array([0.5, 0.8])
+    recipe = Recipe.of(kernel, h, degree=1, ridge=ridge)
+    K = kernel_matrix(X, X, h, kernel, *([(TABLE,), code] if categorical else []))
+    penalty = ridge * kernpool.get_kernel(kernel).profile(np.zeros(1))[0]
+    L = shares(K, X, X, 1, ridge=penalty * h**2)[:, 1:]
+    of = factors if categorical else None
+    norms = np.sqrt((L**2).sum(axis=2))
+    np.testing.assert_allclose(slope_norms(LinearMap.at_rows(recipe, X, of)) / h, norms, rtol=1e-10)
+    A = K / K.sum(axis=1, keepdims=True)
+    spread = np.sqrt(A @ y**2 - (A @ y) ** 2)
+    expected = (((L @ y) / (norms * spread[:, None])) ** 2).mean(axis=0)
+    for tested in ([0], [1], [0, 1]):
+        found = SlopeStatistic.of(recipe, X, of, tested)(y[:, None])
+        np.testing.assert_allclose(found[0], expected[tested].sum(), rtol=1e-9)
+
+
+def test_the_local_spread_is_that_of_np():
+    """Standard errors of R's np of a local linear fit: the spread times the norm of the shares (npreg, errors=TRUE)."""
+    from scipy.special import ndtri
+
+    from tests.support.dense_resampling import GOLDEN, ROOT2, kronecker
+
+    x = kronecker(200, GOLDEN)
+    y = np.sin(2 * np.pi * x) + 2 * np.exp(-16 * (x - 0.5) ** 2) + (0.2 + 0.3 * x) * ndtri(kronecker(200, ROOT2))
+    places = np.array([0, 0.1, 0.25, 0.5, 0.75, 0.9, 1])[:, None]
+    recipe = Recipe.of("gaussian", 0.06)
+    means = LinearMap(recipe.problem(places, x[:, None], np.zeros(200)), recipe)
+    moments = means.fit(np.stack([y - y.mean(), (y - y.mean()) ** 2], axis=1))
+    spread = np.sqrt(moments[:, 1] - moments[:, 0] ** 2)
+    S = smoother(x[:, None], 0.06, 1, places)
+    published = [
+        0.131514496579073548, 0.073301135739493803, 0.065079580444657101, 0.078387827825857473,
+        0.085019149827415222, 0.073387653817811635, 0.191512544850656052,
+    ]  # fmt: skip
+    np.testing.assert_allclose(spread * np.sqrt((S**2).sum(axis=1)), published, rtol=1e-12)
+
+
+def test_the_whole_test_by_residuals():
+    X, y = rows(effect=0.2)
+    model = LocalLinearRegressor(bandwidth=[0.1, 0.3]).fit(X, y)
+    found = model.significance_test(1, n_resamples=99, random_state=3)
+    alone = LocalLinearRegressor(bandwidth="loo").fit(X[:, :1], y).bandwidth_
+    g = X.std(axis=0, ddof=1) * 60 ** (-1 / 6)
+    S, K = smoother(X[:, :1], alone, 1), kernel_matrix(X, X, g)
+    sign = draws.multipliers("wild", 3, slice(0, 99), 60)
+    again = (S @ y)[:, None] + leave_one_out(S, y)[:, None] * sign
+    resampled = [pair_statistic(column - S @ column, K) for column in again.T]
+    statistic = pair_statistic(y - S @ y, K)
+    np.testing.assert_allclose(found.statistic, statistic, rtol=1e-10)
+    np.testing.assert_allclose(found.resampled, resampled, rtol=1e-9, atol=1e-10)
+    np.testing.assert_allclose(found.bandwidth, g)
+    assert found.p_value == p_value(statistic, resampled)
+    assert found.n_resamples == 99
+    assert found.null == "y does not depend on column 1, given the others"
+
+
+def test_the_whole_test_by_slopes():
+    X, y = rows(effect=0.2)
+    h = np.array([0.2, 0.3])
+    found = (
+        NadarayaWatsonRegressor(bandwidth=h)
+        .fit(X, y)
+        .significance_test(1, method="gradient", n_resamples=99, random_state=3)
+    )
+    level = np.column_stack([X[:, 0], np.full(60, np.median(X[:, 1]))])
+    S = smoother(X, h, 0)
+    sign = draws.multipliers("wild", 3, slice(0, 99), 60)
+    again = (smoother(X, h, 0, level) @ y)[:, None] + leave_one_out(S, y)[:, None] * sign
+    L = shares(kernel_matrix(X, X, h), X, X, 1)[:, 2]
+
+    def statistic(v):
+        spread = S @ v**2 - (S @ v) ** 2
+        return np.mean((L @ v) ** 2 / (spread * (L**2).sum(axis=1)))
+
+    np.testing.assert_allclose(found.statistic, statistic(y), rtol=1e-10)
+    np.testing.assert_allclose(found.resampled, [statistic(v) for v in again.T], rtol=1e-9)
+    np.testing.assert_allclose(found.bandwidth, h)
+
+
+def test_it_finds_what_matters_and_nothing_else():
+    X, y = rows(80, effect=0.0)
+    for model in (LocalLinearRegressor(max_search_rows=50), NadarayaWatsonRegressor(bandwidth="loo")):
+        model.fit(X, y)
+        for method in ("residual", "gradient"):
+            assert model.significance_test(0, method=method, n_resamples=99).p_value == 0.01
+            assert model.significance_test(1, method=method, n_resamples=99).p_value > 0.05
+        assert model.significance_test([0, 1], n_resamples=99).p_value == 0.01
+        assert model.significance_test([-1, 0, 1], n_resamples=99).null == "y does not depend on columns 0, 1"
+
+
+def test_a_single_column_against_a_constant():
+    X, y = rows(80)
+    model = NadarayaWatsonRegressor(bandwidth=0.1).fit(X[:, :1], y)
+    found = model.significance_test(0, n_resamples=99)
+    K = kernel_matrix(X[:, :1], X[:, :1], found.bandwidth)
+    np.testing.assert_allclose(found.statistic, pair_statistic(y - y.mean(), K), rtol=1e-10)
+    assert (found.p_value, found.null) == (0.01, "y does not depend on column 0")
+
+
+def frame(n=90):
+    pandas = pytest.importorskip("pandas")
+    random = np.random.default_rng(1)
+    x, code, other = random.uniform(size=n), np.arange(n) % 3, random.integers(0, 2, n)
+    y = np.sin(6 * x) + 0.5 * (code == 1) + 0.2 * random.normal(size=n)
+    table = {"x": x, "site": np.array(list("abc"))[code], "idle": np.array(["no", "yes"])[other]}
+    return pandas.DataFrame(table), y, code, other
+
+
+@pytest.mark.parametrize("model", [LocalLinearRegressor(), NadarayaWatsonRegressor(bandwidth="loo")])
+def test_levels_and_names(model):
+    table, y, _, _ = frame()
+    model.fit(table, y)
+    assert model.significance_test("site", n_resamples=99).p_value == 0.01
+    assert model.significance_test("idle", n_resamples=99).p_value > 0.02
+    both = model.significance_test(["x", "site"], n_resamples=99)
+    assert both.p_value == 0.01
+    assert both.null == "y does not depend on columns 'x', 'site', given the others"
+    assert model.significance_test("x", method="gradient", n_resamples=99).p_value == 0.01
+    with pytest.raises(ValueError, match="categorical columns have none: use method='residual'"):
+        model.significance_test("site", method="gradient")
+
+
+def test_levels_are_told_apart_however_far_the_fit_smooths_them():
+    """The statistic of pairs has at most the smoothing n^(-2 / (4 + d)) for tested levels, and the fitted one else."""
+    table, y, code, other = frame()
+    model = NadarayaWatsonRegressor(
+        bandwidth=0.1, smoothing=[0.9, 0.8], unordered=["site", "idle"], unordered_kernel="li_racine"
+    ).fit(table, y)
+    found = model.significance_test("site", n_resamples=9)
+    rest = NadarayaWatsonRegressor(bandwidth="loo", unordered=["idle"], unordered_kernel="li_racine")
+    rest.fit(table[["x", "idle"]], y)
+    u = y - rest.predict(table[["x", "idle"]])
+    x = table[["x"]].to_numpy()
+    K = kernel_matrix(x, x, x.std(ddof=1) * 90 ** (-1 / 5))
+    K *= np.where(code[:, None] == code, 1.0, 90 ** (-2 / 5)) * np.where(other[:, None] == other, 1.0, 0.8)
+    np.testing.assert_allclose(found.statistic, pair_statistic(u, K), rtol=1e-9)
+    alone = model.significance_test(["x", "idle"], n_resamples=9)
+    assert np.isfinite(alone.statistic)
+
+
+def test_levels_alone():
+    table, y, _, _ = frame()
+    model = NadarayaWatsonRegressor(bandwidth="loo").fit(table[["site", "idle"]], y)
+    assert model.significance_test("site", n_resamples=99).p_value < 0.05
+    assert model.significance_test(1, n_resamples=99).p_value > 0.05
+    assert model.significance_test(["site", "idle"], n_resamples=99).p_value < 0.05
+
+
+@pytest.mark.parametrize("method", ["residual", "gradient"])
+def test_a_weight_of_three_is_three_equal_rows(method):
+    X, y = rows(40)
+    # Where most rows are repeated, each predicts its equal, and leave-one-out finds fits through every row.
+    weight = np.where(np.arange(40) % 8, 1, 2) * (np.arange(40) != 5)
+    repeated = np.repeat(np.arange(40), weight)
+    one = LocalLinearRegressor(bandwidth=[0.2, 0.4]).fit(X, y, weight)
+    one = one.significance_test(1, method=method, n_resamples=49)
+    many = LocalLinearRegressor(bandwidth=[0.2, 0.4]).fit(X[repeated], y[repeated])
+    many = many.significance_test(1, method=method, n_resamples=49)
+    np.testing.assert_allclose(one.resampled, many.resampled, rtol=1e-12)
+    np.testing.assert_allclose(one.statistic, many.statistic, rtol=1e-12)
+    assert one.p_value == many.p_value
+
+
+@pytest.mark.parametrize("method", ["residual", "gradient"])
+def test_units_do_not_matter(method):
+    X, y = rows(40, effect=0.1)
+    one = LocalLinearRegressor(bandwidth=[0.2, 0.4]).fit(X, y).significance_test(1, method=method, n_resamples=49)
+    other = LocalLinearRegressor(bandwidth=[20.0, 0.04]).fit(X * [100.0, 0.1] + 5.0, 7.0 - 1e3 * y)
+    other = other.significance_test(1, method=method, n_resamples=49)
+    np.testing.assert_allclose(other.statistic, one.statistic, rtol=1e-6)
+    np.testing.assert_allclose(other.resampled, one.resampled, rtol=1e-6, atol=1e-6)
+    assert one.p_value == other.p_value
+
+
+@pytest.mark.parametrize("method", ["residual", "gradient"])
+def test_the_order_of_rows_changes_the_draws_alone(method):
+    X, y = rows(40)
+    order = np.random.default_rng(0).permutation(40)
+    model = LocalLinearRegressor(bandwidth=[0.2, 0.4])
+    one = model.fit(X, y).significance_test(1, method=method, n_resamples=9).statistic
+    other = model.fit(X[order], y[order]).significance_test(1, method=method, n_resamples=9).statistic
+    np.testing.assert_allclose(one, other, rtol=1e-8)
+
+
+def test_ranks_ridge_and_kernels():
+    X, y = rows(60, effect=0.0)
+    for model in (
+        LocalLinearRegressor(bandwidth=0.3, scale="rank"),
+        LocalLinearRegressor(bandwidth=0.3, ridge=2.0),
+        LocalLinearRegressor("epanechnikov", bandwidth="scott", composition="product"),
+        LocalLinearRegressor("constant", 1.0),
+        LocalLinearRegressor(bandwidth="silverman"),
+        NadarayaWatsonRegressor("boxcar", bandwidth=0.3),
+    ):
+        model.fit(X, y)
+        assert model.significance_test(0, n_resamples=99).p_value <= 0.02
+        assert model.significance_test(1, n_resamples=99).p_value > 0.02
+    ranked = LocalLinearRegressor(bandwidth=0.3, scale="rank")
+    stretched = ranked.fit(np.exp(9 * X), y).significance_test(0, n_resamples=29)
+    plain = ranked.fit(X, y).significance_test(0, n_resamples=29)
+    assert np.array_equal(stretched.resampled, plain.resampled)
+
+
+@pytest.mark.parametrize("method", ["residual", "gradient"])
+def test_the_same_bits_for_any_number_of_threads(method):
+    X, y = rows(1500)
+    found = [
+        LocalLinearRegressor(bandwidth=[0.1, 0.3], n_jobs=jobs)
+        .fit(X, y)
+        .significance_test([0, 1], method=method, n_resamples=9)
+        for jobs in (1, 2)
+    ]
+    assert found[0].statistic == found[1].statistic
+    assert np.array_equal(found[0].resampled, found[1].resampled)
+
+
+def test_progress_and_interruption():
+    X, y = rows()
+    model, seen = LocalLinearRegressor(bandwidth=[0.2, 0.4]).fit(X, y), []
+    with report_progress(lambda done, total: seen.append((done, total))):
+        model.significance_test(1, n_resamples=130)
+    assert seen[-3:] == [(64, 130), (128, 130), (130, 130)]
+
+    def stop(done, total):
+        raise KeyboardInterrupt
+
+    with report_progress(stop), pytest.raises(KeyboardInterrupt):
+        model.significance_test(1, method="gradient", n_resamples=130)
+
+
+X, Y = rows()
+
+
+@pytest.mark.parametrize(
+    ("columns", "options", "message"),
+    [
+        (2, {}, r"no such column; it has positions 0 to 1"),
+        ("x", {}, r"columns holds 'x', and the model has no such column"),
+        (True, {}, "columns holds True"),
+        (0.5, {}, "columns holds 0.5"),
+        ([], {}, "columns is empty"),
+        (0, {"method": "slope"}, "method must be 'residual' or 'gradient'"),
+        (0, {"kind": "pairs"}, "kind must be one of 'wild', 'mammen', 'gaussian'"),
+        (0, {"n_resamples": -1}, "n_resamples must be a positive integer"),
+        (0, {"random_state": -1}, "random_state must not be negative"),
+    ],
+)
+def test_what_is_refused(columns, options, message):
+    with pytest.raises(ValueError, match=message):
+        LocalLinearRegressor(bandwidth=0.5).fit(X, Y).significance_test(columns, **options)
+
+
+def test_rows_that_are_refused():
+    model = LocalLinearRegressor(bandwidth=0.5)
+    with pytest.raises(ValueError, match="at least 5 rows of positive weight, got 4"):
+        model.fit(X[:4], Y[:4]).significance_test(0)
+    with pytest.raises(ValueError, match="y is 3 in every row"):
+        model.fit(X, np.full(60, 3.0)).significance_test(0)
+    with pytest.raises(ValueError, match="leaves no residuals beyond rounding"):
+        LocalLinearRegressor("constant", 1.0).fit(X, 1.0 + X @ [2.0, 3.0]).significance_test(0, method="gradient")
+    with pytest.raises(ValueError, match="fit one output after the other"):
+        model.fit(X, np.stack([Y, Y], axis=1)).significance_test(0)
+    with pytest.raises(ValueError, match="must be whole numbers"):
+        model.fit(X, Y, np.full(60, 0.5)).significance_test(0)
+    with pytest.raises(ValueError, match="column 1 does not vary"):
+        model.fit(np.column_stack([X[:, 0], np.ones(60)]), Y).significance_test(1)
+    with pytest.raises(AttributeError, match="a sample of the rows"):
+        model.fit(open_chunks([(X, Y)])).significance_test(0)
+    table, y, _, _ = frame()
+    with pytest.raises(ValueError, match=r"positions 0 to 2, or \['x', 'site', 'idle'\]"):
+        NadarayaWatsonRegressor(bandwidth="loo").fit(table, y).significance_test("sight")
+    with pytest.raises(ValueError, match=r"passes through every row, which leaves no residuals: .* a larger one"):
+        NadarayaWatsonRegressor(bandwidth=1e-7).fit(X, Y).significance_test(0, method="gradient")
+    with pytest.raises(ValueError, match="fit each once, without weights"):
+        model.fit(X, Y, np.full(60, 3.0)).significance_test(0)
+    with pytest.raises(ValueError, match="no two rows are within reach"):
+        PairStatistic.of(Recipe.of("boxcar", 1e-9), X)

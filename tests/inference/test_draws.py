@@ -1,0 +1,73 @@
+"""Draws are functions of the seed and their number."""
+
+import numpy as np
+import pytest
+from scipy.stats import poisson
+
+from kernpool.inference import draws
+
+
+@pytest.mark.parametrize("kind", ["wild", "mammen", "gaussian"])
+def test_multipliers_have_mean_zero_and_variance_one(kind):
+    drawn = draws.multipliers(kind, 3, slice(0, 100), 2000)
+    assert abs(drawn.mean()) < 0.01
+    assert abs((drawn**2).mean() - 1) < 0.02
+    assert abs((drawn**3).mean() - (kind == "mammen")) < 0.05
+
+
+def test_columns_are_the_same_in_any_block():
+    whole = draws.multipliers("gaussian", 5, slice(0, 40), 300)
+    parts = [draws.multipliers("gaussian", 5, slice(start, start + 8), 300) for start in range(0, 40, 8)]
+    assert np.array_equal(whole, np.hstack(parts))
+
+
+def test_columns_share_no_numbers():
+    """Philox counts in its first word: generators that differ there give the same numbers, a little later."""
+    drawn = draws.multipliers("gaussian", 5, slice(0, 20), 500)
+    assert len(np.unique(drawn)) == drawn.size
+    assert np.abs(np.corrcoef(drawn.T) - np.eye(20)).max() < 0.2
+
+
+def test_poisson_counts_do_not_depend_on_the_partition():
+    whole = draws.poisson_counts(11, 4, 0, 5000)
+    for cut in (1, 777, 4999):
+        parts = draws.poisson_counts(11, 4, 0, cut), draws.poisson_counts(11, 4, cut, 5000 - cut)
+        assert np.array_equal(whole, np.concatenate(parts))
+    assert not np.array_equal(whole, draws.poisson_counts(11, 5, 0, 5000))
+    assert not np.array_equal(whole, draws.poisson_counts(12, 4, 0, 5000))
+
+
+def test_poisson_counts_are_poisson_and_unrelated():
+    counts = np.array([draws.poisson_counts(0, number, 0, 20_000) for number in range(20)])
+    share = np.bincount(counts.ravel(), minlength=7)[:7] / counts.size
+    assert np.abs(share - poisson.pmf(np.arange(7), 1)).max() < 0.003
+    assert np.abs(np.corrcoef(counts) - np.eye(20)).max() < 0.03
+    assert abs(np.corrcoef(counts[0, 1:], counts[0, :-1])[0, 1]) < 0.03
+
+
+def test_blocks_cover_all_resamples():
+    for resamples, numbers in [(1, 10), (399, 100), (399, 10**6), (999, 10**9)]:
+        blocks = draws.blocks(resamples, numbers)
+        assert [n for block in blocks for n in range(block.start, block.stop)] == list(range(resamples))
+        assert all(block.stop - block.start <= draws.MOST_COLUMNS for block in blocks)
+
+
+def test_random_states_make_seeds():
+    assert draws.as_seed(np.int64(4)) == 4
+    assert draws.as_seed(np.random.RandomState(1)) == draws.as_seed(np.random.RandomState(1)) >= 0
+    assert draws.as_seed(np.random.default_rng(1)) == draws.as_seed(np.random.default_rng(1)) >= 0
+    assert draws.as_seed(None) != draws.as_seed(None)
+    with pytest.raises(ValueError, match="random_state must not be negative"):
+        draws.as_seed(-1)
+    with pytest.raises(ValueError, match="cannot be used to seed"):
+        draws.as_seed("zero")
+
+
+def test_weights_are_whole_numbers():
+    assert draws.unit_counts(None, "it") is None
+    assert draws.unit_counts([1.0, 1.0], "it") is None
+    assert draws.unit_counts([0.0, 2.0], "it").tolist() == [0, 2]
+    with pytest.raises(ValueError, match=r"must be whole numbers, got 0\.5; round them"):
+        draws.unit_counts([1.0, 0.5], "it")
+    with pytest.raises(ValueError, match="draw a sample"):
+        draws.unit_counts([1e12, 1.0], "it")

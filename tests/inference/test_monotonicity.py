@@ -1,0 +1,127 @@
+"""Whether a curve is monotone: against dense lines, laws."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kernpool import LocalLinearRegressor, monotonicity_test
+from kernpool.bandwidth.rules import canonical_ratio
+from kernpool.execution.progress import report_progress
+from kernpool.inference import draws
+from tests.support.dense_resampling import kernel_matrix, leave_one_out, p_value, shares, smoother
+
+
+def rows(n=80, dip=0.0, seed=0):
+    random = np.random.default_rng(seed)
+    x = random.uniform(size=n)
+    return x, x - dip * np.exp(-60 * (x - 0.6) ** 2) + 0.1 * random.normal(size=n)
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov"])
+@pytest.mark.parametrize("direction", ["increasing", "decreasing"])
+def test_the_whole_test(kernel, direction):
+    x, y = rows()
+    widths, sign = np.array([0.5, 0.2]), {"increasing": 1.0, "decreasing": -1.0}[direction]
+    found = monotonicity_test(
+        x, y, direction, kernel=kernel, bandwidth=widths, kind="gaussian", n_resamples=99, random_state=2
+    )
+    places = np.quantile(x, np.linspace(0, 1, 101), method="nearest")[:, None]
+    h = LocalLinearRegressor(bandwidth="loo").fit(x[:, None], y).bandwidth_ * canonical_ratio(kernel)
+    left = leave_one_out(smoother(x[:, None], h, 1, kernel=kernel), sign * y)
+    slope = np.vstack(
+        [shares(kernel_matrix(places, x[:, None], w, kernel), places, x[:, None], 1)[:, 1] for w in widths]
+    )
+    noise = -slope @ (left[:, None] * draws.multipliers("gaussian", 2, slice(0, 99), 80))
+    error = np.sqrt((noise**2).mean(axis=1))
+    resampled = (noise / error[:, None]).max(axis=0)
+    np.testing.assert_allclose(found.statistic, (-slope @ (sign * y) / error).max(), rtol=1e-8)
+    np.testing.assert_allclose(found.resampled, resampled, rtol=1e-8)
+    assert found.p_value == p_value(found.statistic, found.resampled)
+    assert found.null == f"the curve is {direction}"
+    np.testing.assert_allclose(found.bandwidth, widths)
+
+
+def test_it_sees_dips_and_the_wrong_direction():
+    x, y = rows(150)
+    assert monotonicity_test(x, y).p_value > 0.5
+    assert monotonicity_test(x, y, "decreasing").p_value == 0.001
+    assert monotonicity_test(x, -y, "decreasing").p_value > 0.5
+    x, y = rows(150, dip=0.4)
+    assert monotonicity_test(x, y).p_value < 0.05
+
+
+@given(st.integers(0, 10_000), st.floats(0.01, 3.0))
+@settings(max_examples=40, deadline=None)
+def test_local_lines_of_what_rises_do_not_fall(seed, h):
+    """The reason why smoothing does not spoil the level of the test, whatever the places and the bandwidth."""
+    random = np.random.default_rng(seed)
+    x = np.sort(random.beta(0.5, 2.0, size=30))
+    y = np.cumsum(random.exponential(size=30) * (random.random(30) < 0.2))
+    slopes = LocalLinearRegressor(bandwidth=h).fit(x[:, None], y).derivative(np.linspace(0, 1, 21)[:, None])
+    assert slopes.min() >= -1e-9 * np.ptp(y) / h
+
+
+def test_laws():
+    x, y = rows(60, dip=0.2)
+    one = monotonicity_test(x, y, n_resamples=49)
+    other = monotonicity_test(100.0 - 50.0 * x, 3.0 + 20.0 * y, "decreasing", n_resamples=49)
+    np.testing.assert_allclose(other.statistic, one.statistic, rtol=1e-5)
+    np.testing.assert_allclose(other.resampled, one.resampled, rtol=1e-5)
+    weight = np.arange(60) % 3
+    weighted = monotonicity_test(x, y, sample_weight=weight, n_resamples=49)
+    repeated = monotonicity_test(np.repeat(x, weight), np.repeat(y, weight), n_resamples=49)
+    assert np.array_equal(weighted.resampled, repeated.resampled)
+    assert weighted.p_value == repeated.p_value
+    order = np.random.default_rng(0).permutation(60)
+    shuffled = monotonicity_test(x[order], y[order], kind="gaussian", n_resamples=4000)
+    plain = monotonicity_test(x, y, kind="gaussian", n_resamples=4000)
+    assert shuffled.statistic == pytest.approx(plain.statistic, rel=0.1)
+    assert shuffled.p_value == pytest.approx(plain.p_value, abs=0.04)
+
+
+def test_bandwidths_go_down_as_far_as_there_are_rows():
+    few, _ = rows(12), None
+    assert monotonicity_test(*few, n_resamples=9).bandwidth.size == 1
+    assert monotonicity_test(*rows(400), n_resamples=9).bandwidth.size == 5
+
+
+def test_threads_and_progress():
+    x, y = rows(3000)
+    found = [monotonicity_test(x, y, n_resamples=9, n_jobs=jobs).resampled for jobs in (1, 2)]
+    assert np.array_equal(*found)
+    seen = []
+    with report_progress(lambda done, total: seen.append((done, total))):
+        monotonicity_test(x[:60], y[:60], n_resamples=70)
+    assert seen[-1] == (70, 70)
+
+
+def test_gaps_are_no_slopes():
+    """A compact kernel in a gap between rows has no line, and nothing falls there."""
+    x = np.concatenate([np.linspace(0.0, 0.1, 40), np.linspace(0.9, 1.0, 40)])
+    y = x + 0.01 * np.random.default_rng(0).normal(size=80)
+    assert np.isfinite(monotonicity_test(x, y, kernel="epanechnikov", bandwidth=0.05).statistic)
+
+
+X, Y = rows()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"direction": "up"}, "direction must be 'increasing' or 'decreasing'"),
+        ({"kind": "pairs"}, "kind must be one of"),
+        ({"n_resamples": 0}, "n_resamples must be"),
+        ({"X": np.stack([X, X], axis=1)}, "is for one column, got 2"),
+        ({"X": np.ones(80)}, "X is 1 in every row"),
+        ({"y": np.ones(80)}, "y is 1 in every row"),
+        ({"y": X}, "leaves no residuals beyond rounding"),
+        ({"bandwidth": 0.0}, "bandwidth must be positive"),
+        ({"bandwidth": 1e-9, "kernel": "boxcar"}, "no local line has a slope"),
+        ({"X": X[:4], "y": Y[:4]}, "at least 5 rows"),
+        ({"sample_weight": np.full(80, 2.5)}, "must be whole numbers"),
+    ],
+)
+def test_what_is_refused(changes, message):
+    with pytest.raises(ValueError, match=message):
+        monotonicity_test(**({"X": X, "y": Y} | changes))

@@ -1,0 +1,44 @@
+"""The record of a test."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import kernpool
+from kernpool import TestResult
+
+
+def test_p_values_count_the_data_as_a_draw():
+    draws = np.array([1.0, 2.0, 3.0])
+    for statistic, p_value in [(4.0, 0.25), (3.0, 0.5), (0.0, 1.0)]:
+        result = TestResult.of(statistic, draws, null="none", bandwidth=np.array([1.0]))
+        assert result.p_value == p_value
+        assert isinstance(result.p_value, float)
+        assert result.n_resamples == 3
+        assert result.resampled is draws
+
+
+def test_it_prints_well():
+    result = TestResult.of(12.34567, np.zeros(99), null="the curves are equal", bandwidth=np.array([0.25, 1e9]))
+    assert str(result).splitlines() == [
+        "null hypothesis  the curves are equal",
+        "statistic        12.35",
+        "p-value          0.01, from 99 resamples, the least that so many can show",
+        "bandwidth        0.25, 1e+09",
+    ]
+    assert "resampled" not in repr(result)
+
+
+@pytest.mark.parametrize("name", ["TestResult", "compare_curves", "monotonicity_test", "specification_test"])
+def test_they_are_public(name):
+    assert name in kernpool.__all__
+    assert getattr(kernpool, name).__module__.startswith("kernpool.inference")
+
+
+def test_the_example_of_the_page_runs(capsys):
+    page = (Path(__file__).parents[2] / "docs" / "tests.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
+    exec(example, {})
+    assert "null hypothesis  y does not depend on column 0, given the others\n" in capsys.readouterr().out

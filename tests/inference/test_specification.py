@@ -1,0 +1,155 @@
+"""Whether a parametric model is enough: against dense sums, refits, laws."""
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LinearRegression, Ridge
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, PolynomialFeatures
+
+from kernpool import specification_test
+from kernpool.execution.progress import report_progress
+from kernpool.inference import draws
+from tests.support.dense_resampling import kernel_matrix, p_value, pair_statistic
+
+
+def rows(n=70, effect=0.5, seed=0):
+    random = np.random.default_rng(seed)
+    X = random.uniform(-1, 1, size=(n, 2))
+    return X, 1 + X @ [1, -2] + effect * X[:, 0] ** 2 + (0.2 + 0.2 * np.abs(X[:, 1])) * random.normal(size=n)
+
+
+def hsiao_li_racine(u, K, h):
+    """J of R's npcmstest, as its authors write it."""
+    n, volume = len(u), np.prod(h)
+    W = (K - np.diag(np.diag(K))) / volume
+    moment = u @ W @ u / n**2
+    variance = 2.0 * volume * (u**2) @ (W**2) @ (u**2) / n**2
+    return n * np.sqrt(volume) * moment / np.sqrt(variance)
+
+
+@pytest.mark.parametrize("kind", ["wild", "mammen", "gaussian"])
+@pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov"])
+def test_the_whole_test(kind, kernel):
+    X, y = rows()
+    h = np.array([0.4, 0.5])
+    found = specification_test(X, y, kernel=kernel, bandwidth=h, kind=kind, n_resamples=99, random_state=2)
+    design = np.column_stack([np.ones(70), X])
+    H = design @ np.linalg.pinv(design)
+    K, u = kernel_matrix(X, X, h, kernel), y - H @ y
+    again = (H @ y)[:, None] + u[:, None] * draws.multipliers(kind, 2, slice(0, 99), 70)
+    resampled = [pair_statistic(column - H @ column, K) for column in again.T]
+    np.testing.assert_allclose(found.statistic, hsiao_li_racine(u, K, h), rtol=1e-12)
+    np.testing.assert_allclose(found.resampled, resampled, rtol=1e-10, atol=1e-11)
+    assert found.p_value == p_value(found.statistic, found.resampled)
+    assert found.null == "LinearRegression() has the right form"
+
+
+def test_least_squares_is_one_projection():
+    """The default, LinearRegression itself, and the same model by refits; collinear columns count once."""
+    X, y = rows()
+    X = np.column_stack([X, X[:, 0] + X[:, 1], np.ones(70)])
+    found = [
+        specification_test(X, y, model, n_resamples=20).resampled
+        for model in (None, LinearRegression(), make_pipeline(LinearRegression()))
+    ]
+    np.testing.assert_allclose(found[1], found[0], rtol=1e-12)
+    np.testing.assert_allclose(found[2], found[0], rtol=1e-9, atol=1e-9)
+
+
+def test_any_regressor():
+    X, y = rows(150)
+    assert specification_test(X, y).p_value < 0.05
+    bent = make_pipeline(PolynomialFeatures(2), LinearRegression())
+    found = specification_test(X, y, bent, n_resamples=99)
+    assert found.p_value > 0.05
+    assert found.null.startswith("Pipeline(steps=[('polynomialfeatures'")
+    assert "\n" not in found.null
+    without = specification_test(X, y, LinearRegression(fit_intercept=False), n_resamples=19)
+    assert without.p_value == 0.05
+    assert specification_test(X, y, Ridge(1e-9), n_resamples=19).n_resamples == 19
+
+
+def test_frames_with_levels():
+    pandas = pytest.importorskip("pandas")
+    X, y = rows(120, effect=0.0)
+    site = np.array(list("abc"))[np.arange(120) % 3]
+    table = pandas.DataFrame({"x": X[:, 0], "z": X[:, 1], "site": site})
+    numbers = specification_test(table[["x", "z"]], y, n_resamples=29)
+    np.testing.assert_allclose(numbers.resampled, specification_test(X, y, n_resamples=29).resampled, rtol=1e-10)
+    with pytest.raises(ValueError, match="a pipeline that encodes them"):
+        specification_test(table, y)
+    shifted = y + 1.5 * (site == "b") * X[:, 0]
+    encoded = make_pipeline(OneHotEncoder(sparse_output=False, min_frequency=1), LinearRegression())
+    by_site = pandas.DataFrame({"site": site})
+    assert specification_test(by_site, y * 0 + (site == "b") + 0.1 * X[:, 0], encoded, n_resamples=49).p_value > 0.02
+    from sklearn.compose import make_column_transformer
+
+    additive = make_pipeline(
+        make_column_transformer((OneHotEncoder(), ["site"]), remainder="passthrough"), LinearRegression()
+    )
+    assert specification_test(table, y, additive, n_resamples=49).p_value > 0.02
+    assert specification_test(table, shifted, additive, n_resamples=49).p_value == 0.02
+    weight = np.arange(120) % 3
+    again = np.repeat(np.arange(120), weight)
+    one = specification_test(table, shifted, additive, sample_weight=weight, n_resamples=9)
+    many = specification_test(table.iloc[again], shifted[again], additive, n_resamples=9)
+    np.testing.assert_allclose(one.resampled, many.resampled, rtol=1e-12)
+
+
+def test_a_weight_of_three_is_three_equal_rows():
+    X, y = rows(40)
+    weight = np.arange(40) % 4
+    one = specification_test(X, y, sample_weight=weight, n_resamples=49)
+    many = specification_test(np.repeat(X, weight, axis=0), np.repeat(y, weight), n_resamples=49)
+    assert np.array_equal(one.resampled, many.resampled)
+    assert (one.statistic, one.p_value) == (many.statistic, many.p_value)
+
+
+def test_units_order_and_threads():
+    X, y = rows(60)
+    one = specification_test(X, y, n_resamples=49)
+    other = specification_test(X * [1000.0, 0.01] - 5.0, 3.0 - 1e4 * y, n_resamples=49)
+    np.testing.assert_allclose(other.resampled, one.resampled, rtol=1e-8, atol=1e-8)
+    assert one.p_value == other.p_value
+    order = np.random.default_rng(0).permutation(60)
+    np.testing.assert_allclose(
+        specification_test(X[order], y[order], n_resamples=1).statistic, one.statistic, rtol=1e-11
+    )
+    X, y = rows(2500)
+    found = [specification_test(X, y, n_resamples=9, n_jobs=jobs).resampled for jobs in (1, 2)]
+    assert np.array_equal(*found)
+    seen = []
+    with report_progress(lambda done, total: seen.append((done, total))):
+        specification_test(X[:50], y[:50], n_resamples=70)
+    assert seen[-1] == (70, 70)
+
+
+X, Y = rows()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "message"),
+    [
+        ((X[:4], Y[:4]), {}, "at least 5 rows"),
+        ((X, np.ones(70)), {}, "y is 1 in every row"),
+        ((X, X @ [1.0, 2.0]), {}, "the model leaves no residuals beyond rounding"),
+        ((X, Y[:9]), {}, r"y must have shape \(70,\)"),
+        ((X, np.stack([Y, Y], axis=1)), {}, "of one output, and y has 2"),
+        ((X[None], Y), {}, "X must have shape"),
+        ((X, Y), {"bandwidth": [1.0, 2.0, 3.0]}, "bandwidth must be one number or one per column"),
+        ((X, Y), {"bandwidth": 1e-9, "kernel": "boxcar"}, "use a larger one"),
+        ((X, Y), {"kind": "residual"}, "kind must be one of"),
+        ((X, Y), {"n_resamples": 0}, "n_resamples must be"),
+        ((X, Y), {"sample_weight": np.full(70, 1.5)}, "must be whole numbers, got 1.5"),
+        ((X, Y), {"sample_weight": np.ones(3)}, "sample_weight must have one entry per row"),
+        ((X, Y), {"sample_weight": -np.ones(70)}, "sample_weight must not be negative"),
+    ],
+)
+def test_what_is_refused(arguments, options, message):
+    with pytest.raises(ValueError, match=message):
+        specification_test(*arguments, **options)
+
+
+def test_models_that_are_refused():
+    with pytest.raises(TypeError, match=r"such as LinearRegression\(\)"):
+        specification_test(X, Y, "linear")
