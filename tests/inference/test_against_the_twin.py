@@ -6,7 +6,7 @@ import pytest
 from kernpool import kernel_names
 from kernpool.core.keys import Keys
 from kernpool.inference import Smoother, fit_training, interval, squared_residuals
-from kernpool.inference.corrected import estimate
+from kernpool.inference.corrected import METHODS, estimate
 from kernpool.inference.noise import local_noise
 from kernpool.inference.residuals import RESIDUALS
 from kernpool.inference.standard_errors import errors_of
@@ -23,7 +23,7 @@ CLOSE = {"rtol": 1e-11, "atol": 0}
 def test_standard_errors(kernel, situation, degree):
     smoother, dense, places = pair(kernel, situation, degree)
     training = fit_training(smoother)
-    for method in ("naive", "robust", "undersmoothed"):
+    for method in ("naive", "robust", "quadratic", "undersmoothed"):
         share, found = dense.shares(places.query, places.code, method), estimate(smoother, places, method)
         np.testing.assert_allclose(found.center, share @ dense.y, rtol=1e-11, atol=1e-12, err_msg=method)
         for variance in ("local", "sandwich"):
@@ -38,7 +38,7 @@ def test_slopes_of_planes(kernel, situation):
     smoother, dense, places = pair(kernel, situation, 1)
     training = fit_training(smoother)
     for column in range(smoother.columns):
-        for method in ("naive", "robust"):
+        for method in ("naive", "robust", "quadratic"):
             share = dense.shares(places.query, places.code, method, row=1 + column)
             found = estimate(smoother, places, method, column)
             np.testing.assert_allclose(found.center, share @ dense.y, rtol=1e-10, atol=1e-11)
@@ -86,7 +86,7 @@ def test_residuals_leverages_and_noise(kernel, situation, degree):
     np.testing.assert_allclose(noise.df, df, **CLOSE)
 
 
-@pytest.mark.parametrize("method", ["robust", "naive", "undersmoothed"])
+@pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("variance", ["local", "sandwich", "nn", "hc1"])
 @pytest.mark.parametrize("degree", [0, 1])
 def test_a_weight_of_three_is_three_equal_rows(method, variance, degree):

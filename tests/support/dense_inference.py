@@ -41,12 +41,16 @@ class Dense:
         weight = self.kernel_weights(q, code, factor) * frequency
         profile = get_kernel(self.kernel).profile(np.zeros(1))[0]
         d, rho = self.x.shape[1], self.ridge * (profile if self.composition == "radial" else profile ** self.x.shape[1])
-        out = np.zeros((len(q), 1 + d, len(self.x)))
+        out, ridge = np.zeros((len(q), 1 + d, len(self.x))), rho if degree == 1 else 0.0
+        upper = np.triu_indices(d)
         for i, (place, w) in enumerate(zip(q, weight, strict=True)):
             t = (self.x - place) / (self.h * factor)
-            design = np.column_stack([np.ones(len(t)), *t.T])[:, : 1 + d * degree]
-            gram = design.T @ (w[:, None] * design) + rho * np.diag([0.0] + [1.0] * (d * degree))
-            out[i, : 1 + d * degree] = np.linalg.solve(gram, (w[:, None] * design).T)
+            products = t[:, upper[0]] * t[:, upper[1]]
+            design = np.column_stack([np.ones(len(t)), *t.T, *products.T])
+            design = design[:, : (1, 1 + d, design.shape[1])[degree]]
+            gram = design.T @ (w[:, None] * design) + ridge * np.diag([0.0] + [1.0] * (design.shape[1] - 1))
+            kept = 1 + d * (degree > 0)
+            out[i, :kept] = np.linalg.solve(gram, (w[:, None] * design).T)[:kept]
             out[i, 1:] /= (self.h * factor)[:, None]
         return out
 
@@ -90,6 +94,8 @@ class Dense:
         """Shares in an estimate of the value (row 0) or of a slope."""
         if method == "naive":
             return self.coefficients(q, code)[:, row]
+        if method == "quadratic":
+            return self.coefficients(q, code, degree=2)[:, row]
         if method == "undersmoothed":
             return self.coefficients(q, code, self.w.sum() ** (-1 / 20), degree=1)[:, row]
         wide = self.coefficients(q, code, ROOT_2, degree=1)[:, row]

@@ -52,7 +52,7 @@ def pair(kernel, situation, degree, n=70, m=9):
 
         def tables(factor):
             lam = np.minimum(smoothing * factor, categories.largest)
-            made = categories.tables(lam)
+            made = categories.factors(code, code, lam).tables
             return [
                 np.vstack([table, np.full((1, 3), table[0, -1])]) for table in made
             ]  # a level of -1 is the last row

@@ -114,9 +114,12 @@ class Inference:
             Places.
         level : float, default=0.95
             Probability that an interval covers, or a band all of the curve.
-        method : {"robust", "naive", "undersmoothed"}, default="robust"
-            ``"robust"`` takes the bias of second order off, and counts what that adds to the variance. ``"naive"`` is
-            the prediction and its standard error, whose bias makes it miss peaks; ``"undersmoothed"`` a local linear
+        method : {"robust", "quadratic", "naive", "undersmoothed"}, default="robust"
+            ``"robust"`` takes the bias of second order off, and counts what that adds to the variance. So does
+            ``"quadratic"``, in one to three numeric columns, by a local quadratic fit at the same bandwidth: with
+            ``variance="nn"`` and a Gaussian these are ``tau.bc`` and ``se.rb`` of R's nprobust at ``rho=1``. It covers
+            as often and is wider, by 12 to 15 percent in one column and by half in two. ``"naive"`` is the prediction
+            and its standard error, whose bias makes it miss peaks; ``"undersmoothed"`` a local linear
             fit at the bandwidth times :math:`n^{-1/20}`. The last two are for comparison.
         variance : {"local", "sandwich", "nn", "hc0", "hc1", "hc2", "hc3"}, default="local"
             As for `standard_error`.

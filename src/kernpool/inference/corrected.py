@@ -9,6 +9,9 @@ corrected fit, correction included: this is what makes it robust [3]_. Smoothing
 linear in them, are doubled along with the squared bandwidth. Models of degree 0 are corrected by the same local linear
 fits: the bias of a local constant fit at the ends is of first order, which no multiple of itself takes away.
 
+The local quadratic fit at the same bandwidth has none of it either. It is the bias-corrected estimate of R's nprobust
+with ``rho = 1`` [3]_, in up to three columns: as good, and wider than the above.
+
 A ridge stays as it is, in rows, at both bandwidths. What bias it has is not corrected, but for its part in h squared.
 
 References
@@ -28,13 +31,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from kernpool.core.local_fit import warn_of_curvature
+from kernpool.core.moments import MOST_COLUMNS
 from kernpool.inference.quadratic_forms import Shares
 from kernpool.inference.slopes import constant_slopes, plane_slopes, value_shares
 from kernpool.inference.smoother import Places, Smoother
 
 Array = NDArray[np.float64]
 
-METHODS = ("robust", "naive", "undersmoothed")
+METHODS = ("robust", "quadratic", "naive", "undersmoothed")
 WIDER = math.sqrt(2.0)
 RATE = -1 / 20  # undersmoothed bandwidths are of the order n**(-1/4) where those found are of n**(-1/5)
 
@@ -70,24 +75,50 @@ def estimate(smoother: Smoother, places: Places, method: str = "robust", column:
         The fit.
     places : Places
         Where.
-    method : {"robust", "naive", "undersmoothed"}, default="robust"
-        Corrected; the fit as it is; or a local linear fit at the bandwidth times :math:`n^{-1/20}`.
+    method : {"robust", "quadratic", "naive", "undersmoothed"}, default="robust"
+        Corrected; a local quadratic fit, without ridge; the fit as it is; or a local linear fit at the bandwidth times
+        :math:`n^{-1/20}`.
     column : int, optional
         Numeric column whose slope is estimated; by default the value is.
 
     Returns
     -------
     Estimate
-        One pass over the keys, two for ``"robust"``.
+        One pass over the keys, two for ``"robust"`` and ``"quadratic"``.
+
+    Raises
+    ------
+    ValueError
+        If the method is ``"quadratic"`` and there are more than three numeric columns.
+
+    Warns
+    -----
+    RankDeficiencyWarning
+        If rows around a place do not determine a quadratic, so that no bias is taken off there.
     """
     if method == "naive":
         return _plain(smoother, places, column)
     planes = smoother.of_degree(1)
     if method == "undersmoothed":
         return _plain(planes.widened(float(smoother.weight.sum()) ** RATE), places, column)
+    if method == "quadratic":
+        return _quadratic(smoother, planes, places, column)
     narrow, wide = _plain(planes, places, column), _plain(planes.widened(WIDER), places, column)
     terms = ((2.0, narrow.terms[0][1]), (-1.0, wide.terms[0][1]))
     return Estimate(2.0 * narrow.center - wide.center, terms, narrow.center, narrow.rank)
+
+
+def _quadratic(smoother: Smoother, planes: Smoother, places: Places, column: int | None) -> Estimate:
+    if smoother.columns > MOST_COLUMNS:
+        raise ValueError(
+            f"method='quadratic' is for one to {MOST_COLUMNS} numeric columns, got {smoother.columns}; use "
+            "method='robust', which takes the same bias off"
+        )
+    plain, curved = _plain(planes, places, column), _plain(smoother.of_degree(2), places, column)
+    share = curved.terms[0][1]
+    if not column:  # once for all columns
+        warn_of_curvature(curved.rank, np.isfinite(share.log_mass), share.tilt.shape[1])
+    return Estimate(curved.center, curved.terms, plain.center, plain.rank)
 
 
 def _plain(smoother: Smoother, places: Places, column: int | None) -> Estimate:

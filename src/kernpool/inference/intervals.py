@@ -94,7 +94,7 @@ def interval(
         Where.
     level : float, default=0.95
         Between 0 and 1.
-    method : {"robust", "naive", "undersmoothed"}, default="robust"
+    method : {"robust", "quadratic", "naive", "undersmoothed"}, default="robust"
         As of `estimate`.
     variance : str, default="local"
         As of `errors_of`.

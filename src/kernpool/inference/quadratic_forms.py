@@ -13,8 +13,9 @@ M, the mean :math:`\bar t` and the covariance C of its offsets,
 .. math:: \langle l, l' \rangle_\psi = \frac{M}{D D'}
           \big[ (b + \tau \cdot \bar t)(b' + \tau' \cdot \bar t) + \tau' C \tau \big],
 
-of which no term of a square is negative. Units are kept as logarithms: far from all keys M, D and D' underflow, and the
-quotient does not. A ridge changes b and tau, and nothing else here.
+of which no term of a square is negative. Of a local quadratic fit t is followed by its products, and the state has
+moments for these (`kernpool.core.share_products`). Units are kept as logarithms: far from all keys M, D and D'
+underflow, and the quotient does not. A ridge changes b and tau, and nothing else here.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from kernpool.core.factors import Factors
 from kernpool.core.moments import Layout
 from kernpool.core.problem import Problem
 from kernpool.core.reading import in_unit
+from kernpool.core.share_products import in_other_bandwidths, mean_product
 from kernpool.core.similarity import KernelSimilarity
 from kernpool.core.state import PoolState
 from kernpool.kernels import Term, products
@@ -51,7 +53,7 @@ class Shares:
         Logarithm of the sum of weights; minus infinity where the window is empty.
     base : ndarray of shape (m,)
         See above.
-    tilt : ndarray of shape (m, d) or (m, 0)
+    tilt : ndarray of shape (m, regressors)
         In bandwidths of the problem; without columns for fits that are local constant.
     """
 
@@ -141,25 +143,12 @@ def squared_norm(terms: Sequence[tuple[float, Shares]], sums: Summed, psi: Array
 
 
 def moment_form(state: PoolState, layout: Layout, one: tuple[Shares, float], other: tuple[Shares, float]) -> Array:
-    """Return the mean of ``(b + tau . t)(b' + tau' . t')`` over the keys of a state, about the mean of their offsets.
+    """Return the mean of ``(b + tau . z)(b' + tau' . z')`` over the keys of a state, about the mean of their offsets.
 
     Beside each of the shares stands the bandwidth of the state in units of theirs.
     """
-    (first, width), (second, other_width) = one, other
-    if not layout.degree:
-        return np.asarray(first.base * second.base)
-    mean = np.divide(
-        state.numerator, state.denominator[:, None], where=state.denominator[:, None] > 0,
-        out=np.zeros_like(state.numerator),
-    )  # fmt: skip
-    offset, d = mean[:, layout.first], layout.columns
-    place = np.empty((d, d), dtype=np.intp)
-    upper, lower = np.triu_indices(d)
-    place[upper, lower] = place[lower, upper] = np.arange(upper.size)
-    covariance = mean[:, layout.second][:, place] - offset[:, :, None] * offset[:, None, :]
-    tilt, other_tilt = first.tilt * width, second.tilt * other_width
-    at_mean = first.base + np.sum(tilt * offset, axis=1), second.base + np.sum(other_tilt * offset, axis=1)
-    return np.asarray(at_mean[0] * at_mean[1] + np.einsum("ma,mab,mb->m", tilt, covariance, other_tilt))
+    pairs = [(share.base, in_other_bandwidths(share.tilt, layout, width)) for share, width in (one, other)]
+    return mean_product(state, layout, pairs[0], pairs[1])
 
 
 def product_problem(one: Shares, other: Shares, term: Term, psi: Array | None) -> Problem:
@@ -175,7 +164,7 @@ def product_problem(one: Shares, other: Shares, term: Term, psi: Array | None) -
         similarity=KernelSimilarity(term.kernel, similarity.bandwidth * term.width, similarity.composition),
         key_weight=weight,
         weight_unit=unit,
-        degree=int(one.tilt.shape[1] > 0),
+        degree=problem.degree if one.tilt.shape[1] else 0,
         factors=_product_factors(problem.factors, other.problem.factors),
         prepared=None,
     )

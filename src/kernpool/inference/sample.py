@@ -93,7 +93,7 @@ class Sample:
         """Return the factors of rows with rows at these smoothings."""
         if not len(self.categories):
             return None
-        return Factors(self.code, self.code, self.categories.tables(smoothing), self.categories.slopes(smoothing))
+        return self.categories.factors(self.code, self.code, smoothing)
 
     def test_bandwidth(self, kernel: Kernel) -> Array:
         r"""Return the bandwidths of pairs in a test: :math:`\hat\sigma_a n^{-1/(4 + d)}`, for the Gaussian.

@@ -23,14 +23,15 @@ def value_shares(fitted: Fitted) -> Shares:
 
 
 def plane_slopes(fitted: Fitted) -> tuple[Array, list[Shares]]:
-    r"""Return slopes of planes, per unit of each column, and the shares in them.
+    r"""Return slopes of planes, or of quadratics at the query, per unit of each column, and the shares in them.
 
-    With the covariance C of offsets and the ridge R they are :math:`\alpha_j\, (C + R)^{-1} (t_j - \bar t)`.
+    With the covariance C of the regressors z and the ridge R they are those rows of
+    :math:`\alpha_j\, (C + R)^{-1} (z_j - \bar z)` that belong to offsets.
 
     Parameters
     ----------
     fitted : Fitted
-        Local linear.
+        Local linear or quadratic.
 
     Returns
     -------
@@ -40,7 +41,10 @@ def plane_slopes(fitted: Fitted) -> tuple[Array, list[Shares]]:
         One per column.
     """
     bandwidth = fitted.problem.similarity.bandwidth
-    inverse, offset = _inverse(fitted), _mean_offset(fitted)
+    inverse, layout = _inverse(fitted), fitted.problem.layout
+    offset = _mean(fitted.state)[:, layout.first]
+    if layout.degree == 2:
+        offset = np.hstack([offset, _mean(fitted.state)[:, layout.second]])
     slopes = fitted.fit.slope / bandwidth[:, None]
     shares = [
         Shares(
@@ -112,18 +116,20 @@ def _mean_offset(fitted: Fitted) -> Array:
 
 
 def _inverse(fitted: Fitted) -> Array:
-    """Return the inverse covariances of offsets that planes were solved with, of shape (m, d, d), in bandwidths.
+    """Return the rows for offsets of the inverse covariances of regressors, of shape (m, d, regressors), in bandwidths.
 
-    They are the slopes of values whose covariances with the offsets are those of the identity.
+    They are the slopes of values whose covariances with the regressors are those of the identity.
     """
     layout, d = fitted.problem.layout, fitted.problem.layout.columns
     ridge = fitted.smoother.recipe.ridge_weight(d)
     state = fitted.state if ridge is None else with_ridge(fitted.state, layout, ridge)
-    probe = Layout(d, d, 1)
+    identity = np.eye(layout.regressors)
+    probe = Layout(len(identity), d, layout.degree)
     numerator = np.zeros((len(state.denominator), probe.width))
-    numerator[:, probe.first], numerator[:, probe.second] = (
-        state.numerator[:, layout.first],
-        state.numerator[:, layout.second],
-    )
-    numerator[:, probe.cross] = state.denominator[:, None] * np.eye(d).ravel()
+    names = ("first", "second") if layout.degree == 1 else ("first", "second", "third", "fourth")
+    for name in names:
+        numerator[:, getattr(probe, name)] = state.numerator[:, getattr(layout, name)]
+    numerator[:, probe.cross] = state.denominator[:, None] * identity[:d].ravel()
+    if layout.degree == 2:
+        numerator[:, probe.cross_second] = state.denominator[:, None] * identity[d:].ravel()
     return solve(PoolState(state.shift, state.denominator, numerator), probe).slope

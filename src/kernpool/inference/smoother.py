@@ -14,10 +14,9 @@ from numpy.typing import NDArray
 
 from kernpool.algorithms import ALGORITHMS
 from kernpool.bandwidth.categories import NO_CATEGORIES, Categories
-from kernpool.core.factors import Factors
 from kernpool.core.keys import Keys
 from kernpool.core.local_fit import LocalFit
-from kernpool.core.problem import FLOAT64, FLOAT64_EPSILON, Problem
+from kernpool.core.problem import FLOAT64, FLOAT64_EPSILON, LARGEST_TOL, Problem
 from kernpool.core.state import PoolState
 from kernpool.pooling.choice import choose
 from kernpool.pooling.recipe import Recipe
@@ -96,10 +95,11 @@ class Smoother:
         return Places(self.keys.rows.array, self.key_code)
 
     def of_degree(self, degree: int) -> Smoother:
-        """Return the local fit of another degree at the same bandwidths; a constant has no ridge."""
+        """Return the local fit of another degree at the same bandwidths; constants and quadratics have no ridge."""
         if degree == self.recipe.degree:
             return self
-        return replace(self, recipe=replace(self.recipe, degree=degree, ridge=self.recipe.ridge if degree else 0.0))
+        ridge = self.recipe.ridge if degree == 1 else 0.0
+        return replace(self, recipe=replace(self.recipe, degree=degree, ridge=ridge))
 
     def widened(self, factor: float, *, levels: bool = True) -> Smoother:
         """Return the smoother with other bandwidths.
@@ -125,10 +125,9 @@ class Smoother:
         """Return the problem of some places; sums are exact to rounding whatever the model tolerates."""
         factors = None
         if len(self.categories) and places.code is not None and self.key_code is not None:
-            tables, slopes = self.categories.tables(self.smoothing), self.categories.slopes(self.smoothing)
-            factors = Factors(places.code, self.key_code, tables, slopes)
+            factors = self.categories.factors(places.code, self.key_code, self.smoothing)
         problem = self.recipe.problem(places.query, self.keys, exclude_self=exclude_self, factors=factors)
-        return replace(problem, tol=FLOAT64_EPSILON, dtype=FLOAT64)
+        return replace(problem, tol=min(FLOAT64_EPSILON, LARGEST_TOL[problem.degree]), dtype=FLOAT64)
 
     def sums(self, problem: Problem) -> PoolState:
         """Sum a problem, of values less their center, by the algorithm of the recipe where that can do it."""
