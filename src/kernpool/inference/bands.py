@@ -74,7 +74,8 @@ def band(
     Raises
     ------
     ValueError
-        If there are several numeric columns, places of several levels or of too many bandwidths, or the kernel has an edge.
+        If there are several numeric columns, places of several levels or too many bandwidths apart, or the kernel has
+        an edge.
     """
     check_level(level)
     check_method(method)
