@@ -15,7 +15,7 @@ from kernpool import (
     open_chunks,
     save_model,
 )
-from kernpool.estimators import inference
+from kernpool.estimators.fitted import scale_of
 from tests.support.dense_inference import Dense
 from tests.support.inference_cases import PLACES, bend
 
@@ -86,10 +86,10 @@ def test_derivatives_have_shapes_of_derivatives():
 def test_ranks_are_compared_in_ranks_and_slopes_are_per_unit():
     x = np.exp(3 * X)
     raw = LocalLinearRegressor(bandwidth=0.1, scale="rank").fit(x, Y)
-    same = LocalLinearRegressor(bandwidth=0.1).fit(inference.scale_of(raw).apply(x), Y)
-    at, moved = np.exp(3 * Q[1:-1]) + 0.001, inference.scale_of(raw).apply(np.exp(3 * Q[1:-1]) + 0.001)
+    same = LocalLinearRegressor(bandwidth=0.1).fit(scale_of(raw).apply(x), Y)
+    at, moved = np.exp(3 * Q[1:-1]) + 0.001, scale_of(raw).apply(np.exp(3 * Q[1:-1]) + 0.001)
     np.testing.assert_allclose(raw.confidence_interval(at).upper, same.confidence_interval(moved).upper, rtol=1e-12)
-    slope = inference.scale_of(raw).slope(at)
+    slope = scale_of(raw).slope(at)
     expected = same.standard_error(moved, of="derivative") * slope
     np.testing.assert_allclose(raw.standard_error(at, of="derivative"), expected, rtol=1e-12)
     np.testing.assert_allclose(

@@ -6,20 +6,22 @@ from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_is_fitted
 
-from kernpool.core.keys import Prepared
-from kernpool.estimators.fitted import pairs_of, read_query, recipe_of, scale_of
-from kernpool.inference import Interval, Places, Smoother, Training, fit_training, interval
-from kernpool.inference.bands import band
+from kernpool.estimators.smoothing_rows import (
+    columns_of,
+    printed_columns,
+    read_places,
+    report_rank,
+    shaped,
+    smoother_of,
+    training_of,
+)
+from kernpool.inference import Interval, Summary, band, interval, summarise
 from kernpool.inference.corrected import estimate
 from kernpool.inference.intervals import checked_errors, warn_of_empty
 from kernpool.inference.standard_errors import check_variance, errors_of
-from kernpool.inference.summary import Column, Summary, summarise
 
 Array = NDArray[np.float64]
-
-OF = ("fit", "derivative")
 
 
 class Inference:
@@ -82,16 +84,16 @@ class Inference:
         array([0.077])
         """
         check_variance(variance)
-        smoother, places, training = _read(self, X, of)
+        smoother, places, training = read_places(self, X, of)
         errors: list[Array] = []
-        for column in _columns(smoother, of):
+        for column in columns_of(smoother, of):
             found = estimate(smoother, places, "naive", column)
             if not errors:
-                _report(self, found.rank, found.terms[0][1].log_mass, smoother)
+                report_rank(self, found.rank, found.terms[0][1].log_mass, smoother)
                 warn_of_empty(found)
             of_column = errors_of(smoother, training, places, found, variance)
             errors.append(checked_errors(of_column.standard_error, of_column.noise.df)[0])
-        return _shaped(self, X, errors, of)
+        return shaped(self, X, errors, of)
 
     def confidence_interval(
         self,
@@ -184,14 +186,14 @@ class Inference:
         >>> round(model.confidence_interval(x[:, None], simultaneous=True).critical, 2)
         2.7
         """
-        smoother, places, training = _read(self, X, of)
+        smoother, places, training = read_places(self, X, of)
         find = band if simultaneous else interval
         intervals = [
             find(smoother, training, places, level=level, method=method, variance=variance, column=column)
-            for column in _columns(smoother, of)
+            for column in columns_of(smoother, of)
         ]
         center, lower, upper, error = (
-            _shaped(self, X, [getattr(one, name) for one in intervals], of)
+            shaped(self, X, [getattr(one, name) for one in intervals], of)
             for name in ("center", "lower", "upper", "standard_error")
         )
         first = intervals[0]
@@ -240,7 +242,7 @@ class Inference:
         chosen = f"bandwidth by {name!r}" if isinstance(name, str) else "bandwidth as given"
         ridge = float(np.max(smoother.recipe.ridge))
         chosen += f", ridge {ridge:.3g}" if ridge > 0 else ""
-        return summarise(smoother, training_of(self, smoother), type(self).__name__, chosen, _printed_columns(self))
+        return summarise(smoother, training_of(self, smoother), type(self).__name__, chosen, printed_columns(self))
 
 
 class NoInference:
@@ -256,88 +258,11 @@ class NoInference:
     confidence_interval = summary = standard_error
 
 
-def _printed_columns(model: Any) -> tuple[Column, ...]:
-    """Return the columns of the table in their order, with what weighs their rows."""
-    encoding = model.encoding_
-    names = vars(model).get("feature_names_in_") if encoding is None else encoding.names
-    count = len(model.bandwidth_) if encoding is None else len(encoding.kinds)
-    names = [str(i) if names is None else str(names[i]) for i in range(count)]
-    relevance = vars(model).get("relevance_")
-    numeric = range(count) if encoding is None else encoding.numeric
-    levels = () if encoding is None else encoding.categorical
-    widths = dict(zip(numeric, model.bandwidth_, strict=False)) | dict(zip(levels, model.smoothing_, strict=False))
-    return tuple(
-        Column(names[i], float(widths[i]), i in levels, None if relevance is None else float(relevance[i]))
-        for i in range(count)
-    )
-
-
 def std_of_new(model: Any, X: ArrayLike) -> Array:
     """Return the standard deviation of a new observation around the prediction of a model."""
-    smoother, places, training = _read(model, X, "fit")
+    smoother, places, training = read_places(model, X, "fit")
     found = estimate(smoother, places, "naive")
     warn_of_empty(found)
     errors = errors_of(smoother, training, places, found)
     error, _ = checked_errors(errors.standard_error, errors.noise.df)
-    return _shaped(model, X, [np.sqrt(errors.noise.variance + error**2)], "fit")
-
-
-def smoother_of(model: Any) -> Smoother:
-    """Return the rows of a fitted model and how they are pooled."""
-    check_is_fitted(model)
-    if "chunks_" in vars(model):
-        raise TypeError(
-            f"this {type(model).__name__} was fitted to chunks, and standard errors need the rows themselves; fit it "
-            "to arrays, such as a sample of the rows, with bandwidth=model.bandwidth_"
-        )
-    categories = model._categories()
-    has_levels = len(categories) > 0
-    return Smoother(
-        pairs_of(model).keys,
-        recipe_of(model),
-        model.key_code_ if has_levels else None,
-        categories,
-        np.asarray(model.smoothing_, dtype=np.float64) if has_levels else np.zeros(0),
-    )
-
-
-def training_of(model: Any, smoother: Smoother) -> Training:
-    """Return the training rows in their own fit, made once per fit."""
-    recipe = smoother.recipe
-    of = (
-        smoother.keys.rows.array, model.value_, model.key_weight_, model.key_code_, recipe.kernel, recipe.composition,
-        recipe.bandwidth, np.atleast_1d(recipe.ridge), smoother.smoothing,
-    )  # fmt: skip
-    prepared: Prepared = vars(model).setdefault("_prepared", Prepared())
-    return prepared.get("training", of, lambda: fit_training(smoother))
-
-
-def _read(model: Any, X: ArrayLike, of: str) -> tuple[Smoother, Places, Training]:
-    if of not in OF:
-        raise ValueError(f"of must be 'fit' or 'derivative', got {of!r}")
-    smoother = smoother_of(model)
-    numeric, code = read_query(model, X)
-    places = Places(np.asarray(scale_of(model).apply(numeric), dtype=np.float64), code)
-    return smoother, places, training_of(model, smoother)
-
-
-def _columns(smoother: Smoother, of: str) -> list[int | None]:
-    return [None] if of == "fit" else list(range(smoother.columns))
-
-
-def _report(model: Any, rank: NDArray[np.intp], log_mass: Array, smoother: Smoother) -> None:
-    """Let the model say which planes are not determined, once per fit."""
-    if smoother.recipe.degree:
-        model._report_rank(rank, np.isfinite(log_mass), smoother.columns)
-
-
-def _shaped(model: Any, X: ArrayLike, columns: list[Array], of: str) -> Array:
-    """Return one array of (m, c) per column in the shape of `predict` or `derivative`."""
-    one = model.value_.ndim == 1
-    if of == "fit":
-        return columns[0][:, 0] if one else columns[0]
-    slopes = np.stack(columns, axis=1)
-    scale = scale_of(model)
-    if any(scale.ranked):
-        slopes = slopes * scale.slope(read_query(model, X)[0])[:, :, None]
-    return slopes[:, :, 0] if one else slopes
+    return shaped(model, X, [np.sqrt(errors.noise.variance + error**2)], "fit")

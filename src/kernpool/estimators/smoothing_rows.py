@@ -1,0 +1,97 @@
+"""The rows of a fitted model as a linear smoother, and what comes out in the shapes that it predicts in."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from kernpool.core.keys import Prepared
+from kernpool.estimators.fitted import pairs_of, read_query, recipe_of, scale_of
+from kernpool.inference import Places, Smoother, Training, fit_training
+from kernpool.inference.summary import Column
+
+Array = NDArray[np.float64]
+
+OF = ("fit", "derivative")
+
+
+def smoother_of(model: Any) -> Smoother:
+    """Return the rows of a fitted model and how they are pooled."""
+    check_is_fitted(model)
+    if "chunks_" in vars(model):
+        raise TypeError(
+            f"this {type(model).__name__} was fitted to chunks, and standard errors need the rows themselves; fit it "
+            "to arrays, such as a sample of the rows, with bandwidth=model.bandwidth_"
+        )
+    categories = model._categories()
+    has_levels = len(categories) > 0
+    return Smoother(
+        pairs_of(model).keys,
+        recipe_of(model),
+        model.key_code_ if has_levels else None,
+        categories,
+        np.asarray(model.smoothing_, dtype=np.float64) if has_levels else np.zeros(0),
+    )
+
+
+def training_of(model: Any, smoother: Smoother) -> Training:
+    """Return the training rows in their own fit, made once per fit."""
+    recipe = smoother.recipe
+    of = (
+        smoother.keys.rows.array, model.value_, model.key_weight_, model.key_code_, recipe.kernel, recipe.composition,
+        recipe.bandwidth, np.atleast_1d(recipe.ridge), smoother.smoothing,
+    )  # fmt: skip
+    prepared: Prepared = vars(model).setdefault("_prepared", Prepared())
+    return prepared.get("training", of, lambda: fit_training(smoother))
+
+
+def read_places(model: Any, X: ArrayLike, of: str) -> tuple[Smoother, Places, Training]:
+    """Read places of X, with the rows in their own fit; refuse a question that is none."""
+    if of not in OF:
+        raise ValueError(f"of must be 'fit' or 'derivative', got {of!r}")
+    smoother = smoother_of(model)
+    numeric, code = read_query(model, X)
+    places = Places(np.asarray(scale_of(model).apply(numeric), dtype=np.float64), code)
+    return smoother, places, training_of(model, smoother)
+
+
+def columns_of(smoother: Smoother, of: str) -> list[int | None]:
+    """Return the columns to go through: none for the value, all for slopes."""
+    return [None] if of == "fit" else list(range(smoother.columns))
+
+
+def report_rank(model: Any, rank: NDArray[np.intp], log_mass: Array, smoother: Smoother) -> None:
+    """Let the model say which planes are not determined, once per fit."""
+    if smoother.recipe.degree:
+        model._report_rank(rank, np.isfinite(log_mass), smoother.columns)
+
+
+def shaped(model: Any, X: ArrayLike, columns: list[Array], of: str) -> Array:
+    """Return one array of (m, c) per column in the shape of `predict` or `derivative`."""
+    one = model.value_.ndim == 1
+    if of == "fit":
+        return columns[0][:, 0] if one else columns[0]
+    slopes = np.stack(columns, axis=1)
+    scale = scale_of(model)
+    if any(scale.ranked):
+        slopes = slopes * scale.slope(read_query(model, X)[0])[:, :, None]
+    return slopes[:, :, 0] if one else slopes
+
+
+def printed_columns(model: Any) -> tuple[Column, ...]:
+    """Return the columns of the table in their order, with what weighs their rows."""
+    encoding = model.encoding_
+    names = vars(model).get("feature_names_in_") if encoding is None else encoding.names
+    count = len(model.bandwidth_) if encoding is None else len(encoding.kinds)
+    names = [str(i) if names is None else str(names[i]) for i in range(count)]
+    relevance = vars(model).get("relevance_")
+    numeric = range(count) if encoding is None else encoding.numeric
+    levels = () if encoding is None else encoding.categorical
+    widths = dict(zip(numeric, model.bandwidth_, strict=False)) | dict(zip(levels, model.smoothing_, strict=False))
+    return tuple(
+        Column(names[i], float(widths[i]), i in levels, None if relevance is None else float(relevance[i]))
+        for i in range(count)
+    )
