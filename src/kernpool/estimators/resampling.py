@@ -169,7 +169,6 @@ def _fit_of_fewer(model: Any, rest: Sample) -> LinearMap:
         # A rule may smooth so much that what is left of the other columns looks like an effect of the tested ones: that
         # of Scott rejected a true null hypothesis in a third of the samples.
         options |= {"bandwidth": "loo", "bandwidth_convention": "support"}
-    ridge = {"ridge": model.ridge} if model._degree else {}
     found = choose_bandwidth(
         rest.numeric,
         rest.y,
@@ -177,7 +176,6 @@ def _fit_of_fewer(model: Any, rest: Sample) -> LinearMap:
         categories=rest.categories,
         degree=model._degree,
         **options,
-        **ridge,
     )
     recipe = Recipe.of(
         "gaussian", found["bandwidth_"], degree=model._degree, ridge=found.get("ridge_", 0.0), n_jobs=model.n_jobs
