@@ -23,6 +23,8 @@ from kernpool import (
 from kernpool.algorithms import ALGORITHMS
 from kernpool.core.designs import bounded_inverse
 from kernpool.core.local_fit import solve
+from kernpool.core.moments import Layout
+from kernpool.core.state import PoolState
 from kernpool.kernels import COMPILED
 from kernpool.pooling.arrays import local_fit
 from tests.support.capabilities import OTHERS, algorithms, can_here, fitting_columns, variants
@@ -213,6 +215,12 @@ def test_what_keys_do_not_determine_is_constant(algorithm):
     np.testing.assert_allclose(found, [1.0, 3.0, 7.4, 8.0], rtol=1e-12)
     with pytest.warns(EmptyWindowWarning):
         assert np.isnan(pool([20.0], key, value, **options)).all()
+
+
+def test_a_second_moment_that_was_rounded_to_less_than_nothing_is_none():
+    # Sums that the sweep moves to a query where all keys lie.
+    fit = solve(PoolState(np.zeros(1), np.array([5.0]), np.array([[10.0, 0.0, -1e-16, 0.0]])), Layout(1, 1, 1))
+    assert (fit.rank[0], fit.intercept[0, 0], fit.slope[0, 0, 0], fit.base[0]) == (0, 2.0, 0.0, 1.0)
 
 
 @algorithms(columns=2, degree=1)

@@ -149,8 +149,9 @@ def _solve_rows(mean: Array, layout: Layout, fit: LocalFit, rows: slice) -> None
     place[upper, lower] = place[lower, upper] = np.arange(upper.size)
     second = np.take(mean[:, layout.second], place.ravel(), axis=1).reshape(m, d, d)
     # In units of its root mean square, a column with a bandwidth of 1e9 is worth as much as any other.
-    unit = np.sqrt(np.diagonal(second, axis1=1, axis2=2))
-    unit = np.where(unit > 0, unit, 1.0)
+    # At a query where all keys lie, sums that were moved there may be rounded to less than nothing.
+    square = np.diagonal(second, axis1=1, axis2=2)
+    unit = np.sqrt(np.where(square > 0, square, 1.0))
     offset = offset / unit
     covariance = second / unit[:, :, None] / unit[:, None, :] - offset[:, :, None] * offset[:, None, :]
     with_value = mean[:, layout.cross].reshape(m, d, c) / unit[:, :, None] - offset[:, :, None] * value[:, None, :]
