@@ -222,8 +222,9 @@ ideas were tried on a split of boston, ozone, hitters, diabetes and Friedman's, 
 pima. What was chosen came later, from the other half.)
 
 Every split trains on two thirds of the rows and tests on the others, the same for all models, drawn by seed 0, 1, 2
-and so on: ten splits up to 600 rows, five up to 1200, three up to 3000, two beyond. Classes keep their shares. Rows
-with missing cells are left out. Targets in money are logarithms.
+and so on: ten splits up to 600 rows, five up to 1200, three up to 3000, two beyond, or the first of these, as many as
+the column of splits says. Classes keep their shares. Rows with missing cells are left out. Targets in money are
+logarithms.
 
 Peers as one would use them. Forests of 200 trees, boosting (scikit-learn's, histograms) and LightGBM with their
 defaults; ridge regression with its penalty by leave-one-out, logistic regression with its default; neighbours, support
