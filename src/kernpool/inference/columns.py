@@ -11,7 +11,8 @@ from kernpool.core.factors import Factors
 from kernpool.core.problem import Problem
 from kernpool.core.state import PoolState
 from kernpool.inference.linear_map import LinearMap
-from kernpool.inference.pairs import PairStatistic, compare_pairs, resample
+from kernpool.inference.null_distribution import resample
+from kernpool.inference.pairs import PairStatistic, compare_pairs
 from kernpool.inference.quadratic_forms import inner
 from kernpool.inference.results import TestResult
 from kernpool.inference.sample import Sample

@@ -66,7 +66,7 @@ def slope_shares(problem: Problem, state: PoolState, ridge: Array | None, factor
     list of d Shares
         Per unit of each column.
     """
-    bandwidth, layout, mean = problem.similarity.bandwidth, problem.layout, _mean(state)
+    bandwidth, layout, mean = problem.similarity.bandwidth, problem.layout, state.finalize(empty="zero")
     inverse, offset = _inverse(state, layout, ridge), mean[:, layout.first]
     if layout.degree == 2:
         offset = np.hstack([offset, mean[:, layout.second]])
@@ -111,7 +111,8 @@ def constant_slopes(smoother: Smoother, places: Places) -> tuple[Array, list[Sha
             "use LocalLinearRegressor, whose slopes have standard errors for every kernel"
         )
     fitted = smoother.of_degree(1).fit(places)
-    bandwidth, layout, mean = fitted.problem.similarity.bandwidth, fitted.problem.layout, _mean(fitted.state)
+    bandwidth, layout = fitted.problem.similarity.bandwidth, fitted.problem.layout
+    mean = fitted.state.finalize(empty="zero")
     offset = mean[:, layout.first]
     m, d, c = len(mean), layout.columns, layout.values
     with_value = mean[:, layout.cross].reshape(m, d, c) - offset[:, :, None] * mean[:, None, layout.value]
@@ -127,11 +128,6 @@ def constant_slopes(smoother: Smoother, places: Places) -> tuple[Array, list[Sha
         for a in range(d)
     ]
     return with_value / bandwidth[:, None], shares
-
-
-def _mean(state: PoolState) -> Array:
-    occupied = state.denominator[:, None] > 0
-    return np.divide(state.numerator, state.denominator[:, None], where=occupied, out=np.zeros_like(state.numerator))
 
 
 def _inverse(state: PoolState, layout: Layout, ridge: Array | None) -> Array:
