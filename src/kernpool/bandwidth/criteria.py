@@ -107,17 +107,17 @@ def check_groups(group: NDArray[np.int64] | None, criterion: str) -> None:
 
     Examples
     --------
-    >>> check_groups(np.array([0, 0, 1]), "gcv")  # doctest: +ELLIPSIS
+    >>> check_groups(np.array([0, 0, 1]), "loo")
+    >>> check_groups(np.array([0, 0, 0]), "loo")
     Traceback (most recent call last):
-    ...
-    ValueError: groups are left out by 'loo', 'regularised' or 'log_loss', and bandwidth='gcv' leaves no rows out; ...
+    ValueError: groups has a single group, so that no rows are left to predict it from; give at least two, or none
     """
     if group is None:
         return
-    if criterion != "log_loss" and not CRITERIA[criterion].exclude_self:
+    if criterion != "log_loss" and not (criterion in CRITERIA and CRITERIA[criterion].exclude_self):
         raise ValueError(
-            f"groups are left out by 'loo', 'regularised' or 'log_loss', and bandwidth={criterion!r} leaves no rows "
-            "out; use one of these, or fit without groups"
+            f"groups are left out by 'loo', 'regularised' or, for classes, 'log_loss', and bandwidth={criterion!r} "
+            "leaves no rows out; use one of these, a number, or fit without groups"
         )
     if len(group) and np.all(group == group[0]):
         raise ValueError(
