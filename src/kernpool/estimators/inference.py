@@ -13,13 +13,14 @@ from kernpool.estimators.smoothing_rows import (
     read_places,
     report_rank,
     shaped,
+    shaped_critical,
     smoother_of,
     training_of,
 )
-from kernpool.inference import Interval, Summary, band, interval, summarise
-from kernpool.inference.corrected import estimate
+from kernpool.inference import Interval, Summary, intervals, summarise
+from kernpool.inference.corrected import estimate, estimates
 from kernpool.inference.intervals import checked_errors, warn_of_empty
-from kernpool.inference.standard_errors import check_variance, errors_of
+from kernpool.inference.standard_errors import check_variance, errors_of, errors_of_each
 
 Array = NDArray[np.float64]
 
@@ -85,14 +86,11 @@ class Inference:
         """
         check_variance(variance)
         smoother, places, training = read_places(self, X, of)
-        errors: list[Array] = []
-        for column in columns_of(smoother, of):
-            found = estimate(smoother, places, "naive", column)
-            if not errors:
-                report_rank(self, found.rank, found.terms[0][1].log_mass, smoother)
-                warn_of_empty(found)
-            of_column = errors_of(smoother, training, places, found, variance)
-            errors.append(checked_errors(of_column.standard_error, of_column.noise.df)[0])
+        found = estimates(smoother, places, "naive", columns_of(smoother, of))
+        report_rank(self, found[0].rank, found[0].terms[0][1].log_mass, smoother)
+        warn_of_empty(found[0])
+        of_columns = errors_of_each(smoother, training, places, found, variance)
+        errors = [checked_errors(one.standard_error, one.df)[0] for one in of_columns]
         return shaped(self, X, errors, of)
 
     def confidence_interval(
@@ -102,8 +100,10 @@ class Inference:
         level: float = 0.95,
         method: str = "robust",
         variance: str = "local",
-        simultaneous: bool = False,
+        simultaneous: bool | str = False,
         of: str = "fit",
+        n_resamples: int = 999,
+        random_state: Any = 0,
     ) -> Interval:
         r"""Find intervals that cover the true curve, each place by itself or all of it at once.
 
@@ -187,17 +187,25 @@ class Inference:
         2.7
         """
         smoother, places, training = read_places(self, X, of)
-        find = band if simultaneous else interval
-        intervals = [
-            find(smoother, training, places, level=level, method=method, variance=variance, column=column)
-            for column in columns_of(smoother, of)
-        ]
+        found = intervals(
+            smoother,
+            training,
+            places,
+            columns_of(smoother, of),
+            level=level,
+            method=method,
+            variance=variance,
+            simultaneous=simultaneous,
+            n_resamples=n_resamples,
+            random_state=random_state,
+        )
         center, lower, upper, error = (
-            shaped(self, X, [getattr(one, name) for one in intervals], of)
+            shaped(self, X, [getattr(one, name) for one in found], of)
             for name in ("center", "lower", "upper", "standard_error")
         )
-        first = intervals[0]
-        return Interval(center, lower, upper, error, first.df, first.level, method, first.critical)
+        critical = shaped_critical([one.critical for one in found], center.shape[1:])
+        first = found[0]
+        return Interval(center, lower, upper, error, first.df, first.level, method, critical, first.band)
 
     def summary(self) -> Summary:
         """Sum up the fit: effective parameters, residual noise, R2 with and without the rows themselves, criteria.
@@ -264,5 +272,6 @@ def std_of_new(model: Any, X: ArrayLike) -> Array:
     found = estimate(smoother, places, "naive")
     warn_of_empty(found)
     errors = errors_of(smoother, training, places, found)
-    error, _ = checked_errors(errors.standard_error, errors.noise.df)
+    assert errors.noise is not None
+    error, _ = checked_errors(errors.standard_error, errors.df)
     return shaped(model, X, [np.sqrt(errors.noise.variance + error**2)], "fit")

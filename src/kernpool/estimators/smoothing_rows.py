@@ -81,6 +81,16 @@ def shaped(model: Any, X: ArrayLike, columns: list[Array], of: str) -> Array:
     return slopes[:, :, 0] if one else slopes
 
 
+def shaped_critical(critical: list[float | Array | None], shape: tuple[int, ...]) -> float | Array | None:
+    """Return critical values of all columns: one number, or an array in the shape of one place of the center."""
+    if critical[0] is None:
+        return None
+    if len(critical) == 1:
+        return critical[0]
+    one_each = np.stack([np.atleast_1d(np.asarray(one)) for one in critical])
+    return one_each[:, 0] if len(shape) == 1 else np.array(np.broadcast_to(one_each, shape))
+
+
 def printed_columns(model: Any) -> tuple[Column, ...]:
     """Return the columns of the table in their order, with what weighs their rows."""
     encoding = model.encoding_

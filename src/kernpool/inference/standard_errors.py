@@ -9,6 +9,7 @@ though: use it where noise jumps.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -34,15 +35,25 @@ class Errors:
     ----------
     standard_error : ndarray of shape (m, c)
         NaN where a window is empty.
-    noise : Noise
-        Of an observation around each place.
-    size : ndarray of shape (m,) or None
-        Norm of the shares; None where the variance is a sandwich.
+    df : ndarray of shape (m,)
+        Degrees of freedom.
+    noise : Noise or None
+        Of an observation around each place; None with clusters, which do not ask for it.
+    residual : ndarray of shape (n, c) or (n, 1)
+        What errors are made of: the error at a place is the sum of shares times these times independent numbers of mean
+        0 and variance 1, one for each unit row. Ones where the noise is local: it cancels.
+    spread : ndarray of shape (m, c) or (m, 1)
+        Standard deviation of that sum.
+    cluster : ndarray of int, shape (n,), or None
+        Of each row; rows of one have one of these numbers together.
     """
 
     standard_error: Array
-    noise: Noise
-    size: Array | None
+    df: Array
+    noise: Noise | None
+    residual: Array
+    spread: Array
+    cluster: NDArray[np.int64] | None = None
 
 
 def check_variance(variance: str) -> None:
@@ -54,6 +65,13 @@ def check_variance(variance: str) -> None:
 def errors_of(
     smoother: Smoother, training: Training, places: Places, found: Estimate, variance: str = "local"
 ) -> Errors:
+    """Estimate the standard errors of one estimate: the first of `errors_of_each`."""
+    return errors_of_each(smoother, training, places, [found], variance)[0]
+
+
+def errors_of_each(
+    smoother: Smoother, training: Training, places: Places, found: Sequence[Estimate], variance: str = "local"
+) -> list[Errors]:
     """Estimate standard errors.
 
     Parameters
@@ -63,24 +81,29 @@ def errors_of(
     training : Training
         Its rows, of `fit_training`.
     places : Places
-        Where the estimate is.
-    found : Estimate
-        The estimate.
+        Where the estimates are.
+    found : sequence of Estimate
+        Estimates, such as of the slope by each column.
     variance : {"local", "sandwich", "nn", "hc0", "hc1", "hc2", "hc3"}, default="local"
         Local noise times the norm of the shares; or a sandwich of leave-one-out residuals, which is ``"hc3"``, of those
         from nearest neighbours, or of those that least squares has.
 
     Returns
     -------
-    Errors
-        Two passes for the noise, and one, or three for corrected estimates, for the norm; a sandwich takes the latter
-        for each output.
+    list of Errors
+        Two passes for the noise; for each estimate one, or three of corrected ones, for the norm. A sandwich takes the
+        latter for each output.
     """
     check_variance(variance)
     squared = squared_residuals(smoother, training, VARIANCES[variance])
-    noise = local_noise(smoother, places, squared)
-    if variance == "local":
-        size = np.sqrt(squared_norm(found.terms, smoother.sums))
-        return Errors(np.sqrt(noise.variance) * size[:, None], noise, size)
-    columns = [squared_norm(found.terms, smoother.sums, psi) for psi in squared.T]
-    return Errors(np.sqrt(np.stack(columns, axis=1)), noise, None)
+    noise, errors = local_noise(smoother, places, squared), []
+    for one in found:
+        if variance == "local":
+            spread = np.sqrt(squared_norm(one.terms, smoother.sums))[:, None]
+            residual, error = np.ones((len(squared), 1)), np.sqrt(noise.variance) * spread
+        else:
+            residual = np.sqrt(squared)
+            forms = [squared_norm(one.terms, smoother.sums, psi) for psi in squared.T]
+            spread = error = np.sqrt(np.stack(forms, axis=1))
+        errors.append(Errors(error, noise.df, noise, residual, spread))
+    return errors
