@@ -2,7 +2,8 @@
 
 Read `quadratic_forms.py` first: variances are sums over squared shares, one more pass over the keys with the kernel
 squared. `smoother.py` is all that is known of a model, `residuals.py` and `noise.py` tell the noise of its rows,
-`corrected.py` the center of an interval, `standard_errors.py` and `intervals.py` put these together. `bands.py` makes
+`corrected.py` the center of an interval, `standard_errors.py` and `intervals.py` put these together, and
+`clusters.py` where rows are not independent. `bands.py` makes
 them hold all at once: `tube.py` along a curve, `multiplier.py` by random draws at any places. `summary.py` is what a fit amounts to.
 
 What resamples begins with `linear_map.py`: shares do not depend on values, so nothing is fitted again. `draws.py` has
@@ -11,6 +12,7 @@ statistic of `pairs.py`: `columns.py`, `specification.py`. Those of curves are `
 """
 
 from kernpool.inference.bootstrap import bootstrap
+from kernpool.inference.clusters import Clusters, fit_clusters, read_groups
 from kernpool.inference.curves import compare_curves
 from kernpool.inference.intervals import InferenceWarning, Interval, interval, intervals
 from kernpool.inference.monotonicity import monotonicity_test
@@ -21,6 +23,7 @@ from kernpool.inference.specification import specification_test
 from kernpool.inference.summary import Summary, summarise
 
 __all__ = [
+    "Clusters",
     "InferenceWarning",
     "Interval",
     "Places",
@@ -30,10 +33,12 @@ __all__ = [
     "Training",
     "bootstrap",
     "compare_curves",
+    "fit_clusters",
     "fit_training",
     "interval",
     "intervals",
     "monotonicity_test",
+    "read_groups",
     "specification_test",
     "squared_residuals",
     "summarise",

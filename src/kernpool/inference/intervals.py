@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from kernpool.core.empty import EmptyWindowWarning
 from kernpool.execution.warnings import warn_caller
 from kernpool.inference.bands import band_width, check_band, choose_band
+from kernpool.inference.clusters import Clusters
 from kernpool.inference.corrected import METHODS, Estimate, estimates
 from kernpool.inference.residuals import Training
 from kernpool.inference.smoother import Places, Smoother
@@ -99,6 +100,7 @@ def intervals(
     level: float = 0.95,
     method: str = "robust",
     variance: str = "local",
+    clusters: Clusters | None = None,
     simultaneous: bool | str = False,
     n_resamples: int = 999,
     random_state: Any = 0,
@@ -121,6 +123,8 @@ def intervals(
         As of `estimates`.
     variance : str, default="local"
         As of `errors_of_each`.
+    clusters : Clusters, optional
+        Of `fit_clusters`, where rows are not independent.
     simultaneous : bool or {"tube", "multiplier"}, default=False
         Whether all places are covered at once; as of `choose_band`.
     n_resamples, random_state
@@ -146,14 +150,13 @@ def intervals(
     """
     check_level(level)
     check_method(method)
-    check_variance(variance)
+    check_variance(variance, clustered=clusters is not None)
     check_band(simultaneous)
-    kind = choose_band(smoother, places, simultaneous) if simultaneous else None
+    kind = choose_band(smoother, places, simultaneous, clusters is not None) if simultaneous else None
     found = estimates(smoother, places, method, columns)
+    of_each = errors_of_each(smoother, training, places, found, variance, clusters)
     results = []
-    for column, one, errors in zip(
-        columns, found, errors_of_each(smoother, training, places, found, variance), strict=True
-    ):
+    for column, one, errors in zip(columns, found, of_each, strict=True):
         critical = None
         if kind is not None:
             critical = band_width(
@@ -177,7 +180,7 @@ def _around(
     from scipy.special import ndtr, stdtrit
 
     warn_of_empty(found)
-    error, df = checked_errors(errors.standard_error, errors.df)
+    error, df = checked_errors(errors.standard_error, errors.df, clustered=errors.cluster is not None)
     tail = 0.5 * (1.0 - level) if critical is None else ndtr(-critical)
     with np.errstate(invalid="ignore"):
         half = -stdtrit(df[:, None], tail) * error
@@ -221,8 +224,8 @@ def warn_of_empty(found: Estimate) -> None:
         )
 
 
-def checked_errors(error: Array, df: Array) -> tuple[Array, Array]:
-    """Return standard errors and degrees of freedom, NaN where they rest on less than one row; warn of these and zeros.
+def checked_errors(error: Array, df: Array, *, clustered: bool = False) -> tuple[Array, Array]:
+    """Return standard errors and degrees of freedom, NaN where they rest on too little; warn of these and zeros.
 
     Parameters
     ----------
@@ -230,6 +233,8 @@ def checked_errors(error: Array, df: Array) -> tuple[Array, Array]:
         Standard errors.
     df : ndarray of shape (m,)
         Degrees of freedom.
+    clustered : bool, default=False
+        Whether they are of clusters, of which two have to count; else of residuals, of one row at least.
 
     Returns
     -------
@@ -240,10 +245,15 @@ def checked_errors(error: Array, df: Array) -> tuple[Array, Array]:
     if few.size:
         error, df = error.copy(), df.copy()
         error[few], df[few] = np.nan, np.nan
+        reason = (
+            "fewer than two clusters count, so that nothing tells how much clusters differ, and standard errors become "
+            "NaN; use a larger bandwidth, or finer groups"
+            if clustered
+            else "residuals of less than one row tell how large the noise is, and standard errors become NaN; "
+            "effective_sample_size shows where rows are, and weights are frequencies of rows"
+        )
         warn_caller(
-            f"around {few.size} of {len(df)} queries (the first is query {few[0]}) residuals of less than one row "
-            "tell how large the noise is, and standard errors become NaN; effective_sample_size shows where rows are, "
-            "and weights are frequencies of rows",
+            f"around {few.size} of {len(df)} queries (the first is query {few[0]}) {reason}",
             InferenceWarning,
         )
     (zero,) = np.nonzero(np.any(error == 0.0, axis=1))

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from kernpool.inference.clusters import Clusters, cluster_errors
 from kernpool.inference.corrected import Estimate
 from kernpool.inference.noise import Noise, local_noise
 from kernpool.inference.quadratic_forms import squared_norm
@@ -25,6 +26,7 @@ Array = NDArray[np.float64]
 
 # What each kind of variance takes for squared residuals; "local" averages them first.
 VARIANCES = {"local": "hc3", "sandwich": "hc3", "nn": "nn", "hc0": "hc0", "hc1": "hc1", "hc2": "hc2", "hc3": "hc3"}
+OF_CLUSTERS = ("local", "sandwich", "hc3")  # which with clusters all are the sandwich of whole clusters
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,21 +58,36 @@ class Errors:
     cluster: NDArray[np.int64] | None = None
 
 
-def check_variance(variance: str) -> None:
-    """Refuse an unknown kind of variance."""
+def check_variance(variance: str, *, clustered: bool = False) -> None:
+    """Refuse an unknown kind of variance, and with clusters those of residuals that leave single rows out, or none."""
     if variance not in VARIANCES:
         raise ValueError(f"variance must be one of {', '.join(map(repr, VARIANCES))}, got {variance!r}")
+    if clustered and variance not in OF_CLUSTERS:
+        raise ValueError(
+            f"variance={variance!r} is of independent rows, and groups make clusters, whose residuals are of fits "
+            "without all of their rows; leave variance out, or groups"
+        )
 
 
 def errors_of(
-    smoother: Smoother, training: Training, places: Places, found: Estimate, variance: str = "local"
+    smoother: Smoother,
+    training: Training,
+    places: Places,
+    found: Estimate,
+    variance: str = "local",
+    clusters: Clusters | None = None,
 ) -> Errors:
     """Estimate the standard errors of one estimate: the first of `errors_of_each`."""
-    return errors_of_each(smoother, training, places, [found], variance)[0]
+    return errors_of_each(smoother, training, places, [found], variance, clusters)[0]
 
 
 def errors_of_each(
-    smoother: Smoother, training: Training, places: Places, found: Sequence[Estimate], variance: str = "local"
+    smoother: Smoother,
+    training: Training,
+    places: Places,
+    found: Sequence[Estimate],
+    variance: str = "local",
+    clusters: Clusters | None = None,
 ) -> list[Errors]:
     """Estimate standard errors.
 
@@ -87,14 +104,19 @@ def errors_of_each(
     variance : {"local", "sandwich", "nn", "hc0", "hc1", "hc2", "hc3"}, default="local"
         Local noise times the norm of the shares; or a sandwich of leave-one-out residuals, which is ``"hc3"``, of those
         from nearest neighbours, or of those that least squares has.
+    clusters : Clusters, optional
+        Of `fit_clusters`. Then sums over the rows of a cluster take the place of rows.
 
     Returns
     -------
     list of Errors
         Two passes for the noise; for each estimate one, or three of corrected ones, for the norm. A sandwich takes the
-        latter for each output.
+        latter for each output; clusters take all pairs.
     """
-    check_variance(variance)
+    check_variance(variance, clustered=clusters is not None)
+    if clusters is not None:
+        of_clusters = (cluster_errors(smoother, one, clusters) for one in found)
+        return [Errors(error, df, None, clusters.residual, error, clusters.code) for error, df in of_clusters]
     squared = squared_residuals(smoother, training, VARIANCES[variance])
     noise, errors = local_noise(smoother, places, squared), []
     for one in found:
