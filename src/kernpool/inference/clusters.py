@@ -107,8 +107,8 @@ def read_groups(groups: ArrayLike, weight: Array) -> Integers:
     if count < FEWEST_CLUSTERS:
         raise ValueError(
             f"groups has {count} cluster{'s' if count != 1 else ''} of positive weight, and what varies between "
-            f"clusters needs at least {FEWEST_CLUSTERS}; use finer groups, more data, or, only if rows are independent "
-            "of each other, no groups"
+            f"clusters needs at least {FEWEST_CLUSTERS}; use finer groups, or more clusters, or, only if rows are "
+            f"independent of each other, groups=range({len(weight)})"
         )
     return code.astype(np.int64)
 
