@@ -53,3 +53,29 @@ class Groups:
     def takes_part(self) -> NDArray[np.bool_]:
         """Return which keys take part for which query, of shape (m, n): those of other groups."""
         return np.asarray(self.query_code[:, None] != self.key_code)
+
+
+def sums_of_groups(code: Codes, number: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return for each row the sum of numbers over all rows of its group.
+
+    Parameters
+    ----------
+    code : ndarray of int64, shape (n,)
+        Number of the group of each row.
+    number : ndarray of shape (n,) or (n, c)
+        What is summed.
+
+    Returns
+    -------
+    ndarray of the same shape
+        Equal within a group.
+
+    Examples
+    --------
+    >>> sums_of_groups(np.array([7, 3, 7]), np.array([1.0, 2.0, 4.0]))
+    array([5., 2., 5.])
+    """
+    _, place = np.unique(code, return_inverse=True)
+    sums = np.zeros((int(place.max()) + 1, *number.shape[1:]))
+    np.add.at(sums, place, number)
+    return np.asarray(sums[place])

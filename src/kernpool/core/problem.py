@@ -207,7 +207,7 @@ class Problem:
         return np.where(self.self_index >= 0, left, 0.0)
 
     def multiplicity(self) -> Array:
-        """How often each key counts for each query, of shape (m, n): weights, less own units and groups, under masks."""
+        """How often each key counts for each query, of shape (m, n): weights, less own units and groups, masked."""
         weight = np.ones(len(self.key)) if self.key_weight is None else self.key_weight
         times = np.repeat(weight[None, :], len(self.query), axis=0)
         if self.self_index is not None:
