@@ -174,16 +174,16 @@ def _of_values(
         residual = residual - np.average(residual, axis=0, weights=units)
     else:
         residual = value - fit.predicted_from_others(value)
-    size = n if units is None else int(units.sum())
-    for block in draws.blocks(how.n_resamples, size * c):
-        if how.kind == "residual":
-            noise = np.stack([_exchanged(residual, units, seed, b, size) for b in _numbers(block)], axis=1)
-        else:
-            drawn = size if cluster is None else int(cluster.max()) + 1
-            sign = draws.multipliers(how.kind, seed, block, drawn)
-            sign = sign[cluster] if cluster is not None else _means(sign, units)
-            noise = sign[:, :, None] * residual[:, None, :]
-        columns = (middle[:, None, :] + noise).reshape(n, -1)
+    if how.kind == "residual":
+        size = n if units is None else int(units.sum())
+        noise = (
+            (block, np.stack([_exchanged(residual, units, seed, b, size) for b in _numbers(block)], axis=1))
+            for block in draws.blocks(how.n_resamples, size * c)
+        )
+    else:
+        noise = multiplied(residual, how.kind, seed, how.n_resamples, units=units, cluster=cluster)
+    for block, moved in noise:
+        columns = (middle[:, None, :] + moved).reshape(n, -1)
         yield from np.moveaxis(there.fit(columns).reshape(-1, _width(block), c), 1, 0)
 
 
@@ -255,6 +255,49 @@ def _numbers(block: slice) -> range:
 
 def _width(block: slice) -> int:
     return int(block.stop - block.start)
+
+
+def multiplied(
+    residual: Array,
+    kind: str,
+    seed: int,
+    n_resamples: int,
+    *,
+    units: Integers | None = None,
+    cluster: Integers | None = None,
+    results: int = 0,
+) -> Iterator[tuple[slice, Array]]:
+    """Yield residuals times random multipliers, a block of resamples at a time.
+
+    Parameters
+    ----------
+    residual : ndarray of shape (n, c)
+        One of each unit row that a row stands for.
+    kind : str
+        As of `draws.multipliers`.
+    seed, n_resamples : int
+        Of all, and how many.
+    units : ndarray of int, shape (n,), optional
+        Unit rows that each row stands for. Each has a multiplier of its own, of which a row has the mean.
+    cluster : ndarray of int, shape (n,), optional
+        Clusters, whose rows have one multiplier together.
+    results : int, default=0
+        How many numbers each column is to become, if that is more than there are rows.
+
+    Yields
+    ------
+    block : slice
+        Numbers of the resamples.
+    values : ndarray of shape (n, resamples, c)
+        Outputs, for all of these at once.
+    """
+    n, c = residual.shape
+    size = n if units is None else int(units.sum())
+    for block in draws.blocks(n_resamples, max(size, results) * c):
+        drawn = size if cluster is None else int(cluster.max()) + 1
+        sign = draws.multipliers(kind, seed, block, drawn)
+        sign = sign[cluster] if cluster is not None else _means(sign, units)
+        yield block, sign[:, :, None] * residual[:, None, :]
 
 
 def _exchanged(residual: Array, units: Integers | None, seed: int, number: int, size: int) -> Array:
