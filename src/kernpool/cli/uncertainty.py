@@ -81,7 +81,7 @@ class Uncertainty:
 
 
 def columns_of(model: Any, query: Array, target: str, asked: Uncertainty, predict: Predict) -> Columns:
-    """Return predictions and what is asked for beside them: y, y_se, y_center and so on; y_0, y_0_se of several outputs.
+    """Return predictions and what is asked for beside them: y, y_se, y_center and so on; y_0, y_0_se of several.
 
     Parameters
     ----------
