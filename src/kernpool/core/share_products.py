@@ -88,8 +88,7 @@ def mean_product(state: PoolState, layout: Layout, one: Pair, other: Pair) -> Ar
     (base, tilt), (other_base, other_tilt) = one, other
     if not layout.degree:
         return np.asarray(base * other_base)
-    occupied = state.denominator[:, None] > 0
-    mean = np.divide(state.numerator, state.denominator[:, None], where=occupied, out=np.zeros_like(state.numerator))
+    mean = state.finalize(empty="zero")
     design, offset = _covariance(mean, layout), mean[:, layout.first]
     (level, slope), (other_level, other_slope) = (
         _about_mean(mean, layout, offset, *pair) for pair in ((base, tilt), (other_base, other_tilt))
@@ -116,13 +115,8 @@ def _about_mean(mean: Array, layout: Layout, offset: Array, base: Array, tilt: A
 def _covariance(mean: Array, layout: Layout) -> Array:
     """Return the covariance of offsets from the mean and, for quadratics, of their products; of shape (m, p, p)."""
     if layout.degree == 1:
-        place = np.array(
-            [[layout.places(2)[min(a, b), max(a, b)] for b in range(layout.columns)] for a in range(layout.columns)],
-            dtype=np.intp,
-        )
         offset = mean[:, layout.first]
-        second = mean[:, place.reshape(layout.columns, layout.columns)]
-        return np.asarray(second - offset[:, :, None] * offset[:, None, :])
+        return np.asarray(table_of(mean, layout, (1, 1)) - offset[:, :, None] * offset[:, None, :])
     central, told = central_means(mean, layout)
     skew, middle = table_of(central, layout, (1, 2)), np.where(told[:, None], central[:, layout.second], 0.0)
     curved = table_of(central, layout, (2, 2)) - middle[:, :, None] * middle[:, None, :]

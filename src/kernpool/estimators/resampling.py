@@ -23,7 +23,7 @@ from kernpool.inference.bootstrap import Resampling, bootstrap
 from kernpool.inference.bootstrap_chunks import bootstrap_chunks
 from kernpool.inference.columns import Draws, columns_by_residuals, columns_by_slopes
 from kernpool.inference.linear_map import LinearMap
-from kernpool.inference.pairs import check_kind
+from kernpool.inference.null_distribution import check_kind
 from kernpool.inference.results import TestResult
 from kernpool.inference.sample import Sample
 from kernpool.pooling.chunked import Asked

@@ -8,14 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.core.factors import Factors
-from kernpool.core.local_fit import solve
-from kernpool.core.moments import Layout
-from kernpool.core.ridge import with_ridge
+from kernpool.core.problem import Problem
 from kernpool.core.state import PoolState
 from kernpool.inference.linear_map import LinearMap
-from kernpool.inference.pairs import PairStatistic, compare_pairs, resample
+from kernpool.inference.null_distribution import resample
+from kernpool.inference.pairs import PairStatistic, compare_pairs
+from kernpool.inference.quadratic_forms import inner
 from kernpool.inference.results import TestResult
 from kernpool.inference.sample import Sample
+from kernpool.inference.slopes import slope_shares
 from kernpool.kernels import get_kernel
 from kernpool.pooling.choice import choose
 from kernpool.pooling.recipe import Recipe
@@ -169,29 +170,12 @@ class SlopeStatistic:
 
 def slope_norms(planes: LinearMap) -> Array:
     """Return the norms of the shares of outputs in the slopes of local planes, per bandwidth, of shape (m, d)."""
-    problem = planes.of(np.zeros((len(planes.problem.key), 1)))
-    d, ridge = problem.key.shape[1], planes.recipe.ridge_weight(problem.key.shape[1])
-    jobs = planes.recipe.n_jobs
-    state = choose(problem, planes.recipe.algorithm, often=True).reduce(problem, n_jobs=jobs)
-    layout, one = Layout(d, d, 1), problem.layout
-    # Values whose covariances with the offsets are the unit vectors: their slopes are the inverse of the design.
-    numerator = np.zeros((len(problem.query), layout.width))
-    numerator[:, layout.first], numerator[:, layout.second] = (
-        state.numerator[:, one.first],
-        state.numerator[:, one.second],
-    )
-    numerator[:, layout.cross] = state.denominator[:, None] * np.eye(d).ravel()
-    units = PoolState(state.shift, state.denominator, numerator)
-    inverse = solve(units if ridge is None else with_ridge(units, layout, ridge), layout).slope
-    squared, factor = planes.squared()
-    width = float(squared.problem.similarity.bandwidth[0] / problem.similarity.bandwidth[0])
-    sums = squared.of(np.zeros((len(problem.key), 1)))
-    squares = choose(sums, planes.recipe.algorithm, often=True).reduce(sums, n_jobs=jobs)
-    mean = state.numerator[:, one.first] / state.denominator[:, None]
-    about = one.moved(squares.denominator, squares.numerator, -mean / width)[:, one.second] * width**2
-    spread = np.empty((len(about), d, d))
-    upper, lower = np.triu_indices(d)
-    spread[:, upper, lower] = spread[:, lower, upper] = about
-    form = np.einsum("mae,mef,maf->ma", inverse, spread, inverse)
-    unit = factor * np.exp(squares.shift - 2.0 * state.shift) / state.denominator**2
-    return np.asarray(np.sqrt(np.maximum(form * unit[:, None], 0.0)))
+    recipe, problem = planes.recipe, planes.of(np.zeros((len(planes.problem.key), 1)))
+
+    def sums(problem: Problem) -> PoolState:
+        return choose(problem, recipe.algorithm, often=True).reduce(problem, n_jobs=recipe.n_jobs)
+
+    ridge, bandwidth = recipe.ridge_weight(problem.key.shape[1]), problem.similarity.bandwidth
+    shares = slope_shares(problem, sums(problem), ridge)
+    norms = np.stack([np.sqrt(np.maximum(inner(share, share, sums), 0.0)) for share in shares], axis=1)
+    return np.where(np.isfinite(norms), norms * bandwidth, 0.0)

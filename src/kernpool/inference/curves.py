@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kernpool.core.factors import Factors
-from kernpool.execution.progress import current_progress
 from kernpool.inference import draws
 from kernpool.inference.linear_map import LinearMap
+from kernpool.inference.null_distribution import KINDS, resample
 from kernpool.inference.results import TestResult
 from kernpool.inference.sample import Sample, bandwidth_for, read_sample
 from kernpool.pooling.recipe import Recipe
@@ -117,7 +117,7 @@ def compare_curves(
     """
     if null not in NULLS:
         raise ValueError(f"null must be 'equal' or 'parallel', got {null!r}")
-    kinds = ("wild", "mammen", "gaussian", "normal")
+    kinds = (*KINDS, "normal")
     if null_distribution not in kinds:
         raise ValueError(f"null_distribution must be one of {', '.join(map(repr, kinds))}, got {null_distribution!r}")
     draws.as_count("n_resamples", n_resamples)
@@ -130,15 +130,10 @@ def compare_curves(
     own = value - curves.grouped.fit(value)
     sample.refuse_exact(residual, "the curve of a group", own, "give bandwidth= a larger one")
     statistic = curves.statistic(value)[0]
-    progress, resampled = current_progress(), np.empty(n_resamples)
-    for block in draws.blocks(n_resamples, len(sample)):
-        if null_distribution == "normal":
-            columns = draws.multipliers("gaussian", seed, block, len(sample))
-        else:
-            columns = common + residual * draws.multipliers(null_distribution, seed, block, len(sample))
-        resampled[block] = curves.statistic(columns)
-        if progress is not None:
-            progress(block.stop, n_resamples)
+    middle, spread, kind = common[:, 0], residual[:, 0], null_distribution
+    if kind == "normal":
+        middle, spread, kind = np.zeros(len(sample)), np.ones(len(sample)), "gaussian"
+    resampled = resample(curves.statistic, middle, spread, kind=kind, n_resamples=n_resamples, seed=seed)
     return TestResult.of(statistic, resampled, null=NULLS[null], bandwidth=h)
 
 

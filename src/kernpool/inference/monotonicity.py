@@ -8,10 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kernpool.data.checks import as_bandwidth
-from kernpool.execution.progress import current_progress
 from kernpool.inference import draws
 from kernpool.inference.linear_map import LinearMap
-from kernpool.inference.pairs import check_kind
+from kernpool.inference.null_distribution import check_kind, resample
 from kernpool.inference.results import TestResult
 from kernpool.inference.sample import bandwidth_for, read_sample
 from kernpool.pooling.recipe import Recipe
@@ -131,12 +130,10 @@ def monotonicity_test(
     sample.refuse_exact(residual, "the curve of the leave-one-out bandwidth")
     places = np.quantile(sample.X[:, 0], np.linspace(0.0, 1.0, PLACES), method="nearest")[:, None]
     lines = [_line(sample.X, places, Recipe.of(kernel, h, degree=1, n_jobs=n_jobs)) for h in widths]
-    seed, progress = draws.as_seed(random_state), current_progress()
-    noise = np.empty((len(lines) * PLACES, n_resamples))
-    for block in draws.blocks(n_resamples, len(sample)):
-        noise[:, block] = _falls(lines, residual * draws.multipliers(kind, seed, block, len(sample)))
-        if progress is not None:
-            progress(block.stop, n_resamples)
+    none, seed = np.zeros(len(sample)), draws.as_seed(random_state)
+    noise = resample(
+        lambda columns: _falls(lines, columns), none, residual[:, 0], kind=kind, n_resamples=n_resamples, seed=seed
+    )
     error = np.sqrt(np.mean(noise**2, axis=1))
     sure = error > 0
     if not sure.any():

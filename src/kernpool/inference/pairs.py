@@ -15,9 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.core.factors import Factors
-from kernpool.execution.progress import current_progress
-from kernpool.inference import draws
 from kernpool.inference.linear_map import LinearMap
+from kernpool.inference.null_distribution import resample
 from kernpool.inference.results import TestResult
 from kernpool.pooling.recipe import Recipe
 
@@ -64,51 +63,6 @@ class PairStatistic:
         squares = residual**2
         variance = 2.0 * self.factor * np.sum(squares * self.squared.sums(squares), axis=0)
         return np.asarray(np.divide(together, np.sqrt(variance), where=variance > 0, out=np.zeros_like(together)))
-
-
-def resample(
-    statistic: Callable[[Array], Array],
-    middle: Array,
-    residual: Array,
-    *,
-    kind: str,
-    n_resamples: int,
-    seed: int,
-) -> Array:
-    """Return the statistic of outputs under the null hypothesis, residuals times random multipliers.
-
-    Parameters
-    ----------
-    statistic : callable
-        Takes outputs of shape (n, columns), and returns one number for each column.
-    middle : ndarray of shape (n,)
-        The fit under the null hypothesis.
-    residual : ndarray of shape (n,)
-        What is multiplied.
-    kind : {"wild", "mammen", "gaussian"}
-        By what.
-    n_resamples, seed : int
-        How many, and the seed.
-
-    Returns
-    -------
-    ndarray of shape (n_resamples,)
-        In the order of their numbers.
-    """
-    progress, found = current_progress(), np.empty(n_resamples)
-    for block in draws.blocks(n_resamples, len(middle)):
-        signs = draws.multipliers(kind, seed, block, len(middle))
-        found[block] = statistic(middle[:, None] + residual[:, None] * signs)
-        if progress is not None:
-            progress(block.stop, n_resamples)
-    return found
-
-
-def check_kind(kind: str) -> None:
-    """Refuse an unknown kind of multipliers."""
-    kinds = ("wild", "mammen", "gaussian")
-    if kind not in kinds:
-        raise ValueError(f"kind must be one of {', '.join(map(repr, kinds))}, got {kind!r}")
 
 
 def compare_pairs(

@@ -153,12 +153,17 @@ def read_sample(
     TypeError, ValueError
         As in `pool`, if shapes do not fit together, there are several outputs, and as `Sample.of`.
     """
+    inputs = read_inputs(X)
+    output = read_output(y, len(inputs), what)
+    return Sample.of(inputs, output, read_weight(sample_weight, len(inputs)), code, what=what)
+
+
+def read_inputs(X: ArrayLike) -> NDArray[Any]:
+    """Read numeric columns, of shape (n, d)."""
     inputs = as_real_array("X", X)
     if inputs.ndim not in (1, 2) or not inputs.size:
         raise ValueError(f"X must have shape (rows,) or (rows, columns), and not be empty; got {inputs.shape}")
-    inputs = inputs[:, None] if inputs.ndim == 1 else inputs
-    output = read_output(y, len(inputs), what)
-    return Sample.of(inputs, output, read_weight(sample_weight, len(inputs)), code, what=what)
+    return inputs[:, None] if inputs.ndim == 1 else inputs
 
 
 def read_output(y: ArrayLike, rows: int, what: str) -> Array:

@@ -7,10 +7,11 @@ from numpy.typing import NDArray
 
 from kernpool.core.local_fit import solve
 from kernpool.core.moments import Layout
+from kernpool.core.problem import Problem
 from kernpool.core.ridge import with_ridge
 from kernpool.core.state import PoolState
 from kernpool.inference.quadratic_forms import Shares
-from kernpool.inference.smoother import Fitted, Places, Smoother
+from kernpool.inference.smoother import Fitted, Places, Smoother, log_mass
 from kernpool.kernels.forms import Gaussian
 
 Array = NDArray[np.float64]
@@ -40,23 +41,45 @@ def plane_slopes(fitted: Fitted) -> tuple[Array, list[Shares]]:
     shares : list of d Shares
         One per column.
     """
-    bandwidth = fitted.problem.similarity.bandwidth
-    inverse, layout = _inverse(fitted), fitted.problem.layout
-    offset = _mean(fitted.state)[:, layout.first]
+    problem, smoother = fitted.problem, fitted.smoother
+    ridge = smoother.recipe.ridge_weight(smoother.columns)
+    slopes = fitted.fit.slope / problem.similarity.bandwidth[:, None]
+    return slopes, slope_shares(problem, fitted.state, ridge, smoother.factor)
+
+
+def slope_shares(problem: Problem, state: PoolState, ridge: Array | None, factor: float = 1.0) -> list[Shares]:
+    """Return the shares in the slopes of planes, or of quadratics at the query, by their sums.
+
+    Parameters
+    ----------
+    problem : Problem
+        Local linear or quadratic.
+    state : PoolState
+        Its sums, without the ridge.
+    ridge : ndarray of shape (d,) or None
+        Of `Recipe.ridge_weight`.
+    factor : float, default=1.0
+        As of `Shares`.
+
+    Returns
+    -------
+    list of d Shares
+        Per unit of each column.
+    """
+    bandwidth, layout, mean = problem.similarity.bandwidth, problem.layout, state.finalize(empty="zero")
+    inverse, offset = _inverse(state, layout, ridge), mean[:, layout.first]
     if layout.degree == 2:
-        offset = np.hstack([offset, _mean(fitted.state)[:, layout.second]])
-    slopes = fitted.fit.slope / bandwidth[:, None]
-    shares = [
+        offset = np.hstack([offset, mean[:, layout.second]])
+    return [
         Shares(
-            fitted.problem,
-            fitted.smoother.factor,
-            fitted.log_mass,
+            problem,
+            factor,
+            log_mass(state),
             -np.sum(inverse[:, a] * offset, axis=1) / bandwidth[a],
             inverse[:, a] / bandwidth[a],
         )
         for a in range(len(bandwidth))
     ]
-    return slopes, shares
 
 
 def constant_slopes(smoother: Smoother, places: Places) -> tuple[Array, list[Shares]]:
@@ -88,8 +111,9 @@ def constant_slopes(smoother: Smoother, places: Places) -> tuple[Array, list[Sha
             "use LocalLinearRegressor, whose slopes have standard errors for every kernel"
         )
     fitted = smoother.of_degree(1).fit(places)
-    bandwidth, offset, layout = fitted.problem.similarity.bandwidth, _mean_offset(fitted), fitted.problem.layout
-    mean = _mean(fitted.state)
+    bandwidth, layout = fitted.problem.similarity.bandwidth, fitted.problem.layout
+    mean = fitted.state.finalize(empty="zero")
+    offset = mean[:, layout.first]
     m, d, c = len(mean), layout.columns, layout.values
     with_value = mean[:, layout.cross].reshape(m, d, c) - offset[:, :, None] * mean[:, None, layout.value]
     at = np.eye(d)
@@ -106,23 +130,13 @@ def constant_slopes(smoother: Smoother, places: Places) -> tuple[Array, list[Sha
     return with_value / bandwidth[:, None], shares
 
 
-def _mean(state: PoolState) -> Array:
-    occupied = state.denominator[:, None] > 0
-    return np.divide(state.numerator, state.denominator[:, None], where=occupied, out=np.zeros_like(state.numerator))
-
-
-def _mean_offset(fitted: Fitted) -> Array:
-    return _mean(fitted.state)[:, fitted.problem.layout.first]
-
-
-def _inverse(fitted: Fitted) -> Array:
+def _inverse(state: PoolState, layout: Layout, ridge: Array | None) -> Array:
     """Return the rows for offsets of the inverse covariances of regressors, of shape (m, d, regressors), in bandwidths.
 
     They are the slopes of values whose covariances with the regressors are those of the identity.
     """
-    layout, d = fitted.problem.layout, fitted.problem.layout.columns
-    ridge = fitted.smoother.recipe.ridge_weight(d)
-    state = fitted.state if ridge is None else with_ridge(fitted.state, layout, ridge)
+    d = layout.columns
+    state = state if ridge is None else with_ridge(state, layout, ridge)
     identity = np.eye(layout.regressors)
     probe = Layout(len(identity), d, layout.degree)
     numerator = np.zeros((len(state.denominator), probe.width))

@@ -173,4 +173,9 @@ class Fitted:
     @property
     def log_mass(self) -> Array:
         """Logarithm of the sum of the weights, of shape (m,); minus infinity where the window is empty."""
-        return np.where(self.fit.occupied, self.state.log_denominator, -np.inf)
+        return log_mass(self.state)
+
+
+def log_mass(state: PoolState) -> Array:
+    """Return the logarithm of the sum of the weights, of shape (m,); minus infinity where the window is empty."""
+    return np.where(state.denominator > 0, state.log_denominator, -np.inf)

@@ -9,13 +9,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kernpool.bandwidth.categories import Categories
-from kernpool.data.checks import as_bandwidth, as_real_array
+from kernpool.data.checks import as_bandwidth
 from kernpool.data.columns import is_frame
 from kernpool.data.frames import Encoding
 from kernpool.inference import draws
-from kernpool.inference.pairs import PairStatistic, check_kind, compare_pairs
+from kernpool.inference.null_distribution import check_kind
+from kernpool.inference.pairs import PairStatistic, compare_pairs
 from kernpool.inference.results import TestResult
-from kernpool.inference.sample import Sample, read_output, read_weight
+from kernpool.inference.sample import Sample, read_inputs, read_output, read_weight
 from kernpool.kernels import get_categorical_kernel, get_kernel
 from kernpool.pooling.recipe import Recipe
 
@@ -155,10 +156,7 @@ def _read(X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> tuple[Sample
     """Read rows, and return inputs as the model takes them, each as often as its weight says."""
     encoding = Encoding.fit(X) if is_frame(X) else None
     if encoding is None:
-        inputs = as_real_array("X", X)
-        if inputs.ndim not in (1, 2) or not inputs.size:
-            raise ValueError(f"X must have shape (rows,) or (rows, columns), and not be empty; got {inputs.shape}")
-        table: Any = inputs[:, None] if inputs.ndim == 1 else inputs
+        table: Any = read_inputs(X)
         numeric, code, categories = table, None, Categories()
     else:
         table = X

@@ -180,6 +180,7 @@ class AllPairsObjective(QuickObjective):
         shift = (np.log(problem.weight_unit) - state.shift) / LN_2
         moved = np.empty((n, outputs if cotangent is None else 1, len(at.theta)))
         towards = None if cotangent is None else cotangent[self._order]
+        cells = self._ends if tables.log_slopes else self._ends[:0]
 
         def work(block: slice, buffers: Buffers) -> None:
             exponents, size = self._exponents(problem, block, buffers), block.stop - block.start
@@ -199,12 +200,12 @@ class AllPairsObjective(QuickObjective):
             if towards is not None:
                 changes = np.matmul(towards[block, None, :], changes[:, :c])
             kernel = self._weigh(exponents, tables, -1, block, shift, True, buffers)
-            moved[block, :, :d], by_cell = self._along_bandwidths(problem, block, exponents, kernel, changes, buffers)
+            moved[block, :, :d], by_cell = self._along_bandwidths(
+                problem, block, exponents, kernel, changes, cells, buffers
+            )
             for a, log_slope in enumerate(tables.log_slopes):
                 level = self._levels[a]
-                moved[block, :, d + a] = np.einsum(
-                    "ibs,is->ib", by_cell, log_slope[level[block]][:, level[self._ends - 1]]
-                )
+                moved[block, :, d + a] = np.einsum("ibs,is->ib", by_cell, log_slope[level[block]][:, level[cells - 1]])
             for a in () if tables.log_slopes else range(len(tables.slopes)):
                 # The factors of the column itself are left out, so that one of zero has a slope.
                 kernel = self._weigh(exponents, tables, a, block, shift, True, buffers)
@@ -247,21 +248,28 @@ class AllPairsObjective(QuickObjective):
         return kernel
 
     def _along_bandwidths(
-        self, problem: Problem, block: slice, exponents: Array, kernel: Array, changes: Array, buffers: Buffers
+        self,
+        problem: Problem,
+        block: slice,
+        exponents: Array,
+        kernel: Array,
+        changes: Array,
+        ends: NDArray[np.intp],
+        buffers: Buffers,
     ) -> tuple[Array, Array]:
-        """Return the derivatives of a block by the log bandwidths, and sums of changes over cells of equal levels.
+        """Return the derivatives of a block by the log bandwidths, and sums of changes over cells that end there.
 
         Neither is in units of the denominator yet.
         """
         slopes = np.empty((*changes.shape[:2], len(self._columns)))
         if self._is_gaussian:
-            unit, by_cell = 1.0 / problem.similarity.bandwidth, np.empty((*changes.shape[:2], len(self._ends)))
+            unit, by_cell = 1.0 / problem.similarity.bandwidth, np.empty((*changes.shape[:2], len(ends)))
             self._loops.sum_squares(
                 kernel,
                 changes,
                 self._columns,
                 unit,
-                self._ends,
+                ends,
                 block.start,
                 buffers.row,
                 buffers.moved,
@@ -273,7 +281,8 @@ class AllPairsObjective(QuickObjective):
         for a, (u, slope) in enumerate(problem.similarity.logit_slopes(self._key[block], self._key)):
             change = np.multiply(u, slope, where=inside, out=np.zeros_like(u))
             slopes[:, :, a] = -np.matmul(weighted, change[:, :, None])[:, :, 0]
-        return slopes, np.add.reduceat(weighted, np.append(0, self._ends[:-1]), axis=2)
+        starts = np.append(0, ends)[: len(ends)]
+        return slopes, np.add.reduceat(weighted, starts, axis=2)
 
     def _run(self, work: Callable[[slice, Buffers], None]) -> None:
         (n, d), outputs = self._key.shape, 1 + len(self._value)

@@ -88,11 +88,11 @@ def search(
         enough = ENOUGH_ON_MOST if size == sizes[-1] else ENOUGH_ON_FEW
         between = setting.objective(objective.rows.draw(size, generator))
         course.fewer.append(between)
-        best = _with_more_rows(between, before, best, TOLERANCE_BETWEEN, enough, course)
+        _, best = _with_more_rows(between, before, best, TOLERANCE_BETWEEN, enough, course)
         course.hand_over(best.end.theta)
         before = between
-    best = _with_more_rows(objective, before, best, TOLERANCE_ON_ALL, ENOUGH_ON_ALL, course)
-    best = flatten(objective if course.quick is None else course.quick, best, TOLERANCE_ON_ALL, ENOUGH_ON_ALL)
+    on_all, best = _with_more_rows(objective, before, best, TOLERANCE_ON_ALL, ENOUGH_ON_ALL, course)
+    best = flatten(on_all, best, TOLERANCE_ON_ALL, ENOUGH_ON_ALL)
     course.hand_over(best.end.theta)
     return f"{best.reason}, from the best of {len(before.rows.X)} rows"
 
@@ -107,12 +107,13 @@ def _by(way: Way, objective: Objective, course: Course) -> SumOfSquares:
 
 def _with_more_rows(
     objective: Objective, before: Objective, best: Descent, tolerance: float, enough: float, course: Course
-) -> Descent:
-    """Descend from where the best place of fewer rows is expected with these."""
+) -> tuple[SumOfSquares, Descent]:
+    """Descend from where the best place of fewer rows is expected with these, and say on what."""
     theta = moved(objective, before, best.end.theta)
     quickly = _by(choose_way(objective, one_factor=False, near=theta), objective, course)
     start, steps = quickly.evaluate(theta), STEPS_ON_MANY_ROWS
-    return descend(quickly, start, max_steps=steps, tolerance=tolerance, enough=enough, curvature=best.curvature)
+    found = descend(quickly, start, max_steps=steps, tolerance=tolerance, enough=enough, curvature=best.curvature)
+    return quickly, found
 
 
 def moved(objective: Objective, before: Objective, theta: Array) -> Array:

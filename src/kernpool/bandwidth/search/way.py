@@ -115,12 +115,11 @@ def _are_in_reach(objective: Objective, theta: NDArray[np.float64]) -> bool:
     if n > MOST_ROWS_IN_REACH:
         return False
     some = np.linspace(0, n - 1, min(SAMPLED, n)).astype(np.intp)
-    logit = problem.similarity.logits(problem.key[some], problem.key)
-    if problem.factors is not None:
-        code = objective.rows.code
-        with np.errstate(divide="ignore"):
-            for table, level in zip(problem.factors.tables, code.T, strict=True):
-                logit += np.log(table)[level[some][:, None], level]
+    part = problem.block(some)
+    logit = part.similarity.logits(part.query, part.key)
+    if part.factors is not None:
+        for logarithm in part.factors.logarithms():
+            logit += logarithm
     logit[np.arange(len(some)), some] = -np.inf
     largest = logit.max(axis=1, keepdims=True)
     share = np.mean(logit >= np.where(np.isfinite(largest), largest, 0.0) - REACH)
