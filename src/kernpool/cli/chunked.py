@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.cli.terminal import UsageError, progress_bar, say
+from kernpool.cli.uncertainty import Columns, Predict, Uncertainty, columns_of, need_rows
 from kernpool.data.chunks.base import Chunks
 from kernpool.data.chunks.opening import NpyChunks, open_chunks
 from kernpool.data.chunks.parquet import ParquetChunks
@@ -29,7 +30,7 @@ from kernpool.estimators.smoother import KernelSmoother
 from kernpool.execution.progress import current_progress, report_progress
 
 Array = NDArray[np.float64]
-Predict = Callable[[Array], Array]
+Answer = Callable[[Array], Columns]
 
 UNITS = {"": 1, "B": 1} | {
     name: base**power
@@ -79,6 +80,8 @@ def fit_in_chunks(model: KernelRegressor, options: argparse.Namespace, memory: i
     """Fit a file by reference, report, save."""
     if options.plot is not None:
         raise UsageError("--plot needs the rows in memory; leave --memory out, or draw a sample of the rows")
+    if options.summary:
+        raise UsageError("--summary needs the rows in memory; leave --memory out, or fit a sample of the rows")
     features = parse_features(options.features, options.target)
     chunks = open_table(options.data, options.format, memory, target=options.target, features=features)
     if not chunks.rows:
@@ -123,34 +126,35 @@ def load_for_tables(options: argparse.Namespace, memory: int | None = None) -> t
     return model, header
 
 
-def predict_in_chunks(options: argparse.Namespace, memory: int | None) -> None:
+def predict_in_chunks(options: argparse.Namespace, memory: int | None, asked: Uncertainty) -> None:
     """Predict some rows at a time, here or on a cluster."""
     if options.cluster is not None and not re.fullmatch(r"\w+://\S+", options.cluster):
         raise UsageError(f"--cluster must be the address of a Dask scheduler, tcp://host:port, got {options.cluster!r}")
     model, header = load_for_tables(options, memory)
+    if asked.wanted:
+        need_rows(model, options.model, "--se or --interval")
     rows, blocks = open_queries(options.data, options.format, memory, header["features"])
+    target = header["target"] or "prediction"
     with predictor(model, options.cluster) as predict, progress_bar("predicting", options.quiet):
-        predicted = _predicted(blocks, rows, predict)
+        predicted = _predicted(blocks, rows, lambda query: columns_of(model, query, target, asked, predict))
         first = next(predicted)
-        target = header["target"] or "prediction"
-        names = [target] if first.ndim == 1 else [f"{target}_{i}" for i in range(first.shape[1])]
-        with row_writer(options.out, names, rows, force=options.force) as write:
-            write(first.reshape(len(first), -1))
+        with row_writer(options.out, list(first), rows, force=options.force) as write:
+            write(np.column_stack(list(first.values())))
             for block in predicted:
-                write(block.reshape(len(block), -1))
+                write(np.column_stack(list(block.values())))
 
 
-def _predicted(blocks: Iterator[Array], rows: int, predict: Predict) -> Iterator[Array]:
+def _predicted(blocks: Iterator[Array], rows: int, answer: Answer) -> Iterator[Columns]:
     """Predict block by block, and report the rows."""
     start, listener = 0, current_progress()
     for block in blocks:
         before, size = start, len(block)
         if listener is None:
-            yield predict(block)
+            yield answer(block)
         else:
             tell = listener
             with report_progress(lambda done, total: tell(before + size * done // total, rows)):  # noqa: B023
-                predicted = predict(block)
+                predicted = answer(block)
             yield predicted
         start += size
 

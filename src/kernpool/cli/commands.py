@@ -24,6 +24,8 @@ from kernpool.cli.chunked import (
 )
 from kernpool.cli.describing import describe_model
 from kernpool.cli.terminal import UsageError, bar, is_terminal, need_output, progress_bar, say
+from kernpool.cli.testing import run_test
+from kernpool.cli.uncertainty import Uncertainty, columns_of, need_rows, summary_of
 from kernpool.core.problem import Problem
 from kernpool.data.checks import as_bandwidth
 from kernpool.data.files import refuse_existing, whole_file
@@ -49,6 +51,8 @@ TARGET = Advice(
     "correct or drop such rows",
     "name a column of numbers with --target; labels are for NadarayaWatsonClassifier, in Python",
 )
+__all__ = ["run_fit", "run_info", "run_predict", "run_test", "run_tour"]
+
 PICTURES = ("png", "svg", "pdf", "jpg", "jpeg", "webp")
 
 
@@ -69,6 +73,7 @@ def run_fit(options: argparse.Namespace) -> None:
         with progress_bar("leaving one out", options.quiet):
             result = model.leave_one_out()
         report_fit(model, features, y, result)
+    summary = summary_of(model, features) if options.summary else None  # which may be refused: before outputs
     model.set_params(n_jobs=None)  # the machine that loads the model has other processors
     with whole_file(Path(options.plot), force=options.force) if options.plot else nullcontext() as picture:
         if picture is not None:  # drawn before the model is written: either both outputs appear or none
@@ -79,6 +84,8 @@ def run_fit(options: argparse.Namespace) -> None:
         for what, output in (("model", options.model), ("picture", options.plot)):
             if output is not None:
                 say(f"{what:<10} {output}")
+    if summary is not None:
+        print(summary)
 
 
 def build_model(options: argparse.Namespace) -> KernelRegressor:
@@ -105,6 +112,8 @@ def build_model(options: argparse.Namespace) -> KernelRegressor:
 
 def check_outputs(options: argparse.Namespace) -> None:
     """Refuse outputs that could not be written, before the long work."""
+    if options.summary:
+        need_output("open it")
     if options.model is not None:
         check_model_folder(Path(options.model), options.force)
     if options.plot is not None:
@@ -194,28 +203,33 @@ def run_predict(options: argparse.Namespace) -> None:
         resolve_n_jobs(options.jobs)
     except ValueError as error:
         raise UsageError(str(error)) from None
+    asked = Uncertainty.of(options)
     if options.out == "-":
         need_output("name a file with --out")
     else:
         table_format(options.out)
         refuse_existing(Path(options.out), options.force)
     if memory is not None or options.cluster is not None:
-        predict_in_chunks(options, memory)
+        predict_in_chunks(options, memory, asked)
         return
     model, header = load_for_tables(options)
-    target = header["target"] or "prediction"
+    if asked.wanted:
+        need_rows(model, options.model, "--se or --interval")
     X = read_table(options.data, options.format).numbers(header["features"], QUERIES)
     with progress_bar("predicting", options.quiet):
-        predicted = model.predict(X)
-    columns = {target: predicted} if predicted.ndim == 1 else {f"{target}_{i}": c for i, c in enumerate(predicted.T)}
+        columns = columns_of(model, X, header["target"] or "prediction", asked, model.predict)
     write_table(options.out, columns, force=options.force)
 
 
 def run_info(options: argparse.Namespace) -> None:
-    """Describe a model on standard output, as JSON."""
+    """Describe a model on standard output: as JSON, or by the summary of its fit."""
     need_output("open it")
-    model = load_model(options.model)
-    print(json.dumps(describe_model(model, read_header(options.model, MODELS)), indent=2))
+    model, header = load_model(options.model), read_header(options.model, MODELS)
+    if options.summary:
+        need_rows(model, options.model, "--summary")
+        print(summary_of(model, header["features"]))
+        return
+    print(json.dumps(describe_model(model, header), indent=2))
 
 
 def run_tour(options: argparse.Namespace) -> None:

@@ -22,7 +22,9 @@ examples:
   cat new-households.csv | kernpool predict engel-model - > predictions.csv
   kernpool fit big.parquet --target y --memory 2GiB --model big-model
   kernpool predict big-model queries.parquet --memory 2GiB --out predictions.parquet
-  kernpool info engel-model
+  kernpool predict engel-model new-households.csv --interval 0.95 > intervals.csv
+  kernpool info engel-model --summary
+  kernpool test significance engel-model --column income
   kernpool tour --open
 
 exit codes: 0 success, 1 failure (bad data, missing files), 2 wrong usage, 130 interrupted
@@ -39,32 +41,16 @@ def build_parser() -> argparse.ArgumentParser:
     """Return the parser of all commands."""
     parser = argparse.ArgumentParser(
         prog="kernpool",
-        description="Kernel regression (Nadaraya-Watson): fit a table, predict, look at a model.",
+        description="Kernel regression (Nadaraya-Watson): fit a table, predict, look at a model, test.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="store_true", help="print the version and exit")
-    commands = parser.add_subparsers(dest="command", metavar="{fit,predict,info,tour}")
+    commands = parser.add_subparsers(dest="command", metavar="{fit,predict,info,test,tour}")
 
     fit = _add_fit(commands)
 
-    predict = commands.add_parser("predict", help="predict the rows of a table", description="Predict with a model.")
-    predict.add_argument("model", metavar="MODEL", help="folder written by kernpool fit --model")
-    predict.add_argument(
-        "data", metavar="DATA", type=stream_name, help="table with the model's features; - for standard input"
-    )
-    predict.add_argument(
-        "--out", default="-", metavar="FILE", type=stream_name, help="where to write (default: standard output)"
-    )
-    predict.add_argument(
-        "--empty",
-        choices=["nan", "nearest", "mean", "zero", "raise"],
-        help="what a row gets that has no training row within the kernel's support (default: as the model was made)",
-    )
-    predict.add_argument(
-        "--cluster", metavar="ADDRESS", help="pool on the Dask cluster of this scheduler: tcp://host:port"
-    )
-    predict.set_defaults(run="run_predict")
+    predict = _add_predict(commands)
 
     tour = commands.add_parser(
         "tour",
@@ -83,7 +69,10 @@ def build_parser() -> argparse.ArgumentParser:
 
     info = commands.add_parser("info", help="describe a model", description="Describe a model.")
     info.add_argument("model", metavar="MODEL", help="folder written by kernpool fit --model")
+    info.add_argument("--summary", action="store_true", help="print what the fit amounts to, in place of JSON")
     info.set_defaults(run="run_info")
+
+    _add_test(commands)
 
     for command in (fit, predict):
         command.add_argument("--format", choices=["csv", "tsv", "parquet", "npy"], help="of DATA (default: by suffix)")
@@ -134,8 +123,101 @@ def _add_fit(commands: Any) -> argparse.ArgumentParser:
     )
     fit.add_argument("--model", metavar="DIR", help="write the model to this folder")
     fit.add_argument("--plot", metavar="PNG", help="draw the fit into this file")
+    fit.add_argument(
+        "--summary", action="store_true", help="print what the fit amounts to: parameters, noise, R2 (standard output)"
+    )
     fit.set_defaults(run="run_fit")
     return fit
+
+
+def _add_predict(commands: Any) -> argparse.ArgumentParser:
+    predict: argparse.ArgumentParser = commands.add_parser(
+        "predict", help="predict the rows of a table", description="Predict with a model."
+    )
+    predict.add_argument("model", metavar="MODEL", help="folder written by kernpool fit --model")
+    predict.add_argument(
+        "data", metavar="DATA", type=stream_name, help="table with the model's features; - for standard input"
+    )
+    predict.add_argument(
+        "--out", default="-", metavar="FILE", type=stream_name, help="where to write (default: standard output)"
+    )
+    predict.add_argument(
+        "--empty",
+        choices=["nan", "nearest", "mean", "zero", "raise"],
+        help="what a row gets that has no training row within the kernel's support (default: as the model was made)",
+    )
+    predict.add_argument(
+        "--cluster", metavar="ADDRESS", help="pool on the Dask cluster of this scheduler: tcp://host:port"
+    )
+    predict.add_argument(
+        "--se", action="store_true", help="write the standard error of each prediction beside it, as column Y_se"
+    )
+    predict.add_argument(
+        "--interval",
+        type=float,
+        metavar="LEVEL",
+        help="write intervals for the curve, such as 0.95: columns Y_center (bias taken off), Y_lower, Y_upper",
+    )
+    predict.add_argument(
+        "--simultaneous",
+        action="store_true",
+        help="with --interval, cover all of the curve at once, from the least to the largest row of DATA",
+    )
+    predict.add_argument(
+        "--variance",
+        choices=["local", "sandwich", "nn", "hc0", "hc1", "hc2", "hc3"],
+        help="with --se and --interval, where the noise is taken from (default: local); sandwich where it jumps",
+    )
+    predict.set_defaults(run="run_predict")
+    return predict
+
+
+def _add_test(commands: Any) -> None:
+    test = commands.add_parser(
+        "test",
+        help="questions that a p-value answers",
+        description="Test a fit or a table, by resampling. The result goes to standard output.",
+    )
+    kinds = test.add_subparsers(dest="test", required=True, metavar="{significance,specification,monotonicity,curves}")
+    significance = kinds.add_parser("significance", help="do columns matter, given the others?")
+    significance.add_argument("model", metavar="MODEL", help="folder written by kernpool fit --model")
+    significance.add_argument(
+        "--column", required=True, action="append", metavar="A", help="which; several are tested together"
+    )
+    significance.add_argument(
+        "--method", default="residual", choices=["residual", "gradient"], help="the statistic (default: residual)"
+    )
+    specification = kinds.add_parser("specification", help="is a linear regression enough?")
+    monotonicity = kinds.add_parser("monotonicity", help="does the curve of one column only rise?")
+    monotonicity.add_argument(
+        "--direction", default="increasing", choices=["increasing", "decreasing"], help="default: increasing"
+    )
+    curves = kinds.add_parser("curves", help="do groups of rows have the same curve?")
+    curves.add_argument("--groups", required=True, metavar="G", help="the column of labels")
+    curves.add_argument(
+        "--null", default="equal", choices=["equal", "parallel"], help="parallel: apart from a constant each"
+    )
+    for kind in (specification, monotonicity, curves):
+        kind.add_argument("data", metavar="DATA", type=stream_name, help="table; - for standard input")
+        kind.add_argument("--target", required=True, metavar="Y", help="the column to be explained")
+        kind.add_argument("--features", metavar="A,B", help="columns it depends on (default: all others)")
+        kind.add_argument("--format", choices=["csv", "tsv", "parquet", "npy"], help="of DATA (default: by suffix)")
+        kind.add_argument("--bandwidth", metavar="H", help="a number, or one per column: 0.5,2 (default: found)")
+    for kind, resamples in ((significance, 399), (specification, 399), (monotonicity, 999), (curves, 999)):
+        kind.add_argument(
+            "--kind",
+            default="wild",
+            choices=["wild", "mammen", "gaussian", *(["normal"] if kind is curves else [])],
+            help="what is drawn (default: wild, random signs of residuals)",
+        )
+        kind.add_argument(
+            "--resamples", type=int, default=resamples, metavar="N", help=f"how many (default: {resamples})"
+        )
+        kind.add_argument("--seed", type=int, default=0, metavar="N", help="of the draws (default: 0)")
+        kind.add_argument("--json", action="store_true", help="print the numbers as JSON")
+        kind.add_argument("--jobs", type=int, default=-1, metavar="N", help="threads (default: all processors)")
+        kind.add_argument("--quiet", action="store_true", help="no progress bar")
+    test.set_defaults(run="run_test")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -148,7 +230,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(__version__)
         return 0
     if options.command is None:
-        parser.error("a command is needed: fit, predict, info or tour")
+        parser.error("a command is needed: fit, predict, info, test or tour")
     try:
         from kernpool.cli import commands
 
@@ -182,7 +264,10 @@ def in_options(command: str, text: str) -> str:
     """
     text = re.sub(r"; [^;]*\bempty=[^;]*", f"; {ADVICE.get(command, '')}", text, count=1)
     if command == "predict":
-        text = re.sub(r"\bempty='(\w+)'", r"--empty \1", text)
+        text = re.sub(r"\bempty='(\w+)'", r"--empty \1", text).replace("empty= says", "--empty says")
+        text = text.replace("simultaneous=False", "no --simultaneous")
+    if command == "test":
+        text = re.sub(r"\b(method|kind)='(\w+)'", r"--\1 \2", text).replace("bandwidth=", "--bandwidth ")
     return " ".join(text.split("\n"))
 
 

@@ -1,0 +1,161 @@
+"""`kernpool test`: questions about a fit or a table that are answered by a p-value."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernpool.cli.chunked import parse_features
+from kernpool.cli.terminal import UsageError, need_output, progress_bar
+from kernpool.cli.uncertainty import need_rows
+from kernpool.data.folders import read_header
+from kernpool.data.tables import Advice, Table, TableError, read_table
+from kernpool.estimators.saving import MODELS, load_model
+from kernpool.execution.threads import resolve_n_jobs
+from kernpool.inference import TestResult, compare_curves, monotonicity_test, specification_test
+
+Array = NDArray[np.float64]
+
+NUMBERS = Advice("correct or drop such rows", "tests of a table are of columns of numbers; choose others")
+
+
+def run_test(options: argparse.Namespace) -> None:
+    """Test, and print the result on standard output."""
+    try:
+        resolve_n_jobs(options.jobs)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+    if options.resamples < 1:
+        raise UsageError(f"--resamples must be at least 1, such as 399, got {options.resamples}")
+    if options.seed < 0:
+        raise UsageError(f"--seed must not be negative, got {options.seed}")
+    need_output("open it")
+    with progress_bar("testing", options.quiet):
+        result = TESTS[options.test](options)
+    print(json.dumps(described(options.test, result), indent=2) if options.json else result)
+
+
+def described(test: str, result: TestResult) -> dict[str, Any]:
+    """Return the result of a test as JSON can hold it.
+
+    Examples
+    --------
+    >>> result = TestResult.of(2.0, np.array([0.5, 2.5, 1.0]), null="the curves are equal", bandwidth=np.array([0.25]))
+    >>> list(described("curves", result).items())[2:4]
+    [('statistic', 2.0), ('p_value', 0.5)]
+    """
+    return {
+        "test": test,
+        "null": result.null,
+        "statistic": result.statistic,
+        "p_value": result.p_value,
+        "n_resamples": result.n_resamples,
+        "bandwidth": result.bandwidth.tolist(),
+    }
+
+
+def _significance(options: argparse.Namespace) -> TestResult:
+    model = load_model(options.model)
+    need_rows(model, options.model, "kernpool test")
+    features = read_header(options.model, MODELS)["features"]
+    unknown = [name for name in options.column if name not in features]
+    if unknown:
+        known = ", ".join(map(repr, features))
+        raise TableError(f"{options.model}: no column {unknown[0]!r}; it predicts from {known}")
+    model.set_params(n_jobs=options.jobs)
+    if model.encoding_ is None:
+        model.feature_names_in_ = np.array(features, dtype=object)  # so that the null hypothesis names columns
+    return model.significance_test(  # type: ignore[no-any-return]
+        options.column,
+        method=options.method,
+        kind=options.kind,
+        n_resamples=options.resamples,
+        random_state=options.seed,
+    )
+
+
+def _specification(options: argparse.Namespace) -> TestResult:
+    table = read_table(options.data, options.format)
+    return specification_test(
+        table.numbers(_features(table, options), NUMBERS),
+        _numbers(table, options.target),
+        kind=options.kind,
+        **_shared(options),
+    )
+
+
+def _monotonicity(options: argparse.Namespace) -> TestResult:
+    table = read_table(options.data, options.format)
+    features = _features(table, options)
+    if len(features) > 1:
+        raise UsageError(f"monotonicity is of one column; name it with --features, one of {', '.join(features)}")
+    return monotonicity_test(
+        _numbers(table, features[0]),
+        _numbers(table, options.target),
+        options.direction,
+        kind=options.kind,
+        **_shared(options),
+    )
+
+
+def _curves(options: argparse.Namespace) -> TestResult:
+    table = read_table(options.data, options.format)
+    if options.groups not in table.columns:
+        raise TableError(_no_column(table, options.groups))
+    return compare_curves(
+        table.numbers(_features(table, options, options.groups), NUMBERS),
+        _numbers(table, options.target),
+        np.asarray(table.columns[options.groups]),
+        null=options.null,
+        null_distribution=options.kind,
+        **_shared(options),
+    )
+
+
+TESTS = {
+    "significance": _significance,
+    "specification": _specification,
+    "monotonicity": _monotonicity,
+    "curves": _curves,
+}
+
+
+def _shared(options: argparse.Namespace) -> dict[str, Any]:
+    """Return what all tests of a table take."""
+    bandwidth = None
+    if options.bandwidth is not None:
+        try:
+            bandwidth = [float(part) for part in options.bandwidth.split(",")]
+        except ValueError:
+            raise UsageError(
+                f"--bandwidth must be a number, or numbers separated by commas; got {options.bandwidth!r}"
+            ) from None
+    return {
+        "bandwidth": bandwidth[0] if bandwidth is not None and len(bandwidth) == 1 else bandwidth,
+        "n_resamples": options.resamples,
+        "random_state": options.seed,
+        "n_jobs": options.jobs,
+    }
+
+
+def _features(table: Table, options: argparse.Namespace, *others: str) -> list[str]:
+    """Return the columns that y may depend on: those listed, or all that have no other part."""
+    if options.target not in table.columns:
+        raise TableError(_no_column(table, options.target))
+    left = [name for name in table.names if name not in (options.target, *others)]
+    features = parse_features(options.features, options.target) or left
+    if not features:
+        raise UsageError(f"--features must name at least one column, and {table.source} has no other")
+    return features
+
+
+def _numbers(table: Table, name: str) -> Array:
+    return table.numbers([name], NUMBERS)[:, 0]
+
+
+def _no_column(table: Table, name: str) -> str:
+    return f"{table.source}: no column {name!r}; columns are {', '.join(map(repr, table.names))}"

@@ -1,0 +1,103 @@
+"""Tests with a p-value, asked for on the command line."""
+
+import json
+
+import numpy as np
+import pytest
+
+from kernpool import LocalLinearRegressor, compare_curves, load_model, monotonicity_test, specification_test
+from tests.support.commands import kernpool, process
+
+RANDOM = np.random.default_rng(0)
+A, B = RANDOM.uniform(size=(2, 60))
+Y = np.sin(6 * A) + 0.2 * RANDOM.normal(size=60)
+SIDE = np.where(np.arange(60) % 2, "left", "right")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    path = tmp_path_factory.mktemp("testing")
+    lines = [f"{a:.17g},{b:.17g},{y:.17g},{side}" for a, b, y, side in zip(A, B, Y, SIDE, strict=True)]
+    (path / "data.csv").write_text("a,b,y,side\n" + "\n".join(lines) + "\n")
+    fit = ("fit", path / "data.csv", "--target", "y", "--features", "a,b", "--degree", "1", "--quiet")
+    assert kernpool(*fit, "--bandwidth", "0.15,0.5", "--model", path / "model").returncode == 0
+    return path
+
+
+def printed(done):
+    assert done.returncode == 0, done.stderr
+    return done.stdout.decode()
+
+
+def test_significance(folder):
+    model = LocalLinearRegressor(bandwidth=[0.15, 0.5]).fit(np.c_[A, B], Y)
+    model.feature_names_in_ = np.array(["a", "b"], dtype=object)
+    expected = model.significance_test("b", n_resamples=99, random_state=3)
+    command = ("significance", folder / "model", "--column", "b", "--resamples", "99", "--seed", "3")
+    assert printed(process("test", *command)) == f"{expected}\n"
+    assert "y does not depend on column 'b', given the others" in str(expected)
+    shown = json.loads(printed(kernpool("test", *command, "--json")))
+    assert shown["p_value"] == expected.p_value
+    assert shown["statistic"] == pytest.approx(expected.statistic, rel=1e-9)
+    assert (shown["test"], shown["n_resamples"], len(shown["bandwidth"])) == ("significance", 99, 2)
+    both = ("significance", folder / "model", "--column", "a", "--column", "b", "--method", "gradient")
+    assert "columns 'a', 'b'" in printed(kernpool("test", *both, "--resamples", "19", "--kind", "mammen"))
+
+
+def test_tests_of_a_table(folder):
+    data, few = folder / "data.csv", ("--resamples", "49")
+    both, two = np.c_[A, B], ("--features", "a,b")
+    shown = printed(kernpool("test", "specification", data, "--target", "y", *two, *few))
+    assert shown == f"{specification_test(both, Y, n_resamples=49)}\n"
+    shown = printed(
+        kernpool("test", "monotonicity", data, "--target", "y", "--features", "a", *few, "--kind", "mammen")
+    )
+    assert shown == f"{monotonicity_test(A, Y, kind='mammen', n_resamples=49)}\n"
+    falls = ("--features", "a", "--direction", "decreasing", "--bandwidth", "0.2,0.1")
+    shown = printed(kernpool("test", "monotonicity", data, "--target", "y", *falls, *few))
+    assert shown == f"{monotonicity_test(A, Y, 'decreasing', bandwidth=[0.2, 0.1], n_resamples=49)}\n"
+    groups = ("--groups", "side", "--null", "parallel", "--kind", "normal", "--bandwidth", "0.2")
+    shown = printed(kernpool("test", "curves", data, "--target", "y", "--features", "a", *groups, *few))
+    expected = compare_curves(A, Y, SIDE, null="parallel", null_distribution="normal", bandwidth=0.2, n_resamples=49)
+    assert shown == f"{expected}\n"
+    piped = kernpool("test", "curves", "-", "--target", "y", "--groups", "side", *few, stdin=data.read_bytes())
+    assert printed(piped) == f"{compare_curves(both, Y, SIDE, n_resamples=49)}\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        ([], 2, "{significance,specification,monotonicity,curves}"),
+        (["luck"], 2, "invalid choice: 'luck'"),
+        (["significance", "model"], 2, "required: --column"),
+        (["significance", "model", "--column", "z"], 1, "no column 'z'; it predicts from 'a', 'b'"),
+        (["significance", "nothing", "--column", "a"], 1, "is no kernpool model"),
+        (["significance", "model", "--column", "a", "--resamples", "0"], 2, "--resamples must be at least 1"),
+        (["significance", "model", "--column", "a", "--seed", "-1"], 2, "--seed must not be negative"),
+        (["significance", "model", "--column", "a", "--jobs", "0"], 2, "n_jobs must be"),
+        (["specification", "data.csv", "--target", "y"], 1, "column 'side' holds 'right' and other text"),
+        (["specification", "data.csv", "--target", "z"], 1, "no column 'z'"),
+        (["specification", "data.csv", "--target", "y", "--features", "y"], 2, "cannot predict itself"),
+        (["specification", "data.csv", "--target", "y", "--features", "a", "--bandwidth", "h"], 2, "--bandwidth must"),
+        (["specification", "data.csv", "--target", "y", "--features", "a", "--bandwidth", "-1"], 1, "must be positive"),
+        (["specification", "nowhere.csv", "--target", "y"], 1, "No such file"),
+        (["monotonicity", "data.csv", "--target", "y"], 2, "name it with --features, one of a, b, side"),
+        (["curves", "data.csv", "--target", "y"], 2, "required: --groups"),
+        (["curves", "data.csv", "--target", "y", "--groups", "z"], 1, "no column 'z'"),
+        (["curves", "data.csv", "--target", "y", "--groups", "a", "--features", "b"], 1, "has 1 row(s)"),
+        (["curves", "few.csv", "--target", "y", "--groups", "g"], 1, "at least 5 rows"),
+    ],
+)
+def test_wrong_usage(arguments, code, message, folder):
+    (folder / "few.csv").write_text("a,y,g\n1,2,0\n2,3,1\n")
+    done = kernpool("test", *arguments, cwd=folder)
+    assert (done.returncode, message in done.stderr.decode()) == (code, True), done.stderr
+    assert done.stdout == b""
+    assert b"Traceback" not in done.stderr
+
+
+def test_the_model_stays_as_it_is(folder):
+    before = load_model(folder / "model")
+    kernpool("test", "significance", folder / "model", "--column", "a", "--resamples", "9")
+    assert not hasattr(load_model(folder / "model"), "feature_names_in_")
+    assert load_model(folder / "model").n_jobs == before.n_jobs
