@@ -194,7 +194,7 @@ class ResidualDisplay:
         ax = new_axes() if ax is None else ax
         self.ax_, self.figure_ = ax, ax.figure
         style: dict[str, Any] = {"color": BLUE, "alpha": 0.18, "linewidth": 0, "zorder": 1}
-        style |= {"label": f"{WIDTH:g} standard deviations of the local noise"}
+        style |= {"label": f"{WIDTH:g} standard deviations of local noise"}
         self.noise_ = ax.fill_between(
             self.noise_at, -WIDTH * self.noise, WIDTH * self.noise, **(style | (noise_kwargs or {}))
         )
@@ -202,24 +202,26 @@ class ResidualDisplay:
         shown = evenly(len(self.at), subsample)
         crowd = min(1.0, 100 / max(len(shown), 1))
         style = {"s": 14 + 16 * crowd, "color": GRAY, "alpha": 0.35 + 0.25 * crowd, "linewidths": 0, "zorder": 2}
-        style |= {"label": "each row, predicted from the others"}
+        style |= {"label": "rows, each predicted from the others"}
         self.scatter_ = ax.scatter(self.at[shown], self.residual[shown], **(style | (scatter_kwargs or {})))
         self.marked_: Any = None
         first = np.argsort(-self.leverage, kind="stable")[:marked]
         if len(first):
             low, high = self.leverage[first[-1]], self.leverage[first[0]]
-            label = f"largest leverage H_ii, {low:.2g} to {high:.2g}, with row numbers"
+            label = f"rows of largest leverage $H_{{ii}}$, {low:.2g} to {high:.2g}"
             (self.marked_,) = ax.plot(
                 self.at[first], self.residual[first], "o", markerfacecolor="none", markeredgecolor=RED, markersize=9,
                 markeredgewidth=1.4, label=label, zorder=3,
             )  # fmt: skip
-            for i in first:
+            for turn, i in enumerate(first[np.lexsort((self.residual[first], self.at[first]))]):
+                right, up = turn % 2, turn // 2 % 2  # neighbours to different sides
                 ax.annotate(
-                    f"{self.row[i]}", (self.at[i], self.residual[i]), xytext=(6, 5), textcoords="offset points",
+                    f"{self.row[i]}", (self.at[i], self.residual[i]), xytext=(6 if right else -6, 4 if up else -4),
+                    textcoords="offset points", ha="left" if right else "right", va="bottom" if up else "top",
                     color=RED, fontsize="small", zorder=3,
                 )  # fmt: skip
         ax.set(xlabel=self.x_label, ylabel=self.y_label)
-        ax.legend(frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0), fontsize="small")
+        ax.legend(frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, fontsize="small")
         tidy(ax)
         return self
 

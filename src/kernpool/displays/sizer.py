@@ -162,6 +162,7 @@ class SiZerDisplay:
         """
         from matplotlib.colors import ListedColormap
         from matplotlib.patches import Patch
+        from matplotlib.ticker import FormatStrFormatter, LogLocator, NullFormatter
 
         ax = new_axes() if ax is None else ax
         self.ax_, self.figure_, slopes = ax, ax.figure, self.slopes
@@ -171,6 +172,9 @@ class SiZerDisplay:
         edges = _edges(x), np.exp(_edges(np.log(height)))
         self.mesh_ = ax.pcolormesh(*edges, cells, cmap=ListedColormap(colors), vmin=-0.5, vmax=3.5, rasterized=True)
         ax.set(yscale="log", xlabel=self.x_label, ylabel=self.y_label)
+        ax.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        ax.yaxis.set_major_formatter(FormatStrFormatter("%g"))
+        ax.yaxis.set_minor_formatter(NullFormatter())
         if len(x) > 1:
             ax.set_xlim(x[0], x[-1])
         ax.set_ylim(edges[1][0], edges[1][-1])
