@@ -50,9 +50,7 @@ def test_a_row_of_the_map_is_the_slope_at_its_bandwidth(rows, Regressor, simulta
     np.testing.assert_array_equal(found.x, at[:, 0])
     for i, h in enumerate(widths):
         model = LocalLinearRegressor(bandwidth=h).fit(X, y, sample_weight=weight)
-        slope = model.confidence_interval(
-            at, of="derivative", method="naive", level=0.9, simultaneous=simultaneous
-        )
+        slope = model.confidence_interval(at, of="derivative", method="naive", level=0.9, simultaneous=simultaneous)
         count = np.exp(-0.5 * ((at - X.T) / h) ** 2) @ weight
         np.testing.assert_allclose(found.rows[i], count, rtol=1e-10)
         np.testing.assert_array_equal(found.enough[i], count >= 5)
@@ -93,7 +91,7 @@ def test_maps_that_there_are_none_of(rows):
     for bandwidths in ([], [0.0], [-1.0], [np.nan], [[0.1]]):
         with pytest.raises(ValueError, match=r"bandwidths must be positive finite numbers of shape \(b,\)"):
             model.slope_map(bandwidths=bandwidths)
-    with pytest.raises(ValueError, match="95 percent is level=0.95"):
+    with pytest.raises(ValueError, match="95 percent is level"):
         model.slope_map(level=95)
     with pytest.raises(ValueError, match="method must be one of"):
         model.slope_map(method="none")
@@ -145,12 +143,12 @@ def test_the_reference_band_leaves_a_twentieth_out():
 def test_groups_without_a_curve(rows):
     X, y, _ = rows
     few = np.r_[np.zeros(56), np.ones(4)].astype(int)
-    with pytest.raises(ValueError, match="group np.int64.1. has 4 rows, and a curve with standard errors needs at"):
+    with pytest.raises(ValueError, match="group 1 has 4 rows, and a curve with standard errors needs at"):
         group_curves(X, y, few, 0.3)
     with pytest.raises(ValueError, match="over one column, and X has 2"):
         group_curves(np.c_[X, X], y, np.arange(60) % 2, 0.3)
     three = group_curves(X, y, np.arange(60) % 3, 0.3, places=5)
     with pytest.raises(ValueError, match="for two groups, and there are 3"):
         three.reference_band()
-    with pytest.raises(ValueError, match="95 percent is level=0.95"):
+    with pytest.raises(ValueError, match="95 percent is level"):
         group_curves(X, y, np.arange(60) % 2, 0.3, places=5).reference_band(95)

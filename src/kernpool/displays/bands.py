@@ -22,7 +22,7 @@ Array = NDArray[np.float64]
 
 BANDS = ("confidence", "simultaneous")
 SEEN = 0.02  # half widths between curve and center: less is not to be seen
-REACH = 0.75  # spans of rows and curve that a shade may add to the y axis on either side
+REACH = 1.0  # spans of rows and curve that a shade may add to the y axis on either side
 
 
 def bands_of(estimator: Any, section: Section, band: str, **options: Any) -> tuple[Interval, ...]:

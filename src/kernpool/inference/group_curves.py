@@ -125,7 +125,7 @@ def group_curves(
     x = np.linspace(sample.X.min(), sample.X.max(), places)
     curve, error, df = (np.full((len(labels), places), np.nan) for _ in range(3))
     recipe = Recipe.of(kernel, np.atleast_1d(bandwidth), degree=1)
-    for k, name in enumerate(labels):
+    for k, name in enumerate(labels.tolist()):
         rows = np.flatnonzero(code == k)
         if len(rows) < FEWEST_ROWS:
             raise ValueError(
