@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 BANDS = ("confidence", "simultaneous")
+PALE, DARK = 0.16, 0.3  # of the simultaneous shade and of the other
 SEEN = 0.02  # half widths between curve and center: less is not to be seen
 REACH = 1.0  # spans of rows and curve that a shade may add to the y axis on either side
 
@@ -109,7 +110,8 @@ def draw_bands(ax: Axes, x: Array, bands: Sequence[Interval], style: dict[str, A
     """Shade intervals, the widest palest and below the others; gaps where they are not known."""
     shades = []
     for depth, interval in enumerate(bands):
-        default = {"alpha": 0.16 + 0.14 * (depth or len(bands) == 1), "linewidth": 0, "label": label_of(interval)}
+        alpha = PALE if len(bands) > 1 and depth == 0 else DARK
+        default: dict[str, Any] = {"alpha": alpha, "linewidth": 0, "label": label_of(interval)}
         where = np.isfinite(interval.lower) & np.isfinite(interval.upper)
         shades.append(ax.fill_between(x, interval.lower, interval.upper, where=where, **(default | style)))
     return shades

@@ -185,7 +185,12 @@ class SiZerDisplay:
         ]
         self.line_: Any = None
         if self.bandwidth is not None and edges[1][0] <= self.bandwidth <= edges[1][-1]:
-            style = {"color": BLACK, "linestyle": "--", "linewidth": 1.2, "label": "bandwidth of the model"}
+            style: dict[str, Any] = {
+                "color": BLACK,
+                "linestyle": "--",
+                "linewidth": 1.2,
+                "label": "bandwidth of the model",
+            }
             self.line_ = ax.axhline(self.bandwidth, **(style | (line_kwargs or {})))
             handles.append(self.line_)
         percent = f"{100 * slopes.level:.6g} %"
@@ -201,6 +206,6 @@ class SiZerDisplay:
 def _edges(centers: Array) -> Array:
     """Return the ends of cells around increasing centers."""
     if len(centers) == 1:
-        return centers[0] + np.array([-0.5, 0.5])
+        return np.asarray(centers[0] + np.array([-0.5, 0.5]))
     middle = 0.5 * (centers[1:] + centers[:-1])
-    return np.r_[2 * centers[0] - middle[0], middle, 2 * centers[-1] - middle[-1]]
+    return np.concatenate([[2 * centers[0] - middle[0]], middle, [2 * centers[-1] - middle[-1]]])
