@@ -19,8 +19,11 @@ if TYPE_CHECKING:
     from kernpool.displays import (
         AttentionDisplay,
         BandwidthPathDisplay,
+        CurveComparisonDisplay,
         KernelCurveDisplay,
         KernelDisplay,
+        ResidualDisplay,
+        SiZerDisplay,
         TrainingDisplay,
     )
     from kernpool.estimators import (
@@ -46,6 +49,7 @@ __version__ = "0.1.0"
 __all__ = [
     "AttentionDisplay",
     "BandwidthPathDisplay",
+    "CurveComparisonDisplay",
     "DaskNadarayaWatsonRegressor",
     "EmptyWindowWarning",
     "InferenceWarning",
@@ -62,7 +66,9 @@ __all__ = [
     "PoolState",
     "Problem",
     "RankDeficiencyWarning",
+    "ResidualDisplay",
     "RunningPool",
+    "SiZerDisplay",
     "TestResult",
     "TrainingDisplay",
     "choose",
@@ -88,11 +94,14 @@ __all__ = [
 _LAZY = {
     "AttentionDisplay": "kernpool.displays",
     "BandwidthPathDisplay": "kernpool.displays",
+    "CurveComparisonDisplay": "kernpool.displays",
     "DaskNadarayaWatsonRegressor": "kernpool.estimators.dask_regressor",
     "InferenceWarning": "kernpool.inference",
     "Interval": "kernpool.inference",
     "KernelCurveDisplay": "kernpool.displays",
     "KernelDisplay": "kernpool.displays",
+    "ResidualDisplay": "kernpool.displays",
+    "SiZerDisplay": "kernpool.displays",
     "TrainingDisplay": "kernpool.displays",
     "LearnedPoolingClassifier": "kernpool.estimators",
     "LearnedPoolingRegressor": "kernpool.estimators",

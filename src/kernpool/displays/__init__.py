@@ -1,21 +1,28 @@
 """Pictures in the style of scikit-learn: data in the constructor, style in `plot`, no mathematics.
 
 Read `style.py` first, and `curve.py` as an example: `from_estimator` and `from_predictions` make a display, `plot`
-draws it. `training.py` also writes animations, as a GIF or as the page `training.html`.
+draws it. How sure a curve is: its shades in `bands.py`, then `residuals.py`, `comparison.py`, `sizer.py`. `training.py`
+also writes animations, as a GIF or as the page `training.html`.
 """
 
 from kernpool.displays.attention import AttentionDisplay
 from kernpool.displays.bandwidth_path import BandwidthPathDisplay
+from kernpool.displays.comparison import CurveComparisonDisplay
 from kernpool.displays.curve import KernelCurveDisplay
 from kernpool.displays.kernels import KernelDisplay
+from kernpool.displays.residuals import ResidualDisplay
+from kernpool.displays.sizer import SiZerDisplay
 from kernpool.displays.style import import_pyplot
 from kernpool.displays.training import TrainingDisplay
 
 __all__ = [
     "AttentionDisplay",
     "BandwidthPathDisplay",
+    "CurveComparisonDisplay",
     "KernelCurveDisplay",
     "KernelDisplay",
+    "ResidualDisplay",
+    "SiZerDisplay",
     "TrainingDisplay",
     "import_pyplot",
 ]

@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kernpool.core.empty import EmptyWindowWarning
+from kernpool.displays.bands import bands_of, draw_bands, in_order, leaves, limit_height
+from kernpool.displays.section import Section
 from kernpool.displays.style import BLACK, GRAY, RED, evenly, new_axes, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from kernpool.inference import Interval
+
 Array = NDArray[np.float64]
+
+CENTER = "center of the shades: bias taken off"
 
 
 class KernelCurveDisplay:
-    """A fitted curve over one input column, with the training samples and, if known, the truth.
+    """A fitted curve over one input column, with the training samples, how sure it is, and, if known, the truth.
 
     Parameters
     ----------
@@ -31,10 +37,14 @@ class KernelCurveDisplay:
         Training samples.
     truth : ndarray of shape (g,), optional
         The true function on the grid.
+    bands : sequence of Interval, default=()
+        Of `confidence_interval` on the grid, at most one pointwise and one simultaneous; of one output and one column.
     name : str, default="prediction"
         Legend entry of the fitted curve.
     x_label, y_label : str
         Axis labels.
+    zero_line : bool, default=False
+        Whether to draw the line y = 0, as for slopes.
 
     Attributes
     ----------
@@ -42,6 +52,10 @@ class KernelCurveDisplay:
         Where it was drawn.
     lines_ : list of matplotlib Line2D
         Truth, if any, and prediction.
+    bands_ : list of matplotlib PolyCollection
+        A shade for each of `bands`, the widest first.
+    center_line_ : matplotlib Line2D or None
+        Middle of the shades, dotted below the curve: None where it is the curve.
     scatter_ : matplotlib PathCollection or None
         Training samples.
 
@@ -52,7 +66,7 @@ class KernelCurveDisplay:
     >>> sample = make_sine_power(random_state=0)
     >>> X = sample.x_train[:, None]
     >>> model = NadarayaWatsonRegressor(bandwidth=0.3).fit(X, sample.y_train)
-    >>> display = KernelCurveDisplay.from_estimator(model, X, sample.y_train)  # doctest: +SKIP
+    >>> display = KernelCurveDisplay.from_estimator(model, X, sample.y_train, band="simultaneous")  # doctest: +SKIP
     """
 
     def __init__(
@@ -63,18 +77,27 @@ class KernelCurveDisplay:
         x_train: Array | None = None,
         y_train: Array | None = None,
         truth: Array | None = None,
+        bands: Sequence[Interval] = (),
         name: str = "prediction",
         x_label: str = "x",
         y_label: str = "y",
+        zero_line: bool = False,
     ) -> None:
         self.x = x
         self.prediction = prediction
         self.x_train = x_train
         self.y_train = y_train
         self.truth = truth
+        if any(np.shape(interval.center) != x.shape for interval in bands):
+            raise ValueError(
+                f"bands must hold intervals for the {x.size} places of the curve, of one output and one column, got "
+                f"shapes {[np.shape(interval.center) for interval in bands]}"
+            )
+        self.bands = sorted(bands, key=lambda interval: interval.critical is None)  # the pointwise one above
         self.name = name
         self.x_label = x_label
         self.y_label = y_label
+        self.zero_line = zero_line
 
     @classmethod
     def from_estimator(
@@ -84,10 +107,15 @@ class KernelCurveDisplay:
         y: ArrayLike,
         *,
         feature: int | str | None = None,
+        of: str = "fit",
+        band: str | None = None,
+        level: float = 0.95,
+        method: str = "robust",
+        variance: str = "local",
         truth: Callable[[Array], Array] | None = None,
         grid_resolution: int | None = None,
         subsample: int | None = 1000,
-        name: str = "prediction",
+        name: str | None = None,
         target: str = "y",
         ax: Axes | None = None,
         **style: Any,
@@ -104,18 +132,30 @@ class KernelCurveDisplay:
             Training outputs.
         feature : int or str, optional
             Which column; needed if there are several.
+        of : {"fit", "derivative"}, default="fit"
+            The curve of `predict`, or its slope by that column, of `derivative`; slopes have no samples.
+        band : {None, "confidence", "simultaneous"}, default=None
+            How sure the curve is. ``"confidence"`` shades the intervals that cover the truth at each place by itself;
+            ``"simultaneous"`` those and, paler and wider, the band that covers the whole curve at once, in one column.
+            Their middle is not the curve, because bias has been taken off: it is dotted where it leaves the curve.
+        level : float, default=0.95
+            Probability that a shade covers.
+        method, variance : str
+            As in `confidence_interval`.
         truth : callable, optional
-            The true function of that column, vectorized.
+            The true function of that column, or its slope, vectorized.
         grid_resolution : int, optional
             Points of the curve; by default eight per bandwidth, at least 200 and at most 4000.
         subsample : int or None, default=1000
             Draw at most so many evenly chosen samples; None draws all.
-        name, target : str
-            Legend entry of the curve, and label of the y axis.
+        name : str, optional
+            Legend entry of the curve; by default "prediction", or "slope".
+        target : str, default="y"
+            Name of the output, for the label of the y axis.
         ax : matplotlib Axes, optional
             Where to draw; a new figure by default.
         **style
-            `curve_kwargs`, `scatter_kwargs`, `truth_kwargs` of `plot`.
+            `curve_kwargs`, `scatter_kwargs`, `truth_kwargs`, `band_kwargs`, `center_kwargs` of `plot`.
 
         Returns
         -------
@@ -125,55 +165,42 @@ class KernelCurveDisplay:
         Raises
         ------
         ValueError
-            If X has several columns and `feature` is not given or not one of them.
+            If X has several columns and `feature` is not given or not one of them, or a simultaneous band is asked for;
+            or `of`, `band` or `level` are none of the above.
+        TypeError
+            If `band` is given, and the estimator has no intervals or was fitted to chunks.
         """
-        names = list(getattr(X, "columns", []))
-        if not all(isinstance(name, str) for name in names):  # scikit-learn ignores other names too
-            names, X = [], np.asarray(X)
-        if getattr(estimator, "encoding_", None) is not None:
-            raise ValueError(
-                "X has categorical columns, and a curve needs numbers; draw predictions for one level at a time with "
-                "KernelCurveDisplay.from_predictions"
-            )
-        inputs = np.asarray(X, dtype=np.float64)
-        if inputs.ndim != 2:
-            raise ValueError(f"X must have shape (n, columns), got {inputs.shape}; a single column is x[:, None]")
+        if of not in ("fit", "derivative"):
+            raise ValueError(f"of must be 'fit' or 'derivative', got {of!r}")
+        is_slope = of == "derivative"
+        section = Section.of(estimator, X, feature, grid_resolution)
+        inputs, column = section.inputs, section.column
         if len(np.asarray(y)) != len(inputs):
             raise ValueError(f"X has {len(inputs)} rows and y has {len(np.asarray(y))}; one output per row is needed")
-        column = _column_index(feature, names, inputs.shape[1])
-        low, high = inputs[:, column].min(), inputs[:, column].max()
-        asked, scale = grid_resolution, getattr(estimator, "scale", "raw")
-        by_rank = not (isinstance(scale, str) and scale == "raw")
-        if grid_resolution is None:
-            bandwidth = getattr(estimator, "bandwidth_", np.full(inputs.shape[1], high - low))[column]
-            width = 1.0 if by_rank else high - low
-            grid_resolution = int(np.clip(8 * width / bandwidth, 200, 4000))
-        if grid_resolution < 2:
-            raise ValueError(f"grid_resolution must be at least 2, got {grid_resolution}")
-        grid = np.linspace(low, high, grid_resolution)
-        if by_rank and asked is None:  # where rows are dense, bandwidths are short
-            grid = np.union1d(grid, np.quantile(inputs[:, column], np.linspace(0.0, 1.0, grid_resolution)))
-        query: Any = np.tile(np.median(inputs, axis=0), (len(grid), 1))
-        query[:, column] = grid
-        if names:  # the estimator saw names in fit and compares them in predict
-            make_frame: Any = type(X)
-            query = make_frame(dict(zip(names, query.T, strict=True)))
         with warnings.catch_warnings():
             # The caller did not choose the points of the grid; where windows are empty, the curve has gaps.
             warnings.simplefilter("ignore", EmptyWindowWarning)
-            prediction = np.asarray(estimator.predict(query))
+            if is_slope:
+                prediction = np.asarray(estimator.derivative(section.query))[:, column]
+            else:
+                prediction = np.asarray(estimator.predict(section.query))
         if prediction.ndim != 1:
             raise ValueError(f"one output can be drawn at a time, the estimator predicts {prediction.shape[1]}")
+        bands: tuple[Interval, ...] = ()
+        if band is not None:
+            bands = bands_of(estimator, section, band, level=level, of=of, method=method, variance=variance)
         kept = evenly(len(inputs), subsample)
         return cls(
-            x=grid,
+            x=section.x,
             prediction=prediction,
-            x_train=inputs[kept, column],
-            y_train=np.asarray(y, dtype=np.float64).ravel()[kept],
-            truth=None if truth is None else np.broadcast_to(truth(grid), grid.shape),
-            name=name,
-            x_label=names[column] if names else ("x" if inputs.shape[1] == 1 else f"column {column}"),
-            y_label=target,
+            x_train=None if is_slope else inputs[kept, column],
+            y_train=None if is_slope else np.asarray(y, dtype=np.float64).ravel()[kept],
+            truth=None if truth is None else np.broadcast_to(truth(section.x), section.x.shape),
+            bands=bands,
+            name=name if name is not None else "slope" if is_slope else "prediction",
+            x_label=section.label,
+            y_label=f"slope of {target} per unit of {section.label}" if is_slope else target,
+            zero_line=is_slope,
         ).plot(ax=ax, **style)
 
     @classmethod
@@ -185,6 +212,7 @@ class KernelCurveDisplay:
         x_train: ArrayLike | None = None,
         y_train: ArrayLike | None = None,
         truth: ArrayLike | None = None,
+        bands: Sequence[Interval] = (),
         name: str = "prediction",
         x_label: str = "x",
         y_label: str = "y",
@@ -201,6 +229,8 @@ class KernelCurveDisplay:
             Training samples.
         truth : array_like of shape (g,), optional
             The true function at `x`.
+        bands : sequence of Interval, default=()
+            Of `confidence_interval` at `x`, pointwise, simultaneous or both.
         name : str, default="prediction"
             Legend entry of the curve.
         x_label, y_label : str
@@ -208,7 +238,7 @@ class KernelCurveDisplay:
         ax : matplotlib Axes, optional
             Where to draw; a new figure by default.
         **style
-            `curve_kwargs`, `scatter_kwargs`, `truth_kwargs` of `plot`.
+            `curve_kwargs`, `scatter_kwargs`, `truth_kwargs`, `band_kwargs`, `center_kwargs` of `plot`.
 
         Returns
         -------
@@ -230,6 +260,7 @@ class KernelCurveDisplay:
             x_train=None if x_train is None else np.ravel(np.asarray(x_train)),
             y_train=None if y_train is None else np.ravel(np.asarray(y_train)),
             truth=None if truth is None else np.ravel(np.asarray(truth))[order],
+            bands=[in_order(interval, order) for interval in bands],
             name=name,
             x_label=x_label,
             y_label=y_label,
@@ -242,6 +273,8 @@ class KernelCurveDisplay:
         curve_kwargs: dict[str, Any] | None = None,
         scatter_kwargs: dict[str, Any] | None = None,
         truth_kwargs: dict[str, Any] | None = None,
+        band_kwargs: dict[str, Any] | None = None,
+        center_kwargs: dict[str, Any] | None = None,
     ) -> KernelCurveDisplay:
         """Draw.
 
@@ -249,13 +282,14 @@ class KernelCurveDisplay:
         ----------
         ax : matplotlib Axes, optional
             Where; a new figure by default.
-        curve_kwargs, scatter_kwargs, truth_kwargs : dict, optional
-            Passed to matplotlib for the curve, the samples and the truth.
+        curve_kwargs, scatter_kwargs, truth_kwargs, band_kwargs, center_kwargs : dict, optional
+            Passed to matplotlib for the curve, the samples, the truth, the shades and their middle. Shades and middle
+            have the color of the curve.
 
         Returns
         -------
         KernelCurveDisplay
-            Itself, with `ax_`, `figure_`, `lines_` and `scatter_`.
+            Itself, with `ax_`, `figure_`, `lines_`, `bands_`, `center_line_` and `scatter_`.
         """
         ax = new_axes() if ax is None else ax
         self.ax_, self.figure_ = ax, ax.figure
@@ -268,26 +302,23 @@ class KernelCurveDisplay:
             style = {"s": 14 + 22 * crowd, "color": GRAY, "alpha": 0.2 + 0.25 * crowd, "linewidths": 0}
             style |= {"label": "training samples", "zorder": 1}
             self.scatter_ = ax.scatter(self.x_train, self.y_train, **(style | (scatter_kwargs or {})))
+        curve: dict[str, Any] = {"color": RED, "linewidth": 2.0 if len(self.x) < 1000 else 1.2, "label": self.name}
+        curve |= {"zorder": 3} | (curve_kwargs or {})
+        color = curve.get("color", RED)
+        if self.zero_line:
+            ax.axhline(0.0, color=GRAY, linewidth=0.8, zorder=1)
+        self.bands_ = draw_bands(ax, self.x, self.bands, {"color": color, "zorder": 1.5} | (band_kwargs or {}))
         if self.truth is not None:
             style = {"color": BLACK, "linestyle": "--", "linewidth": 1.5, "label": "truth", "zorder": 2}
             self.lines_ += ax.plot(self.x, self.truth, **(style | (truth_kwargs or {})))
-        style = {"color": RED, "linewidth": 2.0 if len(self.x) < 1000 else 1.2, "label": self.name, "zorder": 3}
-        self.lines_ += ax.plot(self.x, self.prediction, **(style | (curve_kwargs or {})))
+        self.lines_ += ax.plot(self.x, self.prediction, **curve)
+        self.center_line_: Any = None
+        if self.bands and leaves(self.prediction, self.bands[-1]):
+            style = {"color": color, "linestyle": ":", "linewidth": 1.5, "zorder": 2.5, "label": CENTER}
+            (self.center_line_,) = ax.plot(self.x, self.bands[-1].center, **(style | (center_kwargs or {})))
+        if self.bands:
+            limit_height(ax, [self.prediction, self.truth, self.y_train], self.bands)
         ax.set(xlabel=self.x_label, ylabel=self.y_label)
         tidy(ax)
-        ax.legend(frameon=False)
+        ax.legend(frameon=bool(self.bands), framealpha=0.75, edgecolor="none")  # which lies on the shades
         return self
-
-
-def _column_index(feature: int | str | None, names: list[str], d: int) -> int:
-    if feature is None:
-        if d == 1:
-            return 0
-        raise ValueError(f"X has {d} columns, so feature= must say which one to draw over")
-    if isinstance(feature, str):
-        if feature not in names:
-            raise ValueError(f"feature {feature!r} is not a column of X; columns: {names or 'none have names'}")
-        return names.index(feature)
-    if not 0 <= feature < d:
-        raise ValueError(f"feature must lie in [0, {d - 1}], got {feature}")
-    return feature

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
 # After Petroff (arXiv:2107.02270): color-blind readers can distinguish them, and their lightness differs in print.
 BLUE, RED, GRAY, BLACK = "#3f90da", "#bd1f01", "#717581", "#000000"
+# Of groups, in turn; with another line and marker each.
+GROUPS = (BLUE, RED, "#e08a00", "#832db6", "#5f6f52", "#a96b59")
 # From white to dark red with falling lightness: more weight is more ink, in black and white too.
 WEIGHT_COLORS = "Reds"
 

@@ -12,6 +12,7 @@ from sklearn.base import RegressorMixin
 from kernpool.core.keys import Prepared
 from kernpool.data.chunks.base import Chunks
 from kernpool.estimators.chunked import as_chunks, fit_chunks
+from kernpool.estimators.diagnostics import Diagnostics
 from kernpool.estimators.inference import Inference, std_of_new
 from kernpool.estimators.parameters import check_parameters
 from kernpool.estimators.rank_notes import RankNotes
@@ -23,7 +24,7 @@ from kernpool.kernels import get_kernel
 Array = NDArray[np.float64]
 
 
-class KernelRegressor(Inference, Resampled, RegressorMixin, KernelSmoother):  # type: ignore[misc]  # sklearn is untyped
+class KernelRegressor(Inference, Diagnostics, Resampled, RegressorMixin, KernelSmoother):  # type: ignore[misc]
     """Fit and predict; subclasses say what is fitted around each query."""
 
     def __sklearn_tags__(self) -> Any:

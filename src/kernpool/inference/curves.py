@@ -121,7 +121,7 @@ def compare_curves(
     if null_distribution not in kinds:
         raise ValueError(f"null_distribution must be one of {', '.join(map(repr, kinds))}, got {null_distribution!r}")
     draws.as_count("n_resamples", n_resamples)
-    sample, code = _read_groups(X, y, groups, sample_weight)
+    sample, code = read_groups(X, y, groups, sample_weight)
     means = np.bincount(code, sample.y) / np.bincount(code)
     h = bandwidth_for(sample, kernel, bandwidth, sample.y - means[code])
     curves = _Curves.of(sample.X, code, Recipe.of(kernel, h, degree=1, n_jobs=n_jobs), parallel=null == "parallel")
@@ -137,7 +137,7 @@ def compare_curves(
     return TestResult.of(statistic, resampled, null=NULLS[null], bandwidth=h)
 
 
-def _read_groups(
+def read_groups(
     X: ArrayLike, y: ArrayLike, groups: ArrayLike, sample_weight: ArrayLike | None
 ) -> tuple[Sample, NDArray[np.int64]]:
     """Read rows, and number their groups."""

@@ -243,6 +243,22 @@ def draw_consistency(n: Namespace, words: Words) -> Figures:
     return {"consistency": figure}
 
 
+def draw_uncertainty(n: Namespace, words: Words) -> Figures:
+    """A curve and its slope, each with both bands."""
+    figure, axes = _panels(1, 2, 10.0, 4.5)
+    for ax, of, name in zip(axes, ("fit", "derivative"), ("progression", "slope of the curve"), strict=True):
+        display = KernelCurveDisplay.from_estimator(
+            n["curve"], n["blood_fat"], n["progress"], of=of, band="simultaneous", ax=ax, name=words["the curve"],
+            center_kwargs={"label": words["bias taken off"]}, scatter_kwargs={"label": words["patients"]},
+        )  # fmt: skip
+        for shade, kind in zip(display.bands_, ("simultaneous", "pointwise"), strict=True):
+            shade.set_label(words[kind])
+        ax.set(xlabel=words["blood fat"], ylabel=words[name])
+        ax.get_legend().remove()
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=2, frameon=False)
+    return {"uncertainty": figure}
+
+
 def draw_scores(n: Namespace, words: Words) -> Figures:
     """Four scores on two sequences with padding."""
     grid = np.stack([head.detach().numpy() for head in n["heads"]], axis=1)

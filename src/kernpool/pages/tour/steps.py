@@ -242,6 +242,34 @@ slope = np.polyfit(np.log(sizes), np.log(mean_errors), 1)[0]
         draw=drawing.draw_consistency,
     ),
     Step(
+        name="uncertainty",
+        formula=r"\tilde m(x) \pm t\, \hat\sigma(x) \left(\sum_j \tilde l_j(x)^2\right)^{1/2},"
+        r" \qquad \tilde m = 2\, \hat m_h - \hat m_{\sqrt{2} h}",
+        code="""\
+from kernpool import KernelCurveDisplay, LocalLinearRegressor
+from sklearn.datasets import load_diabetes
+
+patients = load_diabetes(scaled=False)           # a table that comes with scikit-learn
+blood_fat, progress = patients.data[:, [8]], patients.target
+curve = LocalLinearRegressor().fit(blood_fat, progress)
+at_five = curve.confidence_interval([[5.0]])
+places = np.linspace(blood_fat.min(), blood_fat.max(), 201)[:, None]
+whole = curve.confidence_interval(places, simultaneous=True)
+rise = curve.confidence_interval(places, of="derivative", simultaneous=True)
+rising = places[rise.lower > 0]
+KernelCurveDisplay.from_estimator(curve, blood_fat, progress, band="simultaneous")
+""",
+        numbers=lambda n: {
+            "rows": str(len(n["progress"])),
+            "lower": f"{n['at_five'].lower[0]:.0f}",
+            "upper": f"{n['at_five'].upper[0]:.0f}",
+            "critical": f"{n['whole'].critical:.2f}",
+            "from": f"{n['rising'].min():.1f}",
+            "to": f"{n['rising'].max():.1f}",
+        },
+        draw=drawing.draw_uncertainty,
+    ),
+    Step(
         name="scores",
         formula=r"a(q, k) = -\dfrac{|q - k|^2}{2h^2}, \quad \dfrac{q \cdot k}{\sqrt{d}}, \quad"
         r" v \cdot \tanh(W_q q + W_k k), \quad q^\top W k",

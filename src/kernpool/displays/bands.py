@@ -1,0 +1,142 @@
+"""Intervals around a curve, as shades: each place by itself, and the whole curve at once."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernpool.core.empty import EmptyWindowWarning
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from kernpool.displays.section import Section
+    from kernpool.inference import Interval
+
+Array = NDArray[np.float64]
+
+BANDS = ("confidence", "simultaneous")
+PALE, DARK = 0.16, 0.3  # of the simultaneous shade and of the other
+SEEN = 0.02  # half widths between curve and center: less is not to be seen
+REACH = 1.0  # spans of rows and curve that a shade may add to the y axis on either side
+
+
+def bands_of(estimator: Any, section: Section, band: str, **options: Any) -> tuple[Interval, ...]:
+    """Ask an estimator for its intervals along a section.
+
+    Parameters
+    ----------
+    estimator : fitted regressor
+        With `confidence_interval`.
+    section : Section
+        Where.
+    band : {"confidence", "simultaneous"}
+        The second is both.
+    **options
+        `level`, `of`, `method`, `variance` of `confidence_interval`.
+
+    Returns
+    -------
+    tuple of Interval
+        The widest first, of one output and one column.
+
+    Raises
+    ------
+    ValueError
+        If there is no such band, or the estimator has several numeric columns and a simultaneous one is asked for.
+    TypeError
+        If the estimator has no intervals.
+    """
+    if band not in BANDS:
+        raise ValueError(f"band must be 'confidence', 'simultaneous' or None, got {band!r}")
+    ask = getattr(estimator, "confidence_interval", None)
+    if ask is None:
+        raise TypeError(
+            f"{type(estimator).__name__} has no confidence_interval, so that band={band!r} cannot be drawn; use "
+            "band=None, or NadarayaWatsonRegressor or LocalLinearRegressor"
+        )
+    columns = section.inputs.shape[1]
+    if band == "simultaneous" and columns != 1:
+        raise ValueError(
+            f"a simultaneous band is for a curve of one column, and the estimator has {columns}; use "
+            "band='confidence', or a model of one column"
+        )
+    with warnings.catch_warnings():
+        # The caller did not choose the points of the grid; where windows are empty, the shade has gaps.
+        warnings.simplefilter("ignore", EmptyWindowWarning)
+        found = [ask(section.query, simultaneous=band == "simultaneous", **options)]
+        if band == "simultaneous":
+            warnings.simplefilter("ignore")  # said once already
+            found.append(ask(section.query, **options))
+    slopes = found[0].center.ndim > 1
+    return tuple(_part(one, (slice(None), section.column)) if slopes else one for one in found)
+
+
+def in_order(interval: Interval, order: NDArray[np.intp]) -> Interval:
+    """Return an interval with its places in another order; if there are others, as it is, for the display to refuse."""
+    if np.shape(interval.center) != order.shape:
+        return interval
+    return replace(_part(interval, order), df=interval.df[order])
+
+
+def _part(interval: Interval, which: Any) -> Interval:
+    names = ("center", "lower", "upper", "standard_error")
+    return replace(interval, **{name: getattr(interval, name)[which] for name in names})
+
+
+def label_of(interval: Interval) -> str:
+    """Say in plain words what an interval covers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernpool import Interval
+    >>> one = np.zeros(1)
+    >>> label_of(Interval(one, one, one, one, one, 0.95, "robust"))
+    '95 % pointwise: each place by itself'
+    """
+    percent = f"{100 * interval.level:.6g} %"
+    if interval.critical is None:
+        return f"{percent} pointwise: each place by itself"
+    return f"{percent} simultaneous: the whole curve at once"
+
+
+def draw_bands(ax: Axes, x: Array, bands: Sequence[Interval], style: dict[str, Any]) -> list[Any]:
+    """Shade intervals, the widest palest and below the others; gaps where they are not known."""
+    shades = []
+    for depth, interval in enumerate(bands):
+        alpha = PALE if len(bands) > 1 and depth == 0 else DARK
+        default: dict[str, Any] = {"alpha": alpha, "linewidth": 0, "label": label_of(interval)}
+        where = np.isfinite(interval.lower) & np.isfinite(interval.upper)
+        shades.append(ax.fill_between(x, interval.lower, interval.upper, where=where, **(default | style)))
+    return shades
+
+
+def leaves(curve: Array, interval: Interval) -> bool:
+    """Whether the center of an interval is to be seen beside a curve."""
+    with np.errstate(invalid="ignore"):
+        apart = np.abs(interval.center - curve) > SEEN * 0.5 * interval.width
+    return bool(np.any(apart))
+
+
+def limit_height(ax: Axes, drawn: Sequence[Array | None], bands: Sequence[Interval]) -> None:
+    """Keep shades that are wide where rows are few from pressing all else flat; they run out of the picture there."""
+    values = np.concatenate([np.ravel(one) for one in drawn if one is not None])
+    values = values[np.isfinite(values)]
+    ends = np.concatenate([np.r_[one.lower, one.upper] for one in bands])
+    ends = ends[np.isfinite(ends)]
+    if not values.size or not ends.size:
+        return
+    low, high = values.min(), values.max()
+    reach = REACH * (high - low)
+    bottom, top = ax.get_ylim()
+    if ends.min() < low - reach:
+        bottom = max(bottom, low - reach)
+    if ends.max() > high + reach:
+        top = min(top, high + reach)
+    ax.set_ylim(bottom, top)

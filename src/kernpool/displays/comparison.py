@@ -1,0 +1,222 @@
+"""The curves of groups, side by side."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kernpool.displays.style import GRAY, GROUPS, evenly, new_axes, tidy
+from kernpool.inference.curves import NULLS
+from kernpool.inference.group_curves import GroupCurves, group_curves
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from kernpool.inference import TestResult
+
+Array = NDArray[np.float64]
+
+LINES, MARKERS = ("-", "--", "-.", ":"), ("o", "^", "s", "D", "v", "P")
+
+
+class CurveComparisonDisplay:
+    """The curves of groups of rows, with the p-value that they are equal, or parallel.
+
+    For two groups whose equality was tested a shade shows where their curves would be if they were the same: where both
+    leave it, they differ.
+
+    Parameters
+    ----------
+    curves : GroupCurves
+        Of the groups.
+    result : TestResult, optional
+        Of `compare_curves`.
+    x_train, y_train, group : ndarray of shape (n,), optional
+        Rows, and the number of each one's group.
+    level : float, default=0.95
+        Of the reference band, at each place by itself.
+    x_label, y_label : str
+        Axis labels.
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib Axes and Figure
+        Where it was drawn.
+    lines_ : list of matplotlib Line2D
+        One curve per group.
+    band_ : matplotlib PolyCollection or None
+        The reference band.
+    scatter_ : list of matplotlib PathCollection
+        Rows, group by group.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernpool import CurveComparisonDisplay, compare_curves
+    >>> random = np.random.default_rng(0)
+    >>> x, groups = random.uniform(size=120), np.repeat(["a", "b"], 60)
+    >>> y = np.sin(6 * x) + x * (groups == "b") + 0.3 * random.normal(size=120)
+    >>> result = compare_curves(x, y, groups)
+    >>> display = CurveComparisonDisplay.from_result(result, x, y, groups)  # doctest: +SKIP
+    """
+
+    def __init__(
+        self,
+        curves: GroupCurves,
+        *,
+        result: TestResult | None = None,
+        x_train: Array | None = None,
+        y_train: Array | None = None,
+        group: NDArray[np.intp] | None = None,
+        level: float = 0.95,
+        x_label: str = "x",
+        y_label: str = "y",
+    ) -> None:
+        self.curves = curves
+        self.result = result
+        self.x_train = x_train
+        self.y_train = y_train
+        self.group = group
+        self.level = level
+        self.x_label = x_label
+        self.y_label = y_label
+
+    @classmethod
+    def from_result(
+        cls,
+        result: TestResult,
+        X: ArrayLike,
+        y: ArrayLike,
+        groups: ArrayLike,
+        *,
+        sample_weight: ArrayLike | None = None,
+        kernel: str = "gaussian",
+        level: float = 0.95,
+        grid_resolution: int = 201,
+        feature: str = "x",
+        target: str = "y",
+        ax: Axes | None = None,
+        **style: Any,
+    ) -> CurveComparisonDisplay:
+        """Fit the curves that a test compared, at its bandwidth, and draw.
+
+        Parameters
+        ----------
+        result : TestResult
+            Of `compare_curves`.
+        X, y, groups, sample_weight, kernel
+            As they were given to `compare_curves`; one column.
+        level : float, default=0.95
+            Of the reference band, at each place by itself.
+        grid_resolution : int, default=201
+            Points of the curves.
+        feature, target : str
+            Axis labels.
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure by default.
+        **style
+            `names`, `subsample`, `curve_kwargs`, `scatter_kwargs` and `band_kwargs` of `plot`.
+
+        Returns
+        -------
+        CurveComparisonDisplay
+            The display, drawn.
+
+        Raises
+        ------
+        ValueError
+            If there are several columns, a group has fewer than five rows, or the level is none.
+        TypeError
+            If `result` is no `TestResult` of `compare_curves`.
+        """
+        if getattr(result, "null", None) not in NULLS.values():
+            raise TypeError(f"result must be what compare_curves returns, got {result!r:.80}")
+        if len(result.bandwidth) != 1:
+            raise ValueError(
+                f"a curve is over one column, and the test compared surfaces of {len(result.bandwidth)}; compare them "
+                "over one column at a time"
+            )
+        curves = group_curves(
+            X, y, groups, float(result.bandwidth[0]), kernel=kernel, sample_weight=sample_weight, places=grid_resolution
+        )
+        label = np.asarray(groups)
+        present = np.isin(label, curves.labels)
+        display = cls(
+            curves,
+            result=result,
+            x_train=np.asarray(X, dtype=np.float64).ravel()[present],
+            y_train=np.asarray(y, dtype=np.float64).ravel()[present],
+            group=np.searchsorted(curves.labels, label[present]),
+            level=level,
+            x_label=feature,
+            y_label=target,
+        )
+        return display.plot(ax=ax, **style)
+
+    def plot(
+        self,
+        *,
+        ax: Axes | None = None,
+        names: list[str] | None = None,
+        subsample: int | None = 1000,
+        curve_kwargs: dict[str, Any] | None = None,
+        scatter_kwargs: dict[str, Any] | None = None,
+        band_kwargs: dict[str, Any] | None = None,
+    ) -> CurveComparisonDisplay:
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where; a new figure by default.
+        names : list of str, optional
+            Of the groups in the legend; by default their labels.
+        subsample : int or None, default=1000
+            Draw at most so many evenly chosen rows; None draws all.
+        curve_kwargs, scatter_kwargs, band_kwargs : dict, optional
+            Passed to matplotlib for all curves, all rows, and the reference band.
+
+        Returns
+        -------
+        CurveComparisonDisplay
+            Itself, with `ax_`, `figure_`, `lines_`, `band_` and `scatter_`.
+
+        Raises
+        ------
+        ValueError
+            If `names` are not as many as groups.
+        """
+        labels = [str(label) for label in self.curves.labels] if names is None else names
+        if len(labels) != len(self.curves.labels):
+            raise ValueError(f"names must be one per group, got {len(labels)} for {len(self.curves.labels)}")
+        ax = new_axes() if ax is None else ax
+        self.ax_, self.figure_ = ax, ax.figure
+        self.band_: Any = None
+        x = self.curves.x
+        if len(labels) == 2 and (self.result is None or self.result.null == NULLS["equal"]):
+            lower, upper = self.curves.reference_band(self.level)
+            label = f"where equal curves would be, {100 * self.level:.6g} % pointwise"
+            style: dict[str, Any] = {"color": GRAY, "alpha": 0.3, "linewidth": 0, "zorder": 1, "label": label}
+            where = np.isfinite(lower)
+            self.band_ = ax.fill_between(x, lower, upper, where=where, **(style | (band_kwargs or {})))
+        self.lines_: list[Any] = []
+        self.scatter_: list[Any] = []
+        shown = np.arange(0) if self.x_train is None else evenly(len(self.x_train), subsample)
+        crowd = min(1.0, 100 / max(len(shown), 1))
+        for k, (label, curve) in enumerate(zip(labels, self.curves.curve, strict=True)):
+            color = GROUPS[k % len(GROUPS)]
+            if self.x_train is not None and self.y_train is not None and self.group is not None:
+                rows = shown[self.group[shown] == k]
+                style = {"s": 12 + 16 * crowd, "color": color, "alpha": 0.2 + 0.25 * crowd, "linewidths": 0}
+                style |= {"zorder": 1.5, "marker": MARKERS[k % len(MARKERS)]} | (scatter_kwargs or {})
+                self.scatter_.append(ax.scatter(self.x_train[rows], self.y_train[rows], **style))
+            style = {"color": color, "linewidth": 2.0, "linestyle": LINES[k % len(LINES)], "label": label, "zorder": 3}
+            self.lines_ += ax.plot(x, curve, **(style | (curve_kwargs or {})))
+        if self.result is not None:
+            ax.set_title(f"{self.result.null}: p = {self.result.p_value:.2g}", fontsize="medium")
+        ax.set(xlabel=self.x_label, ylabel=self.y_label)
+        ax.legend(frameon=True, framealpha=0.75, edgecolor="none")
+        tidy(ax)
+        return self

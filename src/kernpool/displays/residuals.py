@@ -1,0 +1,266 @@
+"""Residuals, the noise that they show, and the rows that pull the fit."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernpool.bandwidth.rules import rule_of_thumb
+from kernpool.displays.style import BLACK, BLUE, GRAY, RED, evenly, new_axes, tidy
+from kernpool.pooling.pool import pool
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Array = NDArray[np.float64]
+
+PLACES = 200
+WIDTH = 2.0  # standard deviations of the noise that the shade is wide, on either side
+
+
+class ResidualDisplay:
+    """Leave-one-out residuals over the fit or a column, with the local noise, and the rows of the largest leverage.
+
+    A row pulls the fit towards itself. Its leverage H_ii says how far: near 1 the fit goes through it, wherever it is,
+    so that its residual without itself is the one to look at.
+
+    Parameters
+    ----------
+    at : ndarray of shape (n,)
+        Fitted values, or a column.
+    residual : ndarray of shape (n,)
+        Outputs less what the other rows predict.
+    leverage : ndarray of shape (n,)
+        Diagonal of the hat matrix.
+    noise_at, noise : ndarray of shape (g,)
+        Standard deviation of an observation along `at`, increasing.
+    row : ndarray of int, shape (n,), optional
+        Numbers of the rows, if not 0, 1, 2, ...
+    x_label, y_label : str
+        Axis labels.
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib Axes and Figure
+        Where it was drawn.
+    scatter_ : matplotlib PathCollection
+        Residuals.
+    noise_ : matplotlib PolyCollection
+        The shade, two standard deviations on either side.
+    marked_ : matplotlib Line2D or None
+        Rows of the largest leverage.
+
+    Examples
+    --------
+    >>> from kernpool import LocalLinearRegressor, ResidualDisplay
+    >>> from kernpool.datasets import make_sine_power
+    >>> sample = make_sine_power(random_state=0)
+    >>> model = LocalLinearRegressor().fit(sample.x_train[:, None], sample.y_train)
+    >>> display = ResidualDisplay.from_estimator(model)  # doctest: +SKIP
+    """
+
+    def __init__(
+        self,
+        *,
+        at: Array,
+        residual: Array,
+        leverage: Array,
+        noise_at: Array,
+        noise: Array,
+        row: NDArray[np.intp] | None = None,
+        x_label: str = "fit",
+        y_label: str = "leave-one-out residual",
+    ) -> None:
+        self.at = at
+        self.residual = residual
+        self.leverage = leverage
+        self.noise_at = noise_at
+        self.noise = noise
+        self.row = np.arange(len(at)) if row is None else row
+        self.x_label = x_label
+        self.y_label = y_label
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        *,
+        against: int | str | None = None,
+        output: int | None = None,
+        target: str = "y",
+        ax: Axes | None = None,
+        **style: Any,
+    ) -> ResidualDisplay:
+        """Draw the residuals of a fitted regressor.
+
+        Parameters
+        ----------
+        estimator : NadarayaWatsonRegressor or LocalLinearRegressor
+            Fitted to arrays.
+        against : int or str, optional
+            Numeric column over which to draw; by default the fit.
+        output : int, optional
+            Which output; needed if there are several.
+        target : str, default="y"
+            What it is called.
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure by default.
+        **style
+            `marked`, `subsample`, `scatter_kwargs` and `noise_kwargs` of `plot`.
+
+        Returns
+        -------
+        ResidualDisplay
+            The display, drawn.
+
+        Raises
+        ------
+        ValueError
+            If there are several outputs and none is chosen, there is no such column, there are fewer than five rows, or
+            the fit takes all degrees of freedom.
+        TypeError
+            If the estimator has no residuals, or was fitted to chunks.
+
+        Notes
+        -----
+        Over the column of a model of one column, the shade is the local noise that its intervals are made of. Over the
+        fit, or one of several columns, it is the root of a kernel mean of that variance, at Scott's bandwidth.
+        """
+        ask = getattr(estimator, "residuals", None)
+        if ask is None:
+            raise TypeError(
+                f"{type(estimator).__name__} has no residuals to draw; use NadarayaWatsonRegressor or "
+                "LocalLinearRegressor, fitted to rows in memory"
+            )
+        found = ask()
+        fitted, residual, noise = found.fitted, found.residual, found.noise
+        if fitted.ndim > 1:
+            fitted, residual, noise = (of[:, _output(output, of.shape[1])] for of in (fitted, residual, noise))
+        (kept,) = np.nonzero(found.weight > 0)
+        at, label = fitted, f"fit of {target}"
+        if against is not None:
+            column, label = _column(estimator, against)
+            at = np.asarray(estimator.key_[:, column], dtype=np.float64)
+        exact = against is not None and estimator.key_.shape[1] == 1 and getattr(estimator, "encoding_", None) is None
+        shade = _along if exact else _averaged
+        noise_at, along = shade(at[kept], noise[kept], found.weight[kept])
+        return cls(
+            at=at[kept],
+            residual=residual[kept],
+            leverage=found.leverage[kept],
+            noise_at=noise_at,
+            noise=along,
+            row=kept,
+            x_label=label,
+            y_label=f"leave-one-out residual of {target}",
+        ).plot(ax=ax, **style)
+
+    def plot(
+        self,
+        *,
+        ax: Axes | None = None,
+        marked: int = 5,
+        subsample: int | None = 2000,
+        scatter_kwargs: dict[str, Any] | None = None,
+        noise_kwargs: dict[str, Any] | None = None,
+    ) -> ResidualDisplay:
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where; a new figure by default.
+        marked : int, default=5
+            How many rows of the largest leverage to mark, with their numbers.
+        subsample : int or None, default=2000
+            Draw at most so many evenly chosen residuals, and those marked; None draws all.
+        scatter_kwargs, noise_kwargs : dict, optional
+            Passed to matplotlib for the residuals and the shade.
+
+        Returns
+        -------
+        ResidualDisplay
+            Itself, with `ax_`, `figure_`, `scatter_`, `noise_` and `marked_`.
+
+        Raises
+        ------
+        ValueError
+            If `marked` is negative.
+        """
+        if marked < 0:
+            raise ValueError(f"marked must not be negative, got {marked}")
+        ax = new_axes() if ax is None else ax
+        self.ax_, self.figure_ = ax, ax.figure
+        style: dict[str, Any] = {"color": BLUE, "alpha": 0.18, "linewidth": 0, "zorder": 1}
+        style |= {"label": f"{WIDTH:g} standard deviations of local noise"}
+        self.noise_ = ax.fill_between(
+            self.noise_at, -WIDTH * self.noise, WIDTH * self.noise, **(style | (noise_kwargs or {}))
+        )
+        ax.axhline(0.0, color=BLACK, linewidth=0.8, zorder=1.5)
+        shown = evenly(len(self.at), subsample)
+        crowd = min(1.0, 100 / max(len(shown), 1))
+        style = {"s": 14 + 16 * crowd, "color": GRAY, "alpha": 0.35 + 0.25 * crowd, "linewidths": 0, "zorder": 2}
+        style |= {"label": "rows, each predicted from the others"}
+        self.scatter_ = ax.scatter(self.at[shown], self.residual[shown], **(style | (scatter_kwargs or {})))
+        self.marked_: Any = None
+        first = np.argsort(-self.leverage, kind="stable")[:marked]
+        if len(first):
+            low, high = self.leverage[first[-1]], self.leverage[first[0]]
+            label = f"rows of largest leverage $H_{{ii}}$, {low:.2g} to {high:.2g}"
+            (self.marked_,) = ax.plot(
+                self.at[first], self.residual[first], "o", markerfacecolor="none", markeredgecolor=RED, markersize=9,
+                markeredgewidth=1.4, label=label, zorder=3,
+            )  # fmt: skip
+            for turn, i in enumerate(first[np.lexsort((self.residual[first], self.at[first]))]):
+                right, up = turn % 2, turn // 2 % 2  # neighbours to different sides
+                ax.annotate(
+                    f"{self.row[i]}", (self.at[i], self.residual[i]), xytext=(6 if right else -6, 4 if up else -4),
+                    textcoords="offset points", ha="left" if right else "right", va="bottom" if up else "top",
+                    color=RED, fontsize="small", zorder=3,
+                )  # fmt: skip
+        ax.set(xlabel=self.x_label, ylabel=self.y_label)
+        ax.legend(frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, fontsize="small")
+        tidy(ax)
+        return self
+
+
+def _along(at: Array, noise: Array, _: Array) -> tuple[Array, Array]:
+    """Return the noise at the rows, in the order of a column that it is a function of."""
+    places, first = np.unique(at, return_index=True)
+    return places, noise[first]
+
+
+def _averaged(at: Array, noise: Array, weight: Array) -> tuple[Array, Array]:
+    """Return the noise along an axis that it is no function of."""
+    if not np.ptp(at) > 0:
+        return at[:1], np.sqrt(np.average(noise**2, weights=weight))[None]
+    grid = np.linspace(at.min(), at.max(), PLACES)
+    bandwidth = rule_of_thumb(at[:, None], weight)
+    return grid, np.sqrt(pool(grid, at, noise**2, key_weight=weight, bandwidth=float(bandwidth[0])))
+
+
+def _output(output: int | None, outputs: int) -> int:
+    if outputs == 1 and output is None:
+        return 0
+    if output is None:
+        raise ValueError(f"one output can be drawn at a time, and there are {outputs}; output= says which one")
+    if not 0 <= output < outputs:
+        raise ValueError(f"output must lie in [0, {outputs - 1}], got {output}")
+    return output
+
+
+def _column(estimator: Any, against: int | str) -> tuple[int, str]:
+    """Return the number of a column among the numeric ones, and its name."""
+    encoding, names = getattr(estimator, "encoding_", None), getattr(estimator, "feature_names_in_", None)
+    numeric = list(range(estimator.key_.shape[1]) if encoding is None else encoding.numeric)
+    if isinstance(against, str):
+        known = [] if names is None else [str(names[i]) for i in numeric]
+        if against not in known:
+            raise ValueError(f"against must be one of the numeric columns {known or 'by number'}, got {against!r}")
+        return known.index(against), against
+    if against not in numeric:
+        raise ValueError(f"against must be one of the numeric columns {numeric}, got {against}")
+    one = "x" if len(numeric) == 1 else f"column {against}"
+    return numeric.index(against), one if names is None else str(names[against])

@@ -1,0 +1,117 @@
+"""A section: the places along one column, the others at their medians."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Array = NDArray[np.float64]
+
+PER_BANDWIDTH, FEWEST, MOST = 8, 200, 4000  # points of the grid
+
+
+@dataclass(frozen=True, eq=False)
+class Section:
+    """Where a curve is drawn.
+
+    Parameters
+    ----------
+    x : ndarray of shape (g,)
+        Values of the column, increasing.
+    query : array or data frame of shape (g, d)
+        All columns, as the estimator takes them.
+    column : int
+        Which one varies.
+    label : str
+        What to call it.
+    inputs : ndarray of shape (n, d)
+        Training inputs, as numbers.
+    """
+
+    x: Array
+    query: Any
+    column: int
+    label: str
+    inputs: Array
+
+    @classmethod
+    def of(
+        cls, estimator: Any, X: ArrayLike, feature: int | str | None = None, grid_resolution: int | None = None
+    ) -> Section:
+        """Lay a grid over one column of the training inputs.
+
+        Parameters
+        ----------
+        estimator : fitted
+            Whose bandwidth says how fine the grid is to be.
+        X : array_like or data frame of shape (n, d)
+            Training inputs.
+        feature : int or str, optional
+            Which column; needed if there are several.
+        grid_resolution : int, optional
+            Points; by default eight per bandwidth, at least 200 and at most 4000.
+
+        Returns
+        -------
+        Section
+            From the least value of the column to the largest.
+
+        Raises
+        ------
+        ValueError
+            If X has categorical columns or another shape, or there is no such column.
+        """
+        names = list(getattr(X, "columns", []))
+        if not all(isinstance(name, str) for name in names):  # scikit-learn ignores other names too
+            names, X = [], np.asarray(X)
+        if getattr(estimator, "encoding_", None) is not None:
+            raise ValueError(
+                "X has categorical columns, and a curve needs numbers; draw predictions for one level at a time with "
+                "KernelCurveDisplay.from_predictions"
+            )
+        inputs = np.asarray(X, dtype=np.float64)
+        if inputs.ndim != 2:
+            raise ValueError(f"X must have shape (n, columns), got {inputs.shape}; a single column is x[:, None]")
+        column = _column_index(feature, names, inputs.shape[1])
+        grid = _grid(estimator, inputs[:, column], column, grid_resolution)
+        query: Any = np.tile(np.median(inputs, axis=0), (len(grid), 1))
+        query[:, column] = grid
+        if names:  # the estimator saw names in fit and compares them in predict
+            make_frame: Any = type(X)
+            query = make_frame(dict(zip(names, query.T, strict=True)))
+        label = names[column] if names else ("x" if inputs.shape[1] == 1 else f"column {column}")
+        return cls(grid, query, column, label, inputs)
+
+
+def _grid(estimator: Any, values: Array, column: int, grid_resolution: int | None) -> Array:
+    low, high = values.min(), values.max()
+    asked, scale = grid_resolution, getattr(estimator, "scale", "raw")
+    by_rank = not (isinstance(scale, str) and scale == "raw")
+    if grid_resolution is None:
+        bandwidths = getattr(estimator, "bandwidth_", None)
+        bandwidth = high - low if bandwidths is None else bandwidths[column]
+        width = 1.0 if by_rank else high - low
+        grid_resolution = int(np.clip(PER_BANDWIDTH * width / bandwidth, FEWEST, MOST))
+    if grid_resolution < 2:
+        raise ValueError(f"grid_resolution must be at least 2, got {grid_resolution}")
+    grid = np.linspace(low, high, grid_resolution)
+    if by_rank and asked is None:  # where rows are dense, bandwidths are short
+        grid = np.union1d(grid, np.quantile(values, np.linspace(0.0, 1.0, grid_resolution)))
+    return grid
+
+
+def _column_index(feature: int | str | None, names: list[str], d: int) -> int:
+    if feature is None:
+        if d == 1:
+            return 0
+        raise ValueError(f"X has {d} columns, so feature= must say which one to draw over")
+    if isinstance(feature, str):
+        if feature not in names:
+            raise ValueError(f"feature {feature!r} is not a column of X; columns: {names or 'none have names'}")
+        return names.index(feature)
+    if not 0 <= feature < d:
+        raise ValueError(f"feature must lie in [0, {d - 1}], got {feature}")
+    return feature

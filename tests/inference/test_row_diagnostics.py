@@ -1,0 +1,154 @@
+"""What displays draw of rows, groups and slopes at other bandwidths: the numbers of models that are asked for them."""
+
+import numpy as np
+import pytest
+
+from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor
+from kernpool.inference.group_curves import group_curves
+
+
+@pytest.fixture
+def rows():
+    random = np.random.default_rng(3)
+    x = np.sort(random.uniform(0, 2, 60))
+    return x[:, None], np.sin(3 * x) + (0.1 + 0.2 * x) * random.normal(size=60), random.integers(0, 4, 60)
+
+
+@pytest.mark.parametrize("Regressor", [NadarayaWatsonRegressor, LocalLinearRegressor])
+@pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov"])
+def test_residuals_are_those_of_the_model(rows, Regressor, kernel):
+    X, y, weight = rows
+    model = Regressor(kernel=kernel, bandwidth=0.3).fit(X, y, sample_weight=weight)
+    found = model.residuals()
+    np.testing.assert_allclose(found.fitted, model.predict(X), rtol=1e-12, atol=1e-12)
+    kept = weight > 0
+    deleted = model.leave_one_out().prediction.ravel()
+    np.testing.assert_allclose(found.residual[kept], (y - deleted)[kept], rtol=1e-10, atol=1e-12)
+    share = np.diagonal(model.attention_weights(X))
+    np.testing.assert_allclose(found.leverage[kept] * weight[kept], share[kept], rtol=1e-10)
+    new = model.predict(X, return_std=True)[1]
+    np.testing.assert_allclose(found.noise**2 + model.standard_error(X) ** 2, new**2, rtol=1e-12)
+    np.testing.assert_array_equal(found.weight, weight)
+
+
+def test_residuals_of_several_outputs_are_those_of_each(rows):
+    X, y, _ = rows
+    both = LocalLinearRegressor(bandwidth=0.3).fit(X, np.c_[y, y**2]).residuals()
+    for i, output in enumerate((y, y**2)):
+        one = LocalLinearRegressor(bandwidth=0.3).fit(X, output).residuals()
+        for name in ("fitted", "residual", "noise"):
+            np.testing.assert_allclose(getattr(both, name)[:, i], getattr(one, name), rtol=1e-10, atol=1e-13)
+
+
+@pytest.mark.parametrize("Regressor", [NadarayaWatsonRegressor, LocalLinearRegressor])
+@pytest.mark.parametrize("simultaneous", [True, False])
+def test_a_row_of_the_map_is_the_slope_at_its_bandwidth(rows, Regressor, simultaneous):
+    X, y, weight = rows
+    at, widths = np.linspace(0.05, 1.95, 25)[:, None], [0.04, 0.2, 0.7]
+    asked = Regressor(bandwidth=0.4).fit(X, y, sample_weight=weight)
+    found = asked.slope_map(at, bandwidths=widths, simultaneous=simultaneous, level=0.9)
+    np.testing.assert_array_equal(found.x, at[:, 0])
+    for i, h in enumerate(widths):
+        model = LocalLinearRegressor(bandwidth=h).fit(X, y, sample_weight=weight)
+        slope = model.confidence_interval(at, of="derivative", method="naive", level=0.9, simultaneous=simultaneous)
+        count = np.exp(-0.5 * ((at - X.T) / h) ** 2) @ weight
+        np.testing.assert_allclose(found.rows[i], count, rtol=1e-10)
+        np.testing.assert_array_equal(found.enough[i], count >= 5)
+        expected = (slope.lower[:, 0] > 0) * 1 - (slope.upper[:, 0] < 0) * 1
+        np.testing.assert_array_equal(found.sign[i], np.where(count >= 5, expected, 0))
+    assert {-1, 0, 1} == set(found.sign[1].tolist())
+    assert not found.enough[0].all()
+    assert found.enough[2].all()
+
+
+def test_the_map_without_noise_or_without_freedom_claims_nothing():
+    x = np.linspace(0, 1, 12)[:, None]
+    straight = LocalLinearRegressor(kernel="epanechnikov", bandwidth=0.5).fit(x, np.zeros(12))
+    assert not straight.slope_map(bandwidths=[0.5]).enough.any()
+    rough = LocalLinearRegressor(kernel="epanechnikov", bandwidth=0.5).fit(x, np.cos(30 * x[:, 0]))
+    narrow = rough.slope_map(bandwidths=[0.01, 0.5])
+    assert not narrow.enough[0].any()
+    assert narrow.enough[1].any()
+
+
+def test_ranks_turn_no_sign_around(rows):
+    X, y, _ = rows
+    model = LocalLinearRegressor(bandwidth=0.1, scale="rank").fit(np.exp(2 * X), y)
+    found = model.slope_map()
+    assert found.bandwidth[-1] <= 1
+    assert found.sign.shape == (40, 201)
+    assert found.x[0] == np.exp(2 * X).min()
+    at = found.x[:, None]
+    slope = LocalLinearRegressor(bandwidth=found.bandwidth[20], scale="rank").fit(np.exp(2 * X), y)
+    slope = slope.confidence_interval(at, of="derivative", method="naive", simultaneous=True)
+    expected = (slope.lower[:, 0] > 0) * 1 - (slope.upper[:, 0] < 0) * 1
+    np.testing.assert_array_equal(found.sign[20], np.where(found.enough[20], expected, 0))
+
+
+def test_maps_that_there_are_none_of(rows):
+    X, y, _ = rows
+    model = LocalLinearRegressor(bandwidth=0.3).fit(X, y)
+    for bandwidths in ([], [0.0], [-1.0], [np.nan], [[0.1]]):
+        with pytest.raises(ValueError, match=r"bandwidths must be positive finite numbers of shape \(b,\)"):
+            model.slope_map(bandwidths=bandwidths)
+    with pytest.raises(ValueError, match="95 percent is level"):
+        model.slope_map(level=95)
+    with pytest.raises(ValueError, match="method must be one of"):
+        model.slope_map(method="none")
+    with pytest.raises(ValueError, match="for one column, and this model has 2"):
+        LocalLinearRegressor(bandwidth=0.3).fit(np.c_[X, X**2], y).slope_map()
+    with pytest.raises(ValueError, match="for one output, and this model has 2"):
+        LocalLinearRegressor(bandwidth=0.3).fit(X, np.c_[y, y]).slope_map()
+    edge = LocalLinearRegressor(kernel="boxcar", bandwidth=0.3).fit(X, y)
+    with pytest.raises(ValueError, match="or simultaneous=False"):
+        edge.slope_map(bandwidths=[0.3])
+    assert edge.slope_map(bandwidths=[0.3], simultaneous=False).enough.any()
+
+
+def test_curves_of_groups_are_those_of_their_rows(rows):
+    X, y, weight = rows
+    weight = weight + (np.arange(60) % 2 == 1)  # rows of weight zero among the first group alone
+    groups = np.where(np.arange(60) % 2, "odd", "even")
+    found = group_curves(X, y, groups, 0.3, sample_weight=weight, places=31)
+    np.testing.assert_array_equal(found.x, np.linspace(X[weight > 0].min(), X[weight > 0].max(), 31))
+    assert found.labels.tolist() == ["even", "odd"]
+    for k, label in enumerate(found.labels):
+        own = (groups == label) & (weight > 0)
+        model = LocalLinearRegressor(bandwidth=0.3).fit(X[own], y[own], sample_weight=weight[own])
+        inside = (found.x >= X[own].min()) & (found.x <= X[own].max())
+        at = found.x[inside, None]
+        np.testing.assert_allclose(found.curve[k, inside], model.predict(at), rtol=1e-11)
+        np.testing.assert_allclose(found.standard_error[k, inside], model.standard_error(at), rtol=1e-11)
+        assert np.isnan(found.curve[k, ~inside]).all()
+    lower, upper = found.reference_band(0.9)
+    both = np.isfinite(found.curve).all(axis=0)
+    np.testing.assert_array_equal(np.isfinite(lower), both)
+    np.testing.assert_allclose((lower + upper)[both], found.curve.sum(axis=0)[both], rtol=1e-12)
+    error = np.sqrt(np.sum(found.standard_error**2, axis=0))[both]
+    assert np.all((upper - lower)[both] > 1.645 * error)  # Student's quantile is above the normal one
+    assert np.all((upper - lower)[both] < 2.2 * error)
+
+
+def test_the_reference_band_leaves_a_twentieth_out():
+    """Of samples without a difference, both curves leave the band at a place in five of a hundred."""
+    random, outside = np.random.default_rng(0), []
+    for _ in range(60):
+        x, groups = random.uniform(size=120), np.arange(120) % 2
+        found = group_curves(x, np.sin(6 * x) + 0.3 * random.normal(size=120), groups, 0.1, places=11)
+        upper = found.reference_band()[1]
+        outside.append((found.curve.max(axis=0) > upper)[2:9])
+    assert 0.015 < np.mean(outside) < 0.1
+
+
+def test_groups_without_a_curve(rows):
+    X, y, _ = rows
+    few = np.r_[np.zeros(56), np.ones(4)].astype(int)
+    with pytest.raises(ValueError, match="group 1 has 4 rows, and a curve with standard errors needs at"):
+        group_curves(X, y, few, 0.3)
+    with pytest.raises(ValueError, match="over one column, and X has 2"):
+        group_curves(np.c_[X, X], y, np.arange(60) % 2, 0.3)
+    three = group_curves(X, y, np.arange(60) % 3, 0.3, places=5)
+    with pytest.raises(ValueError, match="for two groups, and there are 3"):
+        three.reference_band()
+    with pytest.raises(ValueError, match="95 percent is level"):
+        group_curves(X, y, np.arange(60) % 2, 0.3, places=5).reference_band(95)
