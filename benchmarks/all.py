@@ -90,8 +90,14 @@ BENCHMARKS = (
     Benchmark(
         "interval_coverage.py",
         "coverage.md",
-        "95 % intervals and bands, bandwidths found on the same rows, 2000 runs: within 1 % of 95, or of the prototype's "
-        "figure where that is further away; each place of a curve with a peak 94 to 98.5 %",
+        "95 % intervals and bands, bandwidths found on the same rows, 2000 runs: within 1 % of 95, or of what a "
+        "prototype had where that is further away; each place of a curve with a peak 94 to 98.5 %",
+    ),
+    Benchmark(
+        "inference.py",
+        "inference.md",
+        "intervals at 401 places: 1000 rows 30 ms; 10^6 rows, interval and band 4 passes that leave each row out, "
+        "a summary 3, memory 3 times the inputs; 10 times as fast as nprobust, 100 as npreg of R",
     ),
     Benchmark(
         "learned.py",
