@@ -14,7 +14,7 @@ WORDS = {
     "sandwich": "sandwich",
     "unclustered": "clusters ignored",
 }
-HEAD = "| setting | runs | single intervals | worst place | whole band | width | bars: single, place, band | outcome |"
+HEAD = "| setting | runs | single intervals | worst place | bias | band | width | bars: single, place, band | outcome |"
 OPEN = 2.0  # errors from a bar, up to which a figure beside it does not decide
 
 
@@ -60,6 +60,12 @@ def worst_place(setting: Setting, tally: Tally, kind: str) -> str:
     return ", ".join(f"{number:g}" for number in place)
 
 
+def worst_bias(tally: Tally, kind: str) -> float:
+    """Return the largest mean error at a place, in standard errors."""
+    mean = tally.share(f"{kind} error")
+    return float(mean[np.argmax(np.abs(mean))])
+
+
 def percent(pair: tuple[float, float] | None) -> str:
     return "" if pair is None else f"{100 * pair[0]:.1f} ± {100 * pair[1]:.1f}"
 
@@ -90,7 +96,8 @@ def lines(name: str, tally: Tally) -> tuple[list[str], list[str]]:
         title = f"{setting.words}{', ' * bool(WORDS[kind])}{WORDS[kind]}"
         rows.append(
             f"| {title} | {tally.runs} | {percent(found['single'])} | {percent(found['least'])} at "
-            f"{worst_place(setting, tally, kind)} | {percent(found.get('band'))} | {width:.2f} | {bar} | {outcome} |"
+            f"{worst_place(setting, tally, kind)} | {worst_bias(tally, kind):+.2f} | {percent(found.get('band'))} "
+            f"| {width:.2f} | {bar} | {outcome} |"
         )
     return rows, missed
 
@@ -98,10 +105,10 @@ def lines(name: str, tally: Tally) -> tuple[list[str], list[str]]:
 NOTES = """\
 Percent of samples in which 95 percent intervals cover the curve that the samples were drawn from. *Single intervals*:
 the mean over places, 0, .1, .25, .5, .75, .9 and 1 where nothing else is said; *worst place*: the least of them;
-*whole band*: all of 101 places at once. Behind ± is the standard deviation of the figure, for the mean over runs
-since places of one sample go along, and binomial for a place and a band. *Width*: mean width in times that of the
-naive interval of the same fits, which is the prediction and its standard error (of clusters: of the interval that
-ignores them).
+*bias*: the largest mean error at a place, in standard errors; *band*: all of 101 places at once. Behind ± is
+the standard deviation of the figure, for the mean over runs since places of one sample go along, and binomial for a
+place and a band. *Width*: mean width in times that of the naive interval of the same fits, which is the prediction
+and its standard error (of clusters: of the interval that ignores them).
 
 A bar is a percent on either side of 95, and of what a prototype of the same formulas had where that is further away:
 2000 runs see a percent as two standard deviations. With fewer runs a figure beside its bar by less than two of its
@@ -128,8 +135,8 @@ def write(found: dict[str, Tally], *, keep: bool) -> list[str]:
             missed += others
         else:
             why = "not run: `confidence_interval` has no `groups=` yet" if setting.clustered else "not run yet"
-            rows.append(f"| {setting.words} | 0 | | | | | {bars(setting)} | {why} |")
+            rows.append(f"| {setting.words} | 0 | | | | | | {bars(setting)} | {why} |")
     seconds, runs = (sum(getattr(tally, of) for tally in found.values()) for of in ("seconds", "runs"))
-    text = "\n".join(["# How often intervals and bands cover", "", HEAD, "|---" * 8 + "|", *rows, "", NOTES])
+    text = "\n".join(["# How often intervals and bands cover", "", HEAD, "|---" * 9 + "|", *rows, "", NOTES])
     report("coverage", f"{text}\n{runs} runs in all, {seconds / 60:.0f} minutes of one core.", keep=keep)
     return missed

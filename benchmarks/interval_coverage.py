@@ -29,7 +29,11 @@ def can_run(setting: Setting) -> bool:
 
 
 def one(name: str, seed: int) -> Outcome:
-    """Fit once, and return which places and curves the intervals of each kind cover, and how wide they are."""
+    """Fit once, and return which places and curves the intervals of each kind cover, and how wide they are.
+
+    With them come errors at each place in standard errors: their mean is a bias that coverage shows only after many
+    more runs.
+    """
     setting = SETTINGS[name]
     X, y, groups = setting.draw(np.random.default_rng([seed, setting.stream]))
     model = setting.model().fit(X, y)
@@ -40,6 +44,9 @@ def one(name: str, seed: int) -> Outcome:
         single = model.confidence_interval(setting.places, **options)
         held = inside(single, truth)
         found |= {f"{kind} covered": held, f"{kind} squared": np.mean(held) ** 2, f"{kind} width": mean_width(single)}
+        with np.errstate(invalid="ignore"):
+            error = (np.reshape(single.center, truth.shape) - truth) / np.reshape(single.standard_error, truth.shape)
+        found |= {f"{kind} error": np.nan_to_num(error), f"{kind} squared error": np.nan_to_num(error) ** 2}
         if setting.curve is not None and asked.get("variance", "local") == "local":
             band = model.confidence_interval(setting.curve, simultaneous=True, **options)
             found[f"{kind} band"] = bool(np.all(inside(band, setting.truth(setting.curve))))

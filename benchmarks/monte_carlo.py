@@ -70,7 +70,7 @@ def tallies(asked: argparse.Namespace, one: Callable[[str, int], Outcome]) -> di
                 with open(asked.parts, "a", encoding="utf-8") as parts:
                     parts.write(json.dumps(line) + "\n")
         tally = _added(lines)[name]
-        shown = {key: np.round(tally.share(key), 3).tolist() for key in tally.sums}
+        shown = {key: round(float(np.mean(tally.share(key))), 3) for key in tally.sums}
         print(f"{name}: {tally.runs} runs, {tally.seconds / tally.runs:.3f} s each, {shown}", flush=True)
     return _added(lines)
 
