@@ -12,6 +12,7 @@ from pathlib import Path
 REPORTS = Path(__file__).resolve().parent.parent / "docs" / "benchmarks"
 
 REPORTS_TO_EXTRAPOLATE = 6
+VECTORS = {"avx512f": 512, "avx2": 256, "sse2": 128}  # the widest first
 
 
 def alternate(contenders: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, float]:
@@ -56,14 +57,17 @@ class Watch:
 
 def machine() -> str:
     """Describe the class of the machine, and the versions that matter, in a line."""
-    model = platform.processor() or platform.machine()
+    model, vectors = platform.processor() or platform.machine(), ""
     cpuinfo = Path("/proc/cpuinfo")
     if cpuinfo.exists():
-        lines = [line for line in cpuinfo.read_text().splitlines() if line.startswith("model name")]
-        model = lines[0].partition(":")[2].strip() if lines else model
+        lines = cpuinfo.read_text().splitlines()
+        names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+        flags = next((line.split() for line in lines if line.startswith("flags")), [])
+        bits = next((bits for flag, bits in VECTORS.items() if flag in flags), None)
+        model, vectors = names[0] if names else model, f" with vectors of {bits} bits" if bits else ""
     versions = ", ".join(f"{name} {version(name)}" for name in ("NumPy", "Numba", "scipy"))
     python = f"{platform.system()}, Python {platform.python_version()}"
-    return f"{len(os.sched_getaffinity(0))} cores of {model}, {python}, {versions}"
+    return f"{len(os.sched_getaffinity(0))} cores of {model}{vectors}, {python}, {versions}"
 
 
 def report(name: str, text: str, *, keep: bool = True) -> None:

@@ -1,0 +1,78 @@
+"""Do confidence intervals and bands cover as often as they say? By Monte Carlo, bandwidths found on the same rows.
+
+python benchmarks/interval_coverage.py                        everything, 2000 runs: about two hours of a core
+python benchmarks/interval_coverage.py --parts FILE NAME ...  some settings, or what FILE lacks of them; can be resumed
+python benchmarks/interval_coverage.py --parts FILE --page    the page of what FILE holds, however many runs these are
+
+(Not coverage.py: Numba imports the package of that name, and would find this file.)
+The search for the bandwidth takes nine tenths of a run: some hundred criteria, each two milliseconds of small arrays.
+"""
+
+from __future__ import annotations
+
+import inspect
+
+import numpy as np
+from coverage_report import write
+from coverage_settings import SETTINGS, Setting
+from measure import finish
+from monte_carlo import Outcome, arguments, tallies
+
+from kernpool import LocalLinearRegressor
+
+RUNS = 2000
+
+
+def can_run(setting: Setting) -> bool:
+    """Say whether intervals take clusters, where a setting has them."""
+    return not setting.clustered or "groups" in inspect.signature(LocalLinearRegressor.confidence_interval).parameters
+
+
+def one(name: str, seed: int) -> Outcome:
+    """Fit once, and return which places and curves the intervals of each kind cover, and how wide they are.
+
+    With them come errors at each place in standard errors: their mean is a bias that coverage shows only after many
+    more runs.
+    """
+    setting = SETTINGS[name]
+    X, y, groups = setting.draw(np.random.default_rng([seed, setting.stream]))
+    model = setting.model().fit(X, y)
+    found: dict[str, object] = {}
+    truth = setting.truth(setting.places)
+    for kind, asked in setting.kinds.items():
+        options = setting.options | asked | ({"groups": groups} if setting.clustered and kind != "unclustered" else {})
+        single = model.confidence_interval(setting.places, **options)
+        held = inside(single, truth)
+        found |= {f"{kind} covered": held, f"{kind} squared": np.mean(held) ** 2, f"{kind} width": mean_width(single)}
+        with np.errstate(invalid="ignore"):
+            error = (np.reshape(single.center, truth.shape) - truth) / np.reshape(single.standard_error, truth.shape)
+        found |= {f"{kind} error": np.nan_to_num(error), f"{kind} squared error": np.nan_to_num(error) ** 2}
+        if setting.curve is not None and asked.get("variance", "local") == "local":
+            band = model.confidence_interval(setting.curve, simultaneous=True, **options)
+            found[f"{kind} band"] = bool(np.all(inside(band, setting.truth(setting.curve))))
+    return found
+
+
+def inside(interval, truth: np.ndarray) -> np.ndarray:
+    """Say where an interval covers; where there is none it does not."""
+    lower, upper = (np.reshape(end, truth.shape) for end in (interval.lower, interval.upper))
+    return (lower <= truth) & (truth <= upper)
+
+
+def mean_width(interval) -> float:
+    return float(np.nanmean(interval.width))
+
+
+def main() -> None:
+    names = [name for name, setting in SETTINGS.items() if can_run(setting)]
+    asked = arguments(__doc__, names, RUNS)
+    found = {name: tally for name, tally in tallies(asked, one).items() if name in SETTINGS}
+    enough = set(names) <= {*found} and all(
+        tally.runs >= min(RUNS, SETTINGS[name].runs) for name, tally in found.items()
+    )
+    if asked.page or set(names) <= {*found}:
+        finish(write(found, keep=asked.page or enough))
+
+
+if __name__ == "__main__":
+    main()

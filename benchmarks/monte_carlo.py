@@ -1,0 +1,142 @@
+"""Sums over many simulated runs, in blocks that are kept as lines of JSON: a job that was stopped goes on where it was.
+
+A run is its seed: whichever process makes it, and after whichever others, its outcome is the same. A file of parts
+holds what the code of its time found; after a change of the code, begin a new one.
+"""
+
+import argparse
+import json
+import time
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from itertools import chain
+from multiprocessing import get_context
+from pathlib import Path
+
+import numpy as np
+
+BLOCK = 20  # runs that are lost at most when a job is stopped
+Outcome = Mapping[str, object]  # numbers, or lists of numbers
+
+
+@dataclass(frozen=True)
+class Tally:
+    """Sums over the runs of a setting, and the seconds of a core that they took."""
+
+    runs: int
+    seconds: float
+    sums: dict[str, np.ndarray]
+
+    def share(self, name: str) -> np.ndarray:
+        """Return the mean over runs."""
+        return self.sums[name] / self.runs
+
+
+def arguments(document: str, names: Iterable[str], runs: int) -> argparse.Namespace:
+    """Read a command line: which settings, how many runs of each, and where their sums are kept."""
+    parser = argparse.ArgumentParser(description=document.splitlines()[0])
+    parser.add_argument("names", nargs="*", choices=[*names, []], help="settings, by default all")
+    parser.add_argument("--runs", type=int, default=runs, help=f"of each setting, by default {runs}")
+    parser.add_argument("--parts", type=Path, help="lines of JSON that are read, and that missing runs are added to")
+    parser.add_argument("--processes", type=int, default=1, choices=(1, 2), help="at the same time")
+    parser.add_argument("--page", action="store_true", help="no runs; the page of what the parts hold")
+    asked = parser.parse_args()
+    if asked.page and asked.parts is None:
+        parser.error("--page writes what --parts FILE holds; name the file")
+    asked.names = asked.names or [*names]
+    return asked
+
+
+def tallies(asked: argparse.Namespace, one: Callable[[str, int], Outcome]) -> dict[str, Tally]:
+    """Make the runs that are asked for and that the parts do not hold yet, and return all sums.
+
+    Parameters
+    ----------
+    asked : Namespace
+        Of `arguments`.
+    one : callable
+        Outcome of a run, by setting and seed; a function of a module, since other processes look it up.
+    """
+    lines = _read(asked.parts)
+    if asked.page:
+        return _added(lines)
+    for name in asked.names:
+        blocks = _missing(lines, name, asked.runs)
+        for line in _made(one, name, blocks, asked.processes):
+            lines.append(line)
+            if asked.parts is not None:
+                with open(asked.parts, "a", encoding="utf-8") as parts:
+                    parts.write(json.dumps(line) + "\n")
+        tally = _added(lines)[name]
+        shown = {key: round(float(np.mean(tally.share(key))), 3) for key in tally.sums}
+        print(f"{name}: {tally.runs} runs, {tally.seconds / tally.runs:.3f} s each, {shown}", flush=True)
+    return _added(lines)
+
+
+def _read(path: Path | None) -> list[dict]:
+    """Return the blocks of a file; a last line that was cut short when its job was stopped is cut off."""
+    if path is None or not path.exists():
+        return []
+    text = path.read_text(encoding="utf-8")
+    whole = text[: text.rfind("\n") + 1]
+    if whole != text:
+        path.write_text(whole, encoding="utf-8")
+    return [json.loads(line) for line in whole.splitlines()]
+
+
+def _missing(lines: list[dict], name: str, runs: int) -> list[range]:
+    """Return the seeds below `runs` that no block of a setting holds, in blocks."""
+    held = {seed for line in lines if line["setting"] == name for seed in range(*line["seeds"])}
+    blocks: list[range] = []
+    for seed in (seed for seed in range(runs) if seed not in held):
+        if blocks and blocks[-1].stop == seed and len(blocks[-1]) < BLOCK:
+            blocks[-1] = range(blocks[-1].start, seed + 1)
+        else:
+            blocks.append(range(seed, seed + 1))
+    return blocks
+
+
+def _made(one: Callable[[str, int], Outcome], name: str, blocks: list[range], processes: int) -> Iterator[dict]:
+    if processes == 1 or len(blocks) < 2:
+        yield from (_block(one, name, block) for block in blocks)
+        return
+    # A fresh interpreter for each: compiled loops run threads, which a fork would not take along.
+    with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
+        yield from pool.map(_block, [one] * len(blocks), [name] * len(blocks), blocks)
+
+
+def _block(one: Callable[[str, int], Outcome], name: str, seeds: range) -> dict:
+    started, sums = time.process_time(), {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of small samples, and of bandwidths at the end of their range
+        for seed in seeds:
+            for key, value in one(name, seed).items():
+                sums[key] = sums.get(key, 0.0) + np.asarray(value, dtype=float)
+    return {
+        "setting": name,
+        "seeds": [seeds.start, seeds.stop],
+        "seconds": round(time.process_time() - started, 3),
+        "sums": {key: np.asarray(value).tolist() for key, value in sums.items()},
+    }
+
+
+def _added(lines: list[dict]) -> dict[str, Tally]:
+    found = {}
+    for name in dict.fromkeys(line["setting"] for line in lines):
+        of = [line for line in lines if line["setting"] == name]
+        keys = dict.fromkeys(chain.from_iterable(line["sums"] for line in of))
+        sums = {key: np.sum([line["sums"][key] for line in of], axis=0) for key in keys}
+        runs = sum(line["seeds"][1] - line["seeds"][0] for line in of)
+        found[name] = Tally(runs, sum(line["seconds"] for line in of), sums)
+    return found
+
+
+def binomial_error(share, runs: int):
+    """Return the standard deviation of a share of so many runs, as if one more run had each outcome.
+
+    The correction keeps a share of one from an error of zero.
+    """
+    share = (np.asarray(share) * runs + 1.0) / (runs + 2.0)
+    return np.sqrt(share * (1.0 - share) / runs)
