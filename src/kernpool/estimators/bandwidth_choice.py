@@ -85,10 +85,7 @@ def choose_bandwidth(
     as_given = {"ridge_": 0.0 if ridge is None else float(ridge)} if degree else {}
     times = np.ones(len(X)) if weight is None else weight
     kept = times > 0
-    if group is not None:
-        group = group[kept]
-        # A number, and a rule, which looks at X alone, leave nothing out; what is asked of the model later does.
-        check_groups(group, bandwidth if isinstance(bandwidth, str) and bandwidth not in RULES else "loo")
+    group = None if group is None else _checked_groups(group[kept], bandwidth)
     if not isinstance(bandwidth, str):
         given = given_bandwidth(bandwidth, X.shape[1], kernel, bandwidth_convention)
         return as_given | {"bandwidth_": given, "smoothing_": given_smoothing(smoothing, categories)}
@@ -101,12 +98,8 @@ def choose_bandwidth(
         }
     if len(X) == 1 and times[0] <= 1:
         warn_caller(f"bandwidth={bandwidth!r} needs more than one row; using the rule of Scott instead")
-        return as_given | {
-            "bandwidth_": rule_of_thumb(X, times, kernel=kernel),
-            "smoothing_": np.zeros(len(categories)),
-            "loo_error_": np.nan,
-            "loo_empty_windows_": 0,
-        }
+        nothing = {"smoothing_": np.zeros(len(categories)), "loo_error_": np.nan, "loo_empty_windows_": 0}
+        return as_given | nothing | {"bandwidth_": rule_of_thumb(X, times, kernel=kernel)}
     if smoothing is not None:
         raise ValueError(
             f"smoothing is searched for with bandwidth={bandwidth!r}; leave it None, or give bandwidths too"
@@ -143,6 +136,15 @@ def choose_bandwidth(
     if bandwidth == "log_loss" or CRITERIA[bandwidth].exclude_self:
         found |= {"loo_error_": search.error, "loo_empty_windows_": search.empty_windows}
     return found
+
+
+def _checked_groups(group: NDArray[np.int64], bandwidth: Any) -> NDArray[np.int64]:
+    """Return groups that bandwidths can be found with.
+
+    A number, and a rule, which looks at X alone, leave nothing out; what is asked of the model later does.
+    """
+    check_groups(group, bandwidth if isinstance(bandwidth, str) and bandwidth not in RULES else "loo")
+    return group
 
 
 def given_bandwidth(bandwidth: Any, columns: int, kernel: Kernel, convention: str) -> Array:
