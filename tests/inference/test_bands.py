@@ -80,9 +80,13 @@ def test_a_band_is_wider_than_its_intervals_and_of_one_place_it_is_one():
     assert np.all(wide.width > 1.4 * narrow.width)
     np.testing.assert_array_equal(wide.center, narrow.center)
     alone = Places(np.array([[0.5]]))
-    assert interval(smoother, training, alone, simultaneous=True).critical == pytest.approx(1.959963984540054, rel=1e-12)
+    assert interval(smoother, training, alone, simultaneous=True).critical == pytest.approx(
+        1.959963984540054, rel=1e-12
+    )
     np.testing.assert_allclose(
-        interval(smoother, training, alone, simultaneous=True).upper, interval(smoother, training, alone).upper, rtol=1e-10
+        interval(smoother, training, alone, simultaneous=True).upper,
+        interval(smoother, training, alone).upper,
+        rtol=1e-10,
     )
 
 

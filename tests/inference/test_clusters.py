@@ -231,3 +231,18 @@ def test_variances_of_single_rows_are_refused(variance):
         interval(smoother, fit_training(smoother), smoother.training, clusters=clusters, variance=variance)
     with pytest.raises(ValueError, match="independent rows, and groups make clusters.*simultaneous='multiplier'"):
         interval(smoother, fit_training(smoother), smoother.training, clusters=clusters, simultaneous="tube")
+
+
+def test_groups_of_the_fit_are_the_default():
+    x, y = bend(120)
+    groups = np.arange(120) % 12
+    model = LocalLinearRegressor(bandwidth=0.1).fit(x[:, None], y, groups=groups)
+    plain = LocalLinearRegressor(bandwidth=0.1).fit(x[:, None], y)
+    at = np.linspace(0, 1, 5)[:, None]
+    for of in ("fit", "derivative"):
+        for name in ("standard_error", "confidence_interval"):
+            one, other = getattr(model, name)(at, of=of), getattr(plain, name)(at, of=of, groups=groups)
+            for field in NAMES if name == "confidence_interval" else ("real",):
+                np.testing.assert_array_equal(getattr(one, field), getattr(other, field))
+    alone = model.confidence_interval(at, groups=range(120)).standard_error
+    np.testing.assert_allclose(alone, plain.confidence_interval(at, variance="sandwich").standard_error, rtol=1e-11)

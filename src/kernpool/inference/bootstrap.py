@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from kernpool.core.empty import EmptyWindowWarning
 from kernpool.core.problem import Problem
 from kernpool.core.reading import in_unit
+from kernpool.data.groups import group_codes
 from kernpool.execution.progress import Progress
 from kernpool.execution.warnings import warn_caller
 from kernpool.inference import draws
@@ -143,15 +144,14 @@ def as_clusters(groups: ArrayLike, n: int) -> Integers:
     Raises
     ------
     ValueError
-        If there is not one label per row, or only one cluster.
+        If there is not one label per row, one is missing, or there is only one cluster.
     """
-    labels = np.asarray(groups)
-    if labels.shape != (n,):
-        raise ValueError(f"groups must have one label for each of the {n} training rows, got shape {labels.shape}")
-    found, code = np.unique(labels, return_inverse=True)
-    if len(found) < 2:
-        raise ValueError(f"groups has the one label {found[0]!r}; clusters are drawn as a whole, so give two or more")
-    return code.astype(np.int64)
+    code = group_codes(groups, n)
+    if code.max() < 1:
+        raise ValueError(
+            f"groups has the one label {np.asarray(groups)[0]!r}; clusters are drawn as a whole, so give two or more"
+        )
+    return code
 
 
 def _of_values(

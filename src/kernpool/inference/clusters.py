@@ -27,6 +27,7 @@ from numpy.typing import ArrayLike, NDArray
 from kernpool.algorithms.reference import may_underflow
 from kernpool.core.empty import fill_empty
 from kernpool.core.problem import Problem
+from kernpool.data.groups import group_codes
 from kernpool.execution.threads import cut, resolve_n_jobs, run_blocks
 from kernpool.inference.corrected import Estimate
 from kernpool.inference.share_tables import ShareTables
@@ -86,23 +87,7 @@ def read_groups(groups: ArrayLike, weight: Array) -> Integers:
     >>> read_groups(list("abacde"), np.ones(6))
     array([0, 1, 0, 2, 3, 4])
     """
-    labels = np.asarray(groups)
-    if labels.shape != weight.shape:
-        raise ValueError(
-            f"groups must have one label for each of the {len(weight)} training rows, got shape {labels.shape}"
-        )
-    missing = np.array([one is None or bool(one != one) for one in labels.tolist()], dtype=bool)  # noqa: PLR0124
-    if missing.any():
-        raise ValueError(
-            f"groups has no label in {missing.sum()} rows (the first is row {np.argmax(missing)}); leave these rows "
-            "out of fit, or give each a label of its own"
-        )
-    try:
-        code = np.unique(labels, return_inverse=True)[1]
-    except TypeError:
-        raise TypeError(
-            "groups has labels of several types, which cannot be put in order; use numbers or strings alone"
-        ) from None
+    code = group_codes(groups, len(weight))
     count = len(np.unique(code[weight > 0]))
     if count < FEWEST_CLUSTERS:
         raise ValueError(
@@ -110,7 +95,7 @@ def read_groups(groups: ArrayLike, weight: Array) -> Integers:
             f"clusters needs at least {FEWEST_CLUSTERS}; use finer groups, or more clusters, or, only if rows are "
             f"independent of each other, groups=range({len(weight)})"
         )
-    return code.astype(np.int64)
+    return code
 
 
 def fit_clusters(smoother: Smoother, code: Integers) -> Clusters:

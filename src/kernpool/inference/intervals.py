@@ -187,7 +187,9 @@ def _around(
     if method == "robust" and smoother.columns >= MANY_COLUMNS:
         _warn_of_bias(found, error)
     width = critical if critical is None or len(critical) > 1 else float(critical[0])
-    return Interval(found.center, found.center - half, found.center + half, error, df, float(level), method, width, kind)
+    return Interval(
+        found.center, found.center - half, found.center + half, error, df, float(level), method, width, kind
+    )
 
 
 def check_level(level: Any) -> None:

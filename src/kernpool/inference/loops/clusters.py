@@ -126,6 +126,4 @@ def sum_clusters(
                     share, offset_buffer[:, :size], pair, query[i], key, first, bandwidth[t], base[t, i], tilt[t, i],
                     scale,
                 )  # fmt: skip
-            group = add_segments(
-                share, residual, inverse_weight, first, ends, group, total, own, variance[i], sizes[i]
-            )
+            group = add_segments(share, residual, inverse_weight, first, ends, group, total, own, variance[i], sizes[i])
