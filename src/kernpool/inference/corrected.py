@@ -58,12 +58,15 @@ class Estimate:
         What it would be without the correction.
     rank : ndarray of int, shape (m,)
         Of the design of the plain fit.
+    column : int or None
+        Whose slope it is, if any.
     """
 
     center: Array
     terms: tuple[tuple[float, Shares], ...]
     plain: Array
     rank: NDArray[np.intp]
+    column: int | None = None
 
 
 def estimate(smoother: Smoother, places: Places, method: str = "robust", column: int | None = None) -> Estimate:
@@ -105,7 +108,7 @@ def estimate(smoother: Smoother, places: Places, method: str = "robust", column:
         return _quadratic(smoother, planes, places, column)
     narrow, wide = _plain(planes, places, column), _plain(planes.widened(WIDER), places, column)
     terms = ((2.0, narrow.terms[0][1]), (-1.0, wide.terms[0][1]))
-    return Estimate(2.0 * narrow.center - wide.center, terms, narrow.center, narrow.rank)
+    return Estimate(2.0 * narrow.center - wide.center, terms, narrow.center, narrow.rank, column)
 
 
 def _quadratic(smoother: Smoother, planes: Smoother, places: Places, column: int | None) -> Estimate:
@@ -118,7 +121,7 @@ def _quadratic(smoother: Smoother, planes: Smoother, places: Places, column: int
     share = curved.terms[0][1]
     if not column:  # once for all columns
         warn_of_curvature(curved.rank, np.isfinite(share.log_mass), share.tilt.shape[1])
-    return Estimate(curved.center, curved.terms, plain.center, plain.rank)
+    return Estimate(curved.center, curved.terms, plain.center, plain.rank, column)
 
 
 def _plain(smoother: Smoother, places: Places, column: int | None) -> Estimate:
@@ -135,4 +138,4 @@ def _plain(smoother: Smoother, places: Places, column: int | None) -> Estimate:
         center, share = slopes[:, column], of_columns[column]
         rank = np.full(len(center), smoother.columns)
     center = np.where(np.isfinite(share.log_mass)[:, None], center, np.nan)
-    return Estimate(center, ((1.0, share),), center, rank)
+    return Estimate(center, ((1.0, share),), center, rank, column)
