@@ -137,7 +137,7 @@ class Resampled:
 
         Raises
         ------
-        AttributeError
+        TypeError
             If the model was fitted to chunks.
         ValueError
             If there is no such column, a column does not vary, there are several outputs, fewer than five rows, or no

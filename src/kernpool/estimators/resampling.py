@@ -17,6 +17,7 @@ from kernpool.core.reading import as_tol
 from kernpool.estimators.bandwidth_choice import choose_bandwidth
 from kernpool.estimators.fitted import check_unchanged, numeric_query, problem_of, recipe_of, scaled_keys
 from kernpool.estimators.parameters import search_parameters
+from kernpool.estimators.smoothing_rows import need_rows
 from kernpool.execution.progress import current_progress
 from kernpool.inference import draws
 from kernpool.inference.bootstrap import Resampling, bootstrap
@@ -81,6 +82,7 @@ def significance(
     if method not in ("residual", "gradient"):
         raise ValueError(f"method must be 'residual' or 'gradient', got {method!r}")
     check_kind(kind)
+    need_rows(model, "significance_test needs")
     how = Draws(draws.as_count("n_resamples", n_resamples), kind, draws.as_seed(random_state))
     sample = sample_of(model)
     names, numeric, categorical = _names(model), *_places(model)

@@ -18,14 +18,19 @@ Array = NDArray[np.float64]
 OF = ("fit", "derivative")
 
 
-def smoother_of(model: Any) -> Smoother:
-    """Return the rows of a fitted model and how they are pooled."""
+def need_rows(model: Any, what: str = "standard errors need") -> None:
+    """Refuse a model that does not hold its rows."""
     check_is_fitted(model)
     if "chunks_" in vars(model):
         raise TypeError(
-            f"this {type(model).__name__} was fitted to chunks, and standard errors need the rows themselves; fit it "
-            "to arrays, such as a sample of the rows, with bandwidth=model.bandwidth_"
+            f"this {type(model).__name__} was fitted to chunks, and {what} the rows themselves; fit it to arrays, such "
+            "as a sample of the rows, with bandwidth=model.bandwidth_"
         )
+
+
+def smoother_of(model: Any) -> Smoother:
+    """Return the rows of a fitted model and how they are pooled."""
+    need_rows(model)
     categories = model._categories()
     has_levels = len(categories) > 0
     return Smoother(

@@ -20,7 +20,9 @@ from kernpool.data.groups import group_codes
 from kernpool.execution.progress import Progress
 from kernpool.execution.warnings import warn_caller
 from kernpool.inference import draws
+from kernpool.inference.intervals import InferenceWarning
 from kernpool.inference.linear_map import LinearMap
+from kernpool.inference.residuals import nothing_left
 from kernpool.inference.sample import LEAST_ROWS
 from kernpool.pooling.recipe import Recipe
 
@@ -47,6 +49,11 @@ class Resampling:
 
     def collect(self, fits: Iterator[Array], statistic: Statistic | None, progress: Progress | None) -> Array:
         """Return the statistic of each fit, of shape (n_resamples, ...)."""
+        if statistic is not None and not callable(statistic):
+            raise TypeError(
+                f"statistic must take the fit of a resample and return numbers, got {statistic!r}; such as "
+                "lambda fit: fit.max()"
+            )
         found = None
         for number, fit in enumerate(fits):
             one = np.asarray(fit if statistic is None else statistic(fit), dtype=np.float64)
@@ -143,13 +150,14 @@ def as_clusters(groups: ArrayLike, n: int) -> Integers:
 
     Raises
     ------
-    ValueError
-        If there is not one label per row, one is missing, or there is only one cluster.
+    TypeError, ValueError
+        As of `group_codes`, or if there is only one cluster.
     """
     code = group_codes(groups, n)
     if code.max() < 1:
         raise ValueError(
-            f"groups has the one label {np.asarray(groups)[0]!r}; clusters are drawn as a whole, so give two or more"
+            f"groups has the one label {np.asarray(groups).tolist()[0]!r}; clusters are drawn as a whole, so give two "
+            "or more"
         )
     return code
 
@@ -174,6 +182,7 @@ def _of_values(
         residual = residual - np.average(residual, axis=0, weights=units)
     else:
         residual = value - fit.predicted_from_others(value)
+    _warn_of_no_residuals(residual, value, how.kind)
     if how.kind == "residual":
         size = n if units is None else int(units.sum())
         noise = (
@@ -185,6 +194,19 @@ def _of_values(
     for block, moved in noise:
         columns = (middle[:, None, :] + moved).reshape(n, -1)
         yield from np.moveaxis(there.fit(columns).reshape(-1, _width(block), c), 1, 0)
+
+
+def _warn_of_no_residuals(residual: Array, value: Array, kind: str) -> None:
+    """Say that resamples which are all the same are no certainty."""
+    none = np.flatnonzero(np.max(np.abs(residual), axis=0) <= nothing_left(value))
+    if none.size:
+        of = "" if value.shape[1] == 1 else f" of output {none[0]}"
+        remedy = "; kind='wild' takes each row's residual from the others" if kind == "residual" else ""
+        warn_caller(
+            f"all residuals{of} are zero, so that every resample is the fit itself: these rows have no noise to judge "
+            f"by, which is no certainty{remedy}",
+            InferenceWarning,
+        )
 
 
 def _of_rows(

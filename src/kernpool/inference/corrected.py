@@ -59,12 +59,15 @@ class Estimate:
         What it would be without the correction.
     rank : ndarray of int, shape (m,)
         Of the design of the plain fit.
+    column : int or None
+        Whose slope it is, if any.
     """
 
     center: Array
     terms: tuple[tuple[float, Shares], ...]
     plain: Array
     rank: NDArray[np.intp]
+    column: int | None = None
 
 
 def estimate(smoother: Smoother, places: Places, method: str = "robust", column: int | None = None) -> Estimate:
@@ -118,8 +121,9 @@ def estimates(
             tuple((factor, each[i].terms[0][1]) for factor, each in fits),
             plain[i].center,
             plain[i].rank,
+            column,
         )
-        for i in range(len(columns))
+        for i, column in enumerate(columns)
     ]
 
 
@@ -163,5 +167,5 @@ def _plain(smoother: Smoother, places: Places, columns: Sequence[int | None]) ->
         else:
             center, share = slopes[:, column], of_columns[column]
         center = np.where(np.isfinite(share.log_mass)[:, None], center, np.nan)
-        found.append(Estimate(center, ((1.0, share),), center, rank))
+        found.append(Estimate(center, ((1.0, share),), center, rank, column))
     return found

@@ -10,11 +10,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kernpool.core.factors import Factors
+from kernpool.data.groups import group_codes
 from kernpool.inference import draws
 from kernpool.inference.linear_map import LinearMap
 from kernpool.inference.null_distribution import KINDS, resample
 from kernpool.inference.results import TestResult
-from kernpool.inference.sample import Sample, bandwidth_for, read_sample
+from kernpool.inference.sample import Sample, bandwidth_for, read_inputs, read_sample
 from kernpool.pooling.recipe import Recipe
 
 Array = NDArray[np.float64]
@@ -115,7 +116,7 @@ def compare_curves(
     >>> compare_curves(x, y + (groups == "b"), groups, null="parallel").p_value > 0.05
     True
     """
-    if null not in NULLS:
+    if null not in tuple(NULLS):
         raise ValueError(f"null must be 'equal' or 'parallel', got {null!r}")
     kinds = (*KINDS, "normal")
     if null_distribution not in kinds:
@@ -141,22 +142,20 @@ def read_groups(
     X: ArrayLike, y: ArrayLike, groups: ArrayLike, sample_weight: ArrayLike | None
 ) -> tuple[Sample, NDArray[np.int64]]:
     """Read rows, and number their groups."""
-    labels = np.asarray(groups)
-    rows = len(np.asarray(X))
-    if labels.shape != (rows,):
-        raise ValueError(f"groups must have one label for each of the {rows} rows of X, got shape {labels.shape}")
-    found, number = np.unique(labels, return_inverse=True)
-    sample = read_sample(X, y, sample_weight, "compare_curves", code=number[:, None].astype(np.int64))
+    number, found = group_codes(groups, len(read_inputs(X))), np.unique(np.asarray(groups))
+    sample = read_sample(X, y, sample_weight, "compare_curves", code=number[:, None])
     code = sample.code[:, 0]
     counts = np.bincount(code, minlength=len(found))
     present = counts > 0
     if np.count_nonzero(present) < 2:
-        raise ValueError(f"groups has the single label {found[present][0]!r}; give two groups or more to compare")
+        raise ValueError(
+            f"groups has the single label {found[present].tolist()[0]!r}; give two groups or more to compare"
+        )
     few = present & (counts < LEAST_ROWS_OF_GROUP)
     if few.any():
         raise ValueError(
-            f"group {found[few][0]!r} has {counts[few][0]} row(s), and each needs at least {LEAST_ROWS_OF_GROUP} for a "
-            "curve with noise; merge small groups or leave them out"
+            f"group {found[few].tolist()[0]!r} has {counts[few][0]} row(s), and each needs at least "
+            f"{LEAST_ROWS_OF_GROUP} for a curve with noise; merge small groups or leave them out"
         )
     return sample, np.unique(code, return_inverse=True)[1]
 

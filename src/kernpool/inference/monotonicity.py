@@ -111,7 +111,7 @@ def monotonicity_test(
     >>> monotonicity_test(x, x**2 + noise).p_value > 0.05, monotonicity_test(x, np.sin(6 * x) + noise).p_value
     (True, 0.001)
     """
-    if direction not in DIRECTIONS:
+    if direction not in tuple(DIRECTIONS):
         raise ValueError(f"direction must be 'increasing' or 'decreasing', got {direction!r}")
     check_kind(kind)
     draws.as_count("n_resamples", n_resamples)

@@ -33,6 +33,7 @@ Array = NDArray[np.float64]
 
 RESIDUALS = ("hc0", "hc1", "hc2", "hc3", "nn")
 FEWEST_ROWS = 5
+ROUNDING = 1e-12  # of the range of y, which is what pooling promises
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,6 +118,23 @@ def fit_training(smoother: Smoother) -> Training:
     leverage = np.where(fit.occupied & (weight > 0), share * fit.base, 0.0)
     alone = np.count_nonzero(~without.occupied & (weight > 0))
     return Training(smoother.value, fit.intercept, deleted, leverage, weight, int(alone))
+
+
+def nothing_left(value: Array) -> Array:
+    """Return up to which size residuals are nothing but rounding.
+
+    Parameters
+    ----------
+    value : ndarray of shape (n, c)
+        Outputs.
+
+    Returns
+    -------
+    ndarray of shape (c,)
+        For each output.
+    """
+    size = np.max(np.abs(value), axis=0)
+    return np.asarray(ROUNDING * np.ptp(value, axis=0) + 4.0 * np.finfo(np.float64).eps * size)
 
 
 def squared_residuals(smoother: Smoother, training: Training, kind: str = "hc3") -> Array:

@@ -14,13 +14,14 @@ from kernpool.bandwidth.rules import canonical_ratio
 from kernpool.core.factors import Factors
 from kernpool.data.checks import as_bandwidth, as_key_weight, as_real_array
 from kernpool.inference.draws import unit_counts
+from kernpool.inference.residuals import nothing_left
 from kernpool.kernels import get_kernel
 from kernpool.kernels.registry import Kernel
 
 Array = NDArray[np.float64]
 
 LEAST_ROWS = 5
-NOTHING_LEFT = 1e-12  # residuals below this share of the spread of y are rounding
+SMALLEST, LARGEST = 1e-150, 1e150  # spread and size of outputs that have squares
 INTERPOLATES = 1e-6  # own residuals below this share of those from the others are of a fit through every row
 
 
@@ -61,11 +62,14 @@ class Sample:
         Raises
         ------
         ValueError
-            If there are fewer than five, y does not vary, or a weight is no whole number.
+            If there are fewer than five, y does not vary, is too large or too small for squares, or a weight is no
+            whole number.
         """
         code = np.zeros((len(X), 0), dtype=np.int64) if code is None else code
         units = unit_counts(weight, what)
         rows = slice(None) if units is None else np.repeat(np.arange(len(X)), units)
+        if not np.max(np.abs(y), initial=0.0) <= LARGEST:
+            raise ValueError("y holds numbers beyond 1e+150 in magnitude, whose squares overflow; rescale it first")
         sample = cls(X[rows].astype(np.float64), y[rows].astype(np.float64), code[rows], categories)
         if len(sample.y) < LEAST_ROWS:
             raise ValueError(f"{what} needs at least {LEAST_ROWS} rows of positive weight, got {len(sample.y)}")
@@ -73,6 +77,8 @@ class Sample:
             raise ValueError(
                 f"y is {sample.y[0]:g} in every row, so that there is nothing to test; give one that varies"
             )
+        if np.ptp(sample.y) < SMALLEST:
+            raise ValueError(f"y varies by {np.ptp(sample.y):g}, whose square underflows; rescale it first")
         return sample
 
     def __len__(self) -> int:
@@ -115,14 +121,14 @@ class Sample:
         fit, remedy : str
             What is fitted, and what helps if it interpolates, for the messages.
         """
-        if own is not None and np.max(np.abs(own)) <= INTERPOLATES * np.max(np.abs(residual)):
-            raise ValueError(
-                f"{fit} passes through every row, which leaves no residuals: its bandwidth is too small; {remedy}"
-            )
-        if np.max(np.abs(residual)) <= NOTHING_LEFT * np.ptp(self.y):
+        if np.max(np.abs(residual)) <= nothing_left(self.y[:, None])[0]:
             raise ValueError(
                 f"{fit} leaves no residuals beyond rounding, so that there is nothing to test: y is a function that it "
                 f"fits exactly; or, if it interpolates, {remedy}"
+            )
+        if own is not None and np.max(np.abs(own)) <= INTERPOLATES * np.max(np.abs(residual)):
+            raise ValueError(
+                f"{fit} passes through every row, which leaves no residuals: its bandwidth is too small; {remedy}"
             )
 
 

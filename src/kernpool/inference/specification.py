@@ -118,7 +118,7 @@ def specification_test(
     """
     check_kind(kind)
     draws.as_count("n_resamples", n_resamples)
-    if model is not None and not (hasattr(model, "fit") and hasattr(model, "predict")):
+    if isinstance(model, type) or (model is not None and not (hasattr(model, "fit") and hasattr(model, "predict"))):
         raise TypeError(f"model must be a regressor with fit and predict, got {model!r}; such as LinearRegression()")
     sample, inputs = _read(X, y, sample_weight)
     profile = get_kernel(kernel)

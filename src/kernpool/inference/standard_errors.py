@@ -9,17 +9,20 @@ though: use it where noise jumps.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kernpool.core.local_fit import RankDeficiencyWarning
+from kernpool.execution.warnings import warn_caller
 from kernpool.inference.clusters import Clusters, cluster_errors
 from kernpool.inference.corrected import Estimate
 from kernpool.inference.noise import Noise, local_noise
 from kernpool.inference.quadratic_forms import squared_norm
-from kernpool.inference.residuals import Training, squared_residuals
+from kernpool.inference.residuals import Training, nothing_left, squared_residuals
 from kernpool.inference.smoother import Places, Smoother
 
 Array = NDArray[np.float64]
@@ -27,6 +30,7 @@ Array = NDArray[np.float64]
 # What each kind of variance takes for squared residuals; "local" averages them first.
 VARIANCES = {"local": "hc3", "sandwich": "hc3", "nn": "nn", "hc0": "hc0", "hc1": "hc1", "hc2": "hc2", "hc3": "hc3"}
 OF_CLUSTERS = ("local", "sandwich", "hc3")  # which with clusters all are the sandwich of whole clusters
+NO_SLOPE = 1e-12  # shares per bandwidth, in units of those of a mean of all rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +40,7 @@ class Errors:
     Parameters
     ----------
     standard_error : ndarray of shape (m, c)
-        NaN where a window is empty.
+        NaN where a window is empty, or its rows tell no slope; zero where residuals are nothing but rounding.
     df : ndarray of shape (m,)
         Degrees of freedom.
     noise : Noise or None
@@ -60,7 +64,7 @@ class Errors:
 
 def check_variance(variance: str, *, clustered: bool = False) -> None:
     """Refuse an unknown kind of variance, and with clusters those of residuals that leave single rows out, or none."""
-    if variance not in VARIANCES:
+    if variance not in tuple(VARIANCES):
         raise ValueError(f"variance must be one of {', '.join(map(repr, VARIANCES))}, got {variance!r}")
     if clustered and variance not in OF_CLUSTERS:
         raise ValueError(
@@ -112,20 +116,47 @@ def errors_of_each(
     list of Errors
         Two passes for the noise; for each estimate one, or three of corrected ones, for the norm. A sandwich takes the
         latter for each output; clusters take all pairs.
+
+    Warns
+    -----
+    RankDeficiencyWarning
+        If the rows around a place tell no slope.
     """
     check_variance(variance, clustered=clusters is not None)
     if clusters is not None:
         of_clusters = (cluster_errors(smoother, one, clusters) for one in found)
         return [Errors(error, df, None, clusters.residual, error, clusters.code) for error, df in of_clusters]
     squared = squared_residuals(smoother, training, VARIANCES[variance])
-    noise, errors = local_noise(smoother, places, squared), []
+    noise = local_noise(smoother, places, squared)
+    quiet = noise.variance <= nothing_left(training.value) ** 2
+    noise, errors = replace(noise, variance=np.where(quiet, 0.0, noise.variance)), []
     for one in found:
-        if variance == "local":
-            spread = np.sqrt(squared_norm(one.terms, smoother.sums))[:, None]
-            residual, error = np.ones((len(squared), 1)), np.sqrt(noise.variance) * spread
+        size = np.sqrt(squared_norm(one.terms, smoother.sums)) if variance == "local" or one.column is not None else None
+        if variance == "local" and size is not None:
+            residual, spread = np.ones((len(squared), 1)), size[:, None]
+            error = np.sqrt(noise.variance) * spread
         else:
             residual = np.sqrt(squared)
             forms = [squared_norm(one.terms, smoother.sums, psi) for psi in squared.T]
-            spread = error = np.sqrt(np.stack(forms, axis=1))
+            spread = np.sqrt(np.stack(forms, axis=1))
+            error = np.where(quiet, 0.0, spread)
+        if one.column is not None and size is not None:
+            error = _where_there_is_a_slope(one, error, size * math.sqrt(training.rows))
         errors.append(Errors(error, noise.df, noise, residual, spread))
     return errors
+
+
+def _where_there_is_a_slope(found: Estimate, error: Array, size: Array) -> Array:
+    """Return errors of slopes, NaN where the rows of a window tell none, so that shares are nothing but rounding."""
+    bandwidth = found.terms[0][1].problem.similarity.bandwidth[found.column]
+    (flat,) = np.nonzero(size * bandwidth < NO_SLOPE)
+    if not flat.size:
+        return error
+    warn_caller(
+        f"around {flat.size} of {len(error)} queries (the first is query {flat[0]}) the rows tell no slope by column "
+        f"{found.column}, and its standard error becomes NaN; use a larger bandwidth",
+        RankDeficiencyWarning,
+    )
+    error = error.copy()
+    error[flat] = np.nan
+    return error

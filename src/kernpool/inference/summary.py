@@ -69,7 +69,7 @@ class Summary:
     trace, trace_squared : float
         Of the hat matrix H, and of H'H.
     rss, residual_sd, r2, correlation_r2, loo_r2 : ndarray of shape (c,)
-        See the table above; one per output.
+        See the table above; one per output. NaN where the fit takes all degrees of freedom, and where y is constant.
     loo_error : float
         Mean squared error of leave-one-out, summed over outputs.
     aicc, gcv : ndarray of shape (c,)
@@ -122,8 +122,8 @@ class Summary:
         low, middle, high = self.effective_rows
         facts = [
             ("effective parameters", f"{self.trace:.2f} (tr H), {self.trace_squared:.2f} (tr H'H)"),
-            ("residual sd", _listed(self.residual_sd)),
-            ("R2", f"{_listed(self.r2)}, leave-one-out {_listed(self.loo_r2)}"),
+            ("residual sd", _listed(self.residual_sd) + self._without_freedom()),
+            ("R2", f"{_listed(self.r2)}, leave-one-out {_listed(self.loo_r2)}{self._without_spread()}"),
             ("AICc, GCV", f"{_listed(self.aicc)}; {_listed(self.gcv)}"),
             ("leave-one-out error", f"{self.loo_error:.4g}"),
             ("effective rows per fit", f"{low:.3g} to {high:.3g}, median {middle:.3g}; {self.few:.1%} below {FEW:g}"),
@@ -131,6 +131,13 @@ class Summary:
         if self.alone:
             facts.append(("rows alone in a window", f"{self.alone}"))
         return "\n".join([*lines, "", *(f"  {name:22}  {value}" for name, value in facts)])
+
+    def _without_freedom(self) -> str:
+        taken = self.rows - 2.0 * self.trace + self.trace_squared <= 0
+        return "; undefined: the fit takes all degrees of freedom" if taken or np.isnan(self.residual_sd).any() else ""
+
+    def _without_spread(self) -> str:
+        return "; undefined where y is constant" if not np.isfinite(self.r2).all() else ""
 
 
 def summarise(smoother: Smoother, training: Training, title: str, chosen: str, columns: tuple[Column, ...]) -> Summary:

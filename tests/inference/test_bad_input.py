@@ -1,0 +1,302 @@
+"""What inference makes of data that it cannot judge: it works, warns, or says what to do; it never looks sure."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+from kernpool import (
+    InferenceWarning,
+    LocalLinearRegressor,
+    NadarayaWatsonRegressor,
+    RankDeficiencyWarning,
+    compare_curves,
+    monotonicity_test,
+    open_chunks,
+    specification_test,
+)
+
+RANDOM = np.random.default_rng(0)
+X = np.sort(RANDOM.uniform(size=(40, 1)), axis=0)
+Y = np.sin(6 * X[:, 0]) + 0.2 * RANDOM.normal(size=40)
+Q = np.array([[0.2], [0.5]])
+BOTH = [NadarayaWatsonRegressor, LocalLinearRegressor]
+VARIANCES = ["local", "sandwich", "hc0", "hc1", "hc2"]
+METHODS = ["robust", "quadratic", "naive", "undersmoothed"]
+HALVES = np.arange(40) % 2
+
+
+def asked(model, at=Q):
+    """Every method of a model, with everything it can be asked."""
+    yield "predict", lambda: model.predict(at, return_std=True)[1]
+    for variance in [*VARIANCES, "nn"]:
+        yield f"error {variance}", lambda v=variance: model.standard_error(at, variance=v)
+        yield f"interval {variance}", lambda v=variance: model.confidence_interval(at, variance=v).width
+    for method in METHODS:
+        yield method, lambda m=method: model.confidence_interval(at, method=m).width
+    yield "slope", lambda: model.standard_error(at, of="derivative")
+    yield "band", lambda: model.confidence_interval(at, simultaneous=True).width
+    yield "summary", model.summary
+    for kind in ("wild", "mammen", "gaussian", "residual", "pairs", "poisson"):
+        yield kind, lambda k=kind: np.std(model.bootstrap(at, kind=k, n_resamples=9), axis=0)
+    for method in ("residual", "gradient"):
+        yield f"test {method}", lambda m=method: model.significance_test(0, method=m, n_resamples=9)
+
+
+def functions_of(x, y):
+    return [
+        lambda: specification_test(x, y, n_resamples=9),
+        lambda: compare_curves(x, y, np.arange(len(x)) % 2, n_resamples=9),
+        lambda: monotonicity_test(x, y, n_resamples=9),
+    ]
+
+
+@pytest.mark.parametrize("regressor", BOTH)
+@pytest.mark.parametrize("rows", [1, 3])
+@pytest.mark.filterwarnings("ignore::kernpool.RankDeficiencyWarning")  # of the fit and the places
+def test_too_few_rows_are_refused(regressor, rows):
+    model = regressor(bandwidth=0.3).fit(X[:rows], Y[:rows])
+    for _, ask in asked(model):
+        with pytest.raises(ValueError, match=rf"at least 5 rows.*got {rows}"):
+            ask()
+    for ask in functions_of(X[:rows], Y[:rows]):
+        with pytest.raises(ValueError, match=rf"at least 5 rows.*got {rows}"):
+            ask()
+
+
+@pytest.mark.parametrize("offset", [1.0, 1e6])
+def test_a_line_that_is_fitted_exactly_is_no_certainty(offset):
+    """Its residuals are not zero: they are what rounding leaves, and intervals of 1e-16 are no intervals."""
+    line = 2 * X[:, 0] + offset
+    model = LocalLinearRegressor(bandwidth=0.3).fit(X, line)
+    for name, ask in asked(model):
+        if name in ("error nn", "interval nn", "pairs", "poisson", "summary", "test residual"):
+            continue  # of differences, of rows, without a judgement, without the column
+        if name == "test gradient":
+            with pytest.raises(ValueError, match="no residuals beyond rounding"):
+                ask()
+            continue
+        with pytest.warns(InferenceWarning, match=r"residuals (of output \d )?are zero.*no certainty"):
+            width = ask()
+        assert np.all(width <= 1e-12 * offset)
+    for ask in functions_of(X, line):
+        with pytest.raises(ValueError, match="no residuals beyond rounding"):
+            ask()
+    quiet = LocalLinearRegressor(bandwidth=0.3).fit(X, line + 1e-8 * offset * RANDOM.normal(size=40))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert np.all(quiet.confidence_interval(Q).width > 1e-10 * offset)  # little noise is noise
+
+
+@pytest.mark.parametrize("regressor", BOTH)
+def test_a_constant_output_is_no_certainty(regressor):
+    model = regressor(bandwidth=0.3).fit(X, np.full(40, 3.3))
+    for name, ask in asked(model):
+        if name in ("pairs", "poisson", "summary"):
+            continue
+        if name.startswith("test"):
+            with pytest.raises(ValueError, match=r"y is 3\.3 in every row.*give one that varies"):
+                ask()
+            continue
+        with pytest.warns(InferenceWarning, match="no certainty"):
+            ask()
+    assert "R2                      nan, leave-one-out nan; undefined where y is constant" in str(model.summary())
+    for ask in functions_of(X, np.full(40, 3.3)):
+        with pytest.raises(ValueError, match="in every row"):
+            ask()
+
+
+@pytest.mark.parametrize("regressor", BOTH)
+def test_a_fit_through_every_row_has_no_noise_to_judge_by(regressor):
+    model = regressor(bandwidth=1e-5).fit(X, Y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RankDeficiencyWarning)  # once per fit
+        model.predict(X)
+    for name, ask in asked(model, X[:2]):
+        if name.startswith(("predict", "error", "interval", "slope", "band")) or name in ("robust", "naive"):
+            with pytest.raises(ValueError, match=r"40 effective parameters for 40 rows.*use a larger bandwidth"):
+                ask()
+    assert "residual sd             nan; undefined: the fit takes all degrees of freedom" in str(model.summary())
+    with pytest.warns(InferenceWarning, match="kind='wild' takes each row's residual from the others"):
+        assert np.all(model.bootstrap(X[:2], kind="residual", n_resamples=9).std(axis=0) < 1e-15)
+    assert np.all(model.bootstrap(X[:2], n_resamples=9).std(axis=0) > 1e-3)
+
+
+@pytest.mark.parametrize("variance", [*VARIANCES, "nn"])
+@pytest.mark.filterwarnings("ignore:around 1 of 2 queries .* determine no slope in some direction")
+def test_one_row_in_a_window_has_no_slope(variance):
+    alone = LocalLinearRegressor("epanechnikov", bandwidth=0.3).fit(np.r_[X, [[9.0]]], np.r_[Y, 1.0])
+    at = [[9.0], [0.5]]
+    with pytest.warns(RankDeficiencyWarning, match=r"around 1 of 2 queries \(the first is query 0\) the rows tell"):
+        error = alone.standard_error(at, of="derivative", variance=variance)
+    assert np.isnan(error[0, 0])
+    assert error[1, 0] > 0
+    with pytest.warns(RankDeficiencyWarning, match="no slope by column 0"):
+        found = alone.confidence_interval(at, of="derivative", variance=variance)
+    assert np.isnan(found.lower[0, 0])
+    assert np.isnan(found.upper[0, 0])
+    assert found.width[1, 0] > 0
+    if variance in ("local", "sandwich", "nn"):  # hc0 to hc2 have no residual there, and say so
+        value = alone.confidence_interval(at, variance=variance)
+        assert value.df[0] == pytest.approx(1.0)
+        assert value.width[0] > 5.0  # of one residual, by Student's quantile for one
+
+
+def test_columns_without_a_slope_beside_one_that_has_it():
+    """What the pseudo-inverse leaves in the other direction is 1e-16 of a slope, or zero."""
+    flat = LocalLinearRegressor(bandwidth=0.2, ridge=0.0).fit(np.c_[X, np.full(40, 0.3)], Y)
+    at = [[0.5, 0.3], [0.2, 0.1]]
+    with pytest.warns(RankDeficiencyWarning):
+        error = flat.standard_error(at, of="derivative")
+    assert np.all(error[:, 0] > 0.1)
+    assert np.isnan(error[:, 1]).all()
+    wide = LocalLinearRegressor("constant", bandwidth=1.0).fit(1e8 * X, Y)  # little slope is slope
+    steep = LocalLinearRegressor("constant", bandwidth=1.0).fit(X, Y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = 1e8 * wide.standard_error(1e8 * Q, of="derivative")
+    np.testing.assert_allclose(found, steep.standard_error(Q, of="derivative"), rtol=1e-9)
+
+
+@pytest.mark.parametrize("regressor", BOTH)
+def test_models_without_rows_name_the_remedy(regressor):
+    model = regressor(bandwidth=0.2).fit(open_chunks([(X[:20], Y[:20]), (X[20:], Y[20:])]))
+    for name, ask in asked(model):
+        if name == "poisson":
+            assert np.all(ask() > 0)
+            continue
+        error = ValueError if name in ("wild", "mammen", "gaussian", "residual", "pairs") else TypeError
+        with pytest.raises(error, match=r"fitted to chunks.*a sample of the rows"):
+            ask()
+
+
+@pytest.mark.parametrize("regressor", BOTH)
+def test_models_that_are_not_fitted_say_so(regressor):
+    from sklearn.exceptions import NotFittedError
+
+    for _, ask in asked(regressor()):
+        with pytest.raises(NotFittedError):
+            ask()
+
+
+@pytest.mark.parametrize("regressor", BOTH)
+def test_places_that_are_none(regressor):
+    model = regressor(bandwidth=0.2).fit(X, Y)
+    wrong = {
+        "3 features": np.zeros((2, 3)), "NaN": [[np.nan]], "infinity": [[np.inf]], "1D array": [0.5], "0 sample": X[:0],
+    }  # fmt: skip
+    for message, at in wrong.items():
+        for name, ask in asked(model, at):
+            if name != "summary" and not name.startswith("test"):
+                with pytest.raises(ValueError, match=message):
+                    ask()
+
+
+@pytest.mark.parametrize("regressor", BOTH)
+@pytest.mark.parametrize("kind", ["integers", "booleans", "singles", "frames"])
+def test_other_types_are_the_same_numbers(regressor, kind):
+    x, y = np.round(40 * X), np.round(9 * Y)
+    if kind == "booleans":
+        y = y > 0
+    expected = regressor(bandwidth=3.0).fit(x, y.astype(float))
+    at = np.array([[5.0], [20.0]])
+    if kind == "frames":
+        pandas = pytest.importorskip("pandas")
+        given = pandas.DataFrame({"x": x[:, 0]}), pandas.Series(y)
+        there = pandas.DataFrame({"x": at[:, 0]})
+    else:
+        dtype = {"integers": int, "booleans": int, "singles": np.float32}[kind]
+        given, there = (x.astype(dtype), y if kind == "booleans" else y.astype(dtype)), at.astype(dtype)
+    model = regressor(bandwidth=3.0).fit(*given)
+    rtol = 1e-5 if kind == "singles" else 1e-12  # predictions are in single precision then
+    for (name, ask), (_, of) in zip(asked(model, there), asked(expected, at), strict=True):
+        found, target = ask(), of()
+        if name.startswith("test"):
+            assert (found.p_value, found.statistic) == pytest.approx((target.p_value, target.statistic), rel=1e-6)
+        elif name == "summary":
+            assert found.trace == pytest.approx(target.trace, rel=1e-9)
+        else:
+            np.testing.assert_allclose(found, target, rtol=rtol, atol=1e-12)
+    for ask, of in zip(functions_of(*given), functions_of(x, y.astype(float)), strict=True):
+        assert ask().statistic == pytest.approx(of().statistic, rel=1e-6)
+
+
+@pytest.mark.parametrize("regressor", BOTH)
+def test_several_outputs_are_each_their_own_or_refused(regressor):
+    both = np.c_[Y, Y**2]
+    model, one = regressor(bandwidth=0.2).fit(X, both), regressor(bandwidth=0.2).fit(X, Y)
+    for (name, ask), (_, of) in zip(asked(model), asked(one), strict=True):
+        if name.startswith("test"):
+            with pytest.raises(ValueError, match="of one output, and the model has 2"):
+                ask()
+        elif name == "slope":
+            np.testing.assert_allclose(ask()[:, :, 0], of(), rtol=1e-9)
+        elif name not in ("summary", "residual", "wild", "mammen", "gaussian"):
+            np.testing.assert_allclose(ask()[:, 0], of(), rtol=1e-9)
+    for ask in functions_of(X, both):
+        with pytest.raises(ValueError, match="of one output, and y has 2"):
+            ask()
+    with pytest.warns(InferenceWarning, match="residuals of output 1 are zero"):
+        regressor(bandwidth=0.2).fit(X, np.c_[Y, 0 * Y]).bootstrap(Q, n_resamples=3)
+
+
+@pytest.mark.parametrize("level", [0, 1, 95, -0.1, True, "0.95", np.nan, None, [0.9]])
+@pytest.mark.parametrize("simultaneous", [False, True])
+def test_levels_that_are_none(level, simultaneous):
+    model = LocalLinearRegressor(bandwidth=0.2).fit(X, Y)
+    with pytest.raises(ValueError, match=r"level must lie between 0 and 1, got .*level=0\.95"):
+        model.confidence_interval(Q, level=level, simultaneous=simultaneous)
+
+
+def test_words_that_are_none():
+    model = LocalLinearRegressor(bandwidth=0.2).fit(X, Y)
+    for word in ("other", None, ["robust"], ["local"], ["equal"]):
+        for name, ask in (
+            ("method", lambda w: model.confidence_interval(Q, method=w)),
+            ("variance", lambda w: model.standard_error(Q, variance=w)),
+            ("of", lambda w: model.standard_error(Q, of=w)),
+            ("kind", lambda w: model.bootstrap(Q, kind=w)),
+            ("kind", lambda w: model.significance_test(0, kind=w)),
+            ("method", lambda w: model.significance_test(0, method=w)),
+            ("kind", lambda w: specification_test(X, Y, kind=w)),
+            ("null", lambda w: compare_curves(X, Y, HALVES, null=w)),
+            ("null_distribution", lambda w: compare_curves(X, Y, HALVES, null_distribution=w)),
+            ("direction", lambda w: monotonicity_test(X, Y, w)),
+            ("kind", lambda w: monotonicity_test(X, Y, kind=w)),
+        ):
+            with pytest.raises(ValueError, match=rf"^{name} must be "):
+                ask(word)
+    with pytest.raises(TypeError, match=r"statistic must take the fit of a resample.*got 3"):
+        model.bootstrap(Q, 3)
+    with pytest.raises(TypeError, match="model must be a regressor"):
+        specification_test(X, Y, LocalLinearRegressor)  # the class, and no regressor
+
+
+def test_labels_that_are_none():
+    gaps = np.where(HALVES > 0, np.nan, 1.0)
+    model = LocalLinearRegressor(bandwidth=0.2).fit(X, Y)
+    for ask in (lambda g: compare_curves(X, Y, g), lambda g: model.bootstrap(Q, groups=g)):
+        with pytest.raises(ValueError, match=r"groups has no label in 20 rows \(the first is row 1, counted from 0\)"):
+            ask(gaps)
+        with pytest.raises(ValueError, match=r"groups has no label in 20 rows \(the first is row 0"):
+            ask(np.array([None, "b"] * 20, dtype=object))
+        with pytest.raises(TypeError, match="groups has labels of several types, which cannot be put in order"):
+            ask(np.array([1, "b"] * 20, dtype=object))
+        with pytest.raises(ValueError, match="groups must have one label for each of the 40"):
+            ask([1, 2])
+        with pytest.raises(ValueError, match=r"groups has the (one|single) label 1;"):
+            ask(np.ones(40, dtype=int))
+    pandas = pytest.importorskip("pandas")
+    with pytest.raises(ValueError, match=r"groups has no label in 20 rows \(the first is row 1"):
+        compare_curves(X, Y, pandas.array(["a", None] * 20, dtype="string"))
+
+
+def test_outputs_without_squares():
+    for y, message in ((1e200 * Y, "beyond 1e.150 in magnitude.*rescale"), (1e-200 * Y, "square underflows; rescale")):
+        for ask in functions_of(X, y):
+            with pytest.raises(ValueError, match=message):
+                ask()
+        model = LocalLinearRegressor(bandwidth=0.2).fit(X, y)
+        for method in ("residual", "gradient"):
+            with pytest.raises(ValueError, match=message):
+                model.significance_test(0, method=method)
