@@ -17,7 +17,7 @@ from kernpool.inference.slope_map import SlopeMap, slope_map
 Array = NDArray[np.float64]
 
 BANDWIDTHS, PLACES = 40, 201
-NARROWEST = 1.5  # mean distances between rows: windows of about four rows
+NARROWEST = 3.0  # mean distances between rows: windows of seven or eight rows on average
 
 
 class Diagnostics:
@@ -77,7 +77,7 @@ class Diagnostics:
         X : array_like of shape (g, 1), optional
             Places; by default 201 from the least input to the largest.
         bandwidths : array_like of shape (b,), optional
-            By default 40 in equal steps of their logarithms, from one and a half mean distances between rows to the
+            By default 40 in equal steps of their logarithms, from three mean distances between rows to the
             range of the inputs, and as far as half and twice the bandwidth of the model. With ``scale="rank"`` they
             are shares of the rows.
         level : float, default=0.95
