@@ -2,9 +2,9 @@
 
 Read `quadratic_forms.py` first: variances are sums over squared shares, one more pass over the keys with the kernel
 squared. `smoother.py` is all that is known of a model, `residuals.py` and `noise.py` tell the noise of its rows,
-`corrected.py` the center of an interval, `standard_errors.py` and `intervals.py` put these together, and
-`clusters.py` where rows are not independent. `bands.py` makes
-them hold all at once: `tube.py` along a curve, `multiplier.py` by random draws at any places. `summary.py` is what a fit amounts to.
+`corrected.py` the center of an interval, `standard_errors.py` and `intervals.py` put these together, and `clusters.py`
+where rows are not independent. `bands.py` makes intervals hold all at once: `tube.py` along a curve, `multiplier.py` by
+random draws at any places. `summary.py` is what a fit amounts to.
 
 What resamples begins with `linear_map.py`: shares do not depend on values, so nothing is fitted again. `draws.py` has
 the random numbers, `bootstrap.py` the resamples of a fit, `sample.py` the rows of a test. Tests by residuals share the
