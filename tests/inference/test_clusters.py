@@ -149,7 +149,7 @@ def test_largest_errors_have_one_draw_per_cluster():
     share = dense.shares(places.query, method="robust")
     drawn = draws.multipliers("gaussian", 0, slice(0, 99), 9)[CODE]
     for c, residual in enumerate(clusters.residual.T):
-        of_cluster = np.stack([(share * residual)[:, CODE == g].sum(axis=1) for g in range(9)])
+        of_cluster = np.stack([(share * residual)[:, g == CODE].sum(axis=1) for g in range(9)])
         size = np.abs((share * residual) @ drawn) / np.linalg.norm(of_cluster, axis=0)[:, None]
         assert found.critical[c] == pytest.approx(np.sort(size.max(axis=0))[94], rel=1e-11)
 
@@ -171,6 +171,7 @@ def test_far_queries_do_not_underflow():
     at = np.linspace(1.5, 9.0, 700)[:, None]  # beyond all weights that float64 can hold, by loops
     with pytest.warns(InferenceWarning, match="fewer than two clusters count"):
         loops = model.confidence_interval(at, groups=np.arange(100) % 10, method="naive")
+    with pytest.warns(InferenceWarning, match="fewer than two clusters count"):
         tables = model.confidence_interval(at[-2:], groups=np.arange(100) % 10, method="naive")
     assert np.isnan(loops.width[-1])
     assert np.isnan(tables.width[-1])
@@ -229,7 +230,7 @@ def test_variances_of_single_rows_are_refused(variance):
     clusters = fit_clusters(smoother, np.arange(200) % 20)
     with pytest.raises(ValueError, match=f"variance='{variance}' is of independent rows"):
         interval(smoother, fit_training(smoother), smoother.training, clusters=clusters, variance=variance)
-    with pytest.raises(ValueError, match="independent rows, and groups make clusters.*simultaneous='multiplier'"):
+    with pytest.raises(ValueError, match=r"independent rows, and groups make clusters.*simultaneous='multiplier'"):
         interval(smoother, fit_training(smoother), smoother.training, clusters=clusters, simultaneous="tube")
 
 

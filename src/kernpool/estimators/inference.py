@@ -140,10 +140,10 @@ class Inference:
             of `variance`. By default the groups that `fit` was given, if any; ``groups=range(n)`` is rows that are
             independent.
         simultaneous : bool or {"tube", "multiplier"}, default=False
-            Whether the intervals hold all at once, output by output. ``"tube"``: along the whole curve between the least
-            and the largest place in X, by the tube formula; for one numeric column, at one combination of levels, with
-            a kernel without an edge and independent rows. ``"multiplier"``: at all places of X, whatever they are, by
-            random draws. True takes the former where it holds.
+            Whether the intervals hold all at once, output by output. ``"tube"``: along the whole curve between the
+            least and the largest place in X, by the tube formula; for one numeric column, at one combination of levels,
+            with a kernel without an edge and independent rows. ``"multiplier"``: at all places of X, whatever they are,
+            by random draws. True takes the former where it holds.
         of : {"fit", "derivative"}, default="fit"
             The curve, or its slope per unit of each numeric column.
         n_resamples : int, default=999

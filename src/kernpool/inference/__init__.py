@@ -3,7 +3,7 @@
 Read `quadratic_forms.py` first: variances are sums over squared shares, one more pass over the keys with the kernel
 squared. `smoother.py` is all that is known of a model, `residuals.py` and `noise.py` tell the noise of its rows,
 `corrected.py` the center of an interval, `standard_errors.py` and `intervals.py` put these together, and `clusters.py`
-where rows are not independent. `bands.py` makes them hold all at once: `tube.py` along a curve, `multiplier.py` by
+where rows are not independent. `bands.py` makes intervals hold all at once: `tube.py` along a curve, `multiplier.py` by
 random draws at any places. `summary.py` is what a fit amounts to, `diagnostics.py` the same row by row, `slope_map.py`
 where a curve rises and falls, `group_curves.py` what `curves.py` compares.
 

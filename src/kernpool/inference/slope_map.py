@@ -15,12 +15,12 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.core.empty import EmptyWindowWarning
-from kernpool.inference.bands import band
 from kernpool.inference.intervals import InferenceWarning, check_level, check_method, interval
 from kernpool.inference.residuals import fit_training
 from kernpool.inference.smoother import Places, Smoother
@@ -115,8 +115,8 @@ def slope_map(
     check_method(method)
     shape = len(bandwidths), len(x)
     sign, rows, enough = np.zeros(shape, dtype=np.int8), np.zeros(shape), np.zeros(shape, dtype=bool)
+    how: dict[str, Any] = {"level": level, "method": method, "variance": variance}
     own = float(smoother.recipe.bandwidth[0])
-    find = band if simultaneous else interval
     for i, bandwidth in enumerate(bandwidths):
         at = smoother.of_degree(1).widened(float(bandwidth) / own, levels=False)
         fitted = at.fit(places)
@@ -128,7 +128,7 @@ def slope_map(
             # What these would say of places is what `enough` says.
             warnings.simplefilter("ignore", EmptyWindowWarning)
             warnings.simplefilter("ignore", InferenceWarning)
-            found = find(at, training, places, level=level, method=method, variance=variance, column=0)
+            found = interval(at, training, places, column=0, simultaneous=simultaneous, **how)
         with np.errstate(invalid="ignore"):
             known = found.standard_error[:, 0] > 0  # no noise is no certainty
             enough[i] = (rows[i] >= fewest_rows) & known
