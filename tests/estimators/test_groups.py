@@ -1,5 +1,8 @@
 """Models of rows in clusters: what `fit(groups=...)` selects, keeps, says and refuses."""
 
+import doctest
+from pathlib import Path
+
 import dask.array as da
 import numpy as np
 import pandas as pd
@@ -236,3 +239,10 @@ def test_rows_that_cannot_have_groups():
         NadarayaWatsonRegressor().fit(open_chunks([(X, y)]), groups=school)
     with pytest.raises(TypeError, match="groups must be None for rows on a cluster"):
         DaskNadarayaWatsonRegressor().fit(da.from_array(X), da.from_array(y), groups=school)
+
+
+def test_the_page_runs():
+    page = Path(__file__).resolve().parents[2] / "docs" / "groups.md"
+    failed, tried = doctest.testfile(str(page), module_relative=False)
+    assert tried > 8
+    assert failed == 0
