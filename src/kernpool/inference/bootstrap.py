@@ -22,6 +22,7 @@ from kernpool.execution.warnings import warn_caller
 from kernpool.inference import draws
 from kernpool.inference.intervals import InferenceWarning
 from kernpool.inference.linear_map import LinearMap
+from kernpool.inference.multiplied import means_of_units, multiplied
 from kernpool.inference.residuals import nothing_left
 from kernpool.inference.sample import LEAST_ROWS
 from kernpool.pooling.recipe import Recipe
@@ -183,6 +184,7 @@ def _of_values(
     else:
         residual = value - fit.predicted_from_others(value)
     _warn_of_no_residuals(residual, value, how.kind)
+    noise: Iterator[tuple[slice, Array]]
     if how.kind == "residual":
         size = n if units is None else int(units.sum())
         noise = (
@@ -279,57 +281,9 @@ def _width(block: slice) -> int:
     return int(block.stop - block.start)
 
 
-def multiplied(
-    residual: Array,
-    kind: str,
-    seed: int,
-    n_resamples: int,
-    *,
-    units: Integers | None = None,
-    cluster: Integers | None = None,
-    results: int = 0,
-) -> Iterator[tuple[slice, Array]]:
-    """Yield residuals times random multipliers, a block of resamples at a time.
-
-    Parameters
-    ----------
-    residual : ndarray of shape (n, c)
-        One of each unit row that a row stands for.
-    kind : str
-        As of `draws.multipliers`.
-    seed, n_resamples : int
-        Of all, and how many.
-    units : ndarray of int, shape (n,), optional
-        Unit rows that each row stands for. Each has a multiplier of its own, of which a row has the mean.
-    cluster : ndarray of int, shape (n,), optional
-        Clusters, whose rows have one multiplier together.
-    results : int, default=0
-        How many numbers each column is to become, if that is more than there are rows.
-
-    Yields
-    ------
-    block : slice
-        Numbers of the resamples.
-    values : ndarray of shape (n, resamples, c)
-        Outputs, for all of these at once.
-    """
-    n, c = residual.shape
-    size = n if units is None else int(units.sum())
-    for block in draws.blocks(n_resamples, max(size, results) * c):
-        drawn = size if cluster is None else int(cluster.max()) + 1
-        sign = draws.multipliers(kind, seed, block, drawn)
-        sign = sign[cluster] if cluster is not None else _means(sign, units)
-        yield block, sign[:, :, None] * residual[:, None, :]
-
-
 def _exchanged(residual: Array, units: Integers | None, seed: int, number: int, size: int) -> Array:
     """Return the residuals of drawn unit rows, in the mean over those that a row stands for."""
     row = draws.drawn_rows(seed, number, size)
     if units is None:
         return residual[row]
-    return _means(residual[np.repeat(np.arange(len(units)), units)[row]], units)
-
-
-def _means(drawn: Array, units: Integers | None) -> Array:
-    """Return means over the unit rows of each row; for a weight of zero nothing counts."""
-    return drawn if units is None else draws.sums_of_units(drawn, units) / np.maximum(units, 1)[:, None]
+    return means_of_units(residual[np.repeat(np.arange(len(units)), units)[row]], units)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.execution.progress import current_progress
-from kernpool.inference import draws
+from kernpool.inference.multiplied import multiplied
 
 Array = NDArray[np.float64]
 
@@ -45,9 +45,8 @@ def resample(
         In the order of their numbers. Progress is reported after each block of columns.
     """
     progress, parts = current_progress(), []
-    for block in draws.blocks(n_resamples, len(middle)):
-        signs = draws.multipliers(kind, seed, block, len(middle))
-        parts.append(statistic(middle[:, None] + residual[:, None] * signs))
+    for block, moved in multiplied(residual[:, None], kind, seed, n_resamples):
+        parts.append(statistic(middle[:, None] + moved[:, :, 0]))
         if progress is not None:
             progress(block.stop, n_resamples)
     return np.concatenate(parts, axis=-1)

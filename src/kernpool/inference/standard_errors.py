@@ -131,7 +131,9 @@ def errors_of_each(
     quiet = noise.variance <= nothing_left(training.value) ** 2
     noise, errors = replace(noise, variance=np.where(quiet, 0.0, noise.variance)), []
     for one in found:
-        size = np.sqrt(squared_norm(one.terms, smoother.sums)) if variance == "local" or one.column is not None else None
+        size = (
+            np.sqrt(squared_norm(one.terms, smoother.sums)) if variance == "local" or one.column is not None else None
+        )
         if variance == "local" and size is not None:
             residual, spread = np.ones((len(squared), 1)), size[:, None]
             error = np.sqrt(noise.variance) * spread
