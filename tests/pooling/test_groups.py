@@ -9,6 +9,8 @@ from kernpool.core import Factors
 from kernpool.core.local_fit import solve
 from kernpool.kernels import get_categorical_kernel
 from kernpool.pooling import groups as of_groups
+from kernpool.pooling import rounding
+from kernpool.pooling.arrays import local_fit
 from tests.support.capabilities import algorithms
 from tests.support.dense_groups import left_out, mean_of_others
 
@@ -195,6 +197,42 @@ def test_one_group_alone_leaves_every_window_empty():
     x, y, _, _ = make_rows()
     state = choose(problem := make_problem(x, y, np.zeros(len(x), dtype=int))).reduce(problem)
     assert not state.denominator.any()
+
+
+def test_planes_that_sums_lose_are_those_of_the_keys():
+    """Clusters so close together beside their distance that covariances of offsets lose their digits."""
+    generator = np.random.default_rng(0)
+    group = np.repeat(np.arange(3), 8)
+    x = (np.array([0.0, 1e6, 1e6 + 3.0])[group] + generator.uniform(size=24))[:, None]
+    y = np.column_stack([np.cos(x[:, 0]), generator.normal(size=24)])
+    problem = make_problem(x, y, group, h=1.5, degree=1)
+    found, expected = local_fit(problem, "brute"), local_fit(of_groups._masked(problem), "brute")
+    assert expected.lost.any()
+    np.testing.assert_array_equal(found.lost, expected.lost)
+    np.testing.assert_allclose(found.intercept, expected.intercept, rtol=1e-9)
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov"])
+def test_the_bound_on_rounding_knows_the_groups(kernel, monkeypatch):
+    monkeypatch.setattr(rounding, "FEW_PAIRS", 0)
+    x, y, group, weight = make_rows(weighted=True)
+    problem = make_problem(x, y, group, weight, kernel=kernel, h=1.5)
+    state = choose(problem, "brute").reduce(problem)
+    masked = of_groups._masked(problem)
+    np.testing.assert_allclose(
+        rounding.rounding_bound(problem, state), rounding.rounding_bound(masked, state), rtol=1e-12
+    )
+
+
+@pytest.mark.parametrize("degree", [0, 1])
+def test_bits_do_not_depend_on_threads(degree):
+    x, y, group, _ = make_rows(n=200)
+    problem = make_problem(x, y, group, degree=degree)
+    plan = choose(problem, "brute")
+    one, two = (plan.reduce(problem, n_jobs=jobs) for jobs in (1, 2))
+    np.testing.assert_array_equal(one.numerator, two.numerator)
+    gradients = [plan.pullback(problem, one, np.ones(y.shape), ["log_bandwidth"], n_jobs=jobs) for jobs in (1, 2)]
+    np.testing.assert_array_equal(gradients[0].log_bandwidth, gradients[1].log_bandwidth)
 
 
 def test_progress_goes_up_and_ends_once():

@@ -97,10 +97,11 @@ def _terms(problem: Problem) -> tuple[float, float, float]:
 def _surroundings(problem: Problem) -> Surroundings:
     """Return, of each query, the distance of its nearest key, the logarithm of the unit of D, and W.
 
-    Only keys that take part for the query count: with weight, under its mask, and not itself.
+    Only keys that take part for the query count: with weight, under its mask, of another group, and not itself.
     """
     m, n = problem.shape
-    similarity, has_mask = problem.similarity, problem.attn_mask is not None or problem.logit_bias is not None
+    similarity = problem.similarity
+    has_mask = not (problem.attn_mask is None and problem.logit_bias is None and problem.groups is None)
     if m * n > FEW_PAIRS and not has_mask and not may_underflow(problem):
         if similarity.kernel.is_compact:
             return _by_window(problem)

@@ -113,7 +113,7 @@ class _Keys:
         self.middle = 0.5 * low + 0.5 * high
         with np.errstate(divide="ignore"):
             self.log_width = float(np.log(np.linalg.norm((high - low) / problem.similarity.bandwidth)))
-        plain = problem.attn_mask is None and problem.logit_bias is None
+        plain = problem.attn_mask is None and problem.logit_bias is None and problem.groups is None
         self.by_tree = plain and len(self.kept) > SCANNED
 
     def numbers(self, count: int) -> int:

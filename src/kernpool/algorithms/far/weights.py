@@ -55,6 +55,8 @@ def log_weights(problem: Problem, rows: Index, keys: Index) -> tuple[Array, Inde
         times = np.where(keys == part.self_index[:, None], part.own_weight[:, None], times)
     if part.attn_mask is not None:
         times = times * part.attn_mask[each[:, None], keys]
+    if part.groups is not None:
+        times = times * (part.groups.query_code[:, None] != part.groups.key_code[keys])
     with np.errstate(divide="ignore"):
         extra = np.log(np.where(keys >= 0, times, 0.0))
     if part.logit_bias is not None:
