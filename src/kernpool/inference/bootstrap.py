@@ -58,7 +58,7 @@ class Resampling:
         for number, fit in enumerate(fits):
             one = np.asarray(fit if statistic is None else statistic(fit), dtype=np.float64)
             if found is None:
-                self._check_size(one)
+                self.check_size(one.size)
                 found = np.empty((self.n_resamples, *one.shape))
             if one.shape != found.shape[1:]:
                 raise ValueError(
@@ -70,11 +70,12 @@ class Resampling:
         assert found is not None
         return found
 
-    def _check_size(self, one: Array) -> None:
-        needed = 8 * one.size * self.n_resamples
+    def check_size(self, size: int) -> None:
+        """Refuse a result of so many numbers for each resample, if that is too large."""
+        needed = 8 * size * self.n_resamples
         if needed > self.max_bytes:
             raise ValueError(
-                f"{self.n_resamples} resamples of {one.size} numbers each need {needed} bytes, more than "
+                f"{self.n_resamples} resamples of {size} numbers each need {needed} bytes, more than "
                 f"max_bytes={self.max_bytes}; give a statistic that reduces each fit, fewer rows of X, or more bytes"
             )
 
