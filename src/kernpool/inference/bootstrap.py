@@ -182,7 +182,8 @@ def _of_values(
         residual = residual - np.average(residual, axis=0, weights=units)
     else:
         residual = value - fit.predicted_from_others(value)
-    _warn_of_no_residuals(residual, value, how.kind)
+    kept = slice(None) if units is None else units > 0
+    _warn_of_no_residuals(residual[kept], value[kept], how.kind)
     size = n if units is None else int(units.sum())
     for block in draws.blocks(how.n_resamples, size * c):
         if how.kind == "residual":

@@ -88,7 +88,7 @@ def errors_of(
     check_variance(variance)
     squared = squared_residuals(smoother, training, VARIANCES[variance])
     noise = local_noise(smoother, places, squared)
-    quiet = noise.variance <= nothing_left(training.value) ** 2
+    quiet = noise.variance <= nothing_left(training.value[training.weight > 0]) ** 2
     noise = replace(noise, variance=np.where(quiet, 0.0, noise.variance))
     size = None
     if variance == "local" or found.column is not None:
