@@ -147,7 +147,7 @@ def path_length(
         return 0.0, max(pieces, 1)
     gaussian = isinstance(smoother.recipe.kernel.form, Gaussian)
     near = _by_centers(found, smoother.sums) if gaussian else _by_tables(found)
-    with np.errstate(invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore"):  # a norm may underflow in a wide gap between rows
         cosine = near / np.sqrt(squared[:-1] * squared[1:])
     angle = np.arccos(np.clip(cosine[known[:-1] & known[1:]], -1.0, 1.0))
     return float(np.sum(angle)), max(pieces, 1)
