@@ -154,9 +154,7 @@ def test_residuals_of_less_than_one_row_are_told(regressor):
             with pytest.raises(ValueError, match=r"weights must be whole numbers, got 0\.5; round them"):
                 ask()
         elif name not in ("summary", "quadratic", "slope"):
-            with pytest.warns(
-                InferenceWarning, match=r"around 1 of 2 queries \(the first is query 0\) .* less than"
-            ):
+            with pytest.warns(InferenceWarning, match=r"around 1 of 2 queries \(the first is query 0\) .* less than"):
                 found = ask()
             assert np.isnan(found[0])
             assert found[1] > 0
