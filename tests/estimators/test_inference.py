@@ -209,13 +209,3 @@ def test_an_empty_window_has_no_standard_error_whatever_the_policy():
         mean, std = model.predict([[9.0]], return_std=True)
     assert np.isfinite(mean)
     assert np.isnan(std)
-
-
-def test_models_on_dask_say_the_remedy():
-    pytest.importorskip("dask")
-    from kernpool import DaskNadarayaWatsonRegressor
-
-    model = DaskNadarayaWatsonRegressor(bandwidth=0.1)
-    for ask in (lambda: model.standard_error(Q), lambda: model.confidence_interval(Q, level=0.9), model.summary):
-        with pytest.raises(TypeError, match="NadarayaWatsonRegressor to a sample"):
-            ask()

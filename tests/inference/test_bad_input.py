@@ -142,6 +142,37 @@ def test_one_row_in_a_window_has_no_slope(variance):
         assert value.width[0] > 5.0  # of one residual, by Student's quantile for one
 
 
+@pytest.mark.parametrize("regressor", BOTH)
+def test_residuals_of_less_than_one_row_are_told(regressor):
+    weight = np.r_[np.ones(40), 0.5]  # the last one is half a row, far from the others
+    model = regressor(bandwidth=0.3).fit(np.r_[X, [[9.0]]], np.r_[Y, 1.0], weight)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RankDeficiencyWarning)  # once per fit
+        model.predict([[9.0]])
+    for name, ask in asked(model, [[9.0], [0.5]]):
+        if name in ("wild", "mammen", "gaussian", "residual", "pairs", "poisson") or name.startswith("test"):
+            with pytest.raises(ValueError, match=r"weights must be whole numbers, got 0\.5; round them"):
+                ask()
+        elif name not in ("summary", "quadratic", "slope"):
+            with pytest.warns(InferenceWarning, match=r"around 1 of 2 queries \(the first is query 0\) .* less than"):
+                found = ask()
+            assert np.isnan(found[0])
+            assert found[1] > 0
+
+
+@pytest.mark.parametrize("regressor", BOTH)
+def test_rows_of_no_weight_have_no_say(regressor):
+    """Neither in what is rounding beside the others, nor in whether residuals are zero."""
+    weight = np.r_[np.ones(40), 0.0]
+    model = regressor(bandwidth=0.3).fit(np.r_[X, [[0.5]]], np.r_[Y, 1e15], weight)
+    plain = regressor(bandwidth=0.3).fit(X, Y)
+    np.testing.assert_allclose(model.standard_error(Q), plain.standard_error(Q), rtol=1e-9)
+    assert np.all(model.bootstrap(Q, n_resamples=9).std(axis=0) > 1e-3)
+    equal = regressor(bandwidth=0.3).fit(X, Y, 7.0 * (np.arange(40) == 3))
+    with pytest.warns(InferenceWarning, match="every resample is the fit itself"):
+        equal.bootstrap(Q, n_resamples=3)
+
+
 def test_columns_without_a_slope_beside_one_that_has_it():
     """What the pseudo-inverse leaves in the other direction is 1e-16 of a slope, or zero."""
     flat = LocalLinearRegressor(bandwidth=0.2, ridge=0.0).fit(np.c_[X, np.full(40, 0.3)], Y)

@@ -320,7 +320,7 @@ def test_rows_that_are_refused():
         model.fit(X, Y, np.full(60, 0.5)).significance_test(0)
     with pytest.raises(ValueError, match="column 1 does not vary"):
         model.fit(np.column_stack([X[:, 0], np.ones(60)]), Y).significance_test(1)
-    with pytest.raises(AttributeError, match="a sample of the rows"):
+    with pytest.raises(TypeError, match="a sample of the rows"):
         model.fit(open_chunks([(X, Y)])).significance_test(0)
     table, y, _, _ = frame()
     with pytest.raises(ValueError, match=r"positions 0 to 2, or \['x', 'site', 'idle'\]"):

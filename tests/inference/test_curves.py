@@ -152,7 +152,7 @@ X, Y, GROUP = two_curves(40)
     ("changes", "message"),
     [
         ({"groups": np.zeros(40)}, "groups has the single label"),
-        ({"groups": np.where(np.arange(40) == 7, "c", "a")}, r"group np.str_\('c'\) has 1 row"),
+        ({"groups": np.where(np.arange(40) == 7, "c", "a")}, r"group 'c' has 1 row"),
         ({"groups": GROUP[:5]}, "one label for each of the 40 rows"),
         ({"groups": GROUP, "sample_weight": 1.0 * (GROUP == 1)}, "single label"),
         ({"null": "same"}, "null must be 'equal' or 'parallel'"),

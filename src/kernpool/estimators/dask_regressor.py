@@ -20,8 +20,8 @@ from kernpool.data.checks import refuse_misread
 from kernpool.data.chunks.base import Chunks
 from kernpool.data.chunks.opening import open_chunks
 from kernpool.estimators.bandwidth_choice import given_bandwidth
+from kernpool.estimators.dask_inference import DaskInference, refuse_without_rows
 from kernpool.estimators.dask_rows import count_rows, draw_sample, fetch_all, places_of
-from kernpool.estimators.inference import NoInference
 from kernpool.estimators.nadaraya_watson import NadarayaWatsonRegressor
 from kernpool.estimators.parameters import check_parameters, search_parameters
 from kernpool.estimators.search_sample import DEFAULT_SEARCH_ROWS, bandwidth_of_sample
@@ -38,7 +38,7 @@ ROWS_FOR_LEAVE_ONE_OUT = 100_000  # a pass over their pairs: a minute on one pro
 PARTITIONS_FOR_LEAVE_ONE_OUT = 32  # whose square is the number of tasks of a pass, at some milliseconds each
 
 
-class DaskNadarayaWatsonRegressor(NoInference, RegressorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
+class DaskNadarayaWatsonRegressor(DaskInference, RegressorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
     r"""Nadaraya-Watson (local constant) kernel regression on Dask collections and files that workers read.
 
     .. math:: \hat y(x) = \sum_j w_j K((x - x_j)/h)\, y_j \Big/ \sum_j w_j K((x - x_j)/h)
@@ -192,13 +192,15 @@ class DaskNadarayaWatsonRegressor(NoInference, RegressorMixin, BaseEstimator):  
             self.feature_names_in_ = np.asarray(partitions.names, dtype=object)
         return self
 
-    def predict(self, X: Any) -> Any:
+    def predict(self, X: Any, return_std: bool = False) -> Any:
         """Predict from the training rows.
 
         Parameters
         ----------
         X : array_like or Dask array of shape (m, d), or Dask dataframe
             Queries.
+        return_std : bool, default=False
+            For models in memory only: it needs the rows themselves, and a TypeError says what to do.
 
         Returns
         -------
@@ -206,10 +208,10 @@ class DaskNadarayaWatsonRegressor(NoInference, RegressorMixin, BaseEstimator):  
             In memory for queries in memory; for Dask queries a Dask array, of which nothing is computed yet.
         """
         check_is_fitted(self)
+        if return_std:
+            refuse_without_rows(self, "return_std needs")
         if not is_dask_collection(X):
-            given = X
-            X = validate_data(self, X, dtype=np.float64, reset=False)
-            refuse_misread("X", given)
+            X = self._read_query(X)
         else:
             X = as_dask_array(X[list(self.partitions_.names)] if is_frame(X) and self.partitions_.names else X)
             if X.ndim != 2 or X.shape[1] != self.n_features_in_:
@@ -289,6 +291,11 @@ class DaskNadarayaWatsonRegressor(NoInference, RegressorMixin, BaseEstimator):  
     def __sklearn_clone__(self) -> Self:
         given = self.get_params(deep=False)
         return type(self)(**{name: value if name == "client" else deepcopy(value) for name, value in given.items()})
+
+    def _read_query(self, X: Any) -> Array:
+        query: Array = validate_data(self, X, dtype=np.float64, reset=False)
+        refuse_misread("X", X)
+        return query
 
     def _recipe(self, bandwidth: Any) -> Recipe:
         return Recipe.of(

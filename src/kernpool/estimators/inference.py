@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -58,7 +58,7 @@ class Inference:
         -------
         ndarray of shape (m,), (m, c), (m, d) or (m, d, c)
             As `predict` or `derivative`. NaN where the window is empty, whatever `empty` says: what a policy puts there
-            has no standard error.
+            has no standard error; and for slopes where the rows of the window tell none.
 
         Raises
         ------
@@ -282,19 +282,6 @@ class Inference:
         ridge = float(np.max(smoother.recipe.ridge))
         chosen += f", ridge {ridge:.3g}" if ridge > 0 else ""
         return summarise(smoother, training_of(self, smoother), type(self).__name__, chosen, printed_columns(self))
-
-
-class NoInference:
-    """Standard errors and intervals of a model whose rows are elsewhere: it says what to do."""
-
-    def standard_error(self, X: Any = None, **options: Any) -> NoReturn:  # noqa: ARG002
-        """Raise a TypeError that names the remedy."""
-        raise TypeError(
-            f"{type(self).__name__} keeps references to its rows, and standard errors need the rows themselves; fit "
-            "NadarayaWatsonRegressor to a sample of them in memory, with bandwidth=model.bandwidth_"
-        )
-
-    confidence_interval = summary = standard_error
 
 
 def std_of_new(model: Any, X: ArrayLike) -> Array:

@@ -59,7 +59,7 @@ class Resampling:
         for number, fit in enumerate(fits):
             one = np.asarray(fit if statistic is None else statistic(fit), dtype=np.float64)
             if found is None:
-                self._check_size(one)
+                self.check_size(one.size)
                 found = np.empty((self.n_resamples, *one.shape))
             if one.shape != found.shape[1:]:
                 raise ValueError(
@@ -71,11 +71,12 @@ class Resampling:
         assert found is not None
         return found
 
-    def _check_size(self, one: Array) -> None:
-        needed = 8 * one.size * self.n_resamples
+    def check_size(self, size: int) -> None:
+        """Refuse a result of so many numbers for each resample, if that is too large."""
+        needed = 8 * size * self.n_resamples
         if needed > self.max_bytes:
             raise ValueError(
-                f"{self.n_resamples} resamples of {one.size} numbers each need {needed} bytes, more than "
+                f"{self.n_resamples} resamples of {size} numbers each need {needed} bytes, more than "
                 f"max_bytes={self.max_bytes}; give a statistic that reduces each fit, fewer rows of X, or more bytes"
             )
 
@@ -183,7 +184,8 @@ def _of_values(
         residual = residual - np.average(residual, axis=0, weights=units)
     else:
         residual = value - fit.predicted_from_others(value)
-    _warn_of_no_residuals(residual, value, how.kind)
+    kept = slice(None) if units is None else units > 0
+    _warn_of_no_residuals(residual[kept], value[kept], how.kind)
     noise: Iterator[tuple[slice, Array]]
     if how.kind == "residual":
         size = n if units is None else int(units.sum())

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.core.state import PoolState
-from kernpool.data.chunks.base import Chunks
+from kernpool.core.state import PoolState, empty_state
+from kernpool.data.chunks.base import Chunk, Chunks
 from kernpool.execution.progress import Progress
 from kernpool.inference import draws
 from kernpool.inference.bootstrap import Resampling, Statistic, warn_of_empty
@@ -53,42 +53,122 @@ def bootstrap_chunks(
             f"kind={how.kind!r} needs all rows at once, and this model was fitted to chunks; use kind='poisson', which "
             "draws row by row, or fit a sample of the rows"
         )
-    seed, recipe = draws.as_seed(how.random_state), asked.recipe
-    states: list[PoolState | None] = [None] * how.n_resamples
-    center, first, done = None, 0, 0
+    seed, first, done = draws.as_seed(how.random_state), 0, 0
+    center: Array | None = None
+    state: PoolState | None = None
     for chunk in chunks:
         center = center_of(chunk) if center is None else center
-        units = draws.unit_counts(chunk.weight, "the bootstrap")
-        size = len(chunk.key) if units is None else int(units.sum())
-        if center is None:  # no row has a weight yet
-            continue
-        for number in range(how.n_resamples):
-            counts = draws.poisson_counts(seed, number, first, size)
-            times = counts if units is None else draws.sums_of_units(counts, units)
-            part = asked.state(chunk._replace(weight=times.astype(np.float64)), center)
-            before = states[number]
-            states[number] = part if before is None else merge_states(before, part, None)
-        first, done = first + size, done + len(chunk.key)
+        if center is not None:
+            if state is None:
+                state = empty_state(how.n_resamples * len(asked), asked.layout(len(center)).width)
+            state, first = resampled_state(state, asked, [chunk], center, seed, first, how.n_resamples)
+        done += len(chunk.key)
         if progress is not None and chunks.rows is not None:
             progress(done, chunks.rows)
+    return collect_states(state, asked, center, bool(chunks.flat), how, statistic)
 
-    if center is None:
+
+def unit_rows(chunk: Chunk) -> tuple[NDArray[np.int64] | None, int]:
+    """Return how many equal rows each row stands for (None if one each), and how many these are."""
+    units = draws.unit_counts(chunk.weight, "the bootstrap")
+    return units, len(chunk.key) if units is None else int(units.sum())
+
+
+def resampled_state(
+    state: PoolState,
+    asked: Asked,
+    chunks: Iterable[Chunk],
+    center: Array,
+    seed: int,
+    first: int,
+    n_resamples: int,
+) -> tuple[PoolState, int]:
+    """Add chunks to the states of all resamples.
+
+    Parameters
+    ----------
+    state : PoolState
+        Of all resamples at all places, one resample after the other.
+    asked : Asked
+        How pairs are pooled, and where.
+    chunks : iterable of Chunk
+        Pairs.
+    center : ndarray of shape (c,)
+        What is taken off the values.
+    seed : int
+        Of all resamples.
+    first : int
+        Number of the first unit row.
+    n_resamples : int
+        How many.
+
+    Returns
+    -------
+    PoolState
+        With these pairs.
+    int
+        Number of the unit row behind them.
+    """
+    for chunk in chunks:
+        units, size = unit_rows(chunk)
+        parts = []
+        for number in range(n_resamples):
+            counts = draws.poisson_counts(seed, number, first, size)
+            times = counts if units is None else draws.sums_of_units(counts, units)
+            parts.append(asked.state(chunk._replace(weight=times.astype(np.float64)), center))
+        together = PoolState(
+            np.concatenate([part.shift for part in parts]),
+            np.concatenate([part.denominator for part in parts]),
+            np.concatenate([part.numerator for part in parts]),
+        )
+        state, first = merge_states(state, together, None), first + size
+    return state, first
+
+
+def collect_states(
+    state: PoolState | None,
+    asked: Asked,
+    center: Array | None,
+    flat: bool,
+    how: Resampling,
+    statistic: Statistic | None,
+) -> Array:
+    """Return the statistic of each resample, from the states of all of them.
+
+    Parameters
+    ----------
+    state : PoolState or None
+        Of `resampled_state`.
+    asked, center
+        As there.
+    flat : bool
+        Whether values are one column without an axis of its own.
+    how, statistic
+        As of `bootstrap_chunks`.
+
+    Raises
+    ------
+    ValueError
+        If there were no pairs, or a window is empty and would be filled from all of them.
+    """
+    if state is None or center is None:
         raise ValueError("there are no pairs of positive weight: the source is empty, or its weights are all zero")
-    empty = []
+    recipe, m, empty = asked.recipe, len(asked), []
     ridge = recipe.ridge_weight(asked.query.array.shape[1])
 
     def fits() -> Iterator[Array]:
-        for state in states:
-            assert state is not None
-            fit = asked.sums(state, center, chunks.flat).fit(ridge)
+        for number in range(how.n_resamples):
+            rows = slice(number * m, (number + 1) * m)
+            part = PoolState(state.shift[rows], state.denominator[rows], state.numerator[rows])
+            fit = asked.sums(part, center, flat).fit(ridge)
             empty.append(not fit.occupied.all())
             if empty[-1] and recipe.empty not in ("nan", "zero"):
                 raise ValueError(
-                    f"some windows of a resample are empty, and empty={recipe.empty!r} would go through the chunks "
-                    "once more for each; use a larger bandwidth, or empty='nan' or 'zero'"
+                    f"some windows of a resample are empty, and empty={recipe.empty!r} would go through the rows once "
+                    "more for each; use a larger bandwidth, or empty='nan' or 'zero'"
                 )
             values = np.where(fit.occupied[:, None], fit.intercept, 0.0 if recipe.empty == "zero" else np.nan)
-            yield values[:, 0] if chunks.flat else values
+            yield values[:, 0] if flat else values
 
     found = how.collect(fits(), statistic, None)
     warn_of_empty(sum(empty), how, recipe)

@@ -128,7 +128,7 @@ def errors_of_each(
         return [Errors(error, df, None, clusters.residual, error, clusters.code) for error, df in of_clusters]
     squared = squared_residuals(smoother, training, VARIANCES[variance])
     noise = local_noise(smoother, places, squared)
-    quiet = noise.variance <= nothing_left(training.value) ** 2
+    quiet = noise.variance <= nothing_left(training.value[training.weight > 0]) ** 2
     noise, errors = replace(noise, variance=np.where(quiet, 0.0, noise.variance)), []
     for one in found:
         size = (

@@ -1,0 +1,115 @@
+"""How sure models on Dask are, and models in memory at queries on Dask."""
+
+import numpy as np
+import pytest
+
+dask = pytest.importorskip("dask", reason="clusters need the extra 'dask'")
+distributed = pytest.importorskip("distributed", reason="clusters need the extra 'dask'")
+da = pytest.importorskip("dask.array", reason="clusters need the extra 'dask'")
+
+from kernpool import DaskNadarayaWatsonRegressor, EmptyWindowWarning, LocalLinearRegressor, NadarayaWatsonRegressor
+
+RNG = np.random.default_rng(0)
+X = RNG.uniform(size=(90, 2))
+Y = np.sin(6 * X[:, 0]) + 0.2 * RNG.normal(size=90)
+WEIGHT = RNG.integers(0, 3, size=90)
+Q = RNG.uniform(size=(11, 2))
+SAME = {"rtol": 1e-11, "atol": 1e-13}
+
+
+def cut(array, rows):
+    return da.from_array(array, chunks=(rows, *array.shape[1:]))
+
+
+@pytest.fixture(autouse=True)
+def without_threads():
+    with dask.config.set(scheduler="synchronous"):
+        yield
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("rows", [40, 90, (0, 17, 0, 73)])
+def test_resamples_are_those_of_memory(weighted, rows):
+    local = NadarayaWatsonRegressor(bandwidth=0.2).fit(X, Y, WEIGHT if weighted else None)
+    expected = local.bootstrap(Q, n_resamples=13, kind="poisson", random_state=4)
+    pairs = [cut(X, rows), cut(Y, 33), *([cut(WEIGHT, 50)] if weighted else [])]
+    model = DaskNadarayaWatsonRegressor(bandwidth=0.2).fit(*pairs)
+    np.testing.assert_allclose(model.bootstrap(Q, n_resamples=13, random_state=4), expected, **SAME)
+    tops = model.bootstrap(Q, lambda fit: fit.max(), n_resamples=13, random_state=4)
+    np.testing.assert_allclose(tops, expected.max(axis=1), **SAME)
+
+
+def test_several_outputs_and_empty_windows():
+    both = np.c_[Y, -Y]
+    local = NadarayaWatsonRegressor(bandwidth=0.2).fit(X, both)
+    model = DaskNadarayaWatsonRegressor(bandwidth=0.2).fit(cut(X, 40), cut(both, 40))
+    expected = local.bootstrap(Q, n_resamples=5, kind="poisson")
+    np.testing.assert_allclose(model.bootstrap(Q, n_resamples=5), expected, **SAME)
+    model = DaskNadarayaWatsonRegressor("boxcar", bandwidth=0.05).fit(cut(X, 40), cut(Y, 40))
+    with pytest.warns(EmptyWindowWarning, match="resamples some window has no row"):
+        assert np.isnan(model.bootstrap(Q, n_resamples=3)).any()
+    model.set_params(empty="nearest")
+    with pytest.raises(ValueError, match="use a larger bandwidth, or empty='nan' or 'zero'"):
+        model.bootstrap(Q, n_resamples=3)
+
+
+def test_what_needs_rows_says_what_to_do():
+    model = DaskNadarayaWatsonRegressor(bandwidth=0.2).fit(cut(X, 40), cut(Y, 40))
+    for ask in (
+        lambda: model.standard_error(Q), lambda: model.confidence_interval(Q, level=0.9), model.summary,
+        lambda: model.significance_test(0), lambda: model.predict(Q, return_std=True),
+        lambda: model.predict(cut(Q, 4), return_std=True),
+    ):  # fmt: skip
+        with pytest.raises(TypeError, match=r"NadarayaWatsonRegressor to a sample.*to_local\(\).*bootstrap\(X\)"):
+            ask()
+    for kind in ("wild", "residual", "pairs"):
+        with pytest.raises(ValueError, match=f"kind='{kind}' needs the fit at every row.*use kind='poisson'"):
+            model.bootstrap(Q, kind=kind)
+    with pytest.raises(ValueError, match="kind must be one of"):
+        model.bootstrap(Q, kind="luck")
+    with pytest.raises(TypeError, match=r"X must be in memory.*X\.compute\(\)"):
+        model.bootstrap(cut(Q, 4))
+    with pytest.raises(ValueError, match="expecting 2 features"):
+        model.bootstrap(Q[:, :1])
+    with pytest.raises(ValueError, match="more than max_bytes=80"):
+        model.bootstrap(Q, max_bytes=80)
+    with pytest.raises(ValueError, match="must be whole numbers"):
+        model.fit(cut(X, 40), cut(Y, 40), cut(0.5 * WEIGHT, 40)).bootstrap(Q, n_resamples=3)
+    local = model.fit(cut(X, 40), cut(Y, 40)).to_local()
+    expected = NadarayaWatsonRegressor(bandwidth=0.2).fit(X, Y)
+    np.testing.assert_allclose(local.standard_error(Q), expected.standard_error(Q), **SAME)
+    np.testing.assert_allclose(local.confidence_interval(Q).upper, expected.confidence_interval(Q).upper, **SAME)
+    assert local.summary().trace == pytest.approx(expected.summary().trace, rel=1e-12)
+
+
+@pytest.mark.parametrize("regressor", [NadarayaWatsonRegressor, LocalLinearRegressor])
+def test_a_model_in_memory_goes_to_queries_on_dask(regressor):
+    """Block by block and lazily, since intervals depend on their own place alone."""
+    model = regressor(bandwidth=0.2).fit(X, Y)
+    found, lazy = model.confidence_interval(Q), cut(Q, 4)
+    error = lazy.map_blocks(model.standard_error, drop_axis=1, dtype=float)
+    assert isinstance(error, da.Array)
+    np.testing.assert_allclose(error.compute(), model.standard_error(Q), **SAME)
+
+    def ends(query):
+        part = model.confidence_interval(query)
+        return np.stack([part.lower, part.upper], axis=1)
+
+    both = lazy.map_blocks(ends, chunks=(lazy.chunks[0], (2,)), dtype=float).compute()
+    np.testing.assert_allclose(both, np.stack([found.lower, found.upper], axis=1), **SAME)
+    np.testing.assert_allclose(model.confidence_interval(lazy).upper, found.upper, **SAME)  # or all at once, here
+
+
+@pytest.mark.slow
+def test_a_cluster_gives_the_bits_of_one_process():
+    model = DaskNadarayaWatsonRegressor(bandwidth=0.2).fit(cut(X, 30), cut(Y, 30))
+    here = model.bootstrap(Q, n_resamples=9)
+    local = NadarayaWatsonRegressor(bandwidth=0.2).fit(X, Y)
+    with (
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0", silence_logs=50) as cluster,
+        distributed.Client(cluster, set_as_default=False) as client,
+    ):
+        model.set_params(client=client)
+        np.testing.assert_array_equal(model.bootstrap(Q, n_resamples=9), here)
+        error = cut(Q, 4).map_blocks(local.standard_error, drop_axis=1, dtype=float)
+        np.testing.assert_allclose(client.compute(error).result(), local.standard_error(Q), **SAME)
