@@ -174,6 +174,7 @@ def _of_values(
         residual = residual - np.average(residual, axis=0, weights=units)
     else:
         residual = value - fit.predicted_from_others(value)
+    noise: Iterator[tuple[slice, Array]]
     if how.kind == "residual":
         size = n if units is None else int(units.sum())
         noise = (

@@ -42,8 +42,8 @@ Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 NOTHING = 1e-10  # a spread below this share of the largest is that of rounding
-# Draws up to which they are multiplied by tables. 400 rows of two columns at 225 places take 0.3 s, most of them for the
-# draws, where pooling takes 1.5, and 9 for a slope.
+# Draws up to which they are multiplied by tables. 400 rows of two columns at 225 places take 0.3 s, most of it for
+# drawing, where pooling takes 1.5, and 9 for a slope.
 NUMBERS = 1 << 23
 
 
@@ -162,7 +162,7 @@ def critical_values(largest: Array, level: float) -> Array:
             f"n_resamples={len(largest)} are too few for level={level:g}, whose quantile is beyond all of them; use "
             f"n_resamples={math.ceil(part / (1 - part))} or more"
         )
-    return np.maximum(np.sort(largest, axis=0)[rank - 1], -ndtri(0.5 * (1.0 - level)))
+    return np.asarray(np.maximum(np.sort(largest, axis=0)[rank - 1], -ndtri(0.5 * (1.0 - level))))
 
 
 def _of_unit_rows(residual: Array, weight: Array, cluster: Integers | None) -> tuple[Array, Integers | None]:
