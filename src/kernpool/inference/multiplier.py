@@ -42,8 +42,8 @@ Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 NOTHING = 1e-10  # a spread below this share of the largest is that of rounding
-# Draws up to which they are multiplied by tables. 400 rows of two columns at 225 places take 0.3 s, most of it for the
-# draws, where pooling takes 1.5, and 9 for a slope.
+# Draws up to which they are multiplied by tables. 400 rows of two columns at 225 places take 0.3 s, most of it for
+# drawing, where pooling takes 1.5, and 9 for a slope.
 NUMBERS = 1 << 23
 
 
