@@ -171,8 +171,7 @@ class DaskNadarayaWatsonRegressor(DaskInference, RegressorMixin, BaseEstimator):
         check_parameters(self)
         if groups is not None:
             raise TypeError(
-                "groups must be None for rows on a cluster, whose bandwidth is found on a sample that would break "
-                "groups up; fit some of the groups in memory, and give the bandwidth as a number"
+                "groups must be None on a cluster, where a sample would break them up; fit some of the groups in memory"
             )
         if isinstance(y, str):
             y, target = None, y
