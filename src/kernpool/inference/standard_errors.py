@@ -19,6 +19,7 @@ from kernpool.inference.clusters import Clusters, cluster_errors
 from kernpool.inference.corrected import Estimate
 from kernpool.inference.noise import Noise, local_noise
 from kernpool.inference.quadratic_forms import squared_norm
+from kernpool.inference.remembered import RememberedSums
 from kernpool.inference.residuals import Training, squared_residuals
 from kernpool.inference.smoother import Places, Smoother
 
@@ -110,22 +111,23 @@ def errors_of_each(
     Returns
     -------
     list of Errors
-        Two passes for the noise; for each estimate one, or three of corrected ones, for the norm. A sandwich takes the
-        latter for each output; clusters take all pairs.
+        Two passes for the noise; for the norm one, or three of corrected estimates, some of which may be known already.
+        A sandwich takes the latter for each output; clusters take all pairs.
     """
     check_variance(variance, clustered=clusters is not None)
     if clusters is not None:
         of_clusters = (cluster_errors(smoother, one, clusters) for one in found)
         return [Errors(error, df, None, clusters.residual, error, clusters.code) for error, df in of_clusters]
     squared = squared_residuals(smoother, training, VARIANCES[variance])
-    noise, errors = local_noise(smoother, places, squared), []
+    sums, errors = RememberedSums(smoother.sums, [pair for one in found for pair in one.known]), []
+    noise = local_noise(smoother, places, squared, sums)
     for one in found:
         if variance == "local":
-            spread = np.sqrt(squared_norm(one.terms, smoother.sums))[:, None]
+            spread = np.sqrt(squared_norm(one.terms, sums))[:, None]
             residual, error = np.ones((len(squared), 1)), np.sqrt(noise.variance) * spread
         else:
             residual = np.sqrt(squared)
-            forms = [squared_norm(one.terms, smoother.sums, psi) for psi in squared.T]
+            forms = [squared_norm(one.terms, sums, psi) for psi in squared.T]
             spread = error = np.sqrt(np.stack(forms, axis=1))
         errors.append(Errors(error, noise.df, noise, residual, spread))
     return errors
