@@ -29,23 +29,31 @@ def expected(dense, share, squared, n_resamples, seed):
     return np.stack(found, axis=1)
 
 
-@pytest.mark.parametrize("variance", ["local", "sandwich"])
 @pytest.mark.parametrize("situation", SITUATIONS)
 @pytest.mark.parametrize("kernel", KERNELS)
-def test_largest_errors_are_those_of_the_twin(kernel, situation, variance, monkeypatch):
+def test_largest_errors_are_those_of_the_twin(kernel, situation, monkeypatch):
     smoother, dense, places = pair(kernel, situation, 1)
     training = fit_training(smoother)
-    squared = np.ones((len(dense.w), 1)) if variance == "local" else dense.squared("hc3")
-    for column, method in [(None, "robust"), (0, "robust"), (smoother.columns - 1, "quadratic"), (None, "naive")]:
+    ones, squared, last = np.ones((len(dense.w), 1)), dense.squared("hc3"), smoother.columns - 1
+    for column, method, variance in [(None, "robust", "sandwich"), (last, "quadratic", "local")]:
         found = estimate(smoother, places, method, column)
         errors = errors_of(smoother, training, places, found, variance)
         share = dense.shares(places.query, places.code, method, row=0 if column is None else 1 + column)
-        target = expected(dense, share, squared, 20, 7)
-        for numbers in (1 << 23, 300, 0):  # in one table, in several, and by pooling
+        target = expected(dense, share, ones if variance == "local" else squared, 20, 7)
+        for numbers in (1 << 23, 0):  # by tables, and by pooling
             monkeypatch.setattr("kernpool.inference.multiplier.NUMBERS", numbers)
             options = {"method": method, "column": column, "n_resamples": 20, "random_state": 7}
             largest = largest_errors(smoother, places, found, errors, **options)
             np.testing.assert_allclose(largest, target, rtol=1e-11, atol=1e-11)
+
+
+def test_several_tables_are_one(monkeypatch):
+    smoother, _, places = pair("tricube", "weighted line", 1)
+    found = estimate(smoother, places)
+    errors = errors_of(smoother, fit_training(smoother), places, found, "sandwich")
+    whole = largest_errors(smoother, places, found, errors, n_resamples=20)
+    monkeypatch.setattr("kernpool.inference.share_tables.PAIRS", 200)
+    np.testing.assert_allclose(largest_errors(smoother, places, found, errors, n_resamples=20), whole, rtol=1e-13)
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -34,6 +34,8 @@ from numpy.typing import NDArray
 
 from kernpool.core.local_fit import warn_of_curvature
 from kernpool.core.moments import MOST_COLUMNS
+from kernpool.core.problem import Problem
+from kernpool.core.state import PoolState
 from kernpool.inference.quadratic_forms import Shares
 from kernpool.inference.slopes import constant_slopes, plane_slopes, value_shares
 from kernpool.inference.smoother import Places, Smoother
@@ -61,6 +63,8 @@ class Estimate:
         Of the design of the plain fit.
     column : int or None
         Whose slope it is, if any.
+    known : tuple of (Problem, PoolState)
+        The sums that it was made of.
     """
 
     center: Array
@@ -68,6 +72,7 @@ class Estimate:
     plain: Array
     rank: NDArray[np.intp]
     column: int | None = None
+    known: tuple[tuple[Problem, PoolState], ...] = ()
 
 
 def estimate(smoother: Smoother, places: Places, method: str = "robust", column: int | None = None) -> Estimate:
@@ -122,6 +127,7 @@ def estimates(
             plain[i].center,
             plain[i].rank,
             column,
+            tuple(pair for _, each in fits for pair in each[i].known),
         )
         for i, column in enumerate(columns)
     ]
@@ -153,9 +159,10 @@ def centers(smoother: Smoother, places: Places, method: str, column: int | None)
 def _plain(smoother: Smoother, places: Places, columns: Sequence[int | None]) -> list[Estimate]:
     """Return the value or slopes of a fit, from one pass."""
     of_value = None in columns
+    known: tuple[tuple[Problem, PoolState], ...] = ()
     if of_value or smoother.recipe.degree:
         fitted = smoother.fit(places)
-        rank = fitted.fit.rank
+        rank, known = fitted.fit.rank, ((fitted.problem, fitted.state),)
         slopes, of_columns = (np.empty(0), []) if of_value else plane_slopes(fitted)
     else:
         slopes, of_columns = constant_slopes(smoother, places)
@@ -167,5 +174,5 @@ def _plain(smoother: Smoother, places: Places, columns: Sequence[int | None]) ->
         else:
             center, share = slopes[:, column], of_columns[column]
         center = np.where(np.isfinite(share.log_mass)[:, None], center, np.nan)
-        found.append(Estimate(center, ((1.0, share),), center, rank, column))
+        found.append(Estimate(center, ((1.0, share),), center, rank, column, known))
     return found

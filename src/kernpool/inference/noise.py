@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.inference.quadratic_forms import inner
+from kernpool.inference.quadratic_forms import Summed, inner
 from kernpool.inference.slopes import value_shares
 from kernpool.inference.smoother import Fitted, Places, Smoother
 
@@ -41,7 +41,7 @@ class Noise:
     df: Array
 
 
-def local_noise(smoother: Smoother, places: Places, squared: Array) -> Noise:
+def local_noise(smoother: Smoother, places: Places, squared: Array, sums: Summed | None = None) -> Noise:
     """Average squared residuals around some places.
 
     Parameters
@@ -53,6 +53,8 @@ def local_noise(smoother: Smoother, places: Places, squared: Array) -> Noise:
         Where.
     squared : ndarray of shape (n, c)
         Squared residuals of the rows.
+    sums : callable, optional
+        Sums without values, some of which may be known; by default those of the smoother.
 
     Returns
     -------
@@ -72,4 +74,4 @@ def local_noise(smoother: Smoother, places: Places, squared: Array) -> Noise:
     share = value_shares(fitted)
     variance = np.where(fitted.fit.occupied[:, None], np.maximum(fitted.fit.intercept, 0.0), np.nan)
     with np.errstate(divide="ignore"):
-        return Noise(variance, 1.0 / inner(share, share, wide.sums))
+        return Noise(variance, 1.0 / inner(share, share, wide.sums if sums is None else sums))

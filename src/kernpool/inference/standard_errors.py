@@ -22,6 +22,7 @@ from kernpool.inference.clusters import Clusters, cluster_errors
 from kernpool.inference.corrected import Estimate
 from kernpool.inference.noise import Noise, local_noise
 from kernpool.inference.quadratic_forms import squared_norm
+from kernpool.inference.remembered import RememberedSums
 from kernpool.inference.residuals import Training, nothing_left, squared_residuals
 from kernpool.inference.smoother import Places, Smoother
 
@@ -114,8 +115,8 @@ def errors_of_each(
     Returns
     -------
     list of Errors
-        Two passes for the noise; for each estimate one, or three of corrected ones, for the norm. A sandwich takes the
-        latter for each output; clusters take all pairs.
+        Two passes for the noise; for the norm one, or three of corrected estimates, some of which may be known already.
+        A sandwich takes the latter for each output; clusters take all pairs.
 
     Warns
     -----
@@ -127,19 +128,20 @@ def errors_of_each(
         of_clusters = (cluster_errors(smoother, one, clusters) for one in found)
         return [Errors(error, df, None, clusters.residual, error, clusters.code) for error, df in of_clusters]
     squared = squared_residuals(smoother, training, VARIANCES[variance])
-    noise = local_noise(smoother, places, squared)
+    sums, errors = RememberedSums(smoother.sums, [pair for one in found for pair in one.known]), []
+    noise = local_noise(smoother, places, squared, sums)
     quiet = noise.variance <= nothing_left(training.value[training.weight > 0]) ** 2
-    noise, errors = replace(noise, variance=np.where(quiet, 0.0, noise.variance)), []
+    noise = replace(noise, variance=np.where(quiet, 0.0, noise.variance))
     for one in found:
-        size = (
-            np.sqrt(squared_norm(one.terms, smoother.sums)) if variance == "local" or one.column is not None else None
-        )
+        size = None
+        if variance == "local" or one.column is not None:
+            size = np.sqrt(squared_norm(one.terms, sums))
         if variance == "local" and size is not None:
             residual, spread = np.ones((len(squared), 1)), size[:, None]
             error = np.sqrt(noise.variance) * spread
         else:
             residual = np.sqrt(squared)
-            forms = [squared_norm(one.terms, smoother.sums, psi) for psi in squared.T]
+            forms = [squared_norm(one.terms, sums, psi) for psi in squared.T]
             spread = np.sqrt(np.stack(forms, axis=1))
             error = np.where(quiet, 0.0, spread)
         if one.column is not None and size is not None:

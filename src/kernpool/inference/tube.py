@@ -34,6 +34,7 @@ from numpy.typing import NDArray
 from kernpool.core.similarity import KernelSimilarity
 from kernpool.inference.corrected import Estimate, estimate
 from kernpool.inference.quadratic_forms import Shares, Summed, moment_form, product_problem, squared_norm
+from kernpool.inference.remembered import RememberedSums
 from kernpool.inference.share_tables import ShareTables
 from kernpool.inference.smoother import Places, Smoother
 from kernpool.kernels import Kernel, Term
@@ -97,7 +98,7 @@ def path_length(
         Runs of places without an empty window.
     """
     found = estimate(smoother, grid, method, column)
-    squared = squared_norm(found.terms, smoother.sums)
+    squared = squared_norm(found.terms, RememberedSums(smoother.sums, found.known))
     known = squared > 0
     pieces = int(known[0]) + int(np.count_nonzero(known[1:] & ~known[:-1]))
     if len(squared) < 2:
