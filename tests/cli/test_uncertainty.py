@@ -26,7 +26,7 @@ def folder(tmp_path_factory):
     two = LocalLinearRegressor(bandwidth=0.1).fit(X[:, None], np.c_[Y, Y**2])
     save_model(LocalLinearRegressor(bandwidth=0.1).fit(X[:, None], Y), path / "model", features=["x"], target="y")
     save_model(two, path / "two", features=["x"], target="y")
-    compact = NadarayaWatsonRegressor("epanechnikov", 0.1).fit(X[:, None], Y)
+    compact = NadarayaWatsonRegressor("boxcar", 0.2).fit(X[:, None], Y)
     save_model(compact, path / "compact", features=["x"], target="y")
     save_model(NadarayaWatsonClassifier(bandwidth=0.1).fit(X[:, None], Y > 0), path / "classes", features=["x"])
     np.savetxt(path / "new.csv", PLACES, header="x", comments="")
@@ -58,6 +58,9 @@ def test_bands(folder):
     assert names == ["y", "y_center", "y_lower", "y_upper"]
     found = load_model(folder / "model").confidence_interval(PLACES, simultaneous=True, variance="sandwich")
     np.testing.assert_allclose(numbers[:, 2:], np.c_[found.lower, found.upper], rtol=1e-12)
+    _, numbers = table(kernpool("predict", folder / "compact", folder / "new.csv", *options[:3]))  # by draws
+    found = load_model(folder / "compact").confidence_interval(PLACES, simultaneous=True)
+    np.testing.assert_allclose(numbers[:, 2:], np.c_[found.lower, found.upper], rtol=1e-9)
 
 
 def test_several_outputs_have_their_columns(folder):
@@ -120,9 +123,6 @@ def test_models_that_cannot_say_write_nothing(folder, tmp_path):
         assert not list(tmp_path.iterdir())
 
     refuses(folder / "classes", "is for regressors, and")
-    bar = LocalLinearRegressor("boxcar", 0.1).fit(X[:, None], Y)
-    save_model(bar, folder / "bar", features=["x"], target="y", force=True)
-    refuses(folder / "bar", "or no --simultaneous", "--interval", "0.95", "--simultaneous")
     few = NadarayaWatsonRegressor(bandwidth=0.1).fit(X[:3, None], Y[:3])
     save_model(few, folder / "few", features=["x"], target="y", force=True)
     refuses(folder / "few", "inference needs at least 5 rows, got 3", "--se")

@@ -161,7 +161,7 @@ def _add_predict(commands: Any) -> argparse.ArgumentParser:
     predict.add_argument(
         "--simultaneous",
         action="store_true",
-        help="with --interval, cover all of the curve at once, from the least to the largest row of DATA",
+        help="with --interval, cover all rows of DATA at once; of one column, the curve between them too",
     )
     predict.add_argument(
         "--variance",
@@ -265,7 +265,6 @@ def in_options(command: str, text: str) -> str:
     text = re.sub(r"; [^;]*\bempty=[^;]*", f"; {ADVICE.get(command, '')}", text, count=1)
     if command == "predict":
         text = re.sub(r"\bempty='(\w+)'", r"--empty \1", text).replace("empty= says", "--empty says")
-        text = text.replace("simultaneous=False", "no --simultaneous")
     if command == "test":
         text = re.sub(r"\b(method|kind)='(\w+)'", r"--\1 \2", text).replace("bandwidth=", "--bandwidth ")
     return " ".join(text.split("\n"))
