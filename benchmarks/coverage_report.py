@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from coverage_settings import SETTINGS, Bar, Setting
 from measure import report
-from monte_carlo import Tally, binomial_error
+from monte_carlo import Tally, binomial_error, judged
 
 WORDS = {
     "robust": "",
@@ -15,15 +15,6 @@ WORDS = {
     "unclustered": "clusters ignored",
 }
 HEAD = "| setting | runs | single intervals | worst place | bias | band | width | bars: single, place, band | outcome |"
-OPEN = 2.0  # errors from a bar, up to which a figure beside it does not decide
-
-
-def judged(value: float, error: float, bar: Bar) -> str:
-    """Say whether a figure is within its bar, or too near to it for the number of runs to tell."""
-    if bar is None:
-        return ""
-    beyond = max(bar[0] - value, value - bar[1])
-    return "met" if beyond <= 0 else "open" if beyond <= OPEN * error else "missed"
 
 
 def figures(tally: Tally, kind: str) -> dict[str, tuple[float, float]]:
@@ -105,10 +96,10 @@ def lines(name: str, tally: Tally) -> tuple[list[str], list[str]]:
 NOTES = """\
 Percent of samples in which 95 percent intervals cover the curve that the samples were drawn from. *Single intervals*:
 the mean over places, 0, .1, .25, .5, .75, .9 and 1 where nothing else is said; *worst place*: the least of them;
-*bias*: the largest mean error at a place, in standard errors; *band*: all of 101 places at once. Behind ± is
-the standard deviation of the figure, for the mean over runs since places of one sample go along, and binomial for a
-place and a band. *Width*: mean width in times that of the naive interval of the same fits, which is the prediction
-and its standard error (of clusters: of the interval that ignores them).
+*bias*: the largest mean error at a place, in standard errors; *band*: all of 101 places at once. Behind ± is the
+standard deviation of the figure, for the mean over runs since places of one sample go along, and binomial for a place
+and a band. *Width*: mean width in times that of the naive interval of the same fits, which is the prediction and its
+standard error (of clusters: of the interval that ignores them).
 
 A bar is a percent on either side of 95, and of what a prototype of the same formulas had where that is further away:
 2000 runs see a percent as two standard deviations. With fewer runs a figure beside its bar by less than two of its
@@ -120,8 +111,8 @@ levels*: peak, and .6 more for the second level; places at both. *Two columns*: 
 exp(-16 |x - .5|^2)`, noise of sd `.2 + .3 x1`; four corners, the top and two places beside it. *Three columns*:
 `sin(2 pi x1) + 2 exp(-16 (x2 - .5)^2) + cos(pi x3)`, noise of sd .4; five places inside. *Clusters*: `cos(3 x)`,
 noise of sd .3, shocks of sd .3. Models are local linear with a Gaussian, and their bandwidths are found by
-leave-one-out anew in each sample, unless a setting says otherwise; *as they come*: with what an empty pair of
-brackets does, regularised bandwidths and a ridge.
+leave-one-out anew in each sample, unless a setting says otherwise; *as they come*: bandwidth and ridge are those of
+an empty pair of brackets.
 """
 
 

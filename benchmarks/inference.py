@@ -15,11 +15,11 @@ from importlib.metadata import version
 from importlib.util import find_spec
 
 import numpy as np
-from measure import alternate, finish, report
+from measure import alternate, busy, finish, report
 
 from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor
 
-THREADS, ROUNDS = 2, 5
+THREADS, ROUNDS = 2, 3
 GRID = np.linspace(0.0, 1.0, 401)[:, None]
 SMALL, SMALL_BANDWIDTH, SMALL_BAR = 1000, 0.06, 0.030  # seconds
 LARGE, LARGE_BANDWIDTH = 1_000_000, 0.005
@@ -262,7 +262,7 @@ def main(quick: bool) -> None:
             of_r,
             "",
             f"Medians of {rounds} alternating runs, {4 * rounds} of small fits, after one to warm up; one run of peers "
-            f"that take more than {SLOW:g} s.",
+            f"that take more than {SLOW:g} s. {busy()}".rstrip(),
         ]
     )
     report("inference", text, keep=not quick)

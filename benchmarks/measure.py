@@ -70,6 +70,12 @@ def machine() -> str:
     return f"{len(os.sched_getaffinity(0))} cores of {model}{vectors}, {python}, {versions}"
 
 
+def busy() -> str:
+    """Say how busy the machine was, if others kept it from this process."""
+    load, cores = os.getloadavg()[0], len(os.sched_getaffinity(0))
+    return "" if load < cores + 1.5 else f"Measured with {load:.0f} processes on {cores} cores: times are too long."
+
+
 def report(name: str, text: str, *, keep: bool = True) -> None:
     """Print a report, and keep it in docs/benchmarks/."""
     text = f"{text.rstrip()}\n\nMachine: {machine()}. Made by `make bench`.\n"

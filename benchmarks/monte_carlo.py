@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 
 BLOCK = 20  # runs that are lost at most when a job is stopped
+OPEN = 2.0  # errors from a bar, up to which a figure beside it does not decide
 Outcome = Mapping[str, object]  # numbers, or lists of numbers
 
 
@@ -140,3 +141,11 @@ def binomial_error(share, runs: int):
     """
     share = (np.asarray(share) * runs + 1.0) / (runs + 2.0)
     return np.sqrt(share * (1.0 - share) / runs)
+
+
+def judged(value: float, error: float, bar: tuple[float, float] | None) -> str:
+    """Say whether a figure is within its bar, or too near to it for the number of runs to tell."""
+    if bar is None:
+        return ""
+    beyond = max(bar[0] - value, value - bar[1])
+    return "met" if beyond <= 0 else "open" if beyond <= OPEN * error else "missed"
