@@ -14,6 +14,7 @@ from kernpool.dask.cluster import compute
 from kernpool.dask.partitions import read_block
 from kernpool.dask.pool import RETRIES
 from kernpool.dask.tasks import center_task, merge_tree
+from kernpool.estimators.dask_rows import read_query
 from kernpool.inference import draws
 from kernpool.inference.bootstrap import Resampling
 from kernpool.inference.bootstrap_chunks import collect_states, resampled_state, unit_rows
@@ -115,7 +116,7 @@ def refuse_without_rows(model: Any, what: str) -> NoReturn:
 
 def bootstrap_partitions(model: Any, X: ArrayLike, how: Resampling, statistic: Callable[[Array], Any] | None) -> Array:
     """Resample a fit to partitions; parameters as of `DaskInference.bootstrap`."""
-    asked, partitions = Asked.of(model._recipe(model.bandwidth_), model._read_query(X)), model.partitions_
+    asked, partitions = Asked.of(model._recipe(model.bandwidth_), read_query(model, X)), model.partitions_
     center, seed = center_task(partitions), draws.as_seed(how.random_state)
     how.check_size(len(asked) * partitions.outputs if statistic is None else 1)
     firsts = np.cumsum(

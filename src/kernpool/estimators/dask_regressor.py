@@ -10,18 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.metrics import r2_score
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from kernpool.dask.cluster import compute, find_client
 from kernpool.dask.leave_one_out import LeaveOneOutError, leave_one_out_error
 from kernpool.dask.partitions import Partitions, as_dask_array, as_partitions, is_frame
 from kernpool.dask.pool import RETRIES, pool_partitions
-from kernpool.data.checks import refuse_misread
 from kernpool.data.chunks.base import Chunks
 from kernpool.data.chunks.opening import open_chunks
 from kernpool.estimators.bandwidth_choice import given_bandwidth
 from kernpool.estimators.dask_inference import DaskInference, refuse_without_rows
-from kernpool.estimators.dask_rows import count_rows, draw_sample, fetch_all, places_of
+from kernpool.estimators.dask_rows import count_rows, draw_sample, fetch_all, places_of, read_query
 from kernpool.estimators.nadaraya_watson import NadarayaWatsonRegressor
 from kernpool.estimators.parameters import check_parameters, search_parameters
 from kernpool.estimators.search_sample import DEFAULT_SEARCH_ROWS, bandwidth_of_sample
@@ -210,7 +209,7 @@ class DaskNadarayaWatsonRegressor(DaskInference, RegressorMixin, BaseEstimator):
         if return_std:
             refuse_without_rows(self, "return_std needs")
         if not is_dask_collection(X):
-            X = self._read_query(X)
+            X = read_query(self, X)
         else:
             X = as_dask_array(X[list(self.partitions_.names)] if is_frame(X) and self.partitions_.names else X)
             if X.ndim != 2 or X.shape[1] != self.n_features_in_:
@@ -290,11 +289,6 @@ class DaskNadarayaWatsonRegressor(DaskInference, RegressorMixin, BaseEstimator):
     def __sklearn_clone__(self) -> Self:
         given = self.get_params(deep=False)
         return type(self)(**{name: value if name == "client" else deepcopy(value) for name, value in given.items()})
-
-    def _read_query(self, X: Any) -> Array:
-        query: Array = validate_data(self, X, dtype=np.float64, reset=False)
-        refuse_misread("X", X)
-        return query
 
     def _recipe(self, bandwidth: Any) -> Recipe:
         return Recipe.of(
