@@ -144,7 +144,8 @@ def benchmark(quick: bool) -> None:
     table = "\n".join(["| what | measured | bar |", "|---|---|---|", *rows])
     text = (
         f"# Searches for bandwidths\n\n{table}\n\nLeave-one-out squared error, Gaussian kernel, one bandwidth per "
-        f"column. kernpool runs on {THREADS} threads, median of three fits; statsmodels' `KernelReg(..., "
+        'column; the two last rows are with the default, `bandwidth="regularised"`. '
+        f"kernpool runs on {THREADS} threads, median of three fits; statsmodels' `KernelReg(..., "
         'bw="cv_ls")` runs once, as it takes seconds, and has no threads. Both criteria are evaluated by the same '
         "function. In five columns the truth is a wave in the first, a product of the second and third, a line in the "
         "fourth, and nothing in the fifth."
