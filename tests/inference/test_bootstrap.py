@@ -214,7 +214,7 @@ X, Y = rows()
         ({"kind": "jackknife"}, "kind must be one of 'wild'"),
         ({"n_resamples": 0}, "n_resamples must be a positive integer"),
         ({"n_resamples": 9.5}, "n_resamples must be a positive integer"),
-        ({"groups": np.arange(3)}, "one label for each of the 40 training rows"),
+        ({"groups": np.arange(3)}, "one label for each of the 40 rows"),
         ({"groups": np.zeros(40)}, "groups has the one label"),
         ({"groups": np.arange(40), "kind": "residual"}, "use kind='wild'"),
         ({"max_bytes": 100}, "give a statistic that reduces each fit"),
