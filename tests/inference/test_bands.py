@@ -5,7 +5,7 @@ import pytest
 
 from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, kernel_names, make_kernel
 from kernpool.inference import Places, fit_training, interval
-from kernpool.inference.bands import band, critical_value, path_length
+from kernpool.inference.tube import critical_value, path_length
 from tests.support.inference_cases import bend, pair, smoother_of_bend
 
 SMOOTH = [name for name in kernel_names() if name not in ("boxcar", "constant")]
@@ -38,7 +38,7 @@ def test_published_constants():
 
 
 @pytest.mark.parametrize("degree", [0, 1])
-@pytest.mark.parametrize("method", ["robust", "naive", "undersmoothed"])
+@pytest.mark.parametrize("method", ["robust", "quadratic", "naive", "undersmoothed"])
 @pytest.mark.parametrize("kernel", SMOOTH)
 def test_paths_are_those_of_the_twin(kernel, method, degree):
     smoother, dense, _ = pair(kernel, "weighted line", degree)
@@ -59,7 +59,7 @@ def test_paths_of_slopes(kernel):
 def test_few_pairs_at_a_time_give_the_same_length(monkeypatch):
     smoother, _, _ = pair("epanechnikov", "weighted line", 1)
     whole = path_length(smoother, grid(50))[0]
-    monkeypatch.setattr("kernpool.inference.bands.PAIRS", 200)
+    monkeypatch.setattr("kernpool.inference.share_tables.PAIRS", 200)
     assert path_length(smoother, grid(50))[0] == pytest.approx(whole, rel=1e-13)
 
 
@@ -76,13 +76,17 @@ def test_the_length_does_not_depend_on_units_and_hardly_on_the_grid():
 def test_a_band_is_wider_than_its_intervals_and_of_one_place_it_is_one():
     smoother, at = smoother_of_bend(), grid(21)
     training = fit_training(smoother)
-    wide, narrow = band(smoother, training, at), interval(smoother, training, at)
+    wide, narrow = interval(smoother, training, at, simultaneous=True), interval(smoother, training, at)
     assert np.all(wide.width > 1.4 * narrow.width)
     np.testing.assert_array_equal(wide.center, narrow.center)
     alone = Places(np.array([[0.5]]))
-    assert band(smoother, training, alone).critical == pytest.approx(1.959963984540054, rel=1e-12)
+    assert interval(smoother, training, alone, simultaneous=True).critical == pytest.approx(
+        1.959963984540054, rel=1e-12
+    )
     np.testing.assert_allclose(
-        band(smoother, training, alone).upper, interval(smoother, training, alone).upper, rtol=1e-10
+        interval(smoother, training, alone, simultaneous=True).upper,
+        interval(smoother, training, alone).upper,
+        rtol=1e-10,
     )
 
 
@@ -106,23 +110,27 @@ def test_gaps_make_pieces():
     assert path_length(smoother, grid(50, 0.0, 9.0), "naive")[1] == 1
 
 
-def test_what_has_no_band_is_refused_with_the_remedy():
+def test_where_the_tube_does_not_hold_it_is_refused_and_the_multiplier_bootstrap_takes_over():
     x, y = bend(60)
     at = np.linspace(0.1, 0.9, 5)[:, None]
     edge = make_kernel("half a boxcar", lambda u: np.where(u < 1, 2 - u, 0.0), support=1.0)
-    for kernel in ("boxcar", edge):
-        model = NadarayaWatsonRegressor(kernel, bandwidth=0.3).fit(x[:, None], y)
-        with pytest.raises(ValueError, match="a kernel without an edge"):
-            model.confidence_interval(at, simultaneous=True)
     two = NadarayaWatsonRegressor(bandwidth=0.3).fit(np.column_stack([x, y]), y)
-    with pytest.raises(ValueError, match="one numeric column, and there are 2"):
-        two.confidence_interval(np.zeros((3, 2)), simultaneous=True)
-    model = NadarayaWatsonRegressor(bandwidth=0.1).fit(x[:, None], y)
-    with pytest.raises(ValueError, match="bandwidths apart"):
-        model.confidence_interval([[0.5], [30000.0]], simultaneous=True)
+    cases = [
+        (NadarayaWatsonRegressor("boxcar", bandwidth=0.3).fit(x[:, None], y), at, "jumps wherever a row enters"),
+        (NadarayaWatsonRegressor(edge, bandwidth=0.3).fit(x[:, None], y), at, "jumps wherever a row enters"),
+        (two, np.column_stack([x, y])[:3], "one numeric column, and there are 2"),
+        (NadarayaWatsonRegressor(bandwidth=0.1).fit(x[:, None], y), [[0.5], [30000.0]], "bandwidths apart"),
+    ]
+    for model, places, reason in cases:
+        with pytest.raises(ValueError, match=f"{reason}.*simultaneous='multiplier'"):
+            model.confidence_interval(places, simultaneous="tube")
+        assert model.confidence_interval(places, simultaneous=True).band == "multiplier"
+    assert cases[-1][0].confidence_interval(at, simultaneous=True).band == "tube"
+    with pytest.raises(ValueError, match=r"simultaneous must be False, True, 'tube', 'multiplier', got 'bonferroni'"):
+        two.confidence_interval(np.zeros((3, 2)), simultaneous="bonferroni")
 
 
-def test_one_combination_of_levels_at_a_time():
+def test_a_tube_is_of_one_combination_of_levels():
     pd = pytest.importorskip("pandas")
     x, y = bend(80)
     frame = pd.DataFrame({"x": x, "kind": pd.Categorical(np.where(np.arange(80) % 2, "a", "b"))})
@@ -130,4 +138,7 @@ def test_one_combination_of_levels_at_a_time():
     found = model.confidence_interval(frame[frame.kind == "a"], simultaneous=True)
     assert found.critical > 2.5
     with pytest.raises(ValueError, match="several combinations of levels"):
-        model.confidence_interval(frame, simultaneous=True)
+        model.confidence_interval(frame, simultaneous="tube")
+    both = model.confidence_interval(frame, simultaneous=True)
+    assert both.band == "multiplier"
+    assert both.critical > found.critical

@@ -79,7 +79,7 @@ def test_the_default_interval(bend):
         np.testing.assert_allclose(getattr(found, name).ravel(), target, **DIGITS, err_msg=name)
     errors = errors_of(*bend, AT, estimate(bend[0], AT))
     np.testing.assert_allclose(np.sqrt(errors.noise.variance[:, 0]), NOISE, **DIGITS)
-    np.testing.assert_allclose(errors.size, NORMS, **DIGITS)
+    np.testing.assert_allclose(errors.spread[:, 0], NORMS, **DIGITS)
 
 
 def test_effective_parameters_and_errors_of_the_fit(bend):

@@ -16,6 +16,7 @@ In local linear fits with ``"gcv"`` and ``"aicc"``, rows of leverage above one h
 without them (`kernpool.bandwidth.leverage`): the mean leverage T/N says nothing of rows that fit themselves.
 
 All three are functions of :math:`S = \hat\sigma^2 \exp(p(T))`, so one search by least squares serves them all.
+With groups ``"loo"`` predicts each row from the rows of all other groups: leave-cluster-out, for noise that is shared.
 ``"regularised"`` is the first with another penalty, on the bandwidths themselves, see
 `kernpool.bandwidth.search.regularity`.
 """
@@ -25,6 +26,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
 
 ROUNDING = 1e-7
 
@@ -84,3 +88,38 @@ CRITERIA = {
         Criterion("gcv", exclude_self=False, log_penalty=_generalised, in_logs=False),
     )
 }
+
+
+def check_groups(group: NDArray[np.int64] | None, criterion: str) -> None:
+    """Refuse groups with a criterion that leaves no rows out, and a single group.
+
+    Parameters
+    ----------
+    group : ndarray of int, shape (n,), or None
+        Number of the group of each row.
+    criterion : str
+        What is minimised.
+
+    Raises
+    ------
+    ValueError
+        If nothing could be left out, or nothing would remain.
+
+    Examples
+    --------
+    >>> check_groups(np.array([0, 0, 1]), "loo")
+    >>> check_groups(np.array([0, 0, 0]), "loo")
+    Traceback (most recent call last):
+    ValueError: groups has a single group, so that no rows are left to predict it from; give at least two, or none
+    """
+    if group is None:
+        return
+    if criterion != "log_loss" and not (criterion in CRITERIA and CRITERIA[criterion].exclude_self):
+        raise ValueError(
+            f"groups are left out by 'loo', 'regularised' or, for classes, 'log_loss', and bandwidth={criterion!r} "
+            "leaves no rows out; use one of these, a number, or fit without groups"
+        )
+    if len(group) and np.all(group == group[0]):
+        raise ValueError(
+            "groups has a single group, so that no rows are left to predict it from; give at least two, or none"
+        )

@@ -1,7 +1,8 @@
 """Leave-one-out: how well each row is predicted from all the others.
 
 Always a sum over ``j != i``. The shortcut through the diagonal of the hat matrix divides by ``1 - K(0)/D_i``, which
-cancels near isolated rows and has false minima at tiny bandwidths.
+cancels near isolated rows and has false minima at tiny bandwidths. Leave-cluster-out is the same over all rows of other
+groups (`kernpool.pooling.groups`).
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ class LeaveOneOut:
     Parameters
     ----------
     prediction : ndarray of shape (n, c)
-        Row i predicted from the other rows.
+        Row i predicted from the other rows, or from those of the other groups.
     error : float
         Weighted mean over rows of the squared error, summed over outputs.
     empty_windows : int
@@ -55,7 +56,8 @@ def leave_one_out(
     Parameters
     ----------
     problem : Problem
-        With the training rows as queries and as keys, and ``exclude_self=True``; local linear with ``degree=1``.
+        With the training rows as queries and as keys, and ``exclude_self=True``, or with groups, which leaves all rows
+        of a cluster out (`Problem.with_groups`); local linear with ``degree=1``.
     algorithm, n_jobs, progress
         As in `pool`.
     ridge : ndarray of shape (d,), optional

@@ -7,8 +7,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from kernpool.core.groups import sums_of_groups
+
 Array = NDArray[np.float64]
 
+ROUNDING = 1e-12  # of the weight of a class
 TOLERANCE = 1e-10  # of the share; the log loss is flat at its minimum
 
 
@@ -99,7 +102,7 @@ def prior_share(probability: Array, prior: Array, weight: Array | None = None) -
     return PriorShare(share, mixed, -float(times @ np.log(mixed[kept])) / n)
 
 
-def prior_of_others(label: Array, weight: Array | None = None) -> Array:
+def prior_of_others(label: Array, weight: Array | None = None, group: NDArray[np.int64] | None = None) -> Array:
     r"""Return the prior of the class of each row among all other rows, one unit of its weight left out.
 
     Parameters
@@ -108,6 +111,8 @@ def prior_of_others(label: Array, weight: Array | None = None) -> Array:
         One-hot labels.
     weight : ndarray of shape (n,), optional
         Frequencies.
+    group : ndarray of int, shape (n,), optional
+        Number of the group of each row; then all rows of its group are left out.
 
     Returns
     -------
@@ -122,8 +127,14 @@ def prior_of_others(label: Array, weight: Array | None = None) -> Array:
     """
     weight = np.ones(len(label)) if weight is None else weight
     total, of_class = float(weight.sum()), label @ (weight @ label)
-    itself = np.minimum(weight, 1.0)
-    others = of_class - itself
-    alone = others <= 0.0
+    if group is None:
+        itself = like = np.minimum(weight, 1.0)
+    else:
+        itself, like = (
+            sums_of_groups(group, weight),
+            np.sum(label * sums_of_groups(group, weight[:, None] * label), axis=1),
+        )
+    others = of_class - like
+    alone = others <= 0.0 if group is None else others <= ROUNDING * of_class
     found = np.where(alone, of_class, others) / np.where(alone, total, np.maximum(total - itself, others))
     return np.where(found > 0.0, found, 1.0)  # of weight zero with all of its class: it does not count

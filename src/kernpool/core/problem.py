@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kernpool.core.factors import Factors
+from kernpool.core.groups import Groups
 from kernpool.core.keys import Keys, Prepared
 from kernpool.core.moments import Layout, check_degree
 from kernpool.core.reading import (
@@ -81,6 +82,8 @@ class Problem:
         `kernpool.core.moments`.
     factors : Factors or None
         Of categorical columns, which multiply onto the weights.
+    groups : Groups or None
+        Which keys are left out because they belong to the group of the query.
     prepared : Prepared or None
         Where algorithms keep what they have made of the keys; None to keep nothing.
     """
@@ -99,6 +102,7 @@ class Problem:
     dtype: np.dtype[Any] = FLOAT64
     degree: int = 0
     factors: Factors | None = None
+    groups: Groups | None = None
     prepared: Prepared | None = field(default=None, repr=False, compare=False)
 
     @classmethod
@@ -203,12 +207,14 @@ class Problem:
         return np.where(self.self_index >= 0, left, 0.0)
 
     def multiplicity(self) -> Array:
-        """How often each key counts for each query, of shape (m, n): key weights, less own units, under the mask."""
+        """How often each key counts for each query, of shape (m, n): weights, less own units and groups, masked."""
         weight = np.ones(len(self.key)) if self.key_weight is None else self.key_weight
         times = np.repeat(weight[None, :], len(self.query), axis=0)
         if self.self_index is not None:
             (rows,) = np.nonzero(self.self_index >= 0)
             times[rows, self.self_index[rows]] = self.own_weight[rows]
+        if self.groups is not None:
+            times *= self.groups.takes_part()
         return times if self.attn_mask is None else times * self.attn_mask
 
     def block(self, queries: slice | NDArray[np.intp], keys: slice | NDArray[np.intp] = slice(None)) -> Problem:
@@ -231,6 +237,7 @@ class Problem:
             attn_mask=pairs(self.attn_mask),
             logit_bias=pairs(self.logit_bias),
             factors=None if self.factors is None else self.factors.block(queries, keys),
+            groups=None if self.groups is None else self.groups.block(queries, keys),
         )
 
     def part(self, queries: slice | NDArray[np.intp], keys: slice | NDArray[np.intp]) -> Problem:
@@ -267,6 +274,15 @@ class Problem:
     def without_factors(self) -> Problem:
         """Return the problem of the numeric columns alone."""
         return replace(self, factors=None)
+
+    def with_groups(self, query_code: NDArray[np.int64], key_code: NDArray[np.int64]) -> Problem:
+        """Return the same problem in which a query does not meet the keys of its group; codes as of `Groups`."""
+        if (len(query_code), len(key_code)) != self.shape:
+            raise ValueError(
+                f"groups are of {len(query_code)} queries and {len(key_code)} keys, and there are {self.shape[0]} and "
+                f"{self.shape[1]}"
+            )
+        return replace(self, groups=Groups(query_code, key_code))
 
     def with_dense_factors(self) -> Problem:
         """Return the same problem with the factors of all pairs as a bias of the logits: m x n numbers."""

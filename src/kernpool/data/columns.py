@@ -67,7 +67,7 @@ class Column:
         """Return the cells as levels; a missing one is an error that names its row."""
         items = [_plain(item) for item in self.read_items()]
         for row, item in enumerate(items):
-            if _is_missing(item):
+            if is_missing(item):
                 raise ValueError(
                     f"{self.label} is missing in row {row} (counted from 0): a categorical column needs a level in "
                     "every row; drop such rows, or give missing cells a level of their own, such as 'unknown'"
@@ -274,9 +274,10 @@ def _array_column(cells: NDArray[Any], label: str) -> Column:
 def _plain(item: Any) -> Any:
     """Return what JSON can hold: numbers and text as they are, everything else by its text."""
     item = item.item() if isinstance(item, np.generic) else item
-    return item if item is None or isinstance(item, str | bool | int | float) or _is_missing(item) else str(item)
+    return item if item is None or isinstance(item, str | bool | int | float) or is_missing(item) else str(item)
 
 
-def _is_missing(item: Any) -> bool:
+def is_missing(item: Any) -> bool:
+    """Tell whether a cell is None, NaN, NaT or NA."""
     # NaN and NaT differ from themselves, and whether NA does is neither true nor false.
     return item is None or (item != item) is not False

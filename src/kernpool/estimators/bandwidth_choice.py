@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from kernpool.bandwidth import CRITERIA, RULES, rule_of_thumb, search_bandwidth, search_log_loss
 from kernpool.bandwidth.categories import NO_CATEGORIES, Categories
+from kernpool.bandwidth.criteria import check_groups
 from kernpool.bandwidth.plugin.plugin import plugin_bandwidth
 from kernpool.data.checks import as_bandwidth
 from kernpool.data.frames import Encoding
@@ -39,6 +40,7 @@ def choose_bandwidth(
     smoothing: Any = None,
     code: NDArray[np.int64] | None = None,
     categories: Categories = NO_CATEGORIES,
+    group: NDArray[np.int64] | None = None,
     degree: int = 0,
     standardise: bool = True,
     ridge: float | None = None,
@@ -59,6 +61,8 @@ def choose_bandwidth(
         Likewise.
     code, categories : ndarray of int, shape (n, k), and Categories, optional
         Level numbers of categorical columns, and their kernels.
+    group : ndarray of int, shape (n,), optional
+        Number of the group of each row; a search leaves all rows of a group out together.
     degree, standardise
         Of the local fit; and whether several outputs count in units of their standard deviations.
     ridge : float or None, default=None
@@ -73,16 +77,21 @@ def choose_bandwidth(
     Raises
     ------
     ValueError
-        If a bandwidth or smoothing that was given does not go with the columns, or the rows with the plug-in.
+        If a bandwidth or smoothing that was given does not go with the columns, or the rows with the plug-in; or groups
+        with a criterion that cannot leave them out.
     """
     kernel = get_kernel(kernel)
     # Only models of planes have it.
     as_given = {"ridge_": 0.0 if ridge is None else float(ridge)} if degree else {}
+    times = np.ones(len(X)) if weight is None else weight
+    kept = times > 0
+    if group is not None:
+        group = group[kept]
+        # A number, and a rule, which looks at X alone, leave nothing out; what is asked of the model later does.
+        check_groups(group, bandwidth if isinstance(bandwidth, str) and bandwidth not in RULES else "loo")
     if not isinstance(bandwidth, str):
         given = given_bandwidth(bandwidth, X.shape[1], kernel, bandwidth_convention)
         return as_given | {"bandwidth_": given, "smoothing_": given_smoothing(smoothing, categories)}
-    times = np.ones(len(X)) if weight is None else weight
-    kept = times > 0
     X, value, times = X[kept].astype(np.float64), value[kept].astype(np.float64), times[kept]
     value = value.reshape(len(value), -1)
     if bandwidth not in CRITERIA and bandwidth != "log_loss":
@@ -105,6 +114,7 @@ def choose_bandwidth(
     options: dict[str, Any] = {
         "code": np.zeros((len(X), 0), dtype=np.int64) if code is None else code[kept],
         "categories": categories,
+        "group": group,
         "common_factor": common_factor,
         "kernel": kernel,
         "composition": composition,

@@ -171,7 +171,9 @@ class NadarayaWatsonClassifier(ClassifierMixin, KernelSmoother):  # type: ignore
         self.scale = scale
         self.n_jobs = n_jobs
 
-    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> NadarayaWatsonClassifier:
+    def fit(
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, groups: ArrayLike | None = None
+    ) -> NadarayaWatsonClassifier:
         """Store the training rows and find the bandwidth.
 
         Parameters
@@ -182,6 +184,9 @@ class NadarayaWatsonClassifier(ClassifierMixin, KernelSmoother):  # type: ignore
             Labels: numbers or strings.
         sample_weight : array_like of shape (n,), optional
             Frequencies of rows, non-negative.
+        groups : array_like of shape (n,), optional
+            Which cluster each row belongs to, as in `NadarayaWatsonRegressor.fit`: the search, and the share of the
+            priors, predict every row from the rows of all other clusters.
 
         Returns
         -------
@@ -191,7 +196,8 @@ class NadarayaWatsonClassifier(ClassifierMixin, KernelSmoother):  # type: ignore
         Raises
         ------
         ValueError
-            If X holds NaN or infinity, y is continuous, shapes do not match, or a parameter is out of its range.
+            If X holds NaN or infinity, y is continuous, shapes do not match, or a parameter is out of its range; or as
+            for the groups of `NadarayaWatsonRegressor.fit`.
         """
         if isinstance(X, Chunks | str | Path):
             raise TypeError(
@@ -201,20 +207,21 @@ class NadarayaWatsonClassifier(ClassifierMixin, KernelSmoother):  # type: ignore
         check_parameters(self)  # some of them say how rows are read
         rows = read_rows(self, X, y, numbers=False)
         classes, _, value = one_hot(rows.output, rows.key.dtype)
-        self._fit_pairs(rows, value, sample_weight)
+        self._fit_pairs(rows, value, sample_weight, groups)
         self.classes_ = classes
         return self
 
     def _find_more(self, fitted: dict[str, Any]) -> None:
         """Find the share of the priors at the bandwidths that were found or given."""
         label, weight, share = fitted["value_"].astype(np.float64), fitted["key_weight_"], self.prior_share
+        group = fitted["key_group_"]
         if share == "loo":
             pooled = np.zeros(len(label))
             if (len(label) if weight is None else float(weight.sum())) > 1.0:
                 judge = type(self)(**self.get_params(deep=False))  # so that a failure leaves an earlier fit whole
                 judge._replace_fit(fitted)
                 pooled = np.sum(label * judge.leave_one_out().prediction, axis=1)
-            share = prior_share(pooled, prior_of_others(label, weight), weight).share
+            share = prior_share(pooled, prior_of_others(label, weight, group), weight).share
         fitted["prior_share_"] = float(share)
 
     @classmethod

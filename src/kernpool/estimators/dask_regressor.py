@@ -134,7 +134,14 @@ class DaskNadarayaWatsonRegressor(NoInference, RegressorMixin, BaseEstimator):  
         self.client = client
 
     def fit(
-        self, X: Any, y: Any = None, sample_weight: Any = None, *, target: Any = None, features: Any = None
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        groups: None = None,
+        *,
+        target: Any = None,
+        features: Any = None,
     ) -> Self:
         """Keep references to the training rows and find the bandwidth.
 
@@ -146,6 +153,8 @@ class DaskNadarayaWatsonRegressor(NoInference, RegressorMixin, BaseEstimator):  
             Outputs, or the name of their column in X.
         sample_weight : Dask array or series of shape (n,), or str
             Frequencies of rows, or the name of their column in X.
+        groups : None
+            Not for rows on a cluster; see `NadarayaWatsonRegressor.fit`.
         target, features : str or sequence of str, optional
             Columns of X, as in `open_chunks`; `target` in place of y.
 
@@ -157,9 +166,14 @@ class DaskNadarayaWatsonRegressor(NoInference, RegressorMixin, BaseEstimator):  
         Raises
         ------
         TypeError, ValueError
-            If a parameter is out of its range, or X cannot be read by workers.
+            If a parameter is out of its range, X cannot be read by workers, or there are groups.
         """
         check_parameters(self)
+        if groups is not None:
+            raise TypeError(
+                "groups must be None for rows on a cluster, whose bandwidth is found on a sample that would break "
+                "groups up; fit some of the groups in memory, and give the bandwidth as a number"
+            )
         if isinstance(y, str):
             y, target = None, y
         if isinstance(X, str | Path):

@@ -9,7 +9,8 @@ into K folds, the search is done K times without one of them,
 
 the leave-one-out error of all rows times the ratio of what the K searches were judged by and what they promised. The
 ratio, not the numerator itself, because a model of fewer rows is worse: both of its parts are of as many rows. The
-numerator is nested cross-validation [1]_. Searches by every criterion are repeated so, each by its own.
+numerator is nested cross-validation [1]_. Searches by every criterion are repeated so, each by its own. After a fit
+with groups each fold holds whole groups.
 
 A bandwidth that was given, or is of a rule, has not seen the outputs at all, and the plug-in estimates three numbers
 from them and minimises nothing: their leave-one-out error is expected of new rows as it is.
@@ -45,6 +46,7 @@ from kernpool.pooling.settle import settle
 Array = NDArray[np.float64]
 
 FOLDS, FOLDS_OF_FEW, FEW_ROWS = 5, 10, 200
+FEWEST = 4
 
 
 class TooFewRowsError(AttributeError, ValueError):
@@ -67,7 +69,7 @@ def expected_error(model: Any) -> float:
     Raises
     ------
     TooFewRowsError
-        If there are fewer than four rows, or too few for the criterion without some of them.
+        If there are fewer than four rows or groups, or too few for the criterion without some of them.
     """
     if not _was_searched(model):
         return float(model.leave_one_out().error)
@@ -76,13 +78,18 @@ def expected_error(model: Any) -> float:
         np.asarray(model.value_, dtype=np.float64).reshape(len(model.value_), -1),
         model.key_weight_,
         model.key_code_,
+        model.key_group_,
     )
-    if rows.number < 4:
+    if rows.group is not None and rows.groups < FEWEST:
+        raise TooFewRowsError(
+            f"expected_error_ needs at least four groups to search without some of them, got {rows.groups}"
+        )
+    if rows.number < FEWEST:
         raise TooFewRowsError(
             f"expected_error_ needs at least four rows to search without some of them, got {rows.number:g}"
         )
     met = promised = 0.0
-    for held in _folds(rows.weight, int(min(rows.number, FOLDS_OF_FEW if rows.number <= FEW_ROWS else FOLDS))):
+    for held in _folds(rows):
         fold, there = (_part(rows, weight) for weight in (rows.weight - held, held))
         if not (len(fold.X) > 1 and len(there.X)):
             continue
@@ -113,6 +120,7 @@ def _search(model: Any, fold: TrainingRows) -> dict[str, Any]:
             fold.weight,
             code=fold.code,
             categories=model._categories(),
+            group=fold.group,
             degree=model._degree,
             standardise=model._standardise,
             **search_parameters(model),
@@ -121,9 +129,20 @@ def _search(model: Any, fold: TrainingRows) -> dict[str, Any]:
         raise TooFewRowsError(f"expected_error_ needs a search without some of the rows, and there {error}") from error
 
 
-def _folds(weight: Array, folds: int) -> Iterator[Array]:
-    """Yield how much of the weight of each row is held out: its units go to fold after fold, as equal rows do."""
-    first = np.random.default_rng(0).permutation(len(weight)) % folds
+def _folds(rows: TrainingRows) -> Iterator[Array]:
+    """Yield how much of the weight of each row is held out: its units go to fold after fold, as equal rows do.
+
+    Groups are held out as a whole.
+    """
+    weight, generator = rows.weight, np.random.default_rng(0)
+    folds = int(min(rows.number, FOLDS_OF_FEW if rows.number <= FEW_ROWS else FOLDS))
+    if rows.group is not None:
+        folds, (found, place) = min(folds, rows.groups), np.unique(rows.group, return_inverse=True)
+        mine = (generator.permutation(len(found)) % folds)[place]
+        for k in range(folds):
+            yield np.where(mine == k, weight, 0.0)
+        return
+    first = generator.permutation(len(weight)) % folds
     whole = np.floor(weight)
     for k in range(folds):
         units = np.ceil(np.maximum(whole - (k - first) % folds, 0.0) / folds)
@@ -132,8 +151,7 @@ def _folds(weight: Array, folds: int) -> Iterator[Array]:
 
 def _part(rows: TrainingRows, weight: Array) -> TrainingRows:
     """Return rows with other weights, without those of none."""
-    kept = np.flatnonzero(weight > 0)
-    return TrainingRows(rows.X[kept], rows.code[kept], rows.value[kept], weight[kept])
+    return replace(rows, weight=weight).take(np.flatnonzero(weight > 0))
 
 
 def _recipe(model: Any, found: dict[str, Any]) -> Recipe:

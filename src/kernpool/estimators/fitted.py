@@ -107,6 +107,13 @@ def problem_of(model: Any, X: ArrayLike | None, *, exclude_self: bool = False) -
     return pairs_of(model, code, exclude_self=exclude_self).problem(recipe_of(model), query)
 
 
+def left_out_problem(model: Any) -> Problem:
+    """Return the problem of the training rows, each without itself, or without its group if the fit had groups."""
+    group = vars(model).get("key_group_")
+    problem = problem_of(model, None, exclude_self=group is None)
+    return problem if group is None else problem.with_groups(group, group)
+
+
 def per_unit(model: Any, X: ArrayLike, slopes: Array) -> Array:
     """Return slopes of shape (m, d, c) per unit of the columns of X, from those in the units of comparison."""
     scale = scale_of(model)

@@ -8,18 +8,20 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kernpool.estimators.smoothing_rows import (
+    clusters_of,
     columns_of,
     printed_columns,
     read_places,
     report_rank,
     shaped,
+    shaped_critical,
     smoother_of,
     training_of,
 )
-from kernpool.inference import Interval, Summary, band, interval, summarise
-from kernpool.inference.corrected import estimate
+from kernpool.inference import Interval, Summary, intervals, summarise
+from kernpool.inference.corrected import estimate, estimates
 from kernpool.inference.intervals import checked_errors, warn_of_empty
-from kernpool.inference.standard_errors import check_variance, errors_of
+from kernpool.inference.standard_errors import errors_of, errors_of_each
 
 Array = NDArray[np.float64]
 
@@ -27,7 +29,9 @@ Array = NDArray[np.float64]
 class Inference:
     """Standard errors and intervals of a regressor."""
 
-    def standard_error(self, X: ArrayLike, *, variance: str = "local", of: str = "fit") -> Array:
+    def standard_error(
+        self, X: ArrayLike, *, variance: str = "local", of: str = "fit", groups: ArrayLike | None = None
+    ) -> Array:
         r"""Estimate the standard deviation of a prediction, as an estimate of the curve.
 
         .. math:: \widehat{\mathrm{se}}(x) = \hat\sigma(x) \Big( \sum_j l_j(x)^2 / w_j \Big)^{1/2}
@@ -46,6 +50,9 @@ class Inference:
             comparison.
         of : {"fit", "derivative"}, default="fit"
             Of `predict`, or of `derivative`.
+        groups : array_like of shape (n,), optional
+            Cluster of each training row, such as a school or a patient, where rows of a cluster share noise; as for
+            `confidence_interval`. By default those that `fit` was given, if any.
 
         Returns
         -------
@@ -56,8 +63,8 @@ class Inference:
         Raises
         ------
         ValueError
-            If there are fewer than five rows, or the fit takes all degrees of freedom; or, for derivatives of a local
-            constant fit, the kernel is not the Gaussian.
+            If there are fewer than five rows or clusters, or the fit takes all degrees of freedom; or, for derivatives
+            of a local constant fit, the kernel is not the Gaussian.
         TypeError
             If the model was fitted to chunks.
 
@@ -83,16 +90,14 @@ class Inference:
         >>> LocalLinearRegressor(kernel="constant", bandwidth=1.0).fit(x, y).standard_error([[2.0]]).round(3)
         array([0.077])
         """
-        check_variance(variance)
         smoother, places, training = read_places(self, X, of)
-        errors: list[Array] = []
-        for column in columns_of(smoother, of):
-            found = estimate(smoother, places, "naive", column)
-            if not errors:
-                report_rank(self, found.rank, found.terms[0][1].log_mass, smoother)
-                warn_of_empty(found)
-            of_column = errors_of(smoother, training, places, found, variance)
-            errors.append(checked_errors(of_column.standard_error, of_column.noise.df)[0])
+        clusters = clusters_of(self, smoother, groups)
+        found = estimates(smoother, places, "naive", columns_of(smoother, of))
+        report_rank(self, found[0].rank, found[0].terms[0][1].log_mass, smoother)
+        warn_of_empty(found[0])
+        of_columns = errors_of_each(smoother, training, places, found, variance, clusters)
+        clustered = clusters is not None
+        errors = [checked_errors(one.standard_error, one.df, clustered=clustered)[0] for one in of_columns]
         return shaped(self, X, errors, of)
 
     def confidence_interval(
@@ -102,8 +107,11 @@ class Inference:
         level: float = 0.95,
         method: str = "robust",
         variance: str = "local",
-        simultaneous: bool = False,
+        groups: ArrayLike | None = None,
+        simultaneous: bool | str = False,
         of: str = "fit",
+        n_resamples: int = 999,
+        random_state: Any = 0,
     ) -> Interval:
         r"""Find intervals that cover the true curve, each place by itself or all of it at once.
 
@@ -125,29 +133,43 @@ class Inference:
             fit at the bandwidth times :math:`n^{-1/20}`. The last two are for comparison.
         variance : {"local", "sandwich", "nn", "hc0", "hc1", "hc2", "hc3"}, default="local"
             As for `standard_error`.
-        simultaneous : bool, default=False
-            Whether the intervals cover the whole curve at once, between the least and the largest place in X. For
-            models of one numeric column, at one combination of levels, with a kernel without an edge.
+        groups : array_like of shape (n,), optional
+            Cluster of each training row, such as a school or a patient, where rows of a cluster share noise: the
+            variance is :math:`\sum_g (\sum_{j \in g} \tilde l_j r_j)^2`, with residuals r from fits without the whole
+            cluster, and Student's quantile that of the number of clusters that count at x, less one. It takes the place
+            of `variance`. By default the groups that `fit` was given, if any; ``groups=range(n)`` is rows that are
+            independent.
+        simultaneous : bool or {"tube", "multiplier"}, default=False
+            Whether the intervals hold all at once, output by output. ``"tube"``: along the whole curve between the
+            least and the largest place in X, by the tube formula; for one numeric column, at one combination of levels,
+            with a kernel without an edge and independent rows. ``"multiplier"``: at all places of X, whatever they are,
+            by random draws. True takes the former where it holds.
         of : {"fit", "derivative"}, default="fit"
             The curve, or its slope per unit of each numeric column.
+        n_resamples : int, default=999
+            Draws of the multiplier bootstrap, whose critical value has an error of about .03 then.
+        random_state : int, RandomState, Generator or None, default=0
+            Its seed.
 
         Returns
         -------
         Interval
             ``center``, ``lower``, ``upper``, ``standard_error`` as `predict` or `derivative`; ``df`` of shape (m,), and
-            ``critical`` of a band.
+            ``critical`` and ``band`` of a band.
 
         Raises
         ------
         ValueError, TypeError
-            As for `standard_error`; or if level or method are out of range, or there is no such band.
+            As for `standard_error`; or if level or method are out of range, the tube formula is asked for and does not
+            hold, or there are too few draws for the level.
 
         Warns
         -----
         EmptyWindowWarning
             If there is no training row in the window of a place: its interval is NaN, whatever `empty` says.
         InferenceWarning
-            If residuals around a place are all zero, or of less than one row; or, from three numeric columns on, where
+            If residuals around a place are all zero, or of less than one row or two clusters, where the interval is
+            NaN; or, from three numeric columns on, where
             the correction is so large that the bias behind it is not small either.
 
         Notes
@@ -161,11 +183,14 @@ class Inference:
 
         A band is wider by about half: its critical value is that of the tube formula [2]_, from the length of the path
         that the shares run along, on a grid of eight places to a bandwidth. It covers all of the curve in 95 to 96.4
-        percent of the samples, where single intervals do in 19 to 35.
+        percent of the samples, where single intervals do in 19 to 35. Where that does not hold it is a quantile of the
+        largest error over X, in standard errors, with noise drawn at random [3]_: normal numbers, times residuals where
+        the variance is a sandwich, one for each cluster where there are any.
 
         Ridges of planes stay as they are, in rows. With ``scale="rank"`` all is done in ranks, as given; slopes are per
         unit of the column. With ``extrapolate="clip"`` the center is not clipped. Nine passes over rows and places, and
-        one over pairs of training rows that the model keeps.
+        one over pairs of training rows that the model keeps. With groups all pairs of rows and places, in O(n + m)
+        memory, and residuals by as many plain passes as the logarithm of the number of clusters, kept too.
 
         References
         ----------
@@ -173,6 +198,8 @@ class Inference:
            nonparametric inference", JASA 113 (2018), 767-779.
         .. [2] J. Sun and C. R. Loader, "Simultaneous confidence bands for linear regression and smoothing", Annals of
            Statistics 22 (1994), 1328-1345.
+        .. [3] V. Chernozhukov, D. Chetverikov and K. Kato, "Anti-concentration and honest, adaptive confidence bands",
+           Annals of Statistics 42 (2014), 1787-1818.
 
         Examples
         --------
@@ -185,19 +212,31 @@ class Inference:
         True
         >>> round(model.confidence_interval(x[:, None], simultaneous=True).critical, 2)
         2.7
+        >>> wave = model.confidence_interval([[0.2], [0.5]], groups=np.arange(50) // 5)
+        >>> wave.df.round(1)
+        array([2.5, 3.2])
         """
         smoother, places, training = read_places(self, X, of)
-        find = band if simultaneous else interval
-        intervals = [
-            find(smoother, training, places, level=level, method=method, variance=variance, column=column)
-            for column in columns_of(smoother, of)
-        ]
+        found = intervals(
+            smoother,
+            training,
+            places,
+            columns_of(smoother, of),
+            level=level,
+            method=method,
+            variance=variance,
+            clusters=clusters_of(self, smoother, groups),
+            simultaneous=simultaneous,
+            n_resamples=n_resamples,
+            random_state=random_state,
+        )
         center, lower, upper, error = (
-            shaped(self, X, [getattr(one, name) for one in intervals], of)
+            shaped(self, X, [getattr(one, name) for one in found], of)
             for name in ("center", "lower", "upper", "standard_error")
         )
-        first = intervals[0]
-        return Interval(center, lower, upper, error, first.df, first.level, method, first.critical)
+        critical = shaped_critical([one.critical for one in found], center.shape[1:])
+        first = found[0]
+        return Interval(center, lower, upper, error, first.df, first.level, method, critical, first.band)
 
     def summary(self) -> Summary:
         """Sum up the fit: effective parameters, residual noise, R2 with and without the rows themselves, criteria.
@@ -264,5 +303,6 @@ def std_of_new(model: Any, X: ArrayLike) -> Array:
     found = estimate(smoother, places, "naive")
     warn_of_empty(found)
     errors = errors_of(smoother, training, places, found)
-    error, _ = checked_errors(errors.standard_error, errors.noise.df)
+    assert errors.noise is not None
+    error, _ = checked_errors(errors.standard_error, errors.df)
     return shaped(model, X, [np.sqrt(errors.noise.variance + error**2)], "fit")

@@ -92,17 +92,20 @@ class NadarayaWatsonRegressor(KernelRegressor):
     bandwidth_search_ : BandwidthSearch
         What was minimised, from how many starts, with what result, and all that was tried; only after a search.
     loo_error_ : float
-        Leave-one-out mean squared error at `bandwidth_`, summed over outputs; only with ``bandwidth="regularised"`` or
-        ``"loo"``, because it costs a pass over all pairs. `leave_one_out` computes it for any bandwidth. Of the rows
-        that the bandwidth was chosen by, it is too small for new ones.
+        Leave-one-out mean squared error at `bandwidth_`, summed over outputs; leave-cluster-out after a fit with
+        `groups`. Only with ``bandwidth="regularised"`` or ``"loo"``, because it costs a pass over all pairs.
+        `leave_one_out` computes it for any bandwidth. Of the rows that the bandwidth was chosen by, it is too small for
+        new ones.
     expected_error_ : float
         An honest estimate of that: the leave-one-out error, corrected for the search, whatever the criterion; as it is
         where nothing was searched for. Computed when it is first asked for, by five searches more.
     loo_empty_windows_ : int
-        Training rows that had no other row in their window there; likewise.
+        Training rows that had no other row in their window there, or none of another group; likewise.
     key_, value_, key_weight_ : ndarray
         The training rows, outputs and weights; absent after a fit to chunks. Not to be written into: what the model
         has made of them is kept for the next queries.
+    key_group_ : ndarray of int, shape (n,), or None
+        Number of the group of each training row, if `fit` had groups.
     chunks_ : Chunks
         Where the rows are, after a fit to chunks.
     reference_ : dict or None

@@ -28,7 +28,7 @@ VERSION, VERSION_ON_CHUNKS = 2, 3  # older readers know version 2, and can read 
 # they say something else, in files of a version of their own.
 YOUNGER, VERSION_WITH_YOUNGER = {"scale": "raw", "extrapolate": "plane", "ridge": None, "max_search_seconds": None}, 4
 ENTRIES = {"format", "version", "estimator", "parameters", "encoding", "features", "target", "results", "arrays"}
-ROWS = {"key_", "value_", "key_weight_", "key_code_"}
+ROWS = {"key_", "value_", "key_weight_", "key_code_", "key_group_"}
 NAMES = "feature_names_in_"
 
 
@@ -54,6 +54,7 @@ def record_of(model: Any, features: Sequence[str] | None, target: str | None) ->
     if results.get("ridge_") == 0.0:
         del results["ridge_"]
     younger = set(parameters) & set(YOUNGER) or "ridge_" in results or _is_named_younger(model)
+    younger = younger or vars(model).get("key_group_") is not None
     version = VERSION if reference is None else VERSION_ON_CHUNKS
     header = {
         "format": model.record_format,
@@ -91,7 +92,7 @@ def restored(kind: type[Any], record: Record) -> Any:
     else:
         levels = header["encoding"] and header["encoding"].get("levels")
         no_codes = {} if levels else {"key_code_": np.zeros((len(fitted["key_"]), 0), dtype=np.int64)}
-        fitted = {"key_weight_": None} | no_codes | fitted
+        fitted = {"key_weight_": None, "key_group_": None} | no_codes | fitted
     if NAMES in fitted:
         fitted[NAMES] = fitted[NAMES].astype(object)
     fitted["encoding_"] = None if header["encoding"] is None else Encoding.from_json(header["encoding"])
@@ -138,6 +139,7 @@ def _check_entries(model: Any, header: dict[str, Any], arrays: Collection[str], 
         or (header["version"] < VERSION_WITH_YOUNGER and set(header["parameters"]) & set(YOUNGER))
         or not needed <= set(arrays) <= known
         or not set(header["results"]) <= set(model._results)
+        or (header["version"] < VERSION_WITH_YOUNGER and "key_group_" in arrays)
     ):
         raise ValueError("it does not have the entries of a model")
     features, target = header["features"], header["target"]
@@ -179,6 +181,9 @@ def _check_fit(model: Any, features: Sequence[str]) -> None:
     _of_kind("value_", value, "f", (n, *value.shape[1:2]))
     if weight is not None:
         as_key_weight(_of_kind("key_weight_", weight, "f", (n,)), (n,))
+    group = model.key_group_
+    if group is not None and not 0 <= _of_kind("key_group_", group, "i", (n,)).min() < group.max():
+        raise ValueError("key_group_ does not hold numbers of two groups or more")
     if not (np.all(np.isfinite(key)) and np.all(np.isfinite(value))):
         raise ValueError("key_ and value_ are not finite")
     scale_of(model)

@@ -33,7 +33,7 @@ class KernelRegressor(Inference, Diagnostics, Resampled, RegressorMixin, KernelS
         tags.regressor_tags.poor_score = get_kernel(self.kernel).name == "constant"  # the baseline that ignores X
         return tags
 
-    def fit(self, X: ArrayLike | Chunks, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: ArrayLike | Chunks, y: Any = None, sample_weight: Any = None, groups: Any = None) -> Self:
         """Store the training rows, or where they are, and find the bandwidth.
 
         Parameters
@@ -47,6 +47,10 @@ class KernelRegressor(Inference, Diagnostics, Resampled, RegressorMixin, KernelS
             the target; chunks bring theirs.
         sample_weight : array_like of shape (n,), or str, optional
             Frequencies of rows, non-negative; for a file the name of their column.
+        groups : array_like of shape (n,), optional
+            Which cluster each row belongs to, such as a school or a patient, where rows of a cluster share noise. The
+            search then predicts every row from the rows of all other clusters (leave-cluster-out): from those of its
+            own cluster it would be predicted with the shock that they share, best in windows that are too narrow.
 
         Returns
         -------
@@ -57,10 +61,18 @@ class KernelRegressor(Inference, Diagnostics, Resampled, RegressorMixin, KernelS
         ------
         ValueError
             If X or y holds NaN or infinity, a cell of a categorical column is missing, shapes do not match, or a
-            parameter is out of its range.
+            parameter is out of its range; if a label of `groups` is missing, there is a single one, or `bandwidth` is
+            the name of a search that leaves no rows out.
+        TypeError
+            If there are `groups` of rows in chunks.
 
         Notes
         -----
+        Groups are for ``bandwidth="regularised"``, the default, and ``"loo"``. With a number, or a rule that looks at X
+        alone, they are kept (`key_group_`) and change no prediction; ``"aicc"``, ``"gcv"`` and ``"plugin"`` refuse
+        them. `loo_error_`, `leave_one_out` and `expected_error_` are of left-out clusters then. With G clusters a pass
+        takes at most log2 G plain ones, and never more than all pairs (`kernpool.pooling.groups`).
+
         For chunks a bandwidth that is a name is found on a sample of at most `max_search_rows` rows, 10 000 by default,
         drawn in one pass, and made that of all rows by the rate :math:`n^{-1/(4 + d)}`; `bandwidth_note_` says so, and
         `loo_error_` is that of the sample. With a number the rows are not read before `predict`. `attention_weights`,
@@ -72,14 +84,30 @@ class KernelRegressor(Inference, Diagnostics, Resampled, RegressorMixin, KernelS
         >>> chunks = open_chunks([([0.0, 1.0], [0.0, 1.0]), ([2.0, 3.0], [1.0, 0.0])])
         >>> NadarayaWatsonRegressor(bandwidth=0.5).fit(chunks).predict([[1.5]])
         array([0.98201379])
+
+        Rows come in clusters that share a shock, and windows have to be wide enough to average over several of them:
+
+        >>> rng = np.random.default_rng(0)
+        >>> school = np.repeat(np.arange(20), 4)
+        >>> x = rng.uniform(size=20)[school] + 0.01 * rng.normal(size=80)
+        >>> y = np.sin(3 * x) + 0.3 * rng.normal(size=20)[school] + 0.1 * rng.normal(size=80)
+        >>> alone = NadarayaWatsonRegressor().fit(x[:, None], y)
+        >>> clustered = NadarayaWatsonRegressor().fit(x[:, None], y, groups=school)
+        >>> bool(clustered.bandwidth_[0] > 3 * alone.bandwidth_[0])
+        True
         """
         chunks = as_chunks(X, y, sample_weight)
         if chunks is not None:
+            if groups is not None:
+                raise TypeError(
+                    "groups must be None for rows in chunks, whose bandwidth is found on a sample that would break "
+                    "clusters up; fit some of the clusters in memory, and give the bandwidth as a number"
+                )
             fit_chunks(self, chunks)
             return self
         check_parameters(self)  # some of them say how rows are read
         rows = read_rows(self, X, y, numbers=True)
-        self._fit_pairs(rows, rows.output, sample_weight)
+        self._fit_pairs(rows, rows.output, sample_weight, groups)
         return self
 
     def partial_fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
@@ -104,7 +132,7 @@ class KernelRegressor(Inference, Diagnostics, Resampled, RegressorMixin, KernelS
         TypeError
             If there are categorical columns, or the model was fitted to chunks.
         ValueError
-            If the columns or the outputs are not those of the first rows, or as for `fit`.
+            If the columns or the outputs are not those of the first rows, the first rows had groups, or as for `fit`.
 
         Notes
         -----
@@ -130,6 +158,11 @@ class KernelRegressor(Inference, Diagnostics, Resampled, RegressorMixin, KernelS
             )
         if not hasattr(self, "key_"):
             return self.fit(X, y, sample_weight)
+        if vars(self).get("key_group_") is not None:
+            raise ValueError(
+                "partial_fit does not know the groups of new rows, and the model was fitted with groups; fit all rows "
+                "again"
+            )
         key, _, value, _ = read_rows(self, X, y, numbers=True, reset=False)
         if value.shape[1:] != self.value_.shape[1:]:
             raise ValueError(

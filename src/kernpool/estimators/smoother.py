@@ -17,9 +17,10 @@ from kernpool.core.keys import Prepared
 from kernpool.core.reading import as_tol
 from kernpool.data.folders import Record
 from kernpool.data.frames import Encoding
+from kernpool.data.groups import group_codes
 from kernpool.estimators.bandwidth_choice import choose_bandwidth, in_order_of_columns
 from kernpool.estimators.expected_error import expected_error
-from kernpool.estimators.fitted import new_scale, pool_at, problem_of, recipe_of
+from kernpool.estimators.fitted import left_out_problem, new_scale, pool_at, problem_of, recipe_of
 from kernpool.estimators.parameters import search_parameters
 from kernpool.estimators.rank_notes import RankNotes
 from kernpool.estimators.records import VERSION, VERSION_ON_CHUNKS, VERSION_WITH_YOUNGER, record_of, restored
@@ -58,7 +59,8 @@ class KernelSmoother(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships
 
     # What a fit leaves. Files hold the arrays, the results, `encoding_` and `reference_`.
     _arrays: ClassVar[tuple[str, ...]] = (
-        "key_", "value_", "key_weight_", "key_code_", "bandwidth_", "smoothing_", "relevance_", "classes_",
+        "key_", "value_", "key_weight_", "key_code_", "key_group_", "bandwidth_", "smoothing_", "relevance_",
+        "classes_",
     )  # fmt: skip
     _results: ClassVar[dict[str, type]] = {"loo_error_": float, "loo_empty_windows_": int, "bandwidth_note_": str}
     _standardise = True  # so that several outputs count alike
@@ -83,6 +85,7 @@ class KernelSmoother(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships
     value_ = InMemory()
     key_weight_ = InMemory()
     key_code_ = InMemory()
+    key_group_ = InMemory()
 
     def __init__(
         self,
@@ -129,16 +132,18 @@ class KernelSmoother(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships
         self.scale = scale
         self.n_jobs = n_jobs
 
-    def _fit_pairs(self, rows: Rows, value: Array, sample_weight: ArrayLike | None) -> None:
+    def _fit_pairs(self, rows: Rows, value: Array, sample_weight: ArrayLike | None, groups: Any = None) -> None:
         """Find the bandwidth, and store keys and values; parameters are checked."""
         key, code, _, encoding = rows
         weight = None if sample_weight is None else frequencies(sample_weight, len(key))
+        group = None if groups is None else group_codes(groups, len(key))
         found = choose_bandwidth(
             new_scale(self, key, weight, encoding).apply(key),
             value,
             weight,
             code=code,
             categories=NO_CATEGORIES if encoding is None else self._categories_of(encoding),
+            group=group,
             smoothing=self.smoothing,
             degree=self._degree,
             standardise=self._standardise,
@@ -147,6 +152,7 @@ class KernelSmoother(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships
         names = vars(self).get("feature_names_in_") if encoding is None else encoding.names
         found = in_order_of_columns(found, names, encoding)
         stored = {"key_": unshared(key), "value_": unshared(value), "key_weight_": weight, "key_code_": code}
+        stored["key_group_"] = group
         fitted = found | stored | {"encoding_": encoding}
         self._find_more(fitted)
         self._replace_fit(fitted)
@@ -289,14 +295,15 @@ class KernelSmoother(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships
         return np.asarray(occupied)
 
     def leave_one_out(self) -> LeaveOneOut:
-        """Predict every training row from the others, at the fitted bandwidth.
+        """Predict every training row from the others, at the fitted bandwidth; from the other groups, if it has any.
 
         Returns
         -------
         LeaveOneOut
             With `prediction` of shape (n, c), `error` and `empty_windows`. For a row of weight 3 one unit is left out.
+            After a fit with `groups` all rows of the row's group are: leave-cluster-out, as in the search.
         """
-        exact = replace(problem_of(self, None, exclude_self=True), tol=as_tol(None))
+        exact = replace(left_out_problem(self), tol=as_tol(None))
         ridge = recipe_of(self).ridge_weight(exact.key.shape[1])
         return leave_one_out(
             exact, algorithm=self.algorithm, n_jobs=self.n_jobs, progress=current_progress(), ridge=ridge

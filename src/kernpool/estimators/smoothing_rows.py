@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from kernpool.core.keys import Prepared
 from kernpool.estimators.fitted import pairs_of, read_query, recipe_of, scale_of
-from kernpool.inference import Places, Smoother, Training, fit_training
+from kernpool.inference import Clusters, Places, Smoother, Training, fit_clusters, fit_training, read_groups
 from kernpool.inference.summary import Column
 
 Array = NDArray[np.float64]
@@ -39,13 +39,31 @@ def smoother_of(model: Any) -> Smoother:
 
 def training_of(model: Any, smoother: Smoother) -> Training:
     """Return the training rows in their own fit, made once per fit."""
+    prepared: Prepared = vars(model).setdefault("_prepared", Prepared())
+    return prepared.get("training", _fit_of(model, smoother), lambda: fit_training(smoother))
+
+
+def clusters_of(model: Any, smoother: Smoother, groups: ArrayLike | None) -> Clusters | None:
+    """Return the training rows in fits without their clusters, made once per fit and groups; None if there are none.
+
+    By default groups are those of the fit.
+    """
+    given = vars(model).get("key_group_") if groups is None else groups
+    if given is None:
+        return None
+    prepared: Prepared = vars(model).setdefault("_prepared", Prepared())
+    labels = np.asarray(given)
+    of = (labels, *_fit_of(model, smoother))
+    return prepared.get("clusters", of, lambda: fit_clusters(smoother, read_groups(given, smoother.weight)))
+
+
+def _fit_of(model: Any, smoother: Smoother) -> tuple[Any, ...]:
+    """Return all that the fit of the training rows depends on."""
     recipe = smoother.recipe
-    of = (
+    return (
         smoother.keys.rows.array, model.value_, model.key_weight_, model.key_code_, recipe.kernel, recipe.composition,
         recipe.bandwidth, np.atleast_1d(recipe.ridge), smoother.smoothing,
     )  # fmt: skip
-    prepared: Prepared = vars(model).setdefault("_prepared", Prepared())
-    return prepared.get("training", of, lambda: fit_training(smoother))
 
 
 def read_places(model: Any, X: ArrayLike, of: str) -> tuple[Smoother, Places, Training]:
@@ -79,6 +97,16 @@ def shaped(model: Any, X: ArrayLike, columns: list[Array], of: str) -> Array:
     if any(scale.ranked):
         slopes = slopes * scale.slope(read_query(model, X)[0])[:, :, None]
     return slopes[:, :, 0] if one else slopes
+
+
+def shaped_critical(critical: list[float | Array | None], shape: tuple[int, ...]) -> float | Array | None:
+    """Return critical values of all columns: one number, or an array in the shape of one place of the center."""
+    if critical[0] is None:
+        return None
+    if len(critical) == 1:
+        return critical[0]
+    one_each = np.stack([np.atleast_1d(np.asarray(one)) for one in critical])
+    return one_each[:, 0] if len(shape) == 1 else np.array(np.broadcast_to(one_each, shape))
 
 
 def printed_columns(model: Any) -> tuple[Column, ...]:

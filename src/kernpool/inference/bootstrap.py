@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from kernpool.core.empty import EmptyWindowWarning
 from kernpool.core.problem import Problem
 from kernpool.core.reading import in_unit
+from kernpool.data.groups import group_codes
 from kernpool.execution.progress import Progress
 from kernpool.execution.warnings import warn_caller
 from kernpool.inference import draws
@@ -143,15 +144,14 @@ def as_clusters(groups: ArrayLike, n: int) -> Integers:
     Raises
     ------
     ValueError
-        If there is not one label per row, or only one cluster.
+        If there is not one label per row, one is missing, or there is only one cluster.
     """
-    labels = np.asarray(groups)
-    if labels.shape != (n,):
-        raise ValueError(f"groups must have one label for each of the {n} training rows, got shape {labels.shape}")
-    found, code = np.unique(labels, return_inverse=True)
-    if len(found) < 2:
-        raise ValueError(f"groups has the one label {found[0]!r}; clusters are drawn as a whole, so give two or more")
-    return code.astype(np.int64)
+    code = group_codes(groups, n)
+    if code.max() < 1:
+        raise ValueError(
+            f"groups has the one label {np.asarray(groups)[0]!r}; clusters are drawn as a whole, so give two or more"
+        )
+    return code
 
 
 def _of_values(
@@ -174,16 +174,17 @@ def _of_values(
         residual = residual - np.average(residual, axis=0, weights=units)
     else:
         residual = value - fit.predicted_from_others(value)
-    size = n if units is None else int(units.sum())
-    for block in draws.blocks(how.n_resamples, size * c):
-        if how.kind == "residual":
-            noise = np.stack([_exchanged(residual, units, seed, b, size) for b in _numbers(block)], axis=1)
-        else:
-            drawn = size if cluster is None else int(cluster.max()) + 1
-            sign = draws.multipliers(how.kind, seed, block, drawn)
-            sign = sign[cluster] if cluster is not None else _means(sign, units)
-            noise = sign[:, :, None] * residual[:, None, :]
-        columns = (middle[:, None, :] + noise).reshape(n, -1)
+    noise: Iterator[tuple[slice, Array]]
+    if how.kind == "residual":
+        size = n if units is None else int(units.sum())
+        noise = (
+            (block, np.stack([_exchanged(residual, units, seed, b, size) for b in _numbers(block)], axis=1))
+            for block in draws.blocks(how.n_resamples, size * c)
+        )
+    else:
+        noise = multiplied(residual, how.kind, seed, how.n_resamples, units=units, cluster=cluster)
+    for block, moved in noise:
+        columns = (middle[:, None, :] + moved).reshape(n, -1)
         yield from np.moveaxis(there.fit(columns).reshape(-1, _width(block), c), 1, 0)
 
 
@@ -255,6 +256,49 @@ def _numbers(block: slice) -> range:
 
 def _width(block: slice) -> int:
     return int(block.stop - block.start)
+
+
+def multiplied(
+    residual: Array,
+    kind: str,
+    seed: int,
+    n_resamples: int,
+    *,
+    units: Integers | None = None,
+    cluster: Integers | None = None,
+    results: int = 0,
+) -> Iterator[tuple[slice, Array]]:
+    """Yield residuals times random multipliers, a block of resamples at a time.
+
+    Parameters
+    ----------
+    residual : ndarray of shape (n, c)
+        One of each unit row that a row stands for.
+    kind : str
+        As of `draws.multipliers`.
+    seed, n_resamples : int
+        Of all, and how many.
+    units : ndarray of int, shape (n,), optional
+        Unit rows that each row stands for. Each has a multiplier of its own, of which a row has the mean.
+    cluster : ndarray of int, shape (n,), optional
+        Clusters, whose rows have one multiplier together.
+    results : int, default=0
+        How many numbers each column is to become, if that is more than there are rows.
+
+    Yields
+    ------
+    block : slice
+        Numbers of the resamples.
+    values : ndarray of shape (n, resamples, c)
+        Outputs, for all of these at once.
+    """
+    n, c = residual.shape
+    size = n if units is None else int(units.sum())
+    for block in draws.blocks(n_resamples, max(size, results) * c):
+        drawn = size if cluster is None else int(cluster.max()) + 1
+        sign = draws.multipliers(kind, seed, block, drawn)
+        sign = sign[cluster] if cluster is not None else _means(sign, units)
+        yield block, sign[:, :, None] * residual[:, None, :]
 
 
 def _exchanged(residual: Array, units: Integers | None, seed: int, number: int, size: int) -> Array:

@@ -26,6 +26,7 @@ References
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -67,7 +68,14 @@ class Estimate:
 
 
 def estimate(smoother: Smoother, places: Places, method: str = "robust", column: int | None = None) -> Estimate:
-    """Estimate the curve or its slope at some places.
+    """Estimate the curve, or one of its slopes: the first of `estimates`."""
+    return estimates(smoother, places, method, [column])[0]
+
+
+def estimates(
+    smoother: Smoother, places: Places, method: str = "robust", columns: Sequence[int | None] = (None,)
+) -> list[Estimate]:
+    """Estimate the curve, or some of its slopes, at some places.
 
     Parameters
     ----------
@@ -78,13 +86,13 @@ def estimate(smoother: Smoother, places: Places, method: str = "robust", column:
     method : {"robust", "quadratic", "naive", "undersmoothed"}, default="robust"
         Corrected; a local quadratic fit, without ridge; the fit as it is; or a local linear fit at the bandwidth times
         :math:`n^{-1/20}`.
-    column : int, optional
-        Numeric column whose slope is estimated; by default the value is.
+    columns : sequence of int or None, default=(None,)
+        Numeric columns whose slopes are estimated; None is the value.
 
     Returns
     -------
-    Estimate
-        One pass over the keys, two for ``"robust"`` and ``"quadratic"``.
+    list of Estimate
+        One per column. For all together one pass over the keys, or two for ``"robust"`` and ``"quadratic"``.
 
     Raises
     ------
@@ -96,43 +104,64 @@ def estimate(smoother: Smoother, places: Places, method: str = "robust", column:
     RankDeficiencyWarning
         If rows around a place do not determine a quadratic, so that no bias is taken off there.
     """
+    fits = [(factor, _plain(each, places, columns)) for factor, each in parts_of(smoother, method)]
+    found = fits[0][1]
+    if method == "quadratic":
+        share = found[0].terms[0][1]
+        warn_of_curvature(found[0].rank, np.isfinite(share.log_mass), share.tilt.shape[1])
+        plain = _plain(smoother.of_degree(1), places, columns)
+    else:
+        plain = found
+    return [
+        Estimate(
+            np.asarray(sum(factor * each[i].center for factor, each in fits)),
+            tuple((factor, each[i].terms[0][1]) for factor, each in fits),
+            plain[i].center,
+            plain[i].rank,
+        )
+        for i in range(len(columns))
+    ]
+
+
+def parts_of(smoother: Smoother, method: str) -> list[tuple[float, Smoother]]:
+    """Return the fits whose linear combination an estimate is, and their coefficients."""
     if method == "naive":
-        return _plain(smoother, places, column)
+        return [(1.0, smoother)]
     planes = smoother.of_degree(1)
     if method == "undersmoothed":
-        return _plain(planes.widened(float(smoother.weight.sum()) ** RATE), places, column)
+        return [(1.0, planes.widened(float(smoother.weight.sum()) ** RATE))]
     if method == "quadratic":
-        return _quadratic(smoother, planes, places, column)
-    narrow, wide = _plain(planes, places, column), _plain(planes.widened(WIDER), places, column)
-    terms = ((2.0, narrow.terms[0][1]), (-1.0, wide.terms[0][1]))
-    return Estimate(2.0 * narrow.center - wide.center, terms, narrow.center, narrow.rank)
+        if smoother.columns > MOST_COLUMNS:
+            raise ValueError(
+                f"method='quadratic' is for one to {MOST_COLUMNS} numeric columns, got {smoother.columns}; use "
+                "method='robust', which takes the same bias off"
+            )
+        return [(1.0, smoother.of_degree(2))]
+    return [(2.0, planes), (-1.0, planes.widened(WIDER))]
 
 
-def _quadratic(smoother: Smoother, planes: Smoother, places: Places, column: int | None) -> Estimate:
-    if smoother.columns > MOST_COLUMNS:
-        raise ValueError(
-            f"method='quadratic' is for one to {MOST_COLUMNS} numeric columns, got {smoother.columns}; use "
-            "method='robust', which takes the same bias off"
-        )
-    plain, curved = _plain(planes, places, column), _plain(smoother.of_degree(2), places, column)
-    share = curved.terms[0][1]
-    if not column:  # once for all columns
-        warn_of_curvature(curved.rank, np.isfinite(share.log_mass), share.tilt.shape[1])
-    return Estimate(curved.center, curved.terms, plain.center, plain.rank)
+def centers(smoother: Smoother, places: Places, method: str, column: int | None) -> Array:
+    """Return the centers of `estimate` alone, of shape (m, c), without a word about ranks: for resampled outputs."""
+    fits = [(factor, _plain(each, places, [column])[0]) for factor, each in parts_of(smoother, method)]
+    return np.asarray(sum(factor * each.center for factor, each in fits))
 
 
-def _plain(smoother: Smoother, places: Places, column: int | None) -> Estimate:
-    if column is None or smoother.recipe.degree:
+def _plain(smoother: Smoother, places: Places, columns: Sequence[int | None]) -> list[Estimate]:
+    """Return the value or slopes of a fit, from one pass."""
+    of_value = None in columns
+    if of_value or smoother.recipe.degree:
         fitted = smoother.fit(places)
         rank = fitted.fit.rank
+        slopes, of_columns = (np.empty(0), []) if of_value else plane_slopes(fitted)
+    else:
+        slopes, of_columns = constant_slopes(smoother, places)
+        rank = np.full(len(slopes), smoother.columns)
+    found = []
+    for column in columns:
         if column is None:
             center, share = fitted.fit.intercept, value_shares(fitted)
         else:
-            slopes, of_columns = plane_slopes(fitted)
             center, share = slopes[:, column], of_columns[column]
-    else:
-        slopes, of_columns = constant_slopes(smoother, places)
-        center, share = slopes[:, column], of_columns[column]
-        rank = np.full(len(center), smoother.columns)
-    center = np.where(np.isfinite(share.log_mass)[:, None], center, np.nan)
-    return Estimate(center, ((1.0, share),), center, rank)
+        center = np.where(np.isfinite(share.log_mass)[:, None], center, np.nan)
+        found.append(Estimate(center, ((1.0, share),), center, rank))
+    return found

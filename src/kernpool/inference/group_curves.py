@@ -138,5 +138,5 @@ def group_curves(
         found = estimate(smoother, at, "naive")
         errors = errors_of(smoother, fit_training(smoother), at, found)
         curve[k, inside], error[k, inside] = found.center[:, 0], errors.standard_error[:, 0]
-        df[k, inside] = np.maximum(errors.noise.df, 1.0)
+        df[k, inside] = np.maximum(errors.df, 1.0)
     return GroupCurves(x, labels, curve, error, df)

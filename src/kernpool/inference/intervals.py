@@ -2,6 +2,7 @@ r"""Confidence intervals: a center, a standard error, and Student's quantile for
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,10 +11,12 @@ from numpy.typing import NDArray
 
 from kernpool.core.empty import EmptyWindowWarning
 from kernpool.execution.warnings import warn_caller
-from kernpool.inference.corrected import METHODS, Estimate, estimate
+from kernpool.inference.bands import band_width, check_band, choose_band
+from kernpool.inference.clusters import Clusters
+from kernpool.inference.corrected import METHODS, Estimate, estimates
 from kernpool.inference.residuals import Training
 from kernpool.inference.smoother import Places, Smoother
-from kernpool.inference.standard_errors import Errors, check_variance, errors_of
+from kernpool.inference.standard_errors import Errors, check_variance, errors_of_each
 
 Array = NDArray[np.float64]
 
@@ -43,8 +46,11 @@ class Interval:
         Probability that an interval covers the truth, or a band all of it.
     method : str
         How the center was found.
-    critical : float or None
-        Of a band, what its half width would be in standard errors if these were known; None for single intervals.
+    critical : float, ndarray or None
+        Of a band, what its half width would be in standard errors if these were known: one number, or one for each
+        column of the center where they differ; None for single intervals.
+    band : {"tube", "multiplier"} or None
+        Of a band, how that was found; None for single intervals.
 
     Examples
     --------
@@ -64,7 +70,8 @@ class Interval:
     df: Array
     level: float
     method: str
-    critical: float | None = None
+    critical: float | Array | None = None
+    band: str | None = None
 
     @property
     def width(self) -> Array:
@@ -77,12 +84,28 @@ def interval(
     training: Training,
     places: Places,
     *,
+    column: int | None = None,
+    **options: Any,
+) -> Interval:
+    """Find intervals for the curve, or for one of its slopes: the first of `intervals`."""
+    return intervals(smoother, training, places, [column], **options)[0]
+
+
+def intervals(
+    smoother: Smoother,
+    training: Training,
+    places: Places,
+    columns: Sequence[int | None] = (None,),
+    *,
     level: float = 0.95,
     method: str = "robust",
     variance: str = "local",
-    column: int | None = None,
-) -> Interval:
-    """Find intervals for the curve, or for its slope, at some places.
+    clusters: Clusters | None = None,
+    simultaneous: bool | str = False,
+    n_resamples: int = 999,
+    random_state: Any = 0,
+) -> list[Interval]:
+    """Find intervals for the curve, or for its slopes, at some places.
 
     Parameters
     ----------
@@ -92,24 +115,30 @@ def interval(
         Its rows, of `fit_training`.
     places : Places
         Where.
+    columns : sequence of int or None, default=(None,)
+        Numeric columns whose slopes are meant; None is the value.
     level : float, default=0.95
         Between 0 and 1.
     method : {"robust", "quadratic", "naive", "undersmoothed"}, default="robust"
-        As of `estimate`.
+        As of `estimates`.
     variance : str, default="local"
-        As of `errors_of`.
-    column : int, optional
-        Numeric column whose slope is meant; by default the value is.
+        As of `errors_of_each`.
+    clusters : Clusters, optional
+        Of `fit_clusters`, where rows are not independent.
+    simultaneous : bool or {"tube", "multiplier"}, default=False
+        Whether all places are covered at once; as of `choose_band`.
+    n_resamples, random_state
+        Of the multiplier bootstrap.
 
     Returns
     -------
-    Interval
-        Arrays of shape (m, c).
+    list of Interval
+        One per column, with arrays of shape (m, c).
 
     Raises
     ------
     ValueError
-        If the level, method or variance is none, or there are too few rows.
+        If the level, method, variance or band is none, or there are too few rows.
 
     Warns
     -----
@@ -121,26 +150,46 @@ def interval(
     """
     check_level(level)
     check_method(method)
-    check_variance(variance)
-    found = estimate(smoother, places, method, column)
-    errors = errors_of(smoother, training, places, found, variance)
-    return around(smoother, found, errors, level, method, None)
+    check_variance(variance, clustered=clusters is not None)
+    check_band(simultaneous)
+    kind = choose_band(smoother, places, simultaneous, clusters is not None) if simultaneous else None
+    found = estimates(smoother, places, method, columns)
+    of_each = errors_of_each(smoother, training, places, found, variance, clusters)
+    results = []
+    for column, one, errors in zip(columns, found, of_each, strict=True):
+        critical = None
+        if kind is not None:
+            critical = band_width(
+                smoother, places, one, errors, kind=kind, level=level, method=method, column=column,
+                n_resamples=n_resamples, random_state=random_state,
+            )  # fmt: skip
+        results.append(_around(smoother, one, errors, level, method, critical, kind))
+    return results
 
 
-def around(
-    smoother: Smoother, found: Estimate, errors: Errors, level: float, method: str, critical: float | None
+def _around(
+    smoother: Smoother,
+    found: Estimate,
+    errors: Errors,
+    level: float,
+    method: str,
+    critical: Array | None,
+    kind: str | None,
 ) -> Interval:
-    """Return intervals around estimates, at the tail of a normal critical value or, if it is None, of the level."""
+    """Return intervals around estimates, at the tails of normal critical values or, if there are none, of the level."""
     from scipy.special import ndtr, stdtrit
 
     warn_of_empty(found)
-    error, df = checked_errors(errors.standard_error, errors.noise.df)
-    tail = 0.5 * (1.0 - level) if critical is None else float(ndtr(-critical))
+    error, df = checked_errors(errors.standard_error, errors.df, clustered=errors.cluster is not None)
+    tail = 0.5 * (1.0 - level) if critical is None else ndtr(-critical)
     with np.errstate(invalid="ignore"):
-        half = -stdtrit(df, tail)[:, None] * error
+        half = -stdtrit(df[:, None], tail) * error
     if method == "robust" and smoother.columns >= MANY_COLUMNS:
         _warn_of_bias(found, error)
-    return Interval(found.center, found.center - half, found.center + half, error, df, float(level), method, critical)
+    width = critical if critical is None or len(critical) > 1 else float(critical[0])
+    return Interval(
+        found.center, found.center - half, found.center + half, error, df, float(level), method, width, kind
+    )
 
 
 def check_level(level: Any) -> None:
@@ -177,8 +226,8 @@ def warn_of_empty(found: Estimate) -> None:
         )
 
 
-def checked_errors(error: Array, df: Array) -> tuple[Array, Array]:
-    """Return standard errors and degrees of freedom, NaN where they rest on less than one row; warn of these and zeros.
+def checked_errors(error: Array, df: Array, *, clustered: bool = False) -> tuple[Array, Array]:
+    """Return standard errors and degrees of freedom, NaN where they rest on too little; warn of these and zeros.
 
     Parameters
     ----------
@@ -186,6 +235,8 @@ def checked_errors(error: Array, df: Array) -> tuple[Array, Array]:
         Standard errors.
     df : ndarray of shape (m,)
         Degrees of freedom.
+    clustered : bool, default=False
+        Whether they are of clusters, of which two have to count; else of residuals, of one row at least.
 
     Returns
     -------
@@ -196,10 +247,15 @@ def checked_errors(error: Array, df: Array) -> tuple[Array, Array]:
     if few.size:
         error, df = error.copy(), df.copy()
         error[few], df[few] = np.nan, np.nan
+        reason = (
+            "fewer than two clusters count, so that nothing tells how much clusters differ, and standard errors become "
+            "NaN; use a larger bandwidth, or finer groups"
+            if clustered
+            else "residuals of less than one row tell how large the noise is, and standard errors become NaN; "
+            "effective_sample_size shows where rows are, and weights are frequencies of rows"
+        )
         warn_caller(
-            f"around {few.size} of {len(df)} queries (the first is query {few[0]}) residuals of less than one row "
-            "tell how large the noise is, and standard errors become NaN; effective_sample_size shows where rows are, "
-            "and weights are frequencies of rows",
+            f"around {few.size} of {len(df)} queries (the first is query {few[0]}) {reason}",
             InferenceWarning,
         )
     (zero,) = np.nonzero(np.any(error == 0.0, axis=1))

@@ -20,7 +20,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.core.empty import EmptyWindowWarning
-from kernpool.inference.bands import band
 from kernpool.inference.intervals import InferenceWarning, check_level, check_method, interval
 from kernpool.inference.residuals import fit_training
 from kernpool.inference.smoother import Places, Smoother
@@ -109,14 +108,13 @@ def slope_map(
     Raises
     ------
     ValueError
-        If the level or method is none, or there are fewer than five rows, or no such band.
+        If the level or method is none, or there are fewer than five rows.
     """
     check_level(level)
     check_method(method)
     shape = len(bandwidths), len(x)
     sign, rows, enough = np.zeros(shape, dtype=np.int8), np.zeros(shape), np.zeros(shape, dtype=bool)
     own = float(smoother.recipe.bandwidth[0])
-    find = band if simultaneous else interval
     for i, bandwidth in enumerate(bandwidths):
         at = smoother.of_degree(1).widened(float(bandwidth) / own, levels=False)
         fitted = at.fit(places)
@@ -128,7 +126,9 @@ def slope_map(
             # What these would say of places is what `enough` says.
             warnings.simplefilter("ignore", EmptyWindowWarning)
             warnings.simplefilter("ignore", InferenceWarning)
-            found = find(at, training, places, level=level, method=method, variance=variance, column=0)
+            found = interval(
+                at, training, places, level=level, method=method, variance=variance, column=0, simultaneous=simultaneous
+            )
         with np.errstate(invalid="ignore"):
             known = found.standard_error[:, 0] > 0  # no noise is no certainty
             enough[i] = (rows[i] >= fewest_rows) & known

@@ -17,6 +17,7 @@ from kernpool.bandwidth.categories import NO_CATEGORIES, Categories
 from kernpool.core.keys import Keys
 from kernpool.core.local_fit import LocalFit
 from kernpool.core.problem import FLOAT64, FLOAT64_EPSILON, LARGEST_TOL, Problem
+from kernpool.core.reading import center_of_values, subtract
 from kernpool.core.state import PoolState
 from kernpool.pooling.choice import choose
 from kernpool.pooling.recipe import Recipe
@@ -100,6 +101,11 @@ class Smoother:
             return self
         ridge = self.recipe.ridge if degree == 1 else 0.0
         return replace(self, recipe=replace(self.recipe, degree=degree, ridge=ridge))
+
+    def with_values(self, value: Array) -> Smoother:
+        """Return the same rows with other outputs, of shape (n, columns); shares do not depend on them."""
+        center = center_of_values(value, self.keys.weight, None)
+        return replace(self, keys=replace(self.keys, value=subtract(value, center), center=center))
 
     def widened(self, factor: float, *, levels: bool = True) -> Smoother:
         """Return the smoother with other bandwidths.

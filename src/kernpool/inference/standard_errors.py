@@ -9,11 +9,13 @@ though: use it where noise jumps.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kernpool.inference.clusters import Clusters, cluster_errors
 from kernpool.inference.corrected import Estimate
 from kernpool.inference.noise import Noise, local_noise
 from kernpool.inference.quadratic_forms import squared_norm
@@ -24,6 +26,7 @@ Array = NDArray[np.float64]
 
 # What each kind of variance takes for squared residuals; "local" averages them first.
 VARIANCES = {"local": "hc3", "sandwich": "hc3", "nn": "nn", "hc0": "hc0", "hc1": "hc1", "hc2": "hc2", "hc3": "hc3"}
+OF_CLUSTERS = ("local", "sandwich", "hc3")  # which with clusters all are the sandwich of whole clusters
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,26 +37,58 @@ class Errors:
     ----------
     standard_error : ndarray of shape (m, c)
         NaN where a window is empty.
-    noise : Noise
-        Of an observation around each place.
-    size : ndarray of shape (m,) or None
-        Norm of the shares; None where the variance is a sandwich.
+    df : ndarray of shape (m,)
+        Degrees of freedom.
+    noise : Noise or None
+        Of an observation around each place; None with clusters, which do not ask for it.
+    residual : ndarray of shape (n, c) or (n, 1)
+        What errors are made of: the error at a place is the sum of shares times these times independent numbers of mean
+        0 and variance 1, one for each unit row. Ones where the noise is local: it cancels.
+    spread : ndarray of shape (m, c) or (m, 1)
+        Standard deviation of that sum.
+    cluster : ndarray of int, shape (n,), or None
+        Of each row; rows of one have one of these numbers together.
     """
 
     standard_error: Array
-    noise: Noise
-    size: Array | None
+    df: Array
+    noise: Noise | None
+    residual: Array
+    spread: Array
+    cluster: NDArray[np.int64] | None = None
 
 
-def check_variance(variance: str) -> None:
-    """Refuse an unknown kind of variance."""
+def check_variance(variance: str, *, clustered: bool = False) -> None:
+    """Refuse an unknown kind of variance, and with clusters those of residuals that leave single rows out, or none."""
     if variance not in VARIANCES:
         raise ValueError(f"variance must be one of {', '.join(map(repr, VARIANCES))}, got {variance!r}")
+    if clustered and variance not in OF_CLUSTERS:
+        raise ValueError(
+            f"variance={variance!r} is of independent rows, and groups make clusters, whose residuals are of fits "
+            "without all of their rows; leave variance out, or groups"
+        )
 
 
 def errors_of(
-    smoother: Smoother, training: Training, places: Places, found: Estimate, variance: str = "local"
+    smoother: Smoother,
+    training: Training,
+    places: Places,
+    found: Estimate,
+    variance: str = "local",
+    clusters: Clusters | None = None,
 ) -> Errors:
+    """Estimate the standard errors of one estimate: the first of `errors_of_each`."""
+    return errors_of_each(smoother, training, places, [found], variance, clusters)[0]
+
+
+def errors_of_each(
+    smoother: Smoother,
+    training: Training,
+    places: Places,
+    found: Sequence[Estimate],
+    variance: str = "local",
+    clusters: Clusters | None = None,
+) -> list[Errors]:
     """Estimate standard errors.
 
     Parameters
@@ -63,24 +98,34 @@ def errors_of(
     training : Training
         Its rows, of `fit_training`.
     places : Places
-        Where the estimate is.
-    found : Estimate
-        The estimate.
+        Where the estimates are.
+    found : sequence of Estimate
+        Estimates, such as of the slope by each column.
     variance : {"local", "sandwich", "nn", "hc0", "hc1", "hc2", "hc3"}, default="local"
         Local noise times the norm of the shares; or a sandwich of leave-one-out residuals, which is ``"hc3"``, of those
         from nearest neighbours, or of those that least squares has.
+    clusters : Clusters, optional
+        Of `fit_clusters`. Then sums over the rows of a cluster take the place of rows.
 
     Returns
     -------
-    Errors
-        Two passes for the noise, and one, or three for corrected estimates, for the norm; a sandwich takes the latter
-        for each output.
+    list of Errors
+        Two passes for the noise; for each estimate one, or three of corrected ones, for the norm. A sandwich takes the
+        latter for each output; clusters take all pairs.
     """
-    check_variance(variance)
+    check_variance(variance, clustered=clusters is not None)
+    if clusters is not None:
+        of_clusters = (cluster_errors(smoother, one, clusters) for one in found)
+        return [Errors(error, df, None, clusters.residual, error, clusters.code) for error, df in of_clusters]
     squared = squared_residuals(smoother, training, VARIANCES[variance])
-    noise = local_noise(smoother, places, squared)
-    if variance == "local":
-        size = np.sqrt(squared_norm(found.terms, smoother.sums))
-        return Errors(np.sqrt(noise.variance) * size[:, None], noise, size)
-    columns = [squared_norm(found.terms, smoother.sums, psi) for psi in squared.T]
-    return Errors(np.sqrt(np.stack(columns, axis=1)), noise, None)
+    noise, errors = local_noise(smoother, places, squared), []
+    for one in found:
+        if variance == "local":
+            spread = np.sqrt(squared_norm(one.terms, smoother.sums))[:, None]
+            residual, error = np.ones((len(squared), 1)), np.sqrt(noise.variance) * spread
+        else:
+            residual = np.sqrt(squared)
+            forms = [squared_norm(one.terms, smoother.sums, psi) for psi in squared.T]
+            spread = error = np.sqrt(np.stack(forms, axis=1))
+        errors.append(Errors(error, noise.df, noise, residual, spread))
+    return errors

@@ -19,6 +19,7 @@ from kernpool.core.state import PoolState
 from kernpool.execution.progress import Progress
 from kernpool.pooling.cells import CellPlan
 from kernpool.pooling.choice import choose
+from kernpool.pooling.groups import GroupPlan
 from kernpool.pooling.limits import limit_values
 from kernpool.pooling.plan import Plan
 from kernpool.pooling.recipe import Recipe
@@ -50,7 +51,7 @@ class ArrayPairs:
             make=partial(recipe.problem, exclude_self=self.exclude_self),
         )
 
-    def plan(self, recipe: Recipe, query: ArrayLike) -> Plan | CellPlan:
+    def plan(self, recipe: Recipe, query: ArrayLike) -> Plan | CellPlan | GroupPlan:
         """Say by which algorithm the first item of the batch would be summed, and why."""
         return choose(self.batch(recipe, query).problem(0), recipe.algorithm)
 
@@ -83,7 +84,7 @@ class KeyPairs:
         """Return the problem of some queries."""
         return recipe.problem(query, self.keys, exclude_self=self.exclude_self, factors=self.factors)
 
-    def plan(self, recipe: Recipe, query: ArrayLike) -> Plan | CellPlan:
+    def plan(self, recipe: Recipe, query: ArrayLike) -> Plan | CellPlan | GroupPlan:
         """Say by which algorithm they would be summed, and why."""
         return choose(self.problem(recipe, query), recipe.algorithm, often=True)
 

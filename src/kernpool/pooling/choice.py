@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
+
+from kernpool.algorithms import ALGORITHMS
 from kernpool.core.problem import Problem
 from kernpool.pooling.cells import CellPlan, choose_for_levels
-from kernpool.pooling.plan import Plan, choose_algorithm
+from kernpool.pooling.groups import GroupPlan, plan_of_groups
+from kernpool.pooling.plan import Plan, check_algorithm, choose_algorithm
 
 
-def choose(problem: Problem, algorithm: str = "auto", *, often: bool = False) -> Plan | CellPlan:
+def choose(problem: Problem, algorithm: str = "auto", *, often: bool = False) -> Plan | CellPlan | GroupPlan:
     """Choose an algorithm for a problem, and say why; nothing is computed.
 
     Parameters
@@ -52,6 +56,21 @@ def choose(problem: Problem, algorithm: str = "auto", *, often: bool = False) ->
     >>> kernpool.choose(problem, "brute").reason
     'every pair, in compiled tiles: as asked'
     """
+    if problem.groups is not None:
+        check_algorithm(algorithm)
+        each = "the algorithm that suits it" if algorithm == "auto" else f"algorithm {algorithm!r}, as asked"
+        return plan_of_groups(problem, partial(_choose_part, algorithm=algorithm, often=often), each)
+    return _choose_without_groups(problem, algorithm, often=often)
+
+
+def _choose_without_groups(problem: Problem, algorithm: str, *, often: bool) -> Plan | CellPlan:
     if problem.factors is not None:
         return choose_for_levels(problem, algorithm)
     return choose_algorithm(problem, algorithm, often=often)
+
+
+def _choose_part(problem: Problem, algorithm: str, *, often: bool) -> Plan | CellPlan:
+    """Choose for a part of a problem with groups: few pairs of some groups come under a mask, which not all can do."""
+    if problem.attn_mask is not None and algorithm != "auto" and not ALGORITHMS[algorithm].attn_mask:
+        algorithm = "auto"
+    return _choose_without_groups(problem, algorithm, often=often)

@@ -157,11 +157,12 @@ class Plan:
 
 
 def refuse_factors(problem: Problem) -> None:
-    """Refuse categorical columns, of which a single algorithm knows nothing."""
-    if problem.factors is not None:
+    """Refuse categorical columns and groups, of which a single algorithm knows nothing."""
+    if problem.factors is not None or problem.groups is not None:
+        what = "factors" if problem.groups is None else "groups"
         raise ValueError(
-            "this plan was chosen for a problem without factors, and would sum one with factors as if it had none; use "
-            "choose(problem) of the problem itself, or problem.without_factors()"
+            f"this plan was chosen for a problem without {what}, and would sum one with {what} as if it had none; use "
+            "choose(problem) of the problem itself" + (", or problem.without_factors()" if what == "factors" else "")
         )
 
 

@@ -39,6 +39,7 @@ def begin(
     value: Array,
     weight: Array | None,
     code: NDArray[np.int64] | None,
+    group: NDArray[np.int64] | None = None,
     *,
     categories: Categories,
     common_factor: bool,
@@ -50,7 +51,7 @@ def begin(
 
     Parameters
     ----------
-    X, value, weight, code, categories, common_factor, kernel, max_search_rows
+    X, value, weight, code, group, categories, common_factor, kernel, max_search_rows
         As in `kernpool.bandwidth.search.search_bandwidth`.
     generator : numpy.random.RandomState
         For the rows that are drawn.
@@ -71,7 +72,7 @@ def begin(
             "categorical columns have smoothings of their own, which are found along a slope: use common_factor=False "
             "and a kernel that is not flat, such as 'gaussian' or 'epanechnikov'"
         )
-    rows = canonical_rows(X, value, weight, code)
+    rows = canonical_rows(X, value, weight, code, group)
     if max_search_rows is not None and len(rows.X) > max_search_rows:
         rows = rows.draw(max_search_rows, generator)
     # A table of categorical columns alone has one of zeros, which is no reason to warn.

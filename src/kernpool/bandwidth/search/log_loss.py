@@ -61,7 +61,7 @@ class LogLoss:
         self.way = choose_way_of_log_loss(objective)
         self._quick = AllPairsObjective(objective) if self.way.quick else None
         self.best: Place | None = None
-        self.prior = prior_of_others(self.rows.value, self.rows.weight)
+        self.prior = prior_of_others(self.rows.value, self.rows.weight, self.rows.group)
         self.log_spread, self.is_mine = np.log(spread), self.rows.value > 0.5
         self.largest = objective.categories.largest
         low, high, _ = objective.box

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.bandwidth.categories import NO_CATEGORIES, Categories
-from kernpool.bandwidth.criteria import CRITERIA
+from kernpool.bandwidth.criteria import CRITERIA, check_groups
 from kernpool.bandwidth.rate import rate_factor
 from kernpool.bandwidth.rules import canonical_ratio
 from kernpool.bandwidth.search.beginning import begin
@@ -38,6 +38,7 @@ def search_log_loss(
     weight: Array | None = None,
     *,
     code: NDArray[np.int64] | None = None,
+    group: NDArray[np.int64] | None = None,
     categories: Categories = NO_CATEGORIES,
     common_factor: bool = False,
     kernel: Kernel,
@@ -57,7 +58,7 @@ def search_log_loss(
         Inputs.
     label : ndarray of shape (n, k)
         One-hot labels.
-    weight, code, categories, common_factor, kernel, composition, algorithm, n_jobs, progress, random_state
+    weight, code, group, categories, common_factor, kernel, composition, algorithm, n_jobs, progress, random_state
         As in `kernpool.bandwidth.search.search_bandwidth`.
     max_search_rows : int, optional
         Search on so many rows, drawn at random.
@@ -92,12 +93,14 @@ def search_log_loss(
     from sklearn.utils import check_random_state
 
     started = time.perf_counter()
+    check_groups(group, "log_loss")
     generator = check_random_state(random_state)
     rows, spread, one = begin(
         X,
         label,
         weight,
         code,
+        group,
         categories=categories,
         common_factor=common_factor,
         kernel=kernel,
@@ -220,4 +223,5 @@ def _outcome(
         seconds=time.perf_counter() - started,
         reason=reason,
         way=way,
+        groups=criterion.rows.groups,
     )

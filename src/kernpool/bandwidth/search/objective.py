@@ -20,6 +20,7 @@ from kernpool.bandwidth.leverage import LARGEST, Counted, count_deleted
 from kernpool.bandwidth.search.evaluation import Evaluation, Tried, best_of, log_factor, penalise
 from kernpool.bandwidth.search.regularity import Regularity
 from kernpool.bandwidth.search.rows import TrainingRows
+from kernpool.core.groups import sums_of_groups
 from kernpool.core.local_fit import solve
 from kernpool.core.problem import Problem
 from kernpool.core.ridge import change_by_ridge, ridge_weight, with_ridge
@@ -42,7 +43,8 @@ class Objective:
     Parameters
     ----------
     rows : TrainingRows
-        In canonical form; several outputs should be in comparable units.
+        In canonical form; several outputs should be in comparable units. With groups, which take a criterion that
+        leaves rows out, all rows of a group are left out.
     criterion : Criterion
         What to minimise.
     categories : Categories, optional
@@ -87,9 +89,11 @@ class Objective:
             bandwidth=np.where(np.ptp(rows.X, axis=0) > 0, np.ptp(rows.X, axis=0), 1.0),
             composition=composition,
             key_weight=None if np.all(rows.weight == 1.0) else rows.weight,
-            exclude_self=criterion.exclude_self,
+            exclude_self=criterion.exclude_self and rows.group is None,
             degree=degree,
         )
+        if rows.group is not None:
+            problem = problem.with_groups(rows.group, rows.group)
         refuse_gradients(problem)
         self.problem = problem.without_center()
         self._share = np.sqrt(rows.weight / rows.total)[:, None]
@@ -280,9 +284,16 @@ class Objective:
 
     def _mean_of_others(self) -> Array:
         rows, value = self.rows, self.problem.value
-        itself = np.minimum(rows.weight, 1.0)
+        if rows.group is None:
+            itself = np.minimum(rows.weight, 1.0)
+            gone = itself[:, None] * value
+        else:
+            itself, gone = (
+                sums_of_groups(rows.group, rows.weight),
+                sums_of_groups(rows.group, rows.weight[:, None] * value),
+            )
         others = rows.total - itself
-        total = rows.weight @ value - itself[:, None] * value
+        total = rows.weight @ value - gone
         return np.divide(total, others[:, None], where=others[:, None] > 0, out=np.zeros_like(total))
 
 

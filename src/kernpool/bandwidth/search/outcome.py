@@ -34,9 +34,9 @@ class BandwidthSearch:
     common_factor : bool
         Whether one factor on the spreads was searched for, instead of one bandwidth per column.
     error : float
-        Mean squared residual, from the other rows with ``"loo"``, summed over outputs in their own units.
+        Mean squared residual, from the other rows or groups with ``"loo"``, summed over outputs in their own units.
     empty_windows : int
-        Rows with an empty leave-one-out window.
+        Rows with an empty window once they, or their groups, are left out.
     tried : ndarray of shape (e, d + k)
         The bandwidths and smoothings that were tried on all rows of the search.
     values : ndarray of shape (e,)
@@ -57,6 +57,8 @@ class BandwidthSearch:
         How the criterion was evaluated for each bandwidth tried on the first rows, and why so.
     ridge : float, default=0.0
         On the slopes of local planes, in keys at the query.
+    groups : int, default=0
+        Number of groups, if all rows of a group were left out together; zero if each row was by itself.
     expected_error : float, optional
         What to expect of new rows, in the units of `error`; None before the model is asked for `expected_error_`.
     """
@@ -80,9 +82,12 @@ class BandwidthSearch:
     names: tuple[str, ...] | None = None
     way: str = ""
     ridge: float = 0.0
+    groups: int = 0
     expected_error: float | None = None
 
     def _says_of_error(self) -> str:
+        if self.groups:
+            return f"leave-cluster-out mean squared error ({self.groups} clusters)"
         left_out = self.criterion in ("loo", "regularised", "log_loss")
         return "leave-one-out mean squared error" if left_out else "mean squared residual"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -25,12 +25,15 @@ class TrainingRows:
         Outputs.
     weight : ndarray of shape (n,)
         Frequencies, positive.
+    group : ndarray of int, shape (n,), optional
+        Number of the group of each row; all rows of a group are left out together.
     """
 
     X: Array
     code: NDArray[np.int64]
     value: Array
     weight: Array
+    group: NDArray[np.int64] | None = None
 
     @property
     def total(self) -> float:
@@ -49,15 +52,29 @@ class TrainingRows:
 
     def take(self, rows: NDArray[np.intp]) -> TrainingRows:
         """Return some of the rows."""
-        return TrainingRows(self.X[rows], self.code[rows], self.value[rows], self.weight[rows])
+        group = None if self.group is None else self.group[rows]
+        return TrainingRows(self.X[rows], self.code[rows], self.value[rows], self.weight[rows], group)
 
     def draw(self, size: int, generator: Any) -> TrainingRows:
-        """Draw distinct rows, in their order."""
-        return self.take(np.sort(generator.permutation(len(self.X))[:size]))
+        """Draw distinct rows, in their order; of two groups at least, since the rows of one predict none of its own."""
+        order = generator.permutation(len(self.X))
+        if self.group is not None and size > 1:
+            (others,) = np.nonzero(self.group[order] != self.group[order[0]])
+            order = np.concatenate([order[[0]], order[others[:1]], np.delete(order, [0, *others[:1]])])
+        return self.take(np.sort(order[:size]))
+
+    @property
+    def groups(self) -> int:
+        """Number of groups, zero if rows are left out one by one."""
+        return 0 if self.group is None else len(np.unique(self.group))
 
 
 def canonical_rows(
-    X: Array, value: Array, weight: Array | None = None, code: NDArray[np.int64] | None = None
+    X: Array,
+    value: Array,
+    weight: Array | None = None,
+    code: NDArray[np.int64] | None = None,
+    group: NDArray[np.int64] | None = None,
 ) -> TrainingRows:
     """Drop rows of weight zero, merge equal rows, fix the order: weighted and repeated rows become one problem.
 
@@ -71,11 +88,13 @@ def canonical_rows(
         Frequencies.
     code : ndarray of int, shape (n, k), optional
         Categorical columns.
+    group : ndarray of int, shape (n,), optional
+        Number of the group of each row; equal rows of different groups stay two.
 
     Returns
     -------
     TrainingRows
-        Sorted by the columns from left to right, outputs last.
+        Sorted by the columns from left to right, outputs and groups last.
 
     Examples
     --------
@@ -84,19 +103,21 @@ def canonical_rows(
     (array([1., 2.]), array([6., 5.]), array([1., 2.]))
     """
     code = np.zeros((len(X), 0), dtype=np.int64) if code is None else code
-    rows = TrainingRows(X + 0.0, code, value + 0.0, np.ones(len(X)) if weight is None else weight)  # -0.0 becomes 0.0
+    times = np.ones(len(X)) if weight is None else weight
+    rows = TrainingRows(X + 0.0, code, value + 0.0, times, group)  # -0.0 becomes 0.0
     if weight is not None and not np.all(weight > 0):
         rows = rows.take(np.flatnonzero(weight > 0))
     if rows.X.shape[1] == 1 and not code.shape[1]:
         rows = rows.take(np.argsort(rows.X[:, 0]))
         if np.all(rows.X[1:] > rows.X[:-1]):  # a fifth of the time where no two are equal
             return rows
-    columns = [*rows.X.T, *rows.code.T, *rows.value.T]
+    columns = [*rows.X.T, *rows.code.T, *rows.value.T, *([] if rows.group is None else [rows.group])]
     rows = rows.take(np.lexsort(columns[::-1]))
     new = np.ones(len(rows.X), dtype=bool)
     new[1:] = np.any(rows.X[1:] != rows.X[:-1], axis=1)
     for columns_of in (rows.code, rows.value):
         new[1:] |= np.any(columns_of[1:] != columns_of[:-1], axis=1)
+    if rows.group is not None:
+        new[1:] |= rows.group[1:] != rows.group[:-1]
     first = np.flatnonzero(new)
-    kept = rows.take(first)
-    return TrainingRows(kept.X, kept.code, kept.value, np.add.reduceat(rows.weight, first))
+    return replace(rows.take(first), weight=np.add.reduceat(rows.weight, first))

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.bandwidth.categories import NO_CATEGORIES, Categories
-from kernpool.bandwidth.criteria import CRITERIA
+from kernpool.bandwidth.criteria import CRITERIA, check_groups
 from kernpool.bandwidth.rate import rate_factor
 from kernpool.bandwidth.rules import canonical_ratio
 from kernpool.bandwidth.search import one_factor, per_column
@@ -44,6 +44,7 @@ def search_bandwidth(
     weight: Array | None = None,
     *,
     code: NDArray[np.int64] | None = None,
+    group: NDArray[np.int64] | None = None,
     categories: Categories = NO_CATEGORIES,
     criterion: str = "loo",
     degree: int = 0,
@@ -71,6 +72,9 @@ def search_bandwidth(
         Frequencies.
     code : ndarray of int, shape (n, k), optional
         Level numbers of categorical columns.
+    group : ndarray of int, shape (n,), optional
+        Number of the group of each row, at least two different ones: every row is predicted from the rows of all other
+        groups (leave-cluster-out). With ``"loo"`` and ``"regularised"``.
     categories : Categories, optional
         What they mean.
     criterion : {"loo", "regularised", "aicc", "gcv"}, default="loo"
@@ -104,7 +108,7 @@ def search_bandwidth(
     Raises
     ------
     ValueError
-        If there are too few rows for the criterion.
+        If there are too few rows for the criterion, a single group, or groups with a criterion that leaves none out.
 
     Warns
     -----
@@ -153,12 +157,14 @@ def search_bandwidth(
     from sklearn.utils import check_random_state
 
     started = time.perf_counter()
+    check_groups(group, criterion)
     generator = check_random_state(random_state)
     rows, spread, one = begin(
         X,
         value,
         weight,
         code,
+        group,
         categories=categories,
         common_factor=common_factor,
         kernel=kernel,
@@ -166,7 +172,7 @@ def search_bandwidth(
         generator=generator,
     )
     scale = _scale(rows) if standardise and value.shape[1] > 1 else np.ones(value.shape[1])
-    rows = TrainingRows(rows.X, rows.code, rows.value / scale, rows.weight)
+    rows = replace(rows, value=rows.value / scale)
     course = Course(TimeLimit(max_search_seconds))
     setting = Setting(
         criterion=CRITERIA[criterion],
@@ -265,6 +271,7 @@ def _outcome(
         reason=reason,
         way=course.way,
         ridge=best.ridge,
+        groups=objective.rows.groups,
     )
 
 

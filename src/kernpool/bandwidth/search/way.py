@@ -72,6 +72,8 @@ def choose_way(objective: Objective, *, one_factor: bool, near: NDArray[np.float
     gaussian = problem.similarity.kernel is get_kernel("gaussian")
     if objective.algorithm != "auto":
         return Way(None, f"by the engine: algorithm={objective.algorithm!r} was asked for")
+    if objective.rows.group is not None:
+        return Way(None, "by the engine: rows of a group are left out together")
     if one_factor and d > 1:
         return Way(None, "by the engine: a common factor of several columns has no quicker way")
     means = gaussian and not k and not problem.degree and (one_factor or d < MANY_COLUMNS)

@@ -1,0 +1,81 @@
+"""Groups: rows that belong together, such as the pupils of a school; a query does not meet the keys of its group."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Codes = NDArray[np.int64]
+Some = slice | NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class Groups:
+    """Which keys are left out for which queries: those of the same group, with all of their weight.
+
+    Parameters
+    ----------
+    query_code : ndarray of int64, shape (m,)
+        Number of the group of each query, -1 for one that meets all keys.
+    key_code : ndarray of int64, shape (n,)
+        Number of the group of each key, not negative.
+
+    Raises
+    ------
+    ValueError
+        If the numbers are out of range or no integers.
+
+    Examples
+    --------
+    >>> code = np.array([0, 0, 1])
+    >>> Groups(code, code).takes_part()
+    array([[False, False,  True],
+           [False, False,  True],
+           [ True,  True, False]])
+    """
+
+    query_code: Codes
+    key_code: Codes
+
+    def __post_init__(self) -> None:
+        for name, code, lowest in (("query_code", self.query_code, -1), ("key_code", self.key_code, 0)):
+            if code.ndim != 1 or code.dtype.kind != "i":
+                raise ValueError(f"{name} must be one integer per row, got shape {code.shape} of {code.dtype}")
+            if len(code) and code.min() < lowest:
+                raise ValueError(f"{name} must be at least {lowest}, got {code.min()}")
+
+    def block(self, queries: Some, keys: Some = slice(None)) -> Groups:
+        """Return those of some queries and some keys."""
+        return Groups(self.query_code[queries], self.key_code[keys])
+
+    def takes_part(self) -> NDArray[np.bool_]:
+        """Return which keys take part for which query, of shape (m, n): those of other groups."""
+        return np.asarray(self.query_code[:, None] != self.key_code)
+
+
+def sums_of_groups(code: Codes, number: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return for each row the sum of numbers over all rows of its group.
+
+    Parameters
+    ----------
+    code : ndarray of int64, shape (n,)
+        Number of the group of each row.
+    number : ndarray of shape (n,) or (n, c)
+        What is summed.
+
+    Returns
+    -------
+    ndarray of the same shape
+        Equal within a group.
+
+    Examples
+    --------
+    >>> sums_of_groups(np.array([7, 3, 7]), np.array([1.0, 2.0, 4.0]))
+    array([5., 2., 5.])
+    """
+    _, place = np.unique(code, return_inverse=True)
+    sums = np.zeros((int(place.max()) + 1, *number.shape[1:]))
+    np.add.at(sums, place, number)
+    return np.asarray(sums[place])

@@ -1,0 +1,64 @@
+"""Groups of rows as callers pass them: one label per row, none of them missing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernpool.data.checks import refuse_foreign
+from kernpool.data.columns import is_missing
+
+
+def group_codes(groups: Any, rows: int) -> NDArray[np.int64]:
+    """Return the number of the group of each row.
+
+    Parameters
+    ----------
+    groups : array_like of shape (n,)
+        Labels: numbers, strings, dates, or whatever can be sorted.
+    rows : int
+        How many rows there are.
+
+    Returns
+    -------
+    ndarray of int64, shape (n,)
+        From 0 on, in the order of the labels.
+
+    Raises
+    ------
+    ValueError
+        If there is not one label per row, or one is missing.
+    TypeError
+        If labels cannot be sorted, or are a tensor.
+
+    Examples
+    --------
+    >>> group_codes(["b", "a", "b"], 3)
+    array([1, 0, 1])
+    """
+    refuse_foreign("groups", groups)
+    labels = np.asarray(groups)
+    if labels.shape != (rows,):
+        raise ValueError(f"groups must have one label for each of the {rows} rows, got shape {labels.shape}")
+    listed = isinstance(groups, list | tuple)  # of text and NaN NumPy makes text alone
+    if listed or labels.dtype.kind not in "biuSU":
+        items = groups if listed else labels.tolist()
+        missing = np.array([is_missing(label) for label in items]) | _not_a_time(labels)
+        if missing.any():
+            raise ValueError(
+                f"groups has no label in {missing.sum()} rows (the first is row {np.argmax(missing)}, counted from 0); "
+                "leave these rows out, or give each a label of its own"
+            )
+    try:
+        code = np.unique(labels, return_inverse=True)[1]
+    except TypeError:
+        raise TypeError(
+            "groups has labels of several types, which cannot be put in order; use numbers or strings alone"
+        ) from None
+    return np.asarray(code, dtype=np.int64)
+
+
+def _not_a_time(labels: NDArray[Any]) -> NDArray[np.bool_]:
+    return np.isnat(labels) if labels.dtype.kind in "mM" else np.zeros(labels.shape, dtype=bool)

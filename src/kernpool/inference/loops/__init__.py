@@ -1,0 +1,1 @@
+"""Compiled sums over pairs that variances of clustered rows need."""

@@ -1,0 +1,219 @@
+"""Searches that leave out whole groups: the criterion against dense tables, its slopes, its minimum, and its laws."""
+
+import numpy as np
+import pytest
+
+from kernpool import get_kernel
+from kernpool.bandwidth import CRITERIA, search_bandwidth, search_log_loss
+from kernpool.bandwidth.categories import Categories
+from kernpool.bandwidth.prior_share import prior_of_others, prior_share
+from kernpool.bandwidth.search import search
+from kernpool.bandwidth.search.objective import Objective
+from kernpool.bandwidth.search.rows import canonical_rows
+from kernpool.kernels import get_categorical_kernel
+from tests.support.dense_groups import left_out, mean_of_others
+
+GAUSSIAN = get_kernel("gaussian")
+
+
+def make_table(n=72, d=2, groups=8, *, seed=0, shock=0.5, outputs=2, width=0.2):
+    """Clusters close together in x, each with a shock of its own that all of its rows share."""
+    generator = np.random.default_rng(seed)
+    group = np.arange(n) % groups
+    middle = generator.uniform(-1, 1, size=(groups, d))
+    X = middle[group] + width * generator.normal(size=(n, d))
+    curve = np.sin(2 * X[:, :1]) + np.arange(outputs) * X[:, -1:]
+    noise = shock * generator.normal(size=(groups, outputs))[group] + 0.2 * generator.normal(size=(n, outputs))
+    return X, curve + noise, group
+
+
+def make_objective(X, y, group, weight=None, *, kernel="gaussian", degree=0, **options):
+    rows = canonical_rows(X, y, weight, options.pop("code", None), group)
+    return Objective(rows, CRITERIA["loo"], degree=degree, kernel=get_kernel(kernel), **options)
+
+
+def frequencies(n, seed=1):
+    return np.random.default_rng(seed).integers(1, 4, n).astype(float)
+
+
+@pytest.mark.parametrize("degree", [0, 1])
+@pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov", "laplace"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_criterion_is_what_the_definition_says(kernel, degree, weighted):
+    X, y, group = make_table()
+    weight, h = frequencies(len(X)) if weighted else np.ones(len(X)), np.array([1.1, 1.6])
+    h = h * (3.0 if kernel == "epanechnikov" else 1.0)
+    at = make_objective(X, y, group, weight, kernel=kernel, degree=degree).evaluate(np.log(h))
+    predicted = left_out(X, y, group, weight=weight, h=h, kernel=kernel, degree=degree)
+    expected = weight @ np.sum((y - predicted) ** 2, axis=1) / weight.sum()
+    assert at.penalised == pytest.approx(expected, rel=1e-12)
+
+
+def test_rows_without_other_groups_in_reach_get_their_mean():
+    X, y, group = make_table()
+    weight = frequencies(len(X))
+    X[group == 3] += 90.0
+    at = make_objective(X, y, group, weight, kernel="epanechnikov").evaluate(np.log([3.0, 3.0]))
+    assert at.tried.empty_windows == np.count_nonzero(group == 3)
+    far = X[:, 0] > 45.0
+    fits = left_out(X[~far], y[~far], group[~far], weight=weight[~far], h=3.0, kernel="epanechnikov", degree=0)
+    squared = np.empty(len(X))
+    squared[far] = np.sum((y - mean_of_others(y, group, weight))[far] ** 2, axis=1)
+    squared[~far] = np.sum((y[~far] - fits) ** 2, axis=1)
+    assert at.penalised == pytest.approx(weight @ squared / weight.sum(), rel=1e-12)
+
+
+@pytest.mark.parametrize("degree", [0, 1])
+@pytest.mark.parametrize("kernel", ["gaussian", "biweight"])
+def test_gradients_agree_with_differences(kernel, degree):
+    X, y, group = make_table()
+    objective = make_objective(X, y, group, frequencies(len(X)), kernel=kernel, degree=degree, ridge=0.3 * degree)
+    check_derivatives(objective, np.log([1.3, 1.9]) + (1.0 if kernel == "biweight" else 0.0))
+
+
+@pytest.mark.parametrize("degree", [0, 1])
+def test_gradients_by_smoothings(degree):
+    X, y, group = make_table()
+    check_derivatives(make_objective(X, y, group, degree=degree, **levels(len(X))), np.array([0.3, 0.4, 0.25]))
+
+
+def levels(n):
+    kernel = get_categorical_kernel("aitchison_aitken")
+    code = np.random.default_rng(3).integers(0, 3, (n, 1))
+    return {"code": code, "categories": Categories((kernel,), (3,))}
+
+
+def check_derivatives(objective, theta, step=1e-4):
+    at = objective.evaluate(theta)
+    jacobian = objective.jacobian(at)
+    for a, shift in enumerate(step * np.eye(len(theta))):
+        near, far = ([objective.evaluate(theta + k * sign * shift).residual for sign in (1, -1)] for k in (1, 2))
+        slope = (8 * (near[0] - near[1]) - (far[0] - far[1])).ravel() / (12 * step)
+        np.testing.assert_allclose(jacobian[:, a], slope, atol=1e-6 * np.abs(slope).max())
+
+
+@pytest.mark.parametrize("degree", [0, 1])
+def test_no_place_of_a_grid_is_better(degree):
+    X, y, group = make_table(outputs=1)
+    found = search_bandwidth(X, y, group=group, kernel=GAUSSIAN, degree=degree)
+    objective = make_objective(X, y, group, degree=degree)
+    axis = np.log(np.geomspace(0.05, 100.0, 12))
+    lowest = min(objective.evaluate(np.array([one, other])).penalised for one in axis for other in axis)
+    assert found.value <= lowest
+    at = objective.evaluate(np.log(found.bandwidth))
+    assert at.penalised == pytest.approx(found.value, rel=1e-12)
+    assert np.abs(objective.gradient(at)[found.relevance > 0]).max(initial=0.0) < 1e-4
+    assert found.groups == 8
+    assert "leave-cluster-out mean squared error (8 clusters)" in str(found)
+    assert found.way == "by the engine: rows of a group are left out together"
+
+
+def test_levels_are_searched_with_the_bandwidths():
+    X, y, group = make_table(outputs=1)
+    options = levels(len(X))
+    y = y + options["code"]
+    found = search_bandwidth(X, y, group=group, kernel=GAUSSIAN, **options)
+    at = make_objective(X, y, group, **options).evaluate(np.append(np.log(found.bandwidth), found.smoothing))
+    assert at.penalised == pytest.approx(found.value, rel=1e-12)
+    assert found.smoothing[0] < 0.3  # levels differ
+
+
+@pytest.mark.parametrize("criterion", ["loo", "regularised"])
+@pytest.mark.parametrize("degree", [0, 1])
+@pytest.mark.parametrize("d", [1, 2])
+def test_groups_of_one_row_are_leave_one_out(criterion, degree, d):
+    X, y, _ = make_table(d=d, n=40, outputs=1)
+    options = {"criterion": criterion, "degree": degree, "kernel": GAUSSIAN}
+    alone = search_bandwidth(X, y, **options)
+    found = search_bandwidth(X, y, group=np.arange(len(X)), **options)
+    assert found.value == pytest.approx(alone.value, rel=1e-9)
+    shown = np.where(alone.relevance > 0, np.array([found.bandwidth, alone.bandwidth]), 1.0)
+    np.testing.assert_allclose(shown[0], shown[1], rtol=1e-3)
+
+
+def test_a_weight_of_three_is_three_rows_of_the_group():
+    X, y, group = make_table(outputs=1, n=40)
+    weight = frequencies(len(X))
+    times = weight.astype(int)
+    one = search_bandwidth(X, y, weight, group=group, kernel=GAUSSIAN)
+    other = search_bandwidth(
+        *(np.repeat(a, times, axis=0) for a in (X, y)), group=np.repeat(group, times), kernel=GAUSSIAN
+    )
+    np.testing.assert_array_equal(one.bandwidth, other.bandwidth)
+    assert one.value == other.value
+
+
+def test_equal_rows_of_two_groups_stay_two():
+    X, y, group = np.array([[1.0], [1.0], [1.0], [2.0]]), np.zeros((4, 1)), np.array([0, 1, 0, 1])
+    rows = canonical_rows(X, y, group=group)
+    assert rows.group.tolist() == [0, 1, 1]
+    assert rows.weight.tolist() == [2.0, 1.0, 1.0]
+
+
+@pytest.mark.parametrize("degree", [0, 1])
+def test_shocks_that_are_shared_need_wider_windows(degree):
+    """Rows of the own cluster predict a row too well, shock included, where windows are narrow (most of 12 tables)."""
+    wider = 0
+    for seed in range(12):
+        X, y, group = make_table(n=150, d=1, groups=15, seed=seed, shock=0.7, outputs=1)
+        options = {"kernel": GAUSSIAN, "degree": degree}
+        wider += (
+            search_bandwidth(X, y, group=group, **options).bandwidth > 1.5 * search_bandwidth(X, y, **options).bandwidth
+        )
+    assert wider >= 10
+
+
+@pytest.mark.parametrize("d", [1, 2])
+def test_starts_on_drawn_rows_know_the_groups(monkeypatch, d):
+    monkeypatch.setattr(search, "MOST_ROWS_FOR_GRID", 40)
+    monkeypatch.setattr(search, "MOST_ROWS_FOR_STARTS", 40)
+    X, y, group = make_table(n=160, d=d, groups=10, outputs=1)
+    found = search_bandwidth(X, y, group=group, kernel=GAUSSIAN)
+    at = make_objective(X, y, group).evaluate(np.log(found.bandwidth))
+    assert at.penalised == pytest.approx(found.value, rel=1e-12)
+
+
+def test_rows_that_are_drawn_are_of_two_groups_at_least():
+    group = np.r_[np.zeros(99, dtype=int), 1]
+    rows = canonical_rows(np.arange(100.0)[:, None], np.zeros((100, 1)), group=group)
+    for seed in range(20):
+        drawn = rows.draw(5, np.random.RandomState(seed))
+        assert len(np.unique(drawn.X)) == 5
+        assert drawn.groups == 2
+
+
+def test_the_log_loss_leaves_groups_out():
+    X, _, group = make_table(n=80, groups=10)
+    generator = np.random.default_rng(5)
+    weight = generator.integers(1, 4, len(X)).astype(float)
+    label = np.eye(3)[np.digitize(X[:, 0] + 0.4 * generator.normal(size=10)[group], [-0.4, 0.4])]
+    found = search_log_loss(X, label, weight, group=group, kernel=GAUSSIAN)
+    pooled = np.sum(label * left_out(X, label, group, weight=weight, h=found.bandwidth, degree=0), axis=1)
+    loss = prior_share(pooled, prior_of_others(label, weight, group), weight).log_loss
+    relevance = found.spread / found.bandwidth
+    assert found.value == pytest.approx(loss + relevance.sum() / weight.sum(), rel=1e-9)
+    assert found.groups == 10
+
+
+def test_priors_of_the_other_groups():
+    label = np.eye(3)[[0, 1, 0, 1, 1, 2]]
+    weight, group = np.array([1.0, 2.0, 1.0, 3.0, 1.0, 2.0]), np.array([0, 0, 1, 1, 2, 2])
+    others = (weight * (group[:, None] != group)) @ label
+    expected = np.sum(label * others, axis=1) / others.sum(axis=1)
+    expected[5] = 2.0 / 10.0  # no other group has the class
+    np.testing.assert_allclose(prior_of_others(label, weight, group), expected, rtol=1e-14)
+
+
+@pytest.mark.parametrize("criterion", ["aicc", "gcv"])
+def test_criteria_that_leave_nothing_out_refuse(criterion):
+    X, y, group = make_table()
+    with pytest.raises(ValueError, match=f"'loo', 'regularised' or 'log_loss', and bandwidth='{criterion}' leaves no"):
+        search_bandwidth(X, y, group=group, criterion=criterion, kernel=GAUSSIAN)
+
+
+def test_a_single_group_is_refused():
+    X, y, group = make_table()
+    with pytest.raises(ValueError, match="groups has a single group"):
+        search_bandwidth(X, y, group=0 * group, kernel=GAUSSIAN)
+    with pytest.raises(ValueError, match="groups has a single group"):
+        search_log_loss(X, np.eye(8)[group], group=0 * group, kernel=GAUSSIAN)

@@ -1,0 +1,238 @@
+"""Models of rows in clusters: what `fit(groups=...)` selects, keeps, says and refuses."""
+
+import dask.array as da
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+from kernpool import (
+    DaskNadarayaWatsonRegressor,
+    LocalLinearRegressor,
+    NadarayaWatsonClassifier,
+    NadarayaWatsonRegressor,
+    load_model,
+    open_chunks,
+    save_model,
+)
+from kernpool.bandwidth.search.rows import canonical_rows
+from kernpool.data.groups import group_codes
+from kernpool.estimators.expected_error import _folds
+from tests.support.dense_groups import left_out, mean_of_others
+
+REGRESSORS = (NadarayaWatsonRegressor, LocalLinearRegressor)
+
+
+def make_schools(n=90, groups=30, *, seed=0, outputs=None):
+    """Schools close together in x, whose pupils share a shock."""
+    generator = np.random.default_rng(seed)
+    school = np.arange(n) % groups
+    x = generator.uniform(-1, 1, size=groups)[school] + 0.02 * generator.normal(size=n)
+    shape = (groups,) if outputs is None else (groups, outputs)
+    shock = 0.5 * generator.normal(size=shape)[school]
+    curve = np.sin(2 * x) if outputs is None else np.outer(np.sin(2 * x), np.arange(1, outputs + 1))
+    return x[:, None], curve + shock + 0.2 * generator.normal(size=shock.shape), np.array([f"s{g}" for g in school])
+
+
+@pytest.mark.parametrize("bandwidth", ["regularised", "loo"])
+@pytest.mark.parametrize("model", REGRESSORS)
+def test_windows_are_wider_where_shocks_are_shared(model, bandwidth):
+    for seed in range(3):
+        X, y, school = make_schools(seed=seed)
+        alone = model(bandwidth=bandwidth).fit(X, y)
+        clustered = model(bandwidth=bandwidth).fit(X, y, groups=school)
+        assert clustered.bandwidth_[0] > 2 * alone.bandwidth_[0]
+        assert clustered.loo_error_ > alone.loo_error_  # the shock that was predicted is not known of another school
+
+
+@pytest.mark.parametrize("model", REGRESSORS)
+def test_the_error_is_that_of_the_dense_twin(model):
+    X, y, school = make_schools(outputs=2)
+    weight = np.random.default_rng(1).integers(1, 4, len(X)).astype(float)
+    fitted = model(bandwidth="loo", n_jobs=2).fit(X, y, weight, groups=school)
+    group = fitted.key_group_
+    found = fitted.leave_one_out()
+    expected = left_out(X, y, group, weight=weight, h=fitted.bandwidth_, degree=fitted._degree)
+    np.testing.assert_allclose(found.prediction, expected, rtol=1e-10, atol=1e-12)
+    error = weight @ np.sum((y - expected) ** 2, axis=1) / weight.sum()
+    assert fitted.loo_error_ == pytest.approx(error, rel=1e-10)
+    assert found.error == pytest.approx(error, rel=1e-10)
+    assert "leave-cluster-out mean squared error (30 clusters)" in str(fitted.bandwidth_search_)
+    assert "leave-one-out" not in str(fitted.bandwidth_search_)
+
+
+@pytest.mark.parametrize("model", REGRESSORS)
+def test_groups_of_one_row_are_leave_one_out(model):
+    X, y, _ = make_schools(n=40)
+    alone, apart = model().fit(X, y), model().fit(X, y, groups=np.arange(40))
+    np.testing.assert_allclose(apart.bandwidth_, alone.bandwidth_, rtol=1e-5)
+    assert apart.loo_error_ == pytest.approx(alone.loo_error_, rel=1e-10)
+
+
+def test_rows_of_weight_zero_are_of_no_group():
+    X, y, school = make_schools()
+    weight = np.where(np.arange(len(X)) < 60, 1.0, 0.0)
+    kept = weight > 0
+    one = NadarayaWatsonRegressor().fit(X, y, weight, groups=np.where(kept, school, "another"))
+    other = NadarayaWatsonRegressor().fit(X[kept], y[kept], groups=school[kept])
+    np.testing.assert_array_equal(one.bandwidth_, other.bandwidth_)
+    assert one.loo_error_ == other.loo_error_
+
+
+@pytest.mark.parametrize("model", REGRESSORS)
+@pytest.mark.parametrize("bandwidth", [0.2, "scott"])
+def test_bandwidths_that_see_no_y_keep_the_groups(model, bandwidth):
+    X, y, school = make_schools()
+    fitted, alone = model(bandwidth=bandwidth).fit(X, y, groups=school), model(bandwidth=bandwidth).fit(X, y)
+    np.testing.assert_array_equal(fitted.predict(X), alone.predict(X))
+    np.testing.assert_array_equal(fitted.key_group_, group_codes(school, len(X)))
+    assert alone.key_group_ is None
+    expected = left_out(X, y[:, None], fitted.key_group_, h=fitted.bandwidth_, degree=fitted._degree)
+    np.testing.assert_allclose(fitted.leave_one_out().prediction, expected, rtol=1e-10, atol=1e-12)
+    assert fitted.expected_error_ == fitted.leave_one_out().error
+
+
+def test_a_fit_without_groups_forgets_them():
+    X, y, school = make_schools()
+    model = NadarayaWatsonRegressor()
+    expected = model.fit(X, y).loo_error_
+    model.fit(X, y, groups=school)
+    assert model.fit(X, y).key_group_ is None
+    assert model.leave_one_out().error == pytest.approx(expected)
+
+
+def test_levels_and_ranks_and_a_time_limit():
+    X, y, school = make_schools()
+    kind = np.random.default_rng(4).choice(["a", "b"], len(X))
+    table = pd.DataFrame({"x": X[:, 0], "kind": kind})
+    y = y + 2.0 * (kind == "b")
+    model = NadarayaWatsonRegressor(scale={"x": "rank"}).fit(table, y, groups=school)
+    assert model.smoothing_[0] < 0.2
+    assert model.loo_error_ == pytest.approx(model.leave_one_out().error, rel=1e-10)
+    assert model.bandwidth_search_.groups == 30
+
+
+def test_classes_are_predicted_from_the_other_groups():
+    X, y, school = make_schools(n=120)
+    label = np.where(y > 0, "up", "down")
+    alone, model = NadarayaWatsonClassifier().fit(X, label), NadarayaWatsonClassifier().fit(X, label, groups=school)
+    assert model.bandwidth_[0] > alone.bandwidth_[0]
+    expected = left_out(X, model.value_, model.key_group_, h=model.bandwidth_, degree=0)
+    np.testing.assert_allclose(model.leave_one_out().prediction, expected, rtol=1e-10)
+    mixed = (1 - model.prior_share_) * expected + model.prior_share_ * mean_of_others(
+        model.value_, model.key_group_, np.ones(len(X))
+    )
+    loss = -np.mean(np.log(np.sum(model.value_ * mixed, axis=1)))
+    relevance = model.bandwidth_search_.spread / model.bandwidth_
+    assert model.bandwidth_search_.value == pytest.approx(loss + relevance.sum() / len(X), rel=1e-6)
+
+
+def test_the_error_to_expect_holds_whole_groups_out():
+    X, y, school = make_schools(n=40, groups=8)
+    model = NadarayaWatsonRegressor().fit(X, y, groups=school)
+    rows = canonical_rows(X, y[:, None], group=model.key_group_)
+    folds, (met, promised) = list(_folds(rows)), (0.0, 0.0)
+    np.testing.assert_array_equal(np.sum(folds, axis=0), np.ones(40))
+    for held in folds:
+        out, kept = np.isin(model.key_group_, rows.group[held > 0]), rows.group[held == 0]
+        assert out.sum() == held.sum()
+        assert set(kept).isdisjoint(rows.group[held > 0])
+        part = NadarayaWatsonRegressor(empty="mean").fit(X[~out], y[~out], groups=school[~out])
+        met += np.sum((part.predict(X[out]) - y[out]) ** 2)
+        promised += out.sum() * part.loo_error_
+    assert len(folds) == 8
+    assert model.expected_error_ == pytest.approx(model.loo_error_ * met / promised, rel=1e-9)
+
+
+def test_the_error_to_expect_needs_four_groups():
+    X, y, school = make_schools(groups=3)
+    model = NadarayaWatsonRegressor().fit(X, y, groups=school)
+    with pytest.raises(ValueError, match="expected_error_ needs at least four groups"):
+        _ = model.expected_error_
+
+
+@pytest.mark.parametrize("model", [*REGRESSORS, NadarayaWatsonClassifier])
+def test_saved_models_keep_their_groups(model, tmp_path):
+    X, y, school = make_schools()
+    fitted = model().fit(X, y if model in REGRESSORS else y > 0, groups=school)
+    save_model(fitted, tmp_path / "model")
+    loaded = load_model(tmp_path / "model")
+    np.testing.assert_array_equal(loaded.key_group_, fitted.key_group_)
+    np.testing.assert_array_equal(loaded.predict(X), fitted.predict(X))
+    assert loaded.leave_one_out().error == fitted.leave_one_out().error
+    without = model().fit(X, y if model in REGRESSORS else y > 0)
+    save_model(without, tmp_path / "without")
+    assert load_model(tmp_path / "without").key_group_ is None
+
+
+@pytest.mark.parametrize(
+    "group", [np.zeros(90, dtype=np.int64), np.arange(90) - 1, np.arange(89), np.arange(90) / 2, np.ones(90)]
+)
+def test_edited_groups_are_no_model(group):
+    X, y, school = make_schools()
+    fitted = NadarayaWatsonRegressor().fit(X, y, groups=school)
+    record = fitted.to_record()
+    record.arrays["key_group_"] = group
+    with pytest.raises(ValueError, match="key_group_"):
+        NadarayaWatsonRegressor.from_record(record)
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        [3, 1, 3],
+        ["c", "a", "c"],
+        np.array(["c", "a", "c"], dtype=object),
+        pd.Series(["c", "a", "c"], dtype="category"),
+        pd.Series([3, 1, 3], dtype="Int64"),
+        pl.Series(["c", "a", "c"]),
+        np.array(["2003", "2001", "2003"], dtype="datetime64[Y]"),
+        [True, False, True],
+    ],
+)
+def test_labels_of_every_kind(labels):
+    assert group_codes(labels, 3).tolist() == [1, 0, 1]
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        [1.0, np.nan, 2.0],
+        ["a", None, "b"],
+        ["a", np.nan, "b"],
+        pd.Series([1, pd.NA, 2], dtype="Int64"),
+        pl.Series(["a", None, "b"]),
+        np.array(["2001", "NaT", "2003"], dtype="datetime64[ns]"),
+    ],
+)
+def test_a_missing_label_is_named(labels):
+    with pytest.raises(ValueError, match=r"groups has no label in 1 rows \(the first is row 1, counted from 0\)"):
+        group_codes(labels, 3)
+
+
+@pytest.mark.parametrize("model", REGRESSORS)
+def test_bad_input(model):
+    X, y, school = make_schools()
+    with pytest.raises(ValueError, match=r"one label for each of the 90 rows, got shape \(89,\)"):
+        model().fit(X, y, groups=school[1:])
+    with pytest.raises(ValueError, match=r"one label for each of the 90 rows, got shape \(90, 1\)"):
+        model().fit(X, y, groups=school[:, None])
+    with pytest.raises(TypeError, match="labels of several types"):
+        model().fit(X, y, groups=np.array([1] * 89 + ["a"], dtype=object))
+    for bandwidth in ("loo", "scott", 0.3):
+        with pytest.raises(ValueError, match="groups has a single group"):
+            model(bandwidth=bandwidth).fit(X, y, groups=np.ones(90))
+    for bandwidth in ("aicc", "gcv", "plugin"):
+        with pytest.raises(ValueError, match=f"bandwidth='{bandwidth}' leaves no rows out; use one of these, a number"):
+            model(bandwidth=bandwidth).fit(X, y, groups=school)
+
+
+def test_rows_that_cannot_have_groups():
+    X, y, school = make_schools()
+    model = NadarayaWatsonRegressor().fit(X, y, groups=school)
+    with pytest.raises(ValueError, match="partial_fit does not know the groups of new rows"):
+        model.partial_fit(X, y)
+    with pytest.raises(TypeError, match="groups must be None for rows in chunks"):
+        NadarayaWatsonRegressor().fit(open_chunks([(X, y)]), groups=school)
+    with pytest.raises(TypeError, match="groups must be None for rows on a cluster"):
+        DaskNadarayaWatsonRegressor().fit(da.from_array(X), da.from_array(y), groups=school)

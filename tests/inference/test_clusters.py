@@ -1,0 +1,249 @@
+"""Rows in clusters: against tables of shares, one cluster after the other, and their laws."""
+
+import numpy as np
+import pytest
+
+from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, kernel_names, make_kernel
+from kernpool.core.keys import Keys
+from kernpool.inference import (
+    InferenceWarning,
+    Places,
+    Smoother,
+    draws,
+    fit_clusters,
+    fit_training,
+    interval,
+    read_groups,
+)
+from kernpool.inference.clusters import cluster_errors
+from kernpool.inference.corrected import estimate
+from kernpool.pooling.recipe import Recipe
+from tests.support.inference_cases import bend, pair, smoother_of_bend
+
+SITUATIONS = ["line", "weighted line", "ridge", "product", "levels"]
+KERNELS = kernel_names()
+CODE = np.arange(70) % 9
+NAMES = ("center", "lower", "upper", "standard_error", "df")
+
+
+def expected(dense, share, code):
+    """Standard errors and degrees of freedom, cluster by cluster; residuals too."""
+    others = np.where(code[:, None] == code, 0.0, dense.w)
+    residual = dense.y - dense.coefficients(dense.x, dense.code, frequency=others)[:, 0] @ dense.y
+    kept = [np.flatnonzero((code == g) & (dense.w > 0)) for g in np.unique(code)]
+    variance = sum((share[:, rows] @ residual[rows]) ** 2 for rows in kept)
+    own = np.stack([np.sum(share[:, rows] ** 2 / dense.w[rows], axis=1) for rows in kept], axis=1)
+    return np.sqrt(variance), own.sum(axis=1) ** 2 / np.sum(own**2, axis=1) - 1.0, residual
+
+
+@pytest.mark.parametrize("degree", [0, 1])
+@pytest.mark.parametrize("situation", SITUATIONS)
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_standard_errors_are_those_of_the_twin(kernel, situation, degree, monkeypatch):
+    smoother, dense, places = pair(kernel, situation, degree)
+    clusters, kept = fit_clusters(smoother, CODE), dense.w > 0
+    columns = [(None, "robust"), (None, "naive"), (None, "quadratic"), (smoother.columns - 1, "robust")]
+    for column, method in columns:
+        found = estimate(smoother, places, method, column)
+        share = dense.shares(places.query, places.code, method, row=0 if column is None else 1 + column)
+        error, df, residual = expected(dense, share, CODE)
+        np.testing.assert_allclose(clusters.residual[kept], residual[kept], rtol=1e-9, atol=1e-11)
+        assert np.all(clusters.residual[~kept] == 0)
+        for few in (1 << 16, 0):  # by tables, and by compiled loops
+            monkeypatch.setattr("kernpool.inference.clusters.FEW_PAIRS", few)
+            found_error, found_df = cluster_errors(smoother, found, clusters)
+            np.testing.assert_allclose(found_error, error, rtol=1e-11, atol=0)
+            np.testing.assert_allclose(found_df, df, rtol=1e-11, atol=1e-11)
+
+
+@pytest.mark.parametrize("sizes", [[511, 1, 1, 512, 3, 900, 2], [1] * 1100, [1500, 2, 2, 2, 2, 2], [256] * 6])
+@pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov", "logistic"])
+def test_clusters_may_begin_and_end_anywhere(kernel, sizes, monkeypatch):
+    """Loops go through keys 512 at a time, and rows of a cluster lie anywhere in the table."""
+    g = np.random.default_rng(0)
+    code = g.permutation(np.repeat(np.arange(len(sizes)), sizes))
+    x, at = g.uniform(size=(len(code), 2)), Places(g.uniform(0.2, 0.8, size=(5, 2)))
+    smoother = Smoother(Keys.read(x, g.normal(size=len(code))), Recipe.of(kernel, [0.4, 0.6], degree=1))
+    clusters, found = fit_clusters(smoother, code), estimate(smoother, at)
+    results = []
+    for few in (1 << 30, 0):
+        monkeypatch.setattr("kernpool.inference.clusters.FEW_PAIRS", few)
+        results.append(cluster_errors(smoother, found, clusters))
+    for by_tables, by_loops in zip(*results, strict=True):
+        np.testing.assert_allclose(by_tables, by_loops, rtol=1e-11)
+
+
+def test_the_bits_do_not_depend_on_the_number_of_threads():
+    x, y = bend(3000)
+    results = []
+    for n_jobs in (1, 2, 8):
+        model = LocalLinearRegressor(bandwidth=0.06, n_jobs=n_jobs).fit(x[:, None], y)
+        results.append(model.confidence_interval(np.linspace(0, 1, 1000)[:, None], groups=np.arange(3000) % 50))
+    for name in NAMES:
+        assert len({getattr(one, name).tobytes() for one in results}) == 1, name
+
+
+@pytest.mark.parametrize("degree", [0, 1])
+@pytest.mark.parametrize("of", ["fit", "derivative"])
+def test_clusters_of_single_rows_are_the_sandwich(degree, of):
+    """Of rows of weight one; the rows that a weight stands for are a cluster here, and independent there."""
+    x, y = bend()
+    model = (NadarayaWatsonRegressor, LocalLinearRegressor)[degree](bandwidth=0.06).fit(x[:, None], y)
+    at = np.linspace(0, 1, 9)[:, None]
+    one = model.confidence_interval(at, groups=range(200), of=of)
+    other = model.confidence_interval(at, variance="sandwich", of=of)
+    np.testing.assert_allclose(one.standard_error, other.standard_error, rtol=1e-11)
+    np.testing.assert_array_equal(one.center, other.center)
+    np.testing.assert_allclose(
+        model.standard_error(at, groups=range(200), of=of), model.standard_error(at, variance="sandwich", of=of),
+        rtol=1e-11,
+    )  # fmt: skip
+
+
+def test_clusters_of_equal_rows_are_weights_without_their_certainty():
+    """Three copies of each row, a cluster each, tell no more than one: standard errors are those of single rows."""
+    x, y = bend(80)
+    alone = LocalLinearRegressor(bandwidth=0.1).fit(x[:, None], y)
+    copies = LocalLinearRegressor(bandwidth=0.1).fit(np.repeat(x, 3)[:, None], np.repeat(y, 3))
+    at = np.linspace(0, 1, 9)[:, None]
+    one = alone.confidence_interval(at, groups=range(80))
+    other = copies.confidence_interval(at, groups=np.repeat(np.arange(80), 3))
+    for name in NAMES:
+        np.testing.assert_allclose(getattr(other, name), getattr(one, name), rtol=1e-10, err_msg=name)
+
+
+@pytest.mark.filterwarnings("ignore:.*fewer than two clusters")
+def test_a_weight_of_three_is_three_equal_rows_of_its_cluster():
+    smoother, dense, places = pair("gaussian", "ridge", 1)
+    times = dense.w.astype(int)
+    rows = Smoother(Keys.read(np.repeat(dense.x, times, axis=0), np.repeat(dense.y, times, axis=0)), smoother.recipe)
+    one, other = (
+        interval(each, fit_training(each), places, clusters=fit_clusters(each, code), simultaneous=simultaneous)
+        for each, code, simultaneous in ((smoother, CODE, True), (rows, np.repeat(CODE, times), True))
+    )
+    for name in (*NAMES, "critical"):
+        np.testing.assert_allclose(getattr(one, name), getattr(other, name), rtol=1e-10, err_msg=name)
+
+
+def test_labels_order_of_rows_and_several_outputs():
+    g = np.random.default_rng(0)
+    x, labels = g.uniform(size=(90, 1)), np.array(list("abcdefghi"))[np.arange(90) % 9]
+    y = np.column_stack([np.sin(5 * x[:, 0]), x[:, 0]]) + g.normal(size=(90, 2))
+    at, order = np.linspace(0.1, 0.9, 5)[:, None], g.permutation(90)
+    options = {"simultaneous": True, "n_resamples": 199}
+    both = LocalLinearRegressor(bandwidth=0.2).fit(x, y).confidence_interval(at, groups=labels, **options)
+    assert both.band == "multiplier"
+    assert both.critical.shape == (2,)
+    for c in range(2):
+        model = LocalLinearRegressor(bandwidth=0.2).fit(x[order], y[order, c])
+        one = model.confidence_interval(at, groups=labels[order].tolist(), **options)
+        for name in NAMES[:-1]:
+            np.testing.assert_allclose(getattr(one, name), getattr(both, name)[:, c], rtol=1e-10, err_msg=name)
+        assert one.critical == pytest.approx(both.critical[c], rel=1e-11)
+
+
+def test_largest_errors_have_one_draw_per_cluster():
+    smoother, dense, places = pair("epanechnikov", "line", 1)
+    clusters = fit_clusters(smoother, CODE)
+    found = interval(smoother, fit_training(smoother), places, clusters=clusters, simultaneous=True, n_resamples=99)
+    share = dense.shares(places.query, method="robust")
+    drawn = draws.multipliers("gaussian", 0, slice(0, 99), 9)[CODE]
+    for c, residual in enumerate(clusters.residual.T):
+        of_cluster = np.stack([(share * residual)[:, g == CODE].sum(axis=1) for g in range(9)])
+        size = np.abs((share * residual) @ drawn) / np.linalg.norm(of_cluster, axis=0)[:, None]
+        assert found.critical[c] == pytest.approx(np.sort(size.max(axis=0))[94], rel=1e-11)
+
+
+def test_kernels_of_your_own():
+    x, y = bend(300)
+    own = make_kernel("a bell", lambda u: np.exp(-0.5 * u**2))
+    at, groups = np.linspace(0, 1, 300)[:, None], np.arange(300) % 20
+    one, other = (
+        LocalLinearRegressor(kernel, bandwidth=0.1).fit(x[:, None], y).confidence_interval(at, groups=groups)
+        for kernel in (own, "gaussian")
+    )
+    np.testing.assert_allclose(one.standard_error, other.standard_error, rtol=1e-9)
+
+
+def test_far_queries_do_not_underflow():
+    x, y = bend(100)
+    model = NadarayaWatsonRegressor(bandwidth=0.05).fit(x[:, None], y)
+    at = np.linspace(1.5, 9.0, 700)[:, None]  # beyond all weights that float64 can hold, by loops
+    with pytest.warns(InferenceWarning, match="fewer than two clusters count"):
+        loops = model.confidence_interval(at, groups=np.arange(100) % 10, method="naive")
+    with pytest.warns(InferenceWarning, match="fewer than two clusters count"):
+        tables = model.confidence_interval(at[-2:], groups=np.arange(100) % 10, method="naive")
+    assert np.isnan(loops.width[-1])
+    assert np.isnan(tables.width[-1])
+    np.testing.assert_allclose(loops.center[-2:], tables.center)
+
+
+def test_a_place_that_one_cluster_has_alone_has_no_interval():
+    """Its own residuals would say nothing of how much clusters differ."""
+    x = np.r_[np.linspace(0, 1, 60), 5 + np.linspace(0, 0.1, 6)]
+    groups = np.r_[np.arange(60) % 6, np.full(6, 6)]
+    model = NadarayaWatsonRegressor("epanechnikov", bandwidth=0.5).fit(x[:, None], np.cos(9 * np.arange(66)))
+    with pytest.warns(InferenceWarning, match=r"1 of 2 queries \(the first is query 1\) fewer than two clusters"):
+        found = model.confidence_interval([[0.5], [5.05]], groups=groups)
+    assert np.isfinite(found.width[0])
+    assert np.isnan(found.width[1])
+    with pytest.warns(InferenceWarning, match="fewer than two clusters"):
+        assert np.isnan(model.standard_error([[5.05]], groups=groups)).all()
+
+
+def test_outputs_without_noise_are_told():
+    x = np.linspace(0, 1, 30)
+    model = NadarayaWatsonRegressor(bandwidth=0.2).fit(x[:, None], np.full(30, 2.5))
+    with pytest.warns(InferenceWarning, match="all residuals are zero"):
+        assert model.standard_error([[0.5]], groups=np.arange(30) % 6) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("groups", "error", "message"),
+    [
+        (np.arange(200) % 4, ValueError, r"4 clusters of positive weight.*at least 5.*groups=range\(200\)"),
+        (np.zeros(200), ValueError, "1 cluster of positive weight"),
+        (np.arange(199), ValueError, r"one label for each of the 200 .*rows, got shape \(199,\)"),
+        (np.zeros((200, 1)), ValueError, r"got shape \(200, 1\)"),
+        (np.where(np.arange(200) == 3, np.nan, np.arange(200)), ValueError, r"no label in 1 rows.*row 3"),
+        ([None, *range(199)], ValueError, "no label in 1 rows.*row 0"),
+        (np.array(["a", 1] * 100, dtype=object), TypeError, "labels of several types"),
+    ],
+)
+def test_groups_that_are_none(groups, error, message):
+    x, y = bend()
+    model = LocalLinearRegressor(bandwidth=0.1).fit(x[:, None], y)
+    for ask in (model.standard_error, model.confidence_interval):
+        with pytest.raises(error, match=message):
+            ask([[0.5]], groups=groups)
+
+
+def test_clusters_without_weight_do_not_count():
+    weight = np.r_[np.ones(8), np.zeros(2)]
+    with pytest.raises(ValueError, match="4 clusters of positive weight"):
+        read_groups([0, 1, 2, 3, 0, 1, 2, 3, 4, 5], weight)
+
+
+@pytest.mark.parametrize("variance", ["nn", "hc0", "hc1", "hc2"])
+def test_variances_of_single_rows_are_refused(variance):
+    smoother = smoother_of_bend()
+    clusters = fit_clusters(smoother, np.arange(200) % 20)
+    with pytest.raises(ValueError, match=f"variance='{variance}' is of independent rows"):
+        interval(smoother, fit_training(smoother), smoother.training, clusters=clusters, variance=variance)
+    with pytest.raises(ValueError, match=r"independent rows, and groups make clusters.*simultaneous='multiplier'"):
+        interval(smoother, fit_training(smoother), smoother.training, clusters=clusters, simultaneous="tube")
+
+
+def test_groups_of_the_fit_are_the_default():
+    x, y = bend(120)
+    groups = np.arange(120) % 12
+    model = LocalLinearRegressor(bandwidth=0.1).fit(x[:, None], y, groups=groups)
+    plain = LocalLinearRegressor(bandwidth=0.1).fit(x[:, None], y)
+    at = np.linspace(0, 1, 5)[:, None]
+    for of in ("fit", "derivative"):
+        for name in ("standard_error", "confidence_interval"):
+            one, other = getattr(model, name)(at, of=of), getattr(plain, name)(at, of=of, groups=groups)
+            for field in NAMES if name == "confidence_interval" else ("real",):
+                np.testing.assert_array_equal(getattr(one, field), getattr(other, field))
+    alone = model.confidence_interval(at, groups=range(120)).standard_error
+    np.testing.assert_allclose(alone, plain.confidence_interval(at, variance="sandwich").standard_error, rtol=1e-11)

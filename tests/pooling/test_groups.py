@@ -1,0 +1,224 @@
+"""Queries that do not meet the keys of their group: against dense tables, and the laws of leaving out."""
+
+import numpy as np
+import pytest
+
+from kernpool import Problem, choose, get_kernel, kernel_names
+from kernpool.bandwidth import leave_one_out
+from kernpool.core import Factors
+from kernpool.core.local_fit import solve
+from kernpool.kernels import get_categorical_kernel
+from kernpool.pooling import groups as of_groups
+from tests.support.capabilities import algorithms
+from tests.support.dense_groups import left_out, mean_of_others
+
+TABLE = get_categorical_kernel("aitchison_aitken")
+
+
+def make_rows(n=60, d=2, groups=9, seed=0, weighted=False):
+    """Rows, two outputs and groups of very different sizes, one of which is a single row."""
+    generator = np.random.default_rng(seed)
+    x = generator.uniform(-1, 1, size=(n, d))
+    y = np.column_stack([np.sin(3 * x[:, 0]), 40.0 + x[:, -1]]) + 0.3 * generator.normal(size=(n, 2))
+    group = generator.choice(groups - 1, n, p=np.arange(1, groups) / np.arange(1, groups).sum())
+    group[7] = groups - 1
+    return x, y, group, generator.integers(0, 4, n).astype(float) if weighted else None
+
+
+def make_problem(x, y, group, weight=None, *, h=0.6, **options):
+    problem = Problem.from_arrays(x, x, y, bandwidth=h, key_weight=weight, **options)
+    return problem.with_groups(group, group)
+
+
+def fit_of(problem, algorithm="auto"):
+    state = choose(problem, algorithm, often=True).reduce(problem.without_center())
+    return solve(state, problem.layout).intercept + problem.value_center
+
+
+@pytest.fixture(params=["one mask", "halves"], autouse=True)
+def cuts(request, monkeypatch):
+    """Few rows fit under one mask; halved as many rows are, they have to give the same."""
+    if request.param == "halves":
+        monkeypatch.setattr(of_groups, "MASKED_PAIRS", 150)
+    return request.param
+
+
+@pytest.mark.parametrize("degree", [0, 1])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("composition", ["radial", "product"])
+@pytest.mark.parametrize("kernel", kernel_names())
+def test_fits_are_those_of_the_dense_twin(kernel, composition, weighted, degree):
+    x, y, group, weight = make_rows(weighted=weighted)
+    h = 0.8 if not get_kernel(kernel).is_compact else 2.2
+    problem = make_problem(x, y, group, weight, h=h, kernel=kernel, composition=composition, degree=degree)
+    expected = left_out(x, y, group, weight=weight, h=h, kernel=kernel, composition=composition, degree=degree)
+    np.testing.assert_allclose(fit_of(problem), expected, rtol=1e-11, atol=1e-11)
+
+
+@algorithms(columns=[1, 2])
+def test_every_algorithm_gives_the_same(algorithm, columns):
+    x, y, group, _ = make_rows(d=columns)
+    found = fit_of(make_problem(x, y, group, h=0.5), algorithm)
+    np.testing.assert_allclose(found, left_out(x, y, group, h=0.5, degree=0), rtol=1e-11)
+
+
+@pytest.mark.parametrize("degree", [0, 1, 2])
+def test_groups_of_one_row_are_leave_one_out(degree):
+    x, y, _, _ = make_rows()
+    options = {"bandwidth": 0.6, "degree": degree}
+    alone = Problem.from_arrays(x, x, y, exclude_self=True, **options)
+    problem = make_problem(x, y, np.arange(len(x)), h=0.6, degree=degree)
+    np.testing.assert_allclose(fit_of(problem), fit_of(alone), rtol=1e-12, atol=1e-14)
+    assert leave_one_out(problem).error == pytest.approx(leave_one_out(alone).error, rel=1e-12)
+
+
+@pytest.mark.parametrize("degree", [0, 1])
+def test_a_weight_of_three_is_three_rows_of_the_group(degree):
+    x, y, group, weight = make_rows(weighted=True)
+    times = weight.astype(int)
+    repeated = [np.repeat(array, times, axis=0) for array in (x, y, group)]
+    one, other = make_problem(x, y, group, weight, degree=degree), make_problem(*repeated, degree=degree)
+    np.testing.assert_allclose(np.repeat(fit_of(one), times, axis=0), fit_of(other), rtol=1e-12, atol=1e-14)
+    assert leave_one_out(one).error == pytest.approx(leave_one_out(other).error, rel=1e-12)
+
+
+def test_the_order_of_rows_and_the_names_of_groups_do_not_matter():
+    x, y, group, weight = make_rows(weighted=True)
+    order = np.random.default_rng(1).permutation(len(x))
+    expected = fit_of(make_problem(x, y, group, weight, degree=1))
+    moved = fit_of(make_problem(x[order], y[order], 3 * group[order] + 5, weight[order], degree=1))
+    np.testing.assert_allclose(moved, expected[order], rtol=1e-12, atol=1e-14)
+
+
+def make_mixed(*, degree=0, weighted=False, lam=0.3):
+    x, y, group, weight = make_rows(weighted=weighted)
+    code = np.random.default_rng(2).integers(0, 3, (len(x), 2))
+    problem = make_problem(x, y, group, weight, degree=degree)
+    tables = TABLE.table(3, lam), TABLE.table(3, 0.5 * lam)
+    slopes = TABLE.table_slope(3, lam), TABLE.table_slope(3, 0.5 * lam)
+    return problem.with_factors(Factors(code, code, tables, slopes))
+
+
+@pytest.mark.parametrize("degree", [0, 1])
+@pytest.mark.parametrize("algorithm", ["auto", "brute"])
+def test_levels_multiply_onto_the_weights(algorithm, degree):
+    problem, (x, y, group, weight) = make_mixed(degree=degree, weighted=True), make_rows(weighted=True)
+    code, tables = problem.factors.key_code, problem.factors.tables
+    of_levels = {"code": code, "tables": lambda _: tables}
+    expected = left_out(x, y, group, weight=weight, h=0.6, degree=degree, **of_levels)
+    np.testing.assert_allclose(fit_of(problem, algorithm), expected, rtol=1e-11)
+
+
+def slopes_by_differences(make, thetas, step=1e-5):
+    """Derivatives of the fits, of shape (n, c, p)."""
+    slopes = []
+    for a in range(len(thetas)):
+        up, down = (fit_of(make(np.array(thetas) + sign * step * np.eye(len(thetas))[a])) for sign in (1, -1))
+        slopes.append((up - down) / (2 * step))
+    return np.stack(slopes, axis=2)
+
+
+@pytest.mark.parametrize("degree", [0, 1])
+@pytest.mark.parametrize("kernel", ["gaussian", "biweight", "laplace"])
+@pytest.mark.parametrize("columns", [1, 2])
+def test_gradients_agree_with_differences(kernel, degree, columns):
+    x, y, group, weight = make_rows(d=columns, weighted=True)
+    x = x + (1e-3 * np.arange(len(x)))[:, None]  # no ties, at which the Laplace kernel has a kink
+
+    def make(theta):
+        return make_problem(x, y, group, weight, h=np.exp(theta), kernel=kernel, degree=degree)
+
+    theta = np.log(np.linspace(1.4, 1.9, columns) * (2.0 if kernel == "biweight" else 0.5))
+    problem = make(theta)
+    plan = choose(problem, often=True)
+    state = plan.reduce(problem)
+    for b in range(2):
+        cotangent = np.zeros(y.shape)
+        cotangent[:, b] = 1.0
+        found = plan.pullback(problem, state, cotangent, ["log_bandwidth"]).log_bandwidth
+        expected = slopes_by_differences(make, theta)[:, b]
+        np.testing.assert_allclose(found, expected, atol=1e-6 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("degree", [0, 1])
+@pytest.mark.parametrize("algorithm", ["auto", "brute"])
+def test_gradients_by_smoothings(degree, algorithm):
+    problem = make_mixed(degree=degree)
+    plan = choose(problem, algorithm)
+    state = plan.reduce(problem)
+    cotangent = np.zeros((len(problem.query), 2))
+    cotangent[:, 0] = 1.0
+    found = plan.pullback(problem, state, cotangent, ["log_bandwidth", "smoothing"]).smoothing
+    step = 1e-6
+    both = [fit_of(make_mixed(degree=degree, lam=0.3 + sign * step)) for sign in (1, -1)]
+    expected = (both[0] - both[1])[:, 0] / (2 * step)
+    np.testing.assert_allclose(found @ [1.0, 0.5], expected, atol=1e-7 * np.abs(expected).max())
+
+
+def test_far_rows_have_gradients_too():
+    """Rows so far from all other groups that logits are rounded by more than their differences."""
+    x = np.concatenate([np.linspace(0, 1, 20), 5e4 + np.linspace(0, 1, 4)])[:, None]
+    y = np.column_stack([np.cos(x[:, 0]), x[:, 0]])
+    group = np.r_[np.arange(20) % 5, 9, 9, 9, 9]
+    problem = make_problem(x, y, group, h=0.5)
+    plan = choose(problem, "auto")
+    state = plan.reduce(problem)
+    found = plan.pullback(problem, state, np.ones(y.shape), ["log_bandwidth"]).log_bandwidth
+    whole = of_groups._masked(problem)
+    plain = choose(whole, "reference")
+    expected = plain.pullback(whole, plain.reduce(whole), np.ones(y.shape), ["log_bandwidth"]).log_bandwidth
+    np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-14)
+
+
+def test_rows_without_another_group_in_reach_get_the_mean_of_the_other_groups():
+    x, y, group, weight = make_rows(weighted=True)
+    x[group == 2] += 50.0
+    found = leave_one_out(make_problem(x, y, group, weight, kernel="epanechnikov", h=2.5))
+    assert found.empty_windows == np.count_nonzero(group == 2)
+    expected = mean_of_others(y, group, weight)[group == 2]
+    np.testing.assert_allclose(found.prediction[group == 2], expected, rtol=1e-12)
+
+
+def test_queries_of_no_group_meet_all_keys():
+    x, y, group, _ = make_rows()
+    asked = np.where(np.arange(len(x)) % 3 == 0, -1, group)
+    asked[5] = 99  # a group of no key
+    problem = Problem.from_arrays(x, x, y, bandwidth=0.6).with_groups(asked, group)
+    everything = Problem.from_arrays(x, x, y, bandwidth=0.6)
+    free = (asked == -1) | (asked == 99)
+    np.testing.assert_allclose(fit_of(problem)[free], fit_of(everything)[free], rtol=1e-12)
+    apart = make_problem(x, y, group)
+    np.testing.assert_allclose(fit_of(problem)[~free], fit_of(apart)[~free], rtol=1e-12)
+
+
+def test_one_group_alone_leaves_every_window_empty():
+    x, y, _, _ = make_rows()
+    state = choose(problem := make_problem(x, y, np.zeros(len(x), dtype=int))).reduce(problem)
+    assert not state.denominator.any()
+
+
+def test_progress_goes_up_and_ends_once():
+    x, y, group, _ = make_rows()
+    seen = []
+    problem = make_problem(x, y, group)
+    choose(problem, "brute").reduce(problem, progress=lambda done, total: seen.append((done, total)))
+    assert seen == sorted(seen)
+    assert [done for done, total in seen].count(len(x)) == 1
+    assert {total for _, total in seen} == {len(x)}
+
+
+def test_bad_input():
+    x, y, group, _ = make_rows()
+    problem = Problem.from_arrays(x, x, y)
+    with pytest.raises(ValueError, match=r"groups are of 3 queries and 60 keys, and there are 60 and 60"):
+        problem.with_groups(group[:3], group)
+    with pytest.raises(ValueError, match=r"key_code must be one integer per row, got shape \(60,\) of float64"):
+        problem.with_groups(group, group.astype(float))
+    with pytest.raises(ValueError, match=r"key_code must be at least 0, got -1"):
+        problem.with_groups(group, group - 1)
+    with pytest.raises(ValueError, match="chosen for a problem without groups"):
+        choose(problem).reduce(problem.with_groups(group, group))
+    apart = problem.with_groups(group, group)
+    plan = choose(apart)
+    with pytest.raises(ValueError, match=r"wanted must be some of \['log_bandwidth', 'query'\], got \['smoothing'\]"):
+        plan.pullback(apart, plan.reduce(apart), np.ones(y.shape), ["smoothing"])
