@@ -165,8 +165,8 @@ class KernelCurveDisplay:
         Raises
         ------
         ValueError
-            If X has several columns and `feature` is not given or not one of them, or `of`, `band` or `level` are none of
-            the above.
+            If X has several columns and `feature` is not given or not one of them; or `of`, `band` or `level` are none
+            of the above.
         TypeError
             If `band` is given, and the estimator has no intervals or was fitted to chunks.
         """
