@@ -71,6 +71,16 @@ def test_the_map_without_noise_or_without_freedom_claims_nothing():
     assert narrow.enough[1].any()
 
 
+def test_windows_of_tied_rows_have_no_slope():
+    """Their shares in it are zero, and the inner product with those of the next place need not be."""
+    random = np.random.default_rng(0)
+    x = np.round(random.uniform(3.2, 6.1, 60), 1)
+    model = LocalLinearRegressor(bandwidth=0.2).fit(x[:, None], np.sin(x) + 0.1 * random.normal(size=60))
+    found = model.slope_map(bandwidths=[0.01, 0.02, 0.2])  # warnings are errors
+    assert not found.enough[0].any()
+    assert found.enough[2].mean() > 0.9
+
+
 def test_ranks_turn_no_sign_around(rows):
     X, y, _ = rows
     model = LocalLinearRegressor(bandwidth=0.1, scale="rank").fit(np.exp(2 * X), y)
