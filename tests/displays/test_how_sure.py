@@ -125,8 +125,9 @@ def test_one_of_two_columns_has_intervals_at_each_place(rows):
         expected = model.confidence_interval(at, of=of)
         lower = expected.lower if of == "fit" else expected.lower[:, 1]
         np.testing.assert_array_equal(ends(display.bands_[0])[1], lower)
-    with pytest.raises(ValueError, match=r"a curve of one column, and the estimator has 2; use band='confidence'"):
-        KernelCurveDisplay.from_estimator(model, X, rows[1], feature=1, band="simultaneous")
+    both = KernelCurveDisplay.from_estimator(model, X, rows[1], feature=1, band="simultaneous")
+    wide = model.confidence_interval(np.c_[np.full(both.x.size, np.median(X[:, 0])), both.x], simultaneous=True)
+    np.testing.assert_array_equal(ends(both.bands_[0])[1], wide.lower)
 
 
 def test_empty_windows_leave_gaps_in_the_shade():

@@ -110,8 +110,8 @@ def test_maps_that_there_are_none_of(rows):
     with pytest.raises(ValueError, match="for one output, and this model has 2"):
         LocalLinearRegressor(bandwidth=0.3).fit(X, np.c_[y, y]).slope_map()
     edge = LocalLinearRegressor(kernel="boxcar", bandwidth=0.3).fit(X, y)
-    with pytest.raises(ValueError, match="or simultaneous=False"):
-        edge.slope_map(bandwidths=[0.3])
+    with pytest.raises(ValueError, match="and this model was fitted with groups="):
+        LocalLinearRegressor(bandwidth=0.3).fit(X, y, groups=np.arange(60) // 5).slope_map()
     assert edge.slope_map(bandwidths=[0.3], simultaneous=False).enough.any()
 
 

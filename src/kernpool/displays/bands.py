@@ -48,7 +48,7 @@ def bands_of(estimator: Any, section: Section, band: str, **options: Any) -> tup
     Raises
     ------
     ValueError
-        If there is no such band, or the estimator has several numeric columns and a simultaneous one is asked for.
+        If there is no such band.
     TypeError
         If the estimator has no intervals.
     """
@@ -59,12 +59,6 @@ def bands_of(estimator: Any, section: Section, band: str, **options: Any) -> tup
         raise TypeError(
             f"{type(estimator).__name__} has no confidence_interval, so that band={band!r} cannot be drawn; use "
             "band=None, or NadarayaWatsonRegressor or LocalLinearRegressor"
-        )
-    columns = section.inputs.shape[1]
-    if band == "simultaneous" and columns != 1:
-        raise ValueError(
-            f"a simultaneous band is for a curve of one column, and the estimator has {columns}; use "
-            "band='confidence', or a model of one column"
         )
     with warnings.catch_warnings():
         # The caller did not choose the points of the grid; where windows are empty, the shade has gaps.

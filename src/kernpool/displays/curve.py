@@ -136,7 +136,7 @@ class KernelCurveDisplay:
             The curve of `predict`, or its slope by that column, of `derivative`; slopes have no samples.
         band : {None, "confidence", "simultaneous"}, default=None
             How sure the curve is. ``"confidence"`` shades the intervals that cover the truth at each place by itself;
-            ``"simultaneous"`` those and, paler and wider, the band that covers the whole curve at once, in one column.
+            ``"simultaneous"`` those and, paler and wider, the band that covers the whole curve at once.
             Their middle is not the curve, because bias has been taken off: it is dotted where it leaves the curve.
         level : float, default=0.95
             Probability that a shade covers.
@@ -165,8 +165,8 @@ class KernelCurveDisplay:
         Raises
         ------
         ValueError
-            If X has several columns and `feature` is not given or not one of them, or a simultaneous band is asked for;
-            or `of`, `band` or `level` are none of the above.
+            If X has several columns and `feature` is not given or not one of them; or `of`, `band` or `level` are none
+            of the above.
         TypeError
             If `band` is given, and the estimator has no intervals or was fitted to chunks.
         """

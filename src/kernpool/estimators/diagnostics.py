@@ -88,7 +88,7 @@ class Diagnostics:
         variance : str, default="local"
             As in `confidence_interval`.
         simultaneous : bool, default=True
-            Whether intervals of a bandwidth cover all at once; False is for kernels with an edge.
+            Whether intervals of a bandwidth cover all at once.
         fewest_rows : float, default=5
             Windows of fewer rows say nothing; each row counts as K((x - x_j)/h)/K(0).
 
@@ -100,7 +100,7 @@ class Diagnostics:
         Raises
         ------
         ValueError
-            If the model has several columns, levels or outputs, or an argument is out of its range.
+            If the model has several columns, levels, outputs or groups of rows, or an argument is out of its range.
         TypeError
             If the model was fitted to chunks.
 
@@ -158,6 +158,11 @@ class Diagnostics:
         model: Any = self
         if model.encoding_ is not None:
             raise ValueError("a slope map is for one numeric column, and this model has levels; fit one of them alone")
+        if model.key_group_ is not None:
+            raise ValueError(
+                "a slope map takes rows as independent, and this model was fitted with groups=; use "
+                "confidence_interval(of='derivative'), which counts groups, at one bandwidth after the other"
+            )
         if columns != 1:
             raise ValueError(f"a slope map is for one column, and this model has {columns}; fit a model of one column")
         if model.value_.ndim > 1 and model.value_.shape[1] > 1:

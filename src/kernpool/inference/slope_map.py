@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -109,13 +108,12 @@ def slope_map(
     Raises
     ------
     ValueError
-        If the level or method is none, or there are fewer than five rows, or no such band.
+        If the level or method is none, or there are fewer than five rows.
     """
     check_level(level)
     check_method(method)
     shape = len(bandwidths), len(x)
     sign, rows, enough = np.zeros(shape, dtype=np.int8), np.zeros(shape), np.zeros(shape, dtype=bool)
-    how: dict[str, Any] = {"level": level, "method": method, "variance": variance}
     own = float(smoother.recipe.bandwidth[0])
     for i, bandwidth in enumerate(bandwidths):
         at = smoother.of_degree(1).widened(float(bandwidth) / own, levels=False)
@@ -128,7 +126,9 @@ def slope_map(
             # What these would say of places is what `enough` says.
             warnings.simplefilter("ignore", EmptyWindowWarning)
             warnings.simplefilter("ignore", InferenceWarning)
-            found = interval(at, training, places, column=0, simultaneous=simultaneous, **how)
+            found = interval(
+                at, training, places, level=level, method=method, variance=variance, column=0, simultaneous=simultaneous
+            )
         with np.errstate(invalid="ignore"):
             known = found.standard_error[:, 0] > 0  # no noise is no certainty
             enough[i] = (rows[i] >= fewest_rows) & known
