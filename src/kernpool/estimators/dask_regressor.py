@@ -170,7 +170,7 @@ class DaskNadarayaWatsonRegressor(DaskInference, RegressorMixin, BaseEstimator):
         check_parameters(self)
         if groups is not None:
             raise TypeError(
-                "groups must be None on a cluster, where a sample would break them up; fit some of the groups in memory"
+                "groups must be None for rows on a cluster, where a sample breaks them up; fit some groups in memory"
             )
         if isinstance(y, str):
             y, target = None, y
