@@ -152,15 +152,15 @@ def test_equal_rows_of_two_groups_stay_two():
 
 @pytest.mark.parametrize("degree", [0, 1])
 def test_shocks_that_are_shared_need_wider_windows(degree):
-    """Rows of the own cluster predict a row too well, shock included, where windows are narrow (most of 12 tables)."""
-    wider = 0
+    """Rows of the own cluster predict a row too well, shock included, where windows are narrow: in 10 of 12 tables."""
+    ratio = []
     for seed in range(12):
         X, y, group = make_table(n=150, d=1, groups=15, seed=seed, shock=0.7, outputs=1)
         options = {"kernel": GAUSSIAN, "degree": degree}
-        wider += (
-            search_bandwidth(X, y, group=group, **options).bandwidth > 1.5 * search_bandwidth(X, y, **options).bandwidth
-        )
-    assert wider >= 10
+        narrow = search_bandwidth(X, y, **options).bandwidth[0]
+        ratio.append(search_bandwidth(X, y, group=group, **options).bandwidth[0] / narrow)
+    assert np.count_nonzero(np.array(ratio) > 1.0) >= 10
+    assert np.median(ratio) > 1.5
 
 
 @pytest.mark.parametrize("d", [1, 2])
@@ -207,7 +207,9 @@ def test_priors_of_the_other_groups():
 @pytest.mark.parametrize("criterion", ["aicc", "gcv"])
 def test_criteria_that_leave_nothing_out_refuse(criterion):
     X, y, group = make_table()
-    with pytest.raises(ValueError, match=f"'loo', 'regularised' or 'log_loss', and bandwidth='{criterion}' leaves no"):
+    with pytest.raises(
+        ValueError, match=f"'loo', 'regularised' or, for classes, 'log_loss', and bandwidth='{criterion}' leaves no"
+    ):
         search_bandwidth(X, y, group=group, criterion=criterion, kernel=GAUSSIAN)
 
 

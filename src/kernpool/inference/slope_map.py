@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.core.empty import EmptyWindowWarning
+from kernpool.core.local_fit import RankDeficiencyWarning
 from kernpool.inference.intervals import InferenceWarning, check_level, check_method, interval
 from kernpool.inference.residuals import fit_training
 from kernpool.inference.smoother import Places, Smoother
@@ -126,6 +127,7 @@ def slope_map(
             # What these would say of places is what `enough` says.
             warnings.simplefilter("ignore", EmptyWindowWarning)
             warnings.simplefilter("ignore", InferenceWarning)
+            warnings.simplefilter("ignore", RankDeficiencyWarning)
             found = interval(
                 at, training, places, level=level, method=method, variance=variance, column=0, simultaneous=simultaneous
             )
