@@ -169,8 +169,8 @@ class Inference:
             If there is no training row in the window of a place: its interval is NaN, whatever `empty` says.
         InferenceWarning
             If residuals around a place are all zero, or of less than one row or two clusters, where the interval is
-            NaN; or, from three numeric columns on, where
-            the correction is so large that the bias behind it is not small either.
+            NaN; or, from three numeric columns on, where the correction is so large that the bias behind it is not
+            small either.
 
         Notes
         -----
@@ -188,8 +188,8 @@ class Inference:
         the variance is a sandwich, one for each cluster where there are any.
 
         Ridges of planes stay as they are, in rows. With ``scale="rank"`` all is done in ranks, as given; slopes are per
-        unit of the column. With ``extrapolate="clip"`` the center is not clipped. Nine passes over rows and places, and
-        one over pairs of training rows that the model keeps. With groups all pairs of rows and places, in O(n + m)
+        unit of the column. With ``extrapolate="clip"`` the center is not clipped. Six passes over rows and places with a
+        Gaussian, else eight, and one over pairs of training rows that the model keeps. With groups all pairs of rows and places, in O(n + m)
         memory, and residuals by as many plain passes as the logarithm of the number of clusters, kept too.
 
         References

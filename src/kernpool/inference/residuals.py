@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from kernpool.core.empty import fill_empty
 from kernpool.core.state import PoolState, merge
+from kernpool.execution.threads import cut
 from kernpool.inference.nearest import nearest_residuals
 from kernpool.inference.smoother import Smoother
 from kernpool.pooling.limits import limit_values
@@ -33,6 +34,7 @@ Array = NDArray[np.float64]
 
 RESIDUALS = ("hc0", "hc1", "hc2", "hc3", "nn")
 FEWEST_ROWS = 5
+ROWS_AT_ONCE = 1 << 16  # whose fits are some megabytes, of a million rows twelve times the rows themselves
 ROUNDING = 1e-12  # of the range of y, which is what pooling promises
 
 
@@ -98,26 +100,29 @@ def fit_training(smoother: Smoother) -> Training:
             f"inference needs at least {FEWEST_ROWS} rows, got {weight.sum():g}; weights are frequencies, and a weight "
             "of 3 is three equal rows"
         )
-    places = smoother.training
-    problem = smoother.problem(places, exclude_self=True)
-    state = smoother.sums(problem)
-    without = smoother.settled(problem, state)
-    fill = partial(limit_values, problem, empty="mean", n_jobs=smoother.recipe.n_jobs)
-    deleted = fill_empty(without.intercept, without.occupied, "mean", fill)
-    log_own = np.full(len(weight), problem.similarity.log_peak)
+    problem = smoother.problem(smoother.training, exclude_self=True)
+    state, n = smoother.sums(problem), len(weight)
+    log_own = np.full(n, problem.similarity.log_peak)
     if problem.factors is not None:
         tables = zip(problem.factors.log_tables, problem.factors.key_code.T, strict=True)
         log_own += sum(table[code, code] for table, code in tables)
-    unit = np.minimum(weight, 1.0)
-    numerator = np.zeros_like(state.numerator)
-    numerator[:, problem.layout.value] = unit[:, None] * smoother.keys.value
-    together = merge(state, PoolState(log_own, unit, numerator))
-    fit = smoother.settled(problem, together)
-    with np.errstate(divide="ignore", over="ignore"):
-        share = np.exp(log_own - together.log_denominator)
-    leverage = np.where(fit.occupied & (weight > 0), share * fit.base, 0.0)
-    alone = np.count_nonzero(~without.occupied & (weight > 0))
-    return Training(smoother.value, fit.intercept, deleted, leverage, weight, int(alone))
+    fitted, deleted, leverage = np.empty_like(smoother.keys.value), np.empty_like(smoother.keys.value), np.empty(n)
+    others = np.empty(n, dtype=bool)
+    for rows in cut(n, ROWS_AT_ONCE):
+        part, unit, value = state.rows(rows), np.minimum(weight[rows], 1.0), smoother.keys.value[rows]
+        without = smoother.settled(problem, part)
+        deleted[rows], others[rows] = without.intercept, without.occupied
+        numerator = np.zeros_like(part.numerator)
+        numerator[:, problem.layout.value] = unit[:, None] * value
+        together = merge(part, PoolState(log_own[rows], unit, numerator))
+        fit = smoother.settled(problem, together)
+        with np.errstate(divide="ignore", over="ignore"):
+            share = np.exp(log_own[rows] - together.log_denominator)
+        fitted[rows] = fit.intercept
+        leverage[rows] = np.where(fit.occupied & (weight[rows] > 0), share * fit.base, 0.0)
+    fill = partial(limit_values, problem, empty="mean", n_jobs=smoother.recipe.n_jobs)
+    deleted = fill_empty(deleted, others, "mean", fill)
+    return Training(smoother.value, fitted, deleted, leverage, weight, int(np.count_nonzero(~others & (weight > 0))))
 
 
 def nothing_left(value: Array) -> Array:
@@ -169,12 +174,12 @@ def squared_residuals(smoother: Smoother, training: Training, kind: str = "hc3")
         )
     if kind == "nn":
         squared = nearest_residuals(smoother)
+    elif kind == "hc3":
+        squared = (training.value - training.deleted) ** 2
+    elif kind == "hc2":
+        squared = np.maximum((training.value - training.fitted) * (training.value - training.deleted), 0.0)
     else:
-        own, deleted = training.value - training.fitted, training.value - training.deleted
-        squared = {
-            "hc0": own**2,
-            "hc1": own**2 * (training.rows / freedom),
-            "hc2": np.maximum(own * deleted, 0.0),
-            "hc3": deleted**2,
-        }[kind]
+        squared = (training.value - training.fitted) ** 2
+        if kind == "hc1":
+            squared *= training.rows / freedom
     return np.where(training.weight[:, None] > 0, squared, 0.0)
