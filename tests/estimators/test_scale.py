@@ -5,7 +5,7 @@ import re
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from sklearn.base import clone
@@ -52,6 +52,7 @@ def test_weights_are_repeated_rows(x, data):
 
 
 @given(column(), arrays(np.float64, 12, elements=st.floats(-1e7, 1e7)))
+@example(np.array([-5.0, 0.1, -5.0, -5.0, -5.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]), np.array([0.0, -7e-255]))
 def test_the_scale_is_monotone_and_continuous(x, places):
     scale = Scale.fit(x[:, None], None, [True])
     rank = scale.apply(np.sort(places)[:, None])[:, 0]

@@ -188,9 +188,10 @@ class Inference:
         the variance is a sandwich, one for each cluster where there are any.
 
         Ridges of planes stay as they are, in rows. With ``scale="rank"`` all is done in ranks, as given; slopes are per
-        unit of the column. With ``extrapolate="clip"`` the center is not clipped. Six passes over rows and places with a
-        Gaussian, else eight, and one over pairs of training rows that the model keeps. With groups all pairs of rows and places, in O(n + m)
-        memory, and residuals by as many plain passes as the logarithm of the number of clusters, kept too.
+        unit of the column. With ``extrapolate="clip"`` the center is not clipped. Six passes over rows and places with
+        a Gaussian, else eight, and one over pairs of training rows that the model keeps. With groups all pairs of rows
+        and places, in O(n + m) memory, and residuals by as many plain passes as the logarithm of the number of
+        clusters, kept too.
 
         References
         ----------

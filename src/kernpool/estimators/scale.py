@@ -82,7 +82,10 @@ class Scale:
             if knots is not None:
                 (x, rank), column = knots, scaled[:, a]
                 inside = np.clip(column, x[0], x[-1])
-                scaled[:, a] = np.interp(inside, x, rank) + _mean_slope(x, rank) * (column - inside)
+                # A line from knot to knot may end above the next one by a rounding; ranks do not go down there.
+                next_knot = np.minimum(np.searchsorted(x, inside), len(x) - 1)
+                between = np.minimum(np.interp(inside, x, rank), rank[next_knot])
+                scaled[:, a] = between + _mean_slope(x, rank) * (column - inside)
         return scaled
 
     def slope(self, X: NDArray[Any]) -> Array:
