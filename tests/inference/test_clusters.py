@@ -4,9 +4,11 @@ from itertools import product
 
 import numpy as np
 import pytest
+from scipy.special import stdtrit
 
 from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, kernel_names, make_kernel
 from kernpool.core.keys import Keys
+from kernpool.core.local_fit import RankDeficiencyWarning
 from kernpool.inference import (
     InferenceWarning,
     Places,
@@ -253,3 +255,35 @@ def test_groups_of_the_fit_are_the_default():
                 np.testing.assert_array_equal(getattr(one, field), getattr(other, field))
     alone = model.confidence_interval(at, groups=range(120)).standard_error
     np.testing.assert_allclose(alone, plain.confidence_interval(at, variance="sandwich").standard_error, rtol=1e-11)
+
+
+def test_what_is_exact_or_has_no_slope_is_told():
+    x = np.linspace(0.0, 1.0, 60)
+    exact, groups = LocalLinearRegressor(bandwidth=0.3).fit(x[:, None], 3.0 * x), np.arange(60) % 10
+    for simultaneous in (False, True):
+        with pytest.warns(InferenceWarning, match="all residuals are zero"):
+            found = exact.confidence_interval([[0.1], [0.5]], groups=groups, simultaneous=simultaneous)
+        np.testing.assert_array_equal(found.standard_error, 0.0)
+    tied = LocalLinearRegressor(bandwidth=0.05, kernel="epanechnikov").fit(
+        np.repeat(np.arange(10.0), 10)[:, None], np.random.default_rng(0).normal(size=100)
+    )
+    with pytest.warns(RankDeficiencyWarning, match="tell no slope by column 0"):
+        found = tied.confidence_interval([[1.0], [2.0]], of="derivative", groups=np.arange(100) % 20)
+    assert np.isnan(found.lower).all()
+
+
+def test_slopes_have_degrees_of_freedom_of_their_own():
+    random = np.random.default_rng(0)
+    X, y = random.uniform(size=(120, 2)), random.normal(size=120)
+    model = LocalLinearRegressor(bandwidth=[0.3, 0.4]).fit(X, y)
+    found = model.confidence_interval(X[:5], of="derivative", groups=np.arange(120) % 12)
+    half = stdtrit(found.df, 0.975) * found.standard_error
+    np.testing.assert_allclose(found.upper - found.center, half, rtol=1e-12)
+    assert found.df.shape == (5, 2)
+
+
+def test_columns_are_not_tested_as_if_rows_were_independent():
+    X, y = np.random.default_rng(0).uniform(size=(60, 2)), np.arange(60.0) % 7
+    model = LocalLinearRegressor(bandwidth=0.3).fit(X, y, groups=np.arange(60) % 12)
+    with pytest.raises(ValueError, match="fitted with groups=, whose rows go together"):
+        model.significance_test(0)

@@ -154,8 +154,8 @@ class Inference:
         Returns
         -------
         Interval
-            ``center``, ``lower``, ``upper``, ``standard_error`` as `predict` or `derivative`; ``df`` of shape (m,), and
-            ``critical`` and ``band`` of a band.
+            ``center``, ``lower``, ``upper``, ``standard_error`` as `predict` or `derivative`; ``df`` of shape (m,), or
+            with groups (m, d) for the slopes of several columns; ``critical`` and ``band`` of a band.
 
         Raises
         ------
@@ -236,8 +236,9 @@ class Inference:
             for name in ("center", "lower", "upper", "standard_error")
         )
         critical = shaped_critical([one.critical for one in found], center.shape[1:])
-        first = found[0]
-        return Interval(center, lower, upper, error, first.df, first.level, method, critical, first.band)
+        first, dfs = found[0], [one.df for one in found]
+        df = dfs[0] if all(np.array_equal(dfs[0], one, equal_nan=True) for one in dfs) else np.stack(dfs, axis=1)
+        return Interval(center, lower, upper, error, df, first.level, method, critical, first.band)
 
     def summary(self) -> Summary:
         """Sum up the fit: effective parameters, residual noise, R2 with and without the rows themselves, criteria.

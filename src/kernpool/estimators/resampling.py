@@ -83,6 +83,12 @@ def significance(
         raise ValueError(f"method must be 'residual' or 'gradient', got {method!r}")
     check_kind(kind)
     need_rows(model, "significance_test needs")
+    if vars(model).get("key_group_") is not None:
+        raise ValueError(
+            "significance_test draws for each row by itself, and this model was fitted with groups=, whose rows go "
+            "together: it would reject far too often; compare model.confidence_interval with and without the column, "
+            "or fit without groups if rows are independent"
+        )
     how = Draws(draws.as_count("n_resamples", n_resamples), kind, draws.as_seed(random_state))
     sample = sample_of(model)
     names, numeric, categorical = _names(model), *_places(model)

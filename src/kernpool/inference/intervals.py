@@ -40,8 +40,8 @@ class Interval:
         Ends; NaN where the window is empty.
     standard_error : ndarray, as center
         Of the center.
-    df : ndarray of shape (m,)
-        Degrees of freedom of the standard error, for Student's quantile.
+    df : ndarray of shape (m,) or (m, d)
+        Degrees of freedom of the standard error, for Student's quantile; with clusters those of slopes may differ.
     level : float
         Probability that an interval covers the truth, or a band all of it.
     method : str

@@ -125,8 +125,7 @@ def errors_of_each(
     """
     check_variance(variance, clustered=clusters is not None)
     if clusters is not None:
-        of_clusters = (cluster_errors(smoother, one, clusters) for one in found)
-        return [Errors(error, df, None, clusters.residual, error, clusters.code) for error, df in of_clusters]
+        return [_of_clusters(smoother, training, one, clusters) for one in found]
     squared = squared_residuals(smoother, training, VARIANCES[variance])
     sums, errors = RememberedSums(smoother.sums, [pair for one in found for pair in one.known]), []
     noise = local_noise(smoother, places, squared, sums)
@@ -148,6 +147,17 @@ def errors_of_each(
             error = _where_there_is_a_slope(one, error, size * math.sqrt(training.rows))
         errors.append(Errors(error, noise.df, noise, residual, spread))
     return errors
+
+
+def _of_clusters(smoother: Smoother, training: Training, found: Estimate, clusters: Clusters) -> Errors:
+    """Return errors of rows in clusters; zero where residuals are nothing but rounding, NaN where there is no slope."""
+    spread, df = cluster_errors(smoother, found, clusters)
+    quiet = np.max(np.abs(clusters.residual), axis=0) <= nothing_left(training.value[training.weight > 0])
+    error = np.where(quiet & np.isfinite(spread), 0.0, spread)
+    if found.column is not None:
+        size = np.sqrt(squared_norm(found.terms, smoother.sums))
+        error = _where_there_is_a_slope(found, error, size * math.sqrt(training.rows))
+    return Errors(error, df, None, clusters.residual, spread, clusters.code)
 
 
 def _where_there_is_a_slope(found: Estimate, error: Array, size: Array) -> Array:
