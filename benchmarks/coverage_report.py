@@ -125,7 +125,7 @@ def write(found: dict[str, Tally], *, keep: bool) -> list[str]:
             rows += some
             missed += others
         else:
-            why = "not run: `confidence_interval` has no `groups=` yet" if setting.clustered else "not run yet"
+            why = "not run yet"
             rows.append(f"| {setting.words} | 0 | | | | | | {bars(setting)} | {why} |")
     seconds, runs = (sum(getattr(tally, of) for tally in found.values()) for of in ("seconds", "runs"))
     text = "\n".join(["# How often intervals and bands cover", "", HEAD, "|---" * 9 + "|", *rows, "", NOTES])

@@ -287,3 +287,12 @@ def test_columns_are_not_tested_as_if_rows_were_independent():
     model = LocalLinearRegressor(bandwidth=0.3).fit(X, y, groups=np.arange(60) % 12)
     with pytest.raises(ValueError, match="fitted with groups=, whose rows go together"):
         model.significance_test(0)
+
+
+def test_resamples_draw_the_groups_of_the_fit():
+    X, y, groups = np.random.default_rng(0).uniform(size=(60, 1)), np.arange(60.0) % 7, np.arange(60) % 12
+    model = LocalLinearRegressor(bandwidth=0.3).fit(X, y, groups=groups)
+    found = model.bootstrap(X[:3], n_resamples=19)
+    np.testing.assert_array_equal(found, model.bootstrap(X[:3], n_resamples=19, groups=groups))
+    alone = LocalLinearRegressor(bandwidth=0.3).fit(X, y).bootstrap(X[:3], n_resamples=19)
+    assert np.all(found != alone)

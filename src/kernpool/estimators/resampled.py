@@ -48,7 +48,8 @@ class Resampled:
             rows the residuals of others. ``"pairs"`` draws rows with replacement, and ``"poisson"`` counts each row a
             Poisson number of times by a hash of its number, whichever chunk it comes in.
         groups : array_like of shape (n,), optional
-            Labels of clusters of the training rows; all rows of one share a draw. Not for ``"residual"``.
+            Labels of clusters of the training rows; all rows of one share a draw. Not for ``"residual"``. By default
+            the groups that `fit` was given, if any.
         random_state : int, RandomState, Generator or None, default=0
             Seed of the draws.
         max_bytes : int, default=2**30

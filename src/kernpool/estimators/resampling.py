@@ -58,7 +58,7 @@ def bootstrap_of(
         None if X is None else _exact(problem_of(model, X)),
         how=how,
         statistic=statistic,
-        groups=groups,
+        groups=vars(model).get("key_group_") if groups is None else groups,
         flat=model.value_.ndim == 1,
         progress=current_progress(),
     )
