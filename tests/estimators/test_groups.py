@@ -3,14 +3,13 @@
 import doctest
 from pathlib import Path
 
-import dask.array as da
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
 
+import kernpool
 from kernpool import (
-    DaskNadarayaWatsonRegressor,
     LocalLinearRegressor,
     NadarayaWatsonClassifier,
     NadarayaWatsonRegressor,
@@ -237,8 +236,13 @@ def test_rows_that_cannot_have_groups():
         model.partial_fit(X, y)
     with pytest.raises(TypeError, match="groups must be None for rows in chunks"):
         NadarayaWatsonRegressor().fit(open_chunks([(X, y)]), groups=school)
+
+
+def test_rows_on_a_cluster_cannot_have_groups():
+    da = pytest.importorskip("dask.array", reason="clusters need the extra 'dask'")
+    X, y, school = make_schools()
     with pytest.raises(TypeError, match="groups must be None for rows on a cluster"):
-        DaskNadarayaWatsonRegressor().fit(da.from_array(X), da.from_array(y), groups=school)
+        kernpool.DaskNadarayaWatsonRegressor().fit(da.from_array(X), da.from_array(y), groups=school)
 
 
 def test_the_page_runs():
