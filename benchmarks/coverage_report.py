@@ -128,6 +128,14 @@ def write(found: dict[str, Tally], *, keep: bool) -> list[str]:
             why = "not run yet"
             rows.append(f"| {setting.words} | 0 | | | | | | {bars(setting)} | {why} |")
     seconds, runs = (sum(getattr(tally, of) for tally in found.values()) for of in ("seconds", "runs"))
-    text = "\n".join(["# How often intervals and bands cover", "", HEAD, "|---" * 9 + "|", *rows, "", NOTES])
+    refused = {SETTINGS[name].words: int(tally.sums.get("refused", 0)) for name, tally in found.items()}
+    told = "; ".join(f"{words}: {count}" for words, count in refused.items() if count)
+    notes = [NOTES]
+    if told:
+        notes.append(
+            "In some samples the search found a bandwidth whose fit passes through every row, so that no residual is "
+            f"left and the interval refuses; they count as not covered. {told}.\n"
+        )
+    text = "\n".join(["# How often intervals and bands cover", "", HEAD, "|---" * 9 + "|", *rows, "", *notes])
     report("coverage", f"{text}\n{runs} runs in all, {seconds / 60:.0f} minutes of one core.", keep=keep)
     return missed

@@ -128,7 +128,7 @@ def _added(lines: list[dict]) -> dict[str, Tally]:
     for name in dict.fromkeys(line["setting"] for line in lines):
         of = [line for line in lines if line["setting"] == name]
         keys = dict.fromkeys(chain.from_iterable(line["sums"] for line in of))
-        sums = {key: np.sum([line["sums"][key] for line in of], axis=0) for key in keys}
+        sums = {key: np.sum([line["sums"][key] for line in of if key in line["sums"]], axis=0) for key in keys}
         runs = sum(line["seeds"][1] - line["seeds"][0] for line in of)
         found[name] = Tally(runs, sum(line["seconds"] for line in of), sums)
     return found
