@@ -7,10 +7,11 @@ import pytest
 from hypothesis import settings
 
 from kernpool.algorithms.verification import FAULTS
+from tests.support.covering import mark_what_is_covered_slow
 
 # The same examples every time, so that a test that passes keeps passing; `pytest --hypothesis-profile explore` draws
 # new ones, and prints how to see again what fails (`-m hypothesis` selects all tests that draw).
-settings.register_profile("kernpool", deadline=None, derandomize=True, max_examples=50)
+settings.register_profile("kernpool", deadline=None, derandomize=True, max_examples=20)
 settings.register_profile("explore", deadline=None, print_blob=True, max_examples=400)
 settings.load_profile("kernpool")
 
@@ -21,8 +22,15 @@ SWEEP = ("algorithms/sweep/",)
 OTHERS = ("algorithms/", "core/", "laws/", "pooling/", "fuzz/")
 
 
-@pytest.hookimpl(trylast=True)  # once it is known which items will run
+@pytest.hookimpl(wrapper=True)
 def pytest_collection_modifyitems(config, items):
+    """Thin large tables before it is decided which items will run, and put those in order afterwards."""
+    mark_what_is_covered_slow(items)
+    yield
+    _divide(config, items)
+
+
+def _divide(config, items):
     """Have two processes compile different loops: the first half of the items begins with those of the sweep.
 
     Otherwise both compile what both meet, because Numba's cache on disk knows nothing of work in progress. What is of

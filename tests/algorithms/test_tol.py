@@ -25,6 +25,7 @@ def make(algorithm, kernel, tol, *, m=200, n=900, degree=0, **options):
     )
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("tol", TOLERANCES)
 @pytest.mark.parametrize("weighted", [False, True])
 @algorithms(kernel=[*INFINITE, "epanechnikov"])
@@ -37,6 +38,7 @@ def test_a_tolerance_of_next_to_nothing(algorithm, kernel, tol, weighted, genera
     assert np.all(error <= rounding_bound(problem, expected) + problem.tol * np.ptp(problem.value, axis=0))
 
 
+@pytest.mark.covering(strength=1)
 @pytest.mark.parametrize("tol", [*TOLERANCES, 1e-305, 1e-299, 1e-6])
 @algorithms(names=["kd_tree", "nufft"], kernel=["gaussian", "laplace"], columns=[2])
 def test_no_leaf_is_counted_twice(algorithm, kernel, columns, tol, generator):
@@ -54,6 +56,7 @@ def test_no_leaf_is_counted_twice(algorithm, kernel, columns, tol, generator):
     np.testing.assert_allclose(found.finalize(), expected.finalize(), rtol=0, atol=1e-11 + 3 * tol)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("tol", TOLERANCES)
 @algorithms(kernel=["gaussian", "laplace"], degree=[0, 1])
 def test_gradients_and_local_linear_fits(algorithm, kernel, degree, tol, generator):

@@ -36,6 +36,7 @@ def frequencies(n, seed=1):
     return np.random.default_rng(seed).integers(1, 4, n).astype(float)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("degree", [0, 1])
 @pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov", "laplace"])
 @pytest.mark.parametrize("weighted", [False, True])
@@ -118,6 +119,7 @@ def test_levels_are_searched_with_the_bandwidths():
     assert found.smoothing[0] < 0.3  # levels differ
 
 
+@pytest.mark.covering(strength=1)
 @pytest.mark.parametrize("criterion", ["loo", "regularised"])
 @pytest.mark.parametrize("degree", [0, 1])
 @pytest.mark.parametrize("d", [1, 2])
@@ -150,6 +152,7 @@ def test_equal_rows_of_two_groups_stay_two():
     assert rows.weight.tolist() == [2.0, 1.0, 1.0]
 
 
+@pytest.mark.slow  # 24 searches; `tests/estimators/test_groups.py` has three of them
 @pytest.mark.parametrize("degree", [0, 1])
 def test_shocks_that_are_shared_need_wider_windows(degree):
     """Rows of the own cluster predict a row too well, shock included, where windows are narrow: in 10 of 12 tables."""

@@ -34,6 +34,7 @@ def bandwidth_of(model):
     return model.bandwidth_.tolist(), model.bandwidth_note_
 
 
+@pytest.mark.covering(strength=1)
 @pytest.mark.parametrize("weight", [None, "w"])
 @pytest.mark.parametrize("options", [{}, {"bandwidth": "scott"}, {"random_state": 7, "common_factor": True}], ids=str)
 def test_files_give_the_same_bandwidth_here_and_on_a_cluster(options, weight, path):
@@ -52,6 +53,7 @@ def test_the_bandwidth_does_not_depend_on_partitions(rows):
     assert bandwidth_of(DaskNadarayaWatsonRegressor(max_search_rows=150).fit(*arrays)) == bandwidth_of(expected)
 
 
+@pytest.mark.slow
 def test_few_rows_of_positive_weight_are_all_drawn():
     """Fewer than are asked for, although there are more rows."""
     weight = np.zeros(3000)

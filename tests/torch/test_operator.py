@@ -60,6 +60,7 @@ def test_the_numbers_of_pool(kernel, which, generator):
 
 
 # Of planes without a mask only: few keys determine no slope, and ranks jump.
+@pytest.mark.covering(strength=1)
 @pytest.mark.parametrize(
     ("kernel", "case"), thinned(SMOOTH, [("none", 0), ("lengths", 0), ("both", 0), ("none", 1)], ["gaussian"])
 )
@@ -110,6 +111,7 @@ def test_local_linear_is_that_of_the_estimator(generator):
     np.testing.assert_allclose(found[:, 0], model.predict(new), rtol=0, atol=1e-10)
 
 
+@pytest.mark.slow
 def test_the_operator_keeps_the_rules_of_torch(generator):
     query, key, value = make(generator, 2)
     inverse = torch.tensor([0.7, 0.9], dtype=torch.float64)

@@ -91,6 +91,7 @@ def arrange(which, far, columns, kernel):
     return query, key, generator.normal(3.0, 1.0, size=(3, 2)), np.full(columns, h)
 
 
+@pytest.mark.covering(strength=1)
 @pytest.mark.parametrize("which", ["keys as they come", "competing keys", "keys at one place", "a tie"])
 @pytest.mark.parametrize("columns", [1, 2])
 @pytest.mark.parametrize("kernel", INFINITE)
@@ -152,6 +153,7 @@ def test_a_bias_on_all_logits(kernel):
     check(Problem.from_arrays(query, key, value, kernel=kernel, bandwidth=0.8, attn_mask=bias), expected)
 
 
+@pytest.mark.covering(strength=1)
 @pytest.mark.parametrize("n_jobs", [1, 2])
 @pytest.mark.parametrize("columns", [1, 3, 17])
 def test_near_and_far_queries_together(columns, n_jobs, generator):

@@ -86,6 +86,7 @@ def test_very_far_it_is_the_line_through_the_two_nearest_keys(query):
     assert slope == pytest.approx((w - v) / (b - a), rel=1e-12)
 
 
+@pytest.mark.covering(strength=1)
 @pytest.mark.parametrize("kernel", ["gaussian", "laplace", "logistic"])
 @pytest.mark.parametrize("composition", ["radial", "product"])
 @pytest.mark.parametrize("columns", [1, 2, 3])
@@ -190,6 +191,7 @@ def test_own_keys_of_weight_two_stay_with_one(generator):
     assert found[0] == pytest.approx(4.0, rel=1e-12)
 
 
+@pytest.mark.covering(strength=1)
 @pytest.mark.parametrize("kernel", ["gaussian", "laplace", "triweight"])
 @pytest.mark.parametrize("composition", ["radial", "product"])
 def test_many_keys_are_searched_by_a_tree_and_few_one_by_one(kernel, composition, generator, monkeypatch):
@@ -275,6 +277,7 @@ def test_collinear_columns_are_left_as_they_were(generator, monkeypatch):
     assert not found.lost.any()
 
 
+@pytest.mark.slow
 def test_the_bits_do_not_depend_on_the_number_of_threads(generator):
     key = generator.random((6000, 2))
     query = generator.normal(0.5, 2.0, (3000, 2))

@@ -27,13 +27,12 @@ from tests.support.problems import EVERYTHING
 from tests.support.thinning import thinned
 
 
-@pytest.mark.parametrize(
-    ("kernel", "situation"), thinned(list(COMPILED), SITUATIONS, ["boxcar", "epanechnikov", "gaussian", "laplace"])
-)
+@pytest.mark.parametrize(("kernel", "situation"), thinned(list(COMPILED), SITUATIONS, ["gaussian"]))
 def test_adversarial_data(kernel, situation, generator):
     assert_right(line_problem(kernel, situation, generator))
 
 
+@pytest.mark.covering(strength=1)
 @pytest.mark.parametrize("situation", ["uniform", "clusters", "Cauchy", "decades", "own", "own heavy", "far queries"])
 @pytest.mark.parametrize("kernel", INFINITE)
 def test_what_is_left_out_is_at_most_the_tolerance(kernel, situation, generator):
@@ -52,6 +51,7 @@ def test_a_light_key_nearby_does_not_hide_heavy_ones(kernel, tol, generator):
         assert_right(problem, tol)
 
 
+@pytest.mark.covering(strength=1)
 @pytest.mark.parametrize(
     "situation",
     ["uniform", "decades", "clusters", "grid", "integers, own counts", "own arbitrary counts",
