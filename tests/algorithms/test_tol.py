@@ -25,6 +25,7 @@ def make(algorithm, kernel, tol, *, m=200, n=900, degree=0, **options):
     )
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("tol", TOLERANCES)
 @pytest.mark.parametrize("weighted", [False, True])
 @algorithms(kernel=[*INFINITE, "epanechnikov"])
@@ -54,6 +55,7 @@ def test_no_leaf_is_counted_twice(algorithm, kernel, columns, tol, generator):
     np.testing.assert_allclose(found.finalize(), expected.finalize(), rtol=0, atol=1e-11 + 3 * tol)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("tol", TOLERANCES)
 @algorithms(kernel=["gaussian", "laplace"], degree=[0, 1])
 def test_gradients_and_local_linear_fits(algorithm, kernel, degree, tol, generator):

@@ -60,6 +60,7 @@ def check(engine, quick, theta, tolerance=1e-11, slopes=1e-10):
         np.testing.assert_allclose(jacobian / largest, expected / largest, rtol=0, atol=slopes)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("kernel", SLOPED)
 @pytest.mark.parametrize("degree", [0, 1])
 @pytest.mark.parametrize("criterion", CRITERIA)
@@ -72,6 +73,7 @@ def test_numbers_and_slopes_are_those_of_the_engine(criterion, degree, kernel):
         check(engine, quick, np.concatenate([np.log([0.7 * far, 1.5 * far]), 0.3 * categories.largest]))
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("levels", ["levels", "others"])
 @pytest.mark.parametrize("degree", [0, 1])
 @pytest.mark.parametrize("criterion", CRITERIA)
@@ -97,6 +99,7 @@ def test_levels_that_have_nothing_to_do_with_each_other():
     check(engine, quick, theta, slopes=1e-10)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov", "laplace"])
 @pytest.mark.parametrize("degree", [0, 1])
 @pytest.mark.parametrize("weighted", [False, True])

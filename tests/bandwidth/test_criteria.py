@@ -49,6 +49,7 @@ def from_hat_matrix(rows, criterion, bandwidth, degree, kernel):
     return np.log(squares) + (1 + trace / n) / (1 - (trace + 2) / n)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("degree", [0, 1])
 @pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov", "laplace"])
 @pytest.mark.parametrize("criterion", ["loo", "aicc", "gcv"])
@@ -74,6 +75,7 @@ def check_derivatives(objective, theta, tolerance):
         np.testing.assert_allclose(jacobian[:, a], slope, atol=tolerance * np.abs(slope).max())
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("degree", [0, 1])
 @pytest.mark.parametrize("kernel", SMOOTH)
 @pytest.mark.parametrize("criterion", ["loo", "aicc", "gcv"])
@@ -126,6 +128,7 @@ def torch_criterion(rows, criterion, kernel, degree, theta):
     return torch.log(squares) + factor
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("degree", [0, 1])
 @pytest.mark.parametrize("kernel", KINKED)
 @pytest.mark.parametrize("criterion", ["loo", "aicc", "gcv"])
@@ -173,6 +176,7 @@ def test_every_pair_once_is_the_engine(criterion, weighted):
         assert quick.penalised == pytest.approx(exact.penalised, rel=1e-3 if h < 1e-3 else 1e-11)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("criterion", ["loo", "aicc", "gcv"])
 @pytest.mark.parametrize("d", [1, 3])

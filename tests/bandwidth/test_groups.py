@@ -36,6 +36,7 @@ def frequencies(n, seed=1):
     return np.random.default_rng(seed).integers(1, 4, n).astype(float)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("degree", [0, 1])
 @pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov", "laplace"])
 @pytest.mark.parametrize("weighted", [False, True])

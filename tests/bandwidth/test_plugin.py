@@ -94,6 +94,7 @@ def test_the_twin_is_kernsmooth():
     assert dpill(duration, waiting, grid=401, last_is_lost=True) == pytest.approx(0.238350165926485, rel=1e-11)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("draw", ["uniform", "normal"])
 @pytest.mark.parametrize("function", FUNCTIONS)
 @pytest.mark.parametrize("n", [25, 60, 300])

@@ -13,6 +13,7 @@ from kernpool.core.keys import Prepared
 from tests.support.capabilities import algorithms, fitting_columns
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("weighted", [False, True])
 @algorithms(kernel=["gaussian", "epanechnikov", "laplace"], degree=[0, 1])
 def test_prepared_keys_pool_as_fresh_ones_do(algorithm, kernel, degree, weighted, generator):

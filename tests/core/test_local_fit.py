@@ -36,6 +36,7 @@ BOTH = ["radial", "product"]
 SMOOTH = [name for name in kernel_names() if get_kernel(name).log_slope]
 
 
+@pytest.mark.covering
 @algorithms(OTHERS, kernel=list(COMPILED), composition=BOTH, columns=[1, 3], degree=1)
 def test_moments_agree_with_the_slow_twin(algorithm, kernel, composition, columns):
     for variant in variants(algorithm, kernel=kernel, composition=composition, columns=columns, degree=1):
@@ -43,6 +44,7 @@ def test_moments_agree_with_the_slow_twin(algorithm, kernel, composition, column
         check_moments(problem, algorithm, "reference", err_msg=variant)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("leave_one_out", [False, True])
 @algorithms([name for name in OTHERS if name != "brute"], kernel=list(COMPILED), columns=1, degree=1)
 def test_moments_agree_with_brute_force(algorithm, kernel, leave_one_out, generator):
@@ -55,6 +57,7 @@ def test_moments_agree_with_brute_force(algorithm, kernel, leave_one_out, genera
     check_moments(problem, algorithm, "brute")
 
 
+@pytest.mark.covering
 @algorithms(OTHERS, kernel=SMOOTH, composition=BOTH, columns=[1, 3], degree=1)
 def test_gradients_agree_with_the_slow_twin(algorithm, kernel, composition, columns, generator):
     asked = {"kernel": kernel, "composition": composition, "columns": columns, "degree": 1}
@@ -132,6 +135,7 @@ def test_gradients_are_derivatives(kernel, composition):
     assert_derivatives(loss, start, found, abs=3e-6)
 
 
+@pytest.mark.covering
 @algorithms(kernel=["gaussian", "epanechnikov", "laplace"], composition="product", columns=[1, 2, 4], degree=1)
 def test_the_fit_is_weighted_least_squares(algorithm, kernel, columns, generator):
     """At the boundary too: half of the queries lie in corners, where windows are one-sided."""

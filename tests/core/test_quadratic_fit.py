@@ -71,6 +71,7 @@ def test_sums_about_another_place_and_of_other_values(columns, generator):
     np.testing.assert_allclose(choose(problem).reduce(problem).numerator, sums, rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.covering
 @algorithms(OTHERS, kernel=list(COMPILED), composition=BOTH, columns=COLUMNS, degree=2)
 def test_moments_agree_with_the_slow_twin(algorithm, kernel, composition, columns):
     for variant in variants(algorithm, kernel=kernel, composition=composition, columns=columns, degree=2):
@@ -100,6 +101,7 @@ def test_keys_that_are_nothing_but_in_a_fourth_power(algorithm, kernel, gap, gen
     check_moments(problem, algorithm, "reference")
 
 
+@pytest.mark.covering
 @algorithms(kernel=kernel_names(), composition="product", columns=COLUMNS, degree=2)
 def test_the_fit_is_weighted_least_squares(algorithm, kernel, columns, generator):
     """At the boundary too: half of the queries lie in corners, where windows are one-sided."""
@@ -182,6 +184,7 @@ def test_with_equal_weights_it_is_polynomial_least_squares(algorithm, columns, g
         np.testing.assert_allclose(found, curve(query[:, 0]), rtol=1e-11, atol=1e-11)
 
 
+@pytest.mark.covering
 @algorithms(columns=COLUMNS, kernel=["gaussian", "epanechnikov"], degree=2)
 def test_units_of_columns_and_values_do_not_matter(algorithm, kernel, columns, generator):
     key, query = np.round(generator.normal(size=(300, columns)) * 64) / 64, np.zeros((3, columns))
@@ -198,6 +201,7 @@ def test_units_of_columns_and_values_do_not_matter(algorithm, kernel, columns, g
     np.testing.assert_allclose(tiny, 1e-200 * plain, rtol=1e-11)
 
 
+@pytest.mark.covering
 @algorithms(columns=COLUMNS, kernel=["gaussian", "biweight"], degree=2)
 def test_states_of_chunks_merge_and_order_does_not_matter(algorithm, kernel, columns, generator):
     query, key = generator.normal(size=(20, columns)), generator.normal(size=(500, columns))

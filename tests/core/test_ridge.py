@@ -29,6 +29,7 @@ def penalised_planes(query, key, value, h, kernel, ridge, composition="radial"):
     return np.array(found)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("composition", ["radial", "product"])
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("algorithm", ["auto", "brute", "reference"])

@@ -6,6 +6,7 @@ import pytest
 
 from kernpool import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor
 from kernpool.estimators.fitted import scaled_keys
+from tests.support.thinning import slow
 
 
 def noise(n, columns, seed):
@@ -13,6 +14,7 @@ def noise(n, columns, seed):
     return generator.normal(size=(n, columns)), generator.normal(size=n)
 
 
+@pytest.mark.slow  # 44 searches in four columns; what is computed is tested below
 def test_it_is_what_new_rows_show_where_leave_one_out_is_too_small():
     found = []
     for seed in range(4):
@@ -26,12 +28,12 @@ def test_it_is_what_new_rows_show_where_leave_one_out_is_too_small():
 
 
 def test_it_is_computed_once_and_shown():
-    model = LocalLinearRegressor().fit(*noise(40, 2, 0))
+    model = LocalLinearRegressor().fit(*noise(40, 1, 0))
     assert "to be expected" not in str(model.bandwidth_search_)
     first = model.expected_error_
     assert model.expected_error_ == first
     assert f"to be expected of new rows {first:.6g}" in str(model.bandwidth_search_)
-    model.fit(*noise(40, 2, 1))
+    model.fit(*noise(40, 1, 1))
     assert model.expected_error_ != first
 
 
@@ -46,6 +48,7 @@ def test_of_a_rule_and_the_plug_in_it_is_that_of_leave_one_out(bandwidth):
     assert model.expected_error_ == model.leave_one_out().error
 
 
+@pytest.mark.covering(strength=1)
 @pytest.mark.parametrize("make", [NadarayaWatsonRegressor, LocalLinearRegressor])
 @pytest.mark.parametrize("bandwidth", ["loo", "aicc", "gcv"])
 def test_every_criterion_is_searched_again_without_each_fold(make, bandwidth):
@@ -77,32 +80,39 @@ def test_a_criterion_that_is_not_defined_without_a_fold(make):
     assert not hasattr(model, "expected_error_")
 
 
-def test_weights_are_repeated_rows():
-    X, y = noise(40, 2, 3)
+@pytest.mark.parametrize("columns", [1, *slow(2)])
+def test_weights_are_repeated_rows(columns):
+    X, y = noise(40, columns, 3)
     weighted = NadarayaWatsonRegressor().fit(X, y, sample_weight=np.full(40, 2.0))
     repeated = NadarayaWatsonRegressor().fit(np.repeat(X, 2, axis=0), np.repeat(y, 2))
     assert weighted.expected_error_ == pytest.approx(repeated.expected_error_, rel=1e-6)
 
 
-def test_levels_and_classes():
+@pytest.mark.slow
+def test_levels():
     X, y = noise(60, 2, 4)
     frame = pd.DataFrame({"a": X[:, 0], "b": pd.Categorical(np.where(X[:, 1] > 0.5, "x", np.where(y > 0, "y", "z")))})
     model = LocalLinearRegressor().fit(frame, y)
     assert 0.0 < model.expected_error_ < 2.0 * np.var(y)
+
+
+def test_classes():
+    X, _ = noise(60, 1, 4)
     classes = NadarayaWatsonClassifier().fit(X, X[:, 0] > 0)
     assert 0.0 < classes.expected_error_ < 1.0
 
 
-def test_rows_of_few_places_are_held_out_one_by_one(generator):
+@pytest.mark.parametrize("make", [NadarayaWatsonRegressor, *slow(LocalLinearRegressor, NadarayaWatsonClassifier)])
+def test_rows_of_few_places_are_held_out_one_by_one(make, generator):
     X = generator.integers(0, 2, (200, 2)).astype(float)
     y = (generator.random(200) < np.where(X[:, 0] > 0, 0.8, 0.2)).astype(float)
-    for make in (NadarayaWatsonRegressor, LocalLinearRegressor, NadarayaWatsonClassifier):
-        model = make().fit(X, y)
-        assert model.expected_error_ == pytest.approx(model.loo_error_, rel=0.1)
+    model = make().fit(X, y)
+    assert model.expected_error_ == pytest.approx(model.loo_error_, rel=0.1)
 
 
-def test_ranks_are_searched_as_ranks():
-    X, y = noise(50, 2, 5)
+@pytest.mark.parametrize("columns", [1, *slow(2)])
+def test_ranks_are_searched_as_ranks(columns):
+    X, y = noise(50, columns, 5)
     X = np.exp(2 * X)
     model = NadarayaWatsonRegressor(scale="rank").fit(X, y + np.log(X[:, 0]))
     ranks = NadarayaWatsonRegressor().fit(scaled_keys(model), y + np.log(X[:, 0]))

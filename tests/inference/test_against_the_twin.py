@@ -17,6 +17,7 @@ KERNELS = kernel_names()
 CLOSE = {"rtol": 1e-11, "atol": 0}
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("degree", [0, 1])
 @pytest.mark.parametrize("situation", SITUATIONS)
 @pytest.mark.parametrize("kernel", KERNELS)
@@ -68,6 +69,7 @@ def test_slopes_of_other_local_constant_fits_are_refused():
         estimate(smoother, places, "naive", 0)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("degree", [0, 1])
 @pytest.mark.parametrize("situation", SITUATIONS)
 @pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov", "logistic"])
@@ -86,6 +88,7 @@ def test_residuals_leverages_and_noise(kernel, situation, degree):
     np.testing.assert_allclose(noise.df, df, **CLOSE)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("variance", ["local", "sandwich", "nn", "hc1"])
 @pytest.mark.parametrize("degree", [0, 1])

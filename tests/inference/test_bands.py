@@ -37,6 +37,7 @@ def test_published_constants():
     assert constant == pytest.approx(11.33318, abs=1e-4)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("degree", [0, 1])
 @pytest.mark.parametrize("method", ["robust", "quadratic", "naive", "undersmoothed"])
 @pytest.mark.parametrize("kernel", SMOOTH)

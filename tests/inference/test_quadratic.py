@@ -42,6 +42,7 @@ def test_of_a_fitted_model(regressor):
     assert np.all(found.center < found.upper)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("of", ["fit", "derivative"])
 @pytest.mark.parametrize("columns", [1, 2, 3])
 @pytest.mark.parametrize("variance", KINDS)

@@ -21,6 +21,7 @@ def test_published_numbers():
     assert found.loo_r2[0] == pytest.approx(0.878, abs=1e-3)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("degree", [0, 1])
 @pytest.mark.parametrize("situation", ["weighted line", "ridge", "product", "levels"])
 @pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov", "laplace", "cosine"])

@@ -27,6 +27,7 @@ def problem_and_answer(kernel, composition, columns, variant):
     return problem, state, rounding_bound(problem, state)
 
 
+@pytest.mark.covering
 @algorithms(OTHERS, kernel=list(COMPILED), composition=BOTH, columns=[1, 3])
 def test_pooled_values_agree_with_the_slow_twin(algorithm, kernel, composition, columns):
     for variant in variants(algorithm, kernel=kernel, composition=composition, columns=columns):
@@ -40,6 +41,7 @@ def test_pooled_values_agree_with_the_slow_twin(algorithm, kernel, composition, 
         np.testing.assert_allclose(found, target, rtol=1e-10, atol=1e-10, err_msg=variant)
 
 
+@pytest.mark.covering
 @algorithms(OTHERS, kernel=WITH_SLOPE, composition=BOTH, columns=[1, 3])
 def test_gradients_agree_with_the_slow_twin(algorithm, kernel, composition, columns, generator):
     asked = {"kernel": kernel, "composition": composition, "columns": columns}
@@ -101,6 +103,7 @@ def test_the_bits_do_not_depend_on_the_number_of_threads(algorithm, kernel, gene
         assert first.denominator.tobytes() == again.denominator.tobytes()
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("queries", [20, 3000])
 @algorithms(OTHERS, kernel=list(COMPILED), degree=[0, 1, 2], columns=[1, 3])  # loops that are compiled already
 def test_no_sum_depends_on_what_was_in_memory(algorithm, kernel, degree, columns, queries, generator, monkeypatch):

@@ -116,6 +116,7 @@ def fit_of(mixed, algorithm="auto"):
 VARIANTS = ["plain", "weighted", "leave-one-out", "weighted leave-one-out", "masked", "float mask"]
 
 
+@pytest.mark.covering
 @algorithms(kernel=["gaussian", "epanechnikov"], columns=[1, 2], degree=[0, 1], variant=VARIANTS)
 def test_states_are_those_of_one_dense_sum(algorithm, kernel, columns, degree, variant):
     mixed = make(columns=columns, degree=degree, kernel=kernel, bandwidth=4.0, variant=variant, unseen=[(3, 0), (5, 1)])
@@ -147,6 +148,7 @@ def loss(mixed, cotangent, lambdas=LAMBDAS, log_bandwidth=0.0, query=0.0):
     return np.sum(cotangent * dense_fit(with_changed(problem, **tabulate(lambdas))), axis=1)
 
 
+@pytest.mark.covering
 @algorithms(columns=[1, 2], degree=[0, 1], variant=["plain", "weighted leave-one-out", "masked"])
 def test_gradients_are_derivatives(algorithm, columns, degree, variant, generator):
     mixed = make(columns=columns, degree=degree, bandwidth=1.4, variant=variant, unseen=[(3, 0), (5, 1)])
@@ -168,6 +170,7 @@ def test_gradients_are_derivatives(algorithm, columns, degree, variant, generato
             )
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("lambdas", [(0.0, 0.45), (0.3, 0.0), (0.0, 0.0)])
 @algorithms(columns=2, degree=[0, 1])
 def test_gradients_at_a_smoothing_of_zero(algorithm, degree, lambdas, generator):

@@ -53,6 +53,7 @@ def outcome(model, method, *, mixed):
     return found, None, [(w.category, str(w.message)) for w in caught]
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("empty", POLICIES)
 @pytest.mark.parametrize(("make", "method"), CASES)
 def test_a_column_that_makes_no_difference_makes_none(make, method, empty):
@@ -83,6 +84,7 @@ def test_weights_of_empty_windows_are_what_the_policy_says(make, mixed):
     np.testing.assert_allclose(mean, np.tile(share / share.sum(), (2, 1)), rtol=1e-14)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("weights", [False, True])
 @pytest.mark.parametrize("mixed", [False, True])
 @pytest.mark.parametrize("empty", ["nearest", "mean", "zero"])

@@ -45,6 +45,7 @@ def cuts(request, monkeypatch):
     return request.param
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("degree", [0, 1])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("composition", ["radial", "product"])
@@ -120,6 +121,7 @@ def slopes_by_differences(make, thetas, step=1e-5):
     return np.stack(slopes, axis=2)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("degree", [0, 1])
 @pytest.mark.parametrize("kernel", ["gaussian", "biweight", "laplace"])
 @pytest.mark.parametrize("columns", [1, 2])

@@ -25,6 +25,7 @@ def test_constant_values_come_back(generator):
             np.testing.assert_allclose(found, scale, rtol=1e-14)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("scale", [2.0**-70, 2.0**-600, 2.0**-950])
 @pytest.mark.parametrize("kernel", ["gaussian", "laplace", "epanechnikov"])
 @pytest.mark.parametrize("degree", [0, 1])

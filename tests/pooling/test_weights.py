@@ -42,6 +42,7 @@ def masks(generator):
     }
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("variant", list(masks(np.random.default_rng(0))))
 @pytest.mark.parametrize("smoothing", [0.0, 0.3])
 @pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov"])

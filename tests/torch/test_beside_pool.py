@@ -51,6 +51,7 @@ def pooled_by(route, tensors, similarity, monkeypatch, **conditions):
     )
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("wrong", [torch.inf, -torch.inf, torch.nan])
 @pytest.mark.parametrize(("name", "route"), WAYS)
 def test_a_key_or_query_that_is_no_number_makes_nan(name, route, wrong, monkeypatch):

@@ -37,6 +37,7 @@ def test_profiles_are_those_of_the_kernels(kernel):
     np.testing.assert_allclose(found, get_kernel(kernel).log_profile(np.sqrt(u**2)), rtol=1e-13, atol=1e-13)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("kernel", BUILT_IN)
 @pytest.mark.parametrize("parameterization", ["log_bandwidth", "inverse_bandwidth"])
 @pytest.mark.parametrize("width", [0.3, 1.7, 50.0])
@@ -156,6 +157,7 @@ def test_an_empty_window_is_zero_with_zero_gradient(kernel, masked):
     assert all(torch.isfinite(tensor.grad).all() for tensor in (query, key, value))
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("log_bandwidth", [-40.0, -20.0, 20.0, 40.0])
 @pytest.mark.parametrize("form", ["shared", "per_feature"])

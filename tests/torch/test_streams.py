@@ -68,6 +68,7 @@ def outcome(tensors, similarity, **options):
     return [pooled.detach(), *(tensor.grad for tensor in inputs), *parameters]
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("which", list(conditions(np.random.default_rng(0))))
 @pytest.mark.parametrize("similarity", SIMILARITIES)
 @pytest.mark.parametrize("way", ["fused or torch", "blocks"])

@@ -117,6 +117,7 @@ def test_weights_over_many_decades_and_several_outputs(generator):
     assert np.all(error[:, 1] == 0)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("tol", [1e-3, *slow(1e-5), 1e-7, *slow(1e-9), 1e-12, EPSILON])
 @pytest.mark.parametrize(("d", "h"), [(2, 0.02), (2, 0.3), (3, 0.15)])
 @pytest.mark.parametrize("clustered", [False, True])

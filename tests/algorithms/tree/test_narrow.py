@@ -27,6 +27,7 @@ def corners(lower, upper):
     return np.where(choice, upper[:, None], lower[:, None])
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("places", list(PLACES))
 @pytest.mark.parametrize("d", [2, 3])
 @pytest.mark.parametrize("kernel", KERNELS)

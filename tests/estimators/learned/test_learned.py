@@ -26,6 +26,7 @@ from kernpool.execution.progress import report_progress
 from kernpool.torch import AttentionPooling, GaussianSimilarity
 from kernpool.torch.learning.encoders import make_map, map_shapes, principal_start
 from kernpool.torch.learning.training import gaussian_by_product, log_loss
+from tests.support.thinning import slow
 
 SIMILARITIES = ["per_feature", "width", "linear", "encoder"]
 QUICK = {"max_epochs": 3, "hidden_sizes": (4,), "random_state": 0}
@@ -108,7 +109,7 @@ def test_own_keys_are_left_out_by_number():
     assert loss > 1.0  # with its own key each row would be predicted better than by the mean
 
 
-@pytest.mark.parametrize("similarity", SIMILARITIES)
+@pytest.mark.parametrize("similarity", [*slow("per_feature", "width"), "linear", "encoder"])
 def test_the_same_seed_gives_the_same_bits(similarity, table):
     X, y = table
     state = torch.get_rng_state()
@@ -231,7 +232,7 @@ def test_splits(n, fraction):
 
 def test_max_keys_and_float32_learn_about_the_same(rotated):
     X, y = rotated[0][:200], rotated[1][:200]
-    whole = LearnedPoolingRegressor(random_state=0, max_epochs=20).fit(X, y)
+    whole = LearnedPoolingRegressor(random_state=0, max_epochs=8).fit(X, y)
     for other in ({"dtype": "float32"}, {"max_keys": 120}):
         model = clone(whole).set_params(**other).fit(X, y)
         assert model.key_.shape == X.shape

@@ -25,6 +25,7 @@ from kernpool.data.folders import ModelFileError, checksum
 from kernpool.data.tables import TableError
 from tests.support.thinning import slow
 
+STEPS = [5, *slow(1)]  # every fifth edit; all 2000 take some seconds per test
 DROPPED = object()
 MUTATIONS = [
     DROPPED, None, True, 0, 3, -1, 2.5, float("nan"), 10**400, "", "other", "a\0b", [], ["other"], [[1]], {}, {"a": {}},
@@ -143,11 +144,12 @@ def check_every_entry(folder, load, predict, may_be, others=(), step=1):
     return free
 
 
-def test_regressors(tmp_path, generator):
+@pytest.mark.parametrize("step", STEPS)
+def test_regressors(step, tmp_path, generator):
     X = generator.normal(size=(30, 2))
     model = NadarayaWatsonRegressor("tricube", empty="nearest")
     save_model(model.fit(X, X[:, 0], sample_weight=generator.integers(1, 3, 30)), tmp_path / "model")
-    free = check_every_entry(tmp_path / "model", load_model, lambda model: model.predict(X), may_be)
+    free = check_every_entry(tmp_path / "model", load_model, lambda model: model.predict(X), may_be, step=step)
     assert ("parameters", "random_state") in free
 
 
@@ -158,18 +160,19 @@ def test_local_linear_regressors(tmp_path, generator):
     check_every_entry(tmp_path / "model", load_model, lambda model: model.predict(X), may_be)
 
 
-def test_classifiers(tmp_path, generator):
+@pytest.mark.parametrize("step", STEPS)
+def test_classifiers(step, tmp_path, generator):
     X = generator.normal(size=(30, 1))
     model = NadarayaWatsonClassifier(bandwidth=0.5).fit(X, np.array(["no", "yes"])[(X[:, 0] > 0).astype(int)])
     save_model(model, tmp_path / "model")
-    check_every_entry(tmp_path / "model", load_model, lambda model: model.predict_proba(X), may_be)
+    check_every_entry(tmp_path / "model", load_model, lambda model: model.predict_proba(X), may_be, step=step)
 
 
 # The headers differ in nothing but the names of columns and levels, and have 2000 edits each.
 @pytest.mark.parametrize(
     ("library", "step"),
     [
-        ("pandas", 5),
+        ("pandas", 11),
         pytest.param("pandas", 1, marks=pytest.mark.slow),
         pytest.param("polars", 1, marks=pytest.mark.slow),
     ],
@@ -216,8 +219,11 @@ def test_models_on_chunks(tmp_path, generator):
     check_every_entry(tmp_path / "model", load_model, predict, may_be_here, (TableError,))
 
 
-@pytest.mark.parametrize("kind", [*slow("regressor"), "classifier"])
-def test_learned_models(kind, tmp_path, generator):
+@pytest.mark.parametrize(
+    ("kind", "step"),
+    [("classifier", 5), *(pytest.param(kind, 1, marks=pytest.mark.slow) for kind in ("regressor", "classifier"))],
+)
+def test_learned_models(kind, step, tmp_path, generator):
     pytest.importorskip("torch", reason="learning needs the extra 'torch'")
     pytest.importorskip("safetensors", reason="saving needs the extra 'torch'")
     X = generator.normal(size=(20, 3))
@@ -257,11 +263,13 @@ def test_learned_models(kind, tmp_path, generator):
     def predict(model):
         return model.predict(X) if kind == "regressor" else model.predict_proba(X)
 
-    check_every_entry(tmp_path / "model", make.load, predict, may_be_here)
+    check_every_entry(tmp_path / "model", make.load, predict, may_be_here, step=step)
 
 
-@pytest.mark.parametrize("degree", [0, *slow(1)])
-def test_running_pools(degree, tmp_path, generator):
+@pytest.mark.parametrize(
+    ("degree", "step"), [(0, 5), pytest.param(0, 1, marks=pytest.mark.slow), pytest.param(1, 1, marks=pytest.mark.slow)]
+)
+def test_running_pools(degree, step, tmp_path, generator):
     query, key = generator.normal(size=(5, 2)), generator.normal(size=(30, 2))
     RunningPool(query, bandwidth=2.0, degree=degree, tol=1e-9).update(key, key[:, :1]).save(tmp_path / "pool")
 
@@ -272,7 +280,9 @@ def test_running_pools(degree, tmp_path, generator):
             return value is True
         return path == ("tol",) and FREE["parameters", "tol"](value)
 
-    free = check_every_entry(tmp_path / "pool", RunningPool.load, lambda pool: pool.values().reshape(5, 1), may_be_here)
+    free = check_every_entry(
+        tmp_path / "pool", RunningPool.load, lambda pool: pool.values().reshape(5, 1), may_be_here, step=step
+    )
     assert ("rows",) in free
 
 
