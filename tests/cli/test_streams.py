@@ -61,6 +61,7 @@ def test_a_closed_standard_output():
         assert code == f"[{number}: 1]"
 
 
+@pytest.mark.slow
 @needs_sh
 def test_messages_do_not_go_to_standard_output():
     done = shell("kernpool fit t.csv --target y --bandwidth 1 2>&-")
@@ -78,6 +79,7 @@ def test_a_full_standard_output():
 EXPECTED = b"y\n1.0\n2.0\n3.0\n"
 
 
+@pytest.mark.slow
 @needs_sh
 def test_streams_of_a_process():
     done = shell("kernpool predict model /dev/stdin --out - < t.csv | cat")

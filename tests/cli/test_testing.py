@@ -7,6 +7,7 @@ import pytest
 
 from kernpool import LocalLinearRegressor, compare_curves, load_model, monotonicity_test, specification_test
 from tests.support.commands import kernpool, process
+from tests.support.thinning import slow
 
 RANDOM = np.random.default_rng(0)
 A, B = RANDOM.uniform(size=(2, 60))
@@ -29,12 +30,13 @@ def printed(done):
     return done.stdout.decode()
 
 
-def test_significance(folder):
+@pytest.mark.parametrize("run", [kernpool, *slow(process)])
+def test_significance(run, folder):
     model = LocalLinearRegressor(bandwidth=[0.15, 0.5]).fit(np.c_[A, B], Y)
     model.feature_names_in_ = np.array(["a", "b"], dtype=object)
     expected = model.significance_test("b", n_resamples=99, random_state=3)
     command = ("significance", folder / "model", "--column", "b", "--resamples", "99", "--seed", "3")
-    assert printed(process("test", *command)) == f"{expected}\n"
+    assert printed(run("test", *command)) == f"{expected}\n"
     assert "y does not depend on column 'b', given the others" in str(expected)
     shown = json.loads(printed(kernpool("test", *command, "--json")))
     assert shown["p_value"] == expected.p_value

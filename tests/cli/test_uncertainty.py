@@ -10,6 +10,7 @@ import pytest
 from kernpool import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor, load_model, save_model
 from kernpool.data.chunks.base import FEWEST_ROWS
 from tests.support.commands import kernpool, process
+from tests.support.thinning import slow
 
 needs_pyarrow = pytest.mark.skipif(not find_spec("pyarrow"), reason="Parquet needs the extra 'arrow'")
 
@@ -40,9 +41,10 @@ def table(done):
     return lines.split("\n")[0].split(","), np.loadtxt(io.StringIO(lines), delimiter=",", skiprows=1)
 
 
-def test_columns_are_those_of_python(folder):
+@pytest.mark.parametrize("run", [kernpool, *slow(process)])
+def test_columns_are_those_of_python(run, folder):
     model = load_model(folder / "model")
-    names, numbers = table(process("predict", folder / "model", folder / "new.csv", "--se", "--interval", ".9"))
+    names, numbers = table(run("predict", folder / "model", folder / "new.csv", "--se", "--interval", ".9"))
     assert names == ["y", "y_se", "y_center", "y_lower", "y_upper"]
     found = model.confidence_interval(PLACES, level=0.9)
     expected = [model.predict(PLACES), model.standard_error(PLACES), found.center, found.lower, found.upper]

@@ -12,6 +12,7 @@ from sklearn.preprocessing import StandardScaler
 
 from kernpool import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor, RankDeficiencyWarning
 from kernpool.datasets import make_sine_power
+from tests.support.thinning import slow
 
 REGRESSORS = (NadarayaWatsonRegressor, LocalLinearRegressor)
 
@@ -91,7 +92,7 @@ def test_inspection_works(make, table):
     assert np.ptp(curve) > 0.3
 
 
-@pytest.mark.parametrize("make", REGRESSORS)
+@pytest.mark.parametrize("make", [*slow(NadarayaWatsonRegressor), LocalLinearRegressor])
 def test_pipelines_grids_clones_and_pickles(make, table):
     X, y = table
     pipeline = make_pipeline(StandardScaler(), make())

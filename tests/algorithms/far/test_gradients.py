@@ -153,6 +153,7 @@ def test_a_bias_on_all_logits(kernel):
     check(Problem.from_arrays(query, key, value, kernel=kernel, bandwidth=0.8, attn_mask=bias), expected)
 
 
+@pytest.mark.covering(strength=1)
 @pytest.mark.parametrize("n_jobs", [1, 2])
 @pytest.mark.parametrize("columns", [1, 3, 17])
 def test_near_and_far_queries_together(columns, n_jobs, generator):

@@ -123,7 +123,7 @@ def test_the_same_seed_gives_the_same_bits(similarity, table):
 
 def test_the_best_epoch_is_kept_and_patience_ends_learning(table):
     X, y = table
-    noise = np.random.default_rng(1).normal(size=(60, 10))
+    noise = np.random.default_rng(1).normal(size=(60, 4))
     settings = {"learning_rate": 0.2, "penalty": 0.0, "random_state": 0}
     model = LearnedPoolingRegressor(max_epochs=60, patience=5, **settings).fit(np.hstack([X, noise]), y)
     loss = model.history_["validation_loss"]

@@ -1,6 +1,7 @@
 """One way to save and load: what holds for the files of every kind of model, `kernpool info` included."""
 
 import json
+from functools import cache
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from kernpool import (
 )
 from kernpool.data.folders import ModelFileError, checksum
 from tests.support.commands import kernpool, process
+from tests.support.thinning import slow
 
 X = np.random.default_rng(0).normal(size=(30, 2))
 LABELS = np.array(["no", "yes"])[(X[:, 0] > 0).astype(int)]
@@ -56,9 +58,18 @@ MAKERS = {
 }
 
 
+@cache  # no test changes a model, and some take a second to fit
+def made(name):
+    return MAKERS[name](None)
+
+
+def make(name, folder):
+    return on_chunks(folder) if name == "on chunks" else made(name)
+
+
 @pytest.fixture(params=MAKERS)
 def model(request, tmp_path):
-    return MAKERS[request.param](tmp_path)
+    return make(request.param, tmp_path)
 
 
 def answer(model):
@@ -140,14 +151,12 @@ EXPECTED = {
 }
 
 
+@pytest.mark.parametrize("command", [kernpool, *slow(process)])
 @pytest.mark.parametrize("name", EXPECTED)
-def test_the_command_describes_it(name, tmp_path):
-    save_model(MAKERS[name](tmp_path), tmp_path / "model")
-    shown = kernpool("info", tmp_path / "model").stdout
-    description = json.loads(shown)
+def test_the_command_describes_it(name, command, tmp_path):
+    save_model(make(name, tmp_path), tmp_path / "model")
+    description = json.loads(command("info", tmp_path / "model").stdout)
     assert {entry: description[entry] for entry in EXPECTED[name]} == EXPECTED[name]
-    if name == "running pool":
-        assert process("info", tmp_path / "model").stdout == shown
 
 
 def test_tables_are_for_smoothers(tmp_path, capsys):
