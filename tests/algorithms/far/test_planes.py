@@ -191,6 +191,7 @@ def test_own_keys_of_weight_two_stay_with_one(generator):
     assert found[0] == pytest.approx(4.0, rel=1e-12)
 
 
+@pytest.mark.covering(strength=1)
 @pytest.mark.parametrize("kernel", ["gaussian", "laplace", "triweight"])
 @pytest.mark.parametrize("composition", ["radial", "product"])
 def test_many_keys_are_searched_by_a_tree_and_few_one_by_one(kernel, composition, generator, monkeypatch):

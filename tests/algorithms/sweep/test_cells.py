@@ -32,9 +32,7 @@ def always(monkeypatch):
     return left
 
 
-@pytest.mark.parametrize(
-    ("kernel", "situation"), thinned(FAR_SUMS, SITUATIONS, ["boxcar", "epanechnikov", "gaussian", "laplace"])
-)
+@pytest.mark.parametrize(("kernel", "situation"), thinned(FAR_SUMS, SITUATIONS, ["epanechnikov", "gaussian"]))
 def test_adversarial_data(kernel, situation, generator, always):
     assert_right(line_problem(kernel, situation, generator))
 
@@ -47,7 +45,7 @@ def test_what_is_left_out_is_at_most_the_tolerance(kernel, situation, generator,
 
 
 # The slow twin takes a quarter of a second for each.
-@pytest.mark.parametrize(("h", "kernel"), thinned([1e-3, 0.002, 0.04, 0.4, 3.0], FAR_SUMS, [0.04]))
+@pytest.mark.parametrize(("h", "kernel"), thinned([1e-3, 0.002, 0.04, 0.4, 3.0], FAR_SUMS))
 def test_a_curve_to_draw(kernel, h, generator):
     """As called, without changed limits; ten digits beyond the promise, and nothing is left."""
     key, value = generator.random(100_000), generator.normal(size=(100_000, 2))

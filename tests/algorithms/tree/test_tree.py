@@ -174,10 +174,10 @@ def test_collapsed_nodes_keep_their_digits(kernel, generator):
     compare(problem)
     near = problem.block(np.array([0, 3]))
     assert count_pairs(near) == 0
-    own = Problem.from_arrays(key[:900], key, value, kernel=kernel, bandwidth=1.0, exclude_self=True,
-                              self_index=np.arange(900))  # fmt: skip
+    own = Problem.from_arrays(key[:200], key, value, kernel=kernel, bandwidth=1.0, exclude_self=True,
+                              self_index=np.arange(200))  # fmt: skip
     compare(own)
-    assert count_pairs(own) == 900 * 128  # the leaf of the own key, and nothing else
+    assert count_pairs(own) == 200 * 128  # the leaf of the own key, and nothing else
 
 
 @pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov", "laplace", "boxcar"])
