@@ -119,6 +119,7 @@ def test_levels_are_searched_with_the_bandwidths():
     assert found.smoothing[0] < 0.3  # levels differ
 
 
+@pytest.mark.covering(strength=1)
 @pytest.mark.parametrize("criterion", ["loo", "regularised"])
 @pytest.mark.parametrize("degree", [0, 1])
 @pytest.mark.parametrize("d", [1, 2])
@@ -151,6 +152,7 @@ def test_equal_rows_of_two_groups_stay_two():
     assert rows.weight.tolist() == [2.0, 1.0, 1.0]
 
 
+@pytest.mark.slow  # 24 searches; `tests/estimators/test_groups.py` has three of them
 @pytest.mark.parametrize("degree", [0, 1])
 def test_shocks_that_are_shared_need_wider_windows(degree):
     """Rows of the own cluster predict a row too well, shock included, where windows are narrow: in 10 of 12 tables."""

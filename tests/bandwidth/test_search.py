@@ -22,6 +22,7 @@ def make_table(n=150, d=3, seed=0, noise=0.3):
     return X, np.sin(4 * X[:, 0]) + X[:, 1] + noise * generator.normal(size=n)
 
 
+@pytest.mark.covering(strength=1)
 @pytest.mark.parametrize("criterion", ["loo", "aicc", "gcv"])
 @pytest.mark.parametrize("degree", [0, 1])
 @pytest.mark.parametrize("step", [3, pytest.param(1, marks=pytest.mark.slow)])  # all 1600 places take a second per test
