@@ -12,7 +12,7 @@ from kernpool.bandwidth.search.gauss_newton import descend
 from kernpool.bandwidth.search.objective import Objective
 from kernpool.bandwidth.search.rows import canonical_rows
 from kernpool.kernels import get_categorical_kernel
-from tests.support.thinning import thinned
+from tests.support.thinning import slow, thinned
 
 GAUSSIAN = get_kernel("gaussian")
 
@@ -102,7 +102,7 @@ def test_the_number_of_evaluations_hardly_grows_with_the_columns(columns, monkey
     assert len(jacobians) <= 200
 
 
-@pytest.mark.parametrize("degree", [0, 1])
+@pytest.mark.parametrize("degree", [0, *slow(1)])
 def test_as_low_as_by_trying_every_column(degree, monkeypatch):
     X, y = wide(12, seed=1)
     found = search_bandwidth(X, y, kernel=GAUSSIAN, degree=degree)
@@ -167,7 +167,7 @@ def test_enough_is_not_confirmed():
     assert few[-1] <= many[-1] * (1 + 1e-3)
 
 
-@pytest.mark.parametrize("degree", [0, 1])
+@pytest.mark.parametrize("degree", [0, *slow(1)])
 def test_on_all_rows_the_criterion_is_within_a_ten_thousandth(degree, monkeypatch):
     X, y = wide(9, n=1000)
     X = X[:, [3, 5, 6, 8]]
