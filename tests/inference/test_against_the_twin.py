@@ -17,7 +17,7 @@ KERNELS = kernel_names()
 CLOSE = {"rtol": 1e-11, "atol": 0}
 
 
-@pytest.mark.covering
+@pytest.mark.covering(strength=1)
 @pytest.mark.parametrize("degree", [0, 1])
 @pytest.mark.parametrize("situation", SITUATIONS)
 @pytest.mark.parametrize("kernel", KERNELS)
@@ -33,6 +33,7 @@ def test_standard_errors(kernel, situation, degree):
             np.testing.assert_allclose(error, target, **CLOSE, err_msg=f"{method}, {variance}")
 
 
+@pytest.mark.covering(strength=1)
 @pytest.mark.parametrize("situation", SITUATIONS)
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_slopes_of_planes(kernel, situation):

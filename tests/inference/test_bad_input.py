@@ -223,6 +223,7 @@ def test_places_that_are_none(regressor):
                     ask()
 
 
+@pytest.mark.covering(strength=1)
 @pytest.mark.parametrize("regressor", BOTH)
 @pytest.mark.parametrize("kind", ["integers", "booleans", "singles", "frames"])
 def test_other_types_are_the_same_numbers(regressor, kind):

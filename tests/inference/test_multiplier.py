@@ -29,6 +29,7 @@ def expected(dense, share, squared, n_resamples, seed):
     return np.stack(found, axis=1)
 
 
+@pytest.mark.covering(strength=1)
 @pytest.mark.parametrize("situation", SITUATIONS)
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_largest_errors_are_those_of_the_twin(kernel, situation, monkeypatch):
