@@ -68,6 +68,7 @@ def test_messages_do_not_go_to_standard_output():
     assert (done.returncode, done.stdout) == (0, b"")
 
 
+@pytest.mark.slow
 @needs_sh
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no full device")
 def test_a_full_standard_output():

@@ -104,6 +104,7 @@ def test_a_killed_save_is_swept_by_the_next(tmp_path, killed):
     assert names(tmp_path) == ["k.mod"]
 
 
+@pytest.mark.slow  # two more processes
 def test_a_living_save_is_left_alone(tmp_path):
     command = [sys.executable, "-c", SAVE.format(half_way=WAITS_BEFORE_THE_HEADER)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as living:
@@ -134,6 +135,7 @@ def test_what_others_have_made_is_left_alone(tmp_path, killed):
     assert (tmp_path / "elsewhere" / "thesis.txt").is_file()
 
 
+@pytest.mark.slow  # a process of its own
 def test_files_too(tmp_path):
     assert subprocess.run([sys.executable, "-c", HALF_A_FILE], check=False).returncode == -signal.SIGKILL
     (half,) = tmp_path.iterdir()

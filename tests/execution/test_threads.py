@@ -13,6 +13,7 @@ import pytest
 
 from kernpool import pool
 from kernpool.execution.threads import resolve_n_jobs
+from tests.support.thinning import slow
 
 
 def test_four_threads_at_once_get_what_one_gets(generator):
@@ -54,7 +55,7 @@ def test_an_error_in_progress_stops_the_work(generator):
             pool(query, key, value, n_jobs=n_jobs, progress=listener)
 
 
-@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize("n_jobs", [*slow(1), 2])
 def test_an_interrupt_is_answered(n_jobs):
     """A job of minutes ends soon after SIGINT; how soon exactly is measured in benchmarks/."""
     script = f"""

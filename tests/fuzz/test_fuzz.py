@@ -79,6 +79,7 @@ def generous(radius, profile):
     return np.stack([np.where(spread < 15.0, near, 1.0), np.where(spread <= far, -100.0, 1.0)], axis=1)
 
 
+@pytest.mark.slow  # draws forty problems, and compiles for them
 def test_the_fault_that_it_was_made_for_is_found_and_shrunk(monkeypatch):
     """Narrow windows in leaves that are too wide for the unclamped exponential."""
     monkeypatch.setattr(tree_copies, "_lowest", generous)
