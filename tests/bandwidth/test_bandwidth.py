@@ -136,6 +136,7 @@ def test_progress_of_a_search(generator):
     assert all(done <= total for done, total in seen)
 
 
+@pytest.mark.covering(strength=1)
 @pytest.mark.parametrize("step", STEPS)
 @pytest.mark.parametrize("composition", ["radial", "product"])
 @pytest.mark.parametrize("seed", [0, 1, *slow(2, 3, 4, 5)])

@@ -77,6 +77,7 @@ def test_the_ridge_is_one_more_number_with_a_slope():
         np.testing.assert_allclose(jacobian[:, a], change.ravel() / (2 * step), rtol=1e-5, atol=1e-8)
 
 
+@pytest.mark.slow  # ten columns
 def test_it_predicts_few_rows_of_many_columns_better():
     X, y = make_friedman1(400, random_state=3)
     X, y, X_new, y_new = X[:100], y[:100], X[100:], y[100:]

@@ -113,6 +113,7 @@ def test_as_low_as_by_trying_every_column(degree, monkeypatch):
     assert found.value <= thorough.value * (1 + 1e-5)
 
 
+@pytest.mark.slow  # nine columns, tried one by one
 def test_levels_among_many_columns(monkeypatch):
     X, y = wide(9)
     level = np.random.default_rng(0).integers(0, 3, (len(X), 2))

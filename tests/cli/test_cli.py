@@ -17,6 +17,7 @@ from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, load_model
 from kernpool.cli.main import main
 from kernpool.cli.terminal import bar
 from tests.support.commands import kernpool, process
+from tests.support.thinning import slow
 
 DATA = Path(__file__).resolve().parents[2] / "examples" / "data"
 needs_matplotlib = pytest.mark.skipif(not find_spec("matplotlib"), reason="pictures need the extra 'plot'")
@@ -74,10 +75,11 @@ def test_ranks_and_clipped_planes(tmp_path):
     assert (wrong.returncode, b"--extrapolate is for --degree 1" in wrong.stderr) == (2, True)
 
 
-def test_predict_to_standard_output_and_to_files(fitted, tmp_path):
+@pytest.mark.parametrize("run", [kernpool, *slow(process)])
+def test_predict_to_standard_output_and_to_files(run, fitted, tmp_path):
     folder, _ = fitted
     (tmp_path / "new.csv").write_text("name,income\na,500\nb,1000\n")
-    done = process("predict", folder, tmp_path / "new.csv")
+    done = run("predict", folder, tmp_path / "new.csv")
     assert done.returncode == 0, done.stderr
     income, food = np.loadtxt(DATA / "engel.csv", delimiter=",", skiprows=1).T
     expected = NadarayaWatsonRegressor().fit(income[:, None], food).predict([[500.0], [1000.0]])
@@ -206,6 +208,7 @@ def test_wrong_usage(arguments, code, message, tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["t.csv"]
 
 
+@pytest.mark.slow  # processes of their own
 def test_the_way_out_of_a_closed_pipe(fitted):
     folder, _ = fitted
     command = f"{sys.executable} -m kernpool predict {folder} {DATA / 'engel.csv'} | head -1"

@@ -28,7 +28,7 @@ def test_it_is_what_new_rows_show_where_leave_one_out_is_too_small():
 
 
 def test_it_is_computed_once_and_shown():
-    model = LocalLinearRegressor().fit(*noise(40, 1, 0))
+    model = NadarayaWatsonRegressor().fit(*noise(40, 1, 0))
     assert "to be expected" not in str(model.bandwidth_search_)
     first = model.expected_error_
     assert model.expected_error_ == first

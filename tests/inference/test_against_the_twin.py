@@ -70,7 +70,7 @@ def test_slopes_of_other_local_constant_fits_are_refused():
         estimate(smoother, places, "naive", 0)
 
 
-@pytest.mark.covering
+@pytest.mark.covering(strength=1)
 @pytest.mark.parametrize("degree", [0, 1])
 @pytest.mark.parametrize("situation", SITUATIONS)
 @pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov", "logistic"])

@@ -42,6 +42,7 @@ def test_the_whole_test(kernel, direction):
     np.testing.assert_allclose(found.bandwidth, widths)
 
 
+@pytest.mark.slow  # many searches
 def test_it_sees_dips_and_the_wrong_direction():
     x, y = rows(150)
     assert monotonicity_test(x, y).p_value > 0.5

@@ -13,7 +13,7 @@ from kernpool.inference.smoother import Smoother
 from tests.support.inference_cases import pair
 
 
-@pytest.mark.covering
+@pytest.mark.covering(strength=1)
 @pytest.mark.parametrize("method", ["robust", "quadratic", "naive"])
 @pytest.mark.parametrize("situation", ["weighted line", "product", "levels"])
 @pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov", "boxcar", "constant"])

@@ -119,7 +119,7 @@ SMOOTH = ("epanechnikov", "biweight", "triweight", "tricube", "cosine", "logisti
     thinned(
         SMOOTH,
         ["clusters", "offset", "masked", "weights", "leave-one-out", "edge", "spread"],
-        ["logistic"],
+        [],
     ),
 )
 def test_products_keep_the_promise_for_every_kernel_that_is_smooth(kernel, situation, generator):

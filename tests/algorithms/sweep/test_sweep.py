@@ -27,7 +27,7 @@ from tests.support.problems import EVERYTHING
 from tests.support.thinning import thinned
 
 
-@pytest.mark.parametrize(("kernel", "situation"), thinned(list(COMPILED), SITUATIONS, ["epanechnikov", "gaussian"]))
+@pytest.mark.parametrize(("kernel", "situation"), thinned(list(COMPILED), SITUATIONS, ["gaussian"]))
 def test_adversarial_data(kernel, situation, generator):
     assert_right(line_problem(kernel, situation, generator))
 
@@ -50,6 +50,7 @@ def test_a_light_key_nearby_does_not_hide_heavy_ones(kernel, tol, generator):
         assert_right(problem, tol)
 
 
+@pytest.mark.covering(strength=1)
 @pytest.mark.parametrize(
     "situation",
     ["uniform", "decades", "clusters", "grid", "integers, own counts", "own arbitrary counts",
