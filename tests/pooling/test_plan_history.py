@@ -6,6 +6,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.slow  # three processes, which compile
+
 SCRIPT = """
 import hashlib, json, sys
 import numpy as np
