@@ -13,6 +13,7 @@ from kernpool.inference.linear_map import LinearMap
 from kernpool.inference.pairs import PairStatistic
 from kernpool.pooling import Recipe
 from tests.support.dense_resampling import kernel_matrix, leave_one_out, p_value, pair_statistic, shares, smoother
+from tests.support.thinning import slow
 
 TABLE = np.array([[1.0, 0.3, 0.1], [0.3, 1.0, 0.3], [0.1, 0.3, 1.0]])
 
@@ -162,7 +163,7 @@ def frame(n=90):
     return pandas.DataFrame(table), y, code, other
 
 
-@pytest.mark.parametrize("model", [LocalLinearRegressor(), NadarayaWatsonRegressor(bandwidth="loo")])
+@pytest.mark.parametrize("model", [*slow(LocalLinearRegressor()), NadarayaWatsonRegressor(bandwidth="loo")])
 def test_levels_and_names(model):
     table, y, _, _ = frame()
     model.fit(table, y)

@@ -70,6 +70,7 @@ def test_the_tube_formula_and_the_draws_agree(method):
     assert (tube.band, drawn.band) == ("tube", "multiplier")
 
 
+@pytest.mark.covering(strength=1)
 @pytest.mark.parametrize("variance", ["local", "sandwich"])
 @pytest.mark.parametrize("level", [0.5, 0.9, 0.99])
 def test_a_band_is_never_narrower_than_its_intervals(level, variance):

@@ -110,6 +110,7 @@ def test_local_linear_is_that_of_the_estimator(generator):
     np.testing.assert_allclose(found[:, 0], model.predict(new), rtol=0, atol=1e-10)
 
 
+@pytest.mark.slow
 def test_the_operator_keeps_the_rules_of_torch(generator):
     query, key, value = make(generator, 2)
     inverse = torch.tensor([0.7, 0.9], dtype=torch.float64)

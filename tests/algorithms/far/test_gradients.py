@@ -91,7 +91,7 @@ def arrange(which, far, columns, kernel):
     return query, key, generator.normal(3.0, 1.0, size=(3, 2)), np.full(columns, h)
 
 
-@pytest.mark.covering
+@pytest.mark.covering(strength=1)
 @pytest.mark.parametrize("which", ["keys as they come", "competing keys", "keys at one place", "a tie"])
 @pytest.mark.parametrize("columns", [1, 2])
 @pytest.mark.parametrize("kernel", INFINITE)

@@ -86,7 +86,7 @@ def test_very_far_it_is_the_line_through_the_two_nearest_keys(query):
     assert slope == pytest.approx((w - v) / (b - a), rel=1e-12)
 
 
-@pytest.mark.covering
+@pytest.mark.covering(strength=1)
 @pytest.mark.parametrize("kernel", ["gaussian", "laplace", "logistic"])
 @pytest.mark.parametrize("composition", ["radial", "product"])
 @pytest.mark.parametrize("columns", [1, 2, 3])

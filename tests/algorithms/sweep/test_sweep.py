@@ -32,6 +32,7 @@ def test_adversarial_data(kernel, situation, generator):
     assert_right(line_problem(kernel, situation, generator))
 
 
+@pytest.mark.covering(strength=1)
 @pytest.mark.parametrize("situation", ["uniform", "clusters", "Cauchy", "decades", "own", "own heavy", "far queries"])
 @pytest.mark.parametrize("kernel", INFINITE)
 def test_what_is_left_out_is_at_most_the_tolerance(kernel, situation, generator):
