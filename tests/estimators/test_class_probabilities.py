@@ -80,6 +80,7 @@ def test_empty_windows_keep_what_empty_says(rows):
     )
 
 
+@pytest.mark.slow  # three models of the iris table
 def test_log_loss_is_bounded_where_windows_hold_one_neighbour():
     X, y = load_iris(return_X_y=True)
     fold = np.arange(150) % 5 == 0

@@ -80,7 +80,8 @@ def test_a_criterion_that_is_not_defined_without_a_fold(make):
     assert not hasattr(model, "expected_error_")
 
 
-@pytest.mark.parametrize("columns", [1, *slow(2)])
+@pytest.mark.slow
+@pytest.mark.parametrize("columns", [1, 2])
 def test_weights_are_repeated_rows(columns):
     X, y = noise(40, columns, 3)
     weighted = NadarayaWatsonRegressor().fit(X, y, sample_weight=np.full(40, 2.0))
@@ -110,7 +111,8 @@ def test_rows_of_few_places_are_held_out_one_by_one(make, generator):
     assert model.expected_error_ == pytest.approx(model.loo_error_, rel=0.1)
 
 
-@pytest.mark.parametrize("columns", [1, *slow(2)])
+@pytest.mark.slow
+@pytest.mark.parametrize("columns", [1, 2])
 def test_ranks_are_searched_as_ranks(columns):
     X, y = noise(50, columns, 5)
     X = np.exp(2 * X)

@@ -42,6 +42,7 @@ def test_collinear_columns_are_named_once(given, generator):
     assert len(rank_warnings(lambda: model.fit(X, y).predict(X[:1]))) == 1
 
 
+@pytest.mark.slow
 def test_dummies_of_a_searched_model_are_told_of_no_more_than_once_each(generator):
     X, y = dummies(generator)
     model = LocalLinearRegressor(bandwidth="loo").fit(X, y)

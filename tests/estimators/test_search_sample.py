@@ -53,6 +53,7 @@ def test_the_bandwidth_does_not_depend_on_partitions(rows):
     assert bandwidth_of(DaskNadarayaWatsonRegressor(max_search_rows=150).fit(*arrays)) == bandwidth_of(expected)
 
 
+@pytest.mark.slow
 def test_few_rows_of_positive_weight_are_all_drawn():
     """Fewer than are asked for, although there are more rows."""
     weight = np.zeros(3000)

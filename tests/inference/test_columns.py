@@ -239,6 +239,7 @@ def test_the_order_of_rows_changes_the_draws_alone(method):
     np.testing.assert_allclose(one, other, rtol=1e-8)
 
 
+@pytest.mark.slow
 def test_ranks_ridge_and_kernels():
     X, y = rows(60, effect=0.0)
     for model in (

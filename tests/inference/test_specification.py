@@ -69,6 +69,7 @@ def test_any_regressor():
     assert specification_test(X, y, Ridge(1e-9), n_resamples=19).n_resamples == 19
 
 
+@pytest.mark.slow  # fits of mixed tables
 def test_frames_with_levels():
     pandas = pytest.importorskip("pandas")
     X, y = rows(120, effect=0.0)

@@ -277,6 +277,7 @@ def test_collinear_columns_are_left_as_they_were(generator, monkeypatch):
     assert not found.lost.any()
 
 
+@pytest.mark.slow
 def test_the_bits_do_not_depend_on_the_number_of_threads(generator):
     key = generator.random((6000, 2))
     query = generator.normal(0.5, 2.0, (3000, 2))

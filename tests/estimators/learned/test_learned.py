@@ -56,6 +56,7 @@ def test_a_linear_map_finds_a_direction_that_no_column_has(rotated):
     assert scores["linear"] > scores["per_feature"] + 0.2
 
 
+@pytest.mark.slow  # sixty epochs
 def test_classes_along_a_direction(rotated):
     X, y = rotated
     labels = np.where(X.sum(axis=1) + 0.5 * y > 0, "up", "down")
