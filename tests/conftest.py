@@ -10,7 +10,7 @@ from kernpool.algorithms.verification import FAULTS
 from tests.support.covering import mark_what_is_covered_slow
 
 # The same examples every time, so that a test that passes keeps passing; `pytest --hypothesis-profile explore` draws
-# new ones, and prints how to see again what fails (`-m hypothesis` selects all tests that draw).
+# 400 new ones as in the gate, and prints how to see again what fails (`-m hypothesis` selects all tests that draw).
 settings.register_profile("kernpool", deadline=None, derandomize=True, max_examples=20)
 settings.register_profile("explore", deadline=None, print_blob=True, max_examples=400)
 settings.load_profile("kernpool")
