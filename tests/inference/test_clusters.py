@@ -21,6 +21,7 @@ from kernpool.inference import (
 )
 from kernpool.inference.clusters import cluster_errors
 from kernpool.inference.corrected import estimate
+from kernpool.inference.quadratic_forms import squared_norm
 from kernpool.pooling.recipe import Recipe
 from tests.support.inference_cases import bend, pair, smoother_of_bend
 
@@ -59,9 +60,25 @@ def test_standard_errors_are_those_of_the_twin(kernel, situation, degree, monkey
         error, df = expected(dense, share, residual, CODE)
         for few in (1 << 16, 0):  # by tables, and by compiled loops
             monkeypatch.setattr("kernpool.inference.clusters.FEW_PAIRS", few)
-            found_error, found_df = cluster_errors(smoother, found, clusters)
-            np.testing.assert_allclose(found_error, error, rtol=1e-11, atol=0)
-            np.testing.assert_allclose(found_df, df, rtol=1e-11, atol=1e-11)
+            one = cluster_errors(smoother, found, clusters)
+            np.testing.assert_allclose(one.error, error, rtol=1e-11, atol=0)
+            np.testing.assert_allclose(one.df, df, rtol=1e-11, atol=1e-11)
+            size = np.sqrt(np.sum(share[:, kept] ** 2 / dense.w[kept], axis=1))
+            np.testing.assert_allclose(one.size, size, rtol=1e-11)
+            np.testing.assert_allclose(one.size, np.sqrt(squared_norm(found.terms, smoother.sums)), rtol=1e-11)
+
+
+@pytest.mark.parametrize("few", [1 << 16, 0])
+def test_the_norm_is_unknown_where_a_window_is_empty_and_zero_where_no_row_has_a_share(few, monkeypatch):
+    """In a slope of rows at one place, every share is zero; that is told as such, and is no empty window."""
+    monkeypatch.setattr("kernpool.inference.clusters.FEW_PAIRS", few)
+    x = np.repeat([0.0, 1.0, 2.0], 10)[:, None]
+    smoother = Smoother(Keys.read(x, np.arange(30.0) % 7), Recipe.of("epanechnikov", [0.5], degree=1))
+    clusters = fit_clusters(smoother, np.arange(30) % 6)
+    found = cluster_errors(smoother, estimate(smoother, Places(np.array([[0.0], [9.0]])), "naive", 0), clusters)
+    np.testing.assert_array_equal(found.size, [0.0, np.nan])
+    assert np.isnan(found.error).all()
+    assert np.isnan(found.df).all()
 
 
 @pytest.mark.parametrize("sizes", [[511, 1, 1, 512, 3, 900, 2], [1] * 1100, [1500, 2, 2, 2, 2, 2], [256] * 6])

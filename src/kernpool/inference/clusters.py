@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -120,8 +121,26 @@ def fit_clusters(smoother: Smoother, code: Integers) -> Clusters:
     return Clusters(code, np.where(smoother.weight[:, None] > 0, smoother.value - without, 0.0))
 
 
-def cluster_errors(smoother: Smoother, found: Estimate, clusters: Clusters) -> tuple[Array, Array]:
-    """Return standard errors of an estimate, and their degrees of freedom.
+class ClusterErrors(NamedTuple):
+    """How sure an estimate at m places is, of rows in clusters.
+
+    Parameters
+    ----------
+    error : ndarray of shape (m, c)
+        Standard error; NaN where a window is empty, or all shares are zero.
+    df : ndarray of shape (m,)
+        Number of clusters that count, less one; NaN as the error.
+    size : ndarray of shape (m,)
+        Norm of the shares of unit rows; NaN where a window is empty.
+    """
+
+    error: Array
+    df: Array
+    size: Array
+
+
+def cluster_errors(smoother: Smoother, found: Estimate, clusters: Clusters) -> ClusterErrors:
+    """Return standard errors of an estimate, their degrees of freedom, and the norm of its shares.
 
     Parameters
     ----------
@@ -134,10 +153,8 @@ def cluster_errors(smoother: Smoother, found: Estimate, clusters: Clusters) -> t
 
     Returns
     -------
-    error : ndarray of shape (m, c)
-        NaN where a window is empty.
-    df : ndarray of shape (m,)
-        Number of clusters that count, less one.
+    ClusterErrors
+        By one pass over all pairs.
     """
     order = np.argsort(clusters.code, kind="stable")
     order = order[smoother.weight[order] > 0]
@@ -151,10 +168,12 @@ def cluster_errors(smoother: Smoother, found: Estimate, clusters: Clusters) -> t
         _sum_by_loops(tables, residual, ends, variance, sizes, smoother.recipe.n_jobs)
     else:
         _sum_by_tables(tables, residual, ends, variance, sizes)
-    occupied = np.all([np.isfinite(share.log_mass) for _, share in found.terms], axis=0) & (sizes[:, 1] > 0)
+    occupied = np.all([np.isfinite(share.log_mass) for _, share in found.terms], axis=0)
+    told = occupied & (sizes[:, 1] > 0)
     with np.errstate(divide="ignore", invalid="ignore"):
-        count = np.where(occupied, sizes[:, 0] ** 2 / sizes[:, 1], np.nan)
-    return np.where(occupied[:, None], np.sqrt(variance), np.nan), np.asarray(count - 1.0)
+        count = np.where(told, sizes[:, 0] ** 2 / sizes[:, 1], np.nan)
+    error = np.where(told[:, None], np.sqrt(variance), np.nan)
+    return ClusterErrors(error, np.asarray(count - 1.0), np.where(occupied, np.sqrt(sizes[:, 0]), np.nan))
 
 
 def _ends(code: Integers) -> Integers:
