@@ -79,3 +79,38 @@ def sums_of_groups(code: Codes, number: NDArray[np.float64]) -> NDArray[np.float
     sums = np.zeros((int(place.max()) + 1, *number.shape[1:]))
     np.add.at(sums, place, number)
     return np.asarray(sums[place])
+
+
+def weight_left_out(
+    weight: NDArray[np.float64], number: NDArray[np.float64], code: Codes | None = None
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return what leaves the sums of all rows with each row: one unit of it, or all rows of its group.
+
+    Parameters
+    ----------
+    weight : ndarray of shape (n,)
+        Frequencies.
+    number : ndarray of shape (n, c)
+        What is summed with these weights.
+    code : ndarray of int64, shape (n,), optional
+        Number of the group of each row.
+
+    Returns
+    -------
+    weight : ndarray of shape (n,)
+        That is left out with each row; of a row by itself at most one.
+    weighted : ndarray of shape (n, c)
+        Sum of the numbers that are left out, times their weights.
+
+    Examples
+    --------
+    >>> weight, number = np.array([1.0, 3.0, 1.0]), np.array([[1.0], [2.0], [4.0]])
+    >>> [left.ravel() for left in weight_left_out(weight, number)]
+    [array([1., 1., 1.]), array([1., 2., 4.])]
+    >>> [left.ravel() for left in weight_left_out(weight, number, np.array([0, 1, 0]))]
+    [array([2., 3., 2.]), array([5., 6., 5.])]
+    """
+    if code is None:
+        unit = np.minimum(weight, 1.0)
+        return unit, unit[:, None] * number
+    return sums_of_groups(code, weight), sums_of_groups(code, weight[:, None] * number)
