@@ -27,11 +27,11 @@ from kernpool.algorithms import Gradients
 from kernpool.algorithms.far.gradients import find_far
 from kernpool.core.groups import Groups
 from kernpool.core.problem import Problem
-from kernpool.core.state import PoolState, empty_state, merge
+from kernpool.core.state import PoolState, empty_state
 from kernpool.execution.progress import Progress
 from kernpool.execution.threads import cut
 from kernpool.pooling.cells import CellPlan
-from kernpool.pooling.plan import Plan, check_pullback, refuse_gradients
+from kernpool.pooling.plan import FaultCount, Plan, read_pullback, read_wanted
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -58,7 +58,7 @@ class Visit(NamedTuple):
 
 
 @dataclass(frozen=True)
-class GroupPlan:
+class GroupPlan(FaultCount):
     """How a problem is summed whose queries do not meet the keys of their group; `choose` makes one.
 
     Parameters
@@ -72,12 +72,6 @@ class GroupPlan:
     algorithm: str
     reason: str
     _choose: Callable[[Problem], Plan | CellPlan] = field(repr=False, compare=False)
-    _faults: list[int] = field(default_factory=lambda: [0], init=False, repr=False, compare=False)
-
-    @property
-    def faults(self) -> int:
-        """How many answers of `reduce` were impossible and had to be computed again; see `Plan.faults`."""
-        return self._faults[0]
 
     def reduce(self, problem: Problem, *, n_jobs: int | None = None, progress: Progress | None = None) -> PoolState:
         """Sum weights and weighted values over the keys of all other groups; parameters and result as of `Plan.reduce`.
@@ -89,8 +83,8 @@ class GroupPlan:
         for visit, part, report in _parts(problem, progress):
             plan = self._choose(part)
             state = plan.reduce(part, n_jobs=n_jobs, progress=report)
-            self._faults[0] += plan.faults
-            total.put(visit.queries, merge(total.rows(visit.queries), state))
+            self._count_faults(plan.faults)
+            total.add(visit.queries, state)
         return PoolState(total.shift, total.denominator, layout.with_center(total.denominator, total.numerator, center))
 
     def pullback(
@@ -128,15 +122,9 @@ class GroupPlan:
         ValueError
             If something else is wanted, shapes do not fit, or the kernel has no slope.
         """
-        wanted = frozenset([wanted] if isinstance(wanted, str) else wanted)
         known = WANTED if problem.factors is not None else WANTED - {"smoothing"}
-        if not wanted or wanted - known:
-            raise ValueError(f"wanted must be some of {sorted(known)}, got {sorted(wanted)}")
-        refuse_gradients(problem)
-        cotangent = np.ascontiguousarray(cotangent, dtype=np.float64)
-        check_pullback(problem, state, cotangent)
-        centered = problem.layout.with_center(state.denominator, state.numerator, -problem.value_center)
-        state = PoolState(state.shift, state.denominator, centered)
+        wanted = read_wanted(wanted, known)
+        state, cotangent = read_pullback(problem, state, cotangent)
         k = 0 if problem.factors is None else len(problem.factors.tables)
         sums = {
             name: np.zeros((len(cotangent), k if name == "smoothing" else problem.query.shape[1])) for name in wanted
