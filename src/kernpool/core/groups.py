@@ -22,15 +22,14 @@ class Groups:
     key_code : ndarray of int64, shape (n,)
         Number of the group of each key, not negative.
 
-    Raises
-    ------
-    ValueError
-        If the numbers are out of range or no integers.
+    Notes
+    -----
+    Not checked: parts are made by the thousand. `read` checks, and `Problem.with_groups` asks it.
 
     Examples
     --------
     >>> code = np.array([0, 0, 1])
-    >>> Groups(code, code).takes_part()
+    >>> Groups.read(code, code).takes_part()
     array([[False, False,  True],
            [False, False,  True],
            [ True,  True, False]])
@@ -39,12 +38,31 @@ class Groups:
     query_code: Codes
     key_code: Codes
 
-    def __post_init__(self) -> None:
-        for name, code, lowest in (("query_code", self.query_code, -1), ("key_code", self.key_code, 0)):
+    @classmethod
+    def read(cls, query_code: Codes, key_code: Codes) -> Groups:
+        """Return groups of numbers that are checked.
+
+        Parameters
+        ----------
+        query_code, key_code : ndarray of int64
+            See above.
+
+        Returns
+        -------
+        Groups
+            Of these numbers.
+
+        Raises
+        ------
+        ValueError
+            If the numbers are out of range or no integers.
+        """
+        for name, code, lowest in (("query_code", query_code, -1), ("key_code", key_code, 0)):
             if code.ndim != 1 or code.dtype.kind != "i":
                 raise ValueError(f"{name} must be one integer per row, got shape {code.shape} of {code.dtype}")
             if len(code) and code.min() < lowest:
                 raise ValueError(f"{name} must be at least {lowest}, got {code.min()}")
+        return cls(query_code, key_code)
 
     def block(self, queries: Some, keys: Some = slice(None)) -> Groups:
         """Return those of some queries and some keys."""
