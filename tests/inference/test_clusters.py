@@ -17,7 +17,7 @@ from kernpool.inference import (
     fit_clusters,
     fit_training,
     interval,
-    read_groups,
+    number_clusters,
 )
 from kernpool.inference.clusters import cluster_errors
 from kernpool.inference.corrected import estimate
@@ -246,7 +246,7 @@ def test_groups_that_are_none(groups, error, message):
 def test_clusters_without_weight_do_not_count():
     weight = np.r_[np.ones(8), np.zeros(2)]
     with pytest.raises(ValueError, match="4 clusters of positive weight"):
-        read_groups([0, 1, 2, 3, 0, 1, 2, 3, 4, 5], weight)
+        number_clusters([0, 1, 2, 3, 0, 1, 2, 3, 4, 5], weight)
 
 
 @pytest.mark.parametrize("variance", ["nn", "hc0", "hc1", "hc2"])

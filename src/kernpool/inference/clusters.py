@@ -61,7 +61,7 @@ class Clusters:
     residual: Array
 
 
-def read_groups(groups: ArrayLike, weight: Array) -> Integers:
+def number_clusters(groups: ArrayLike, weight: Array) -> Integers:
     """Return the number of the cluster of each row.
 
     Parameters
@@ -85,7 +85,7 @@ def read_groups(groups: ArrayLike, weight: Array) -> Integers:
 
     Examples
     --------
-    >>> read_groups(list("abacde"), np.ones(6))
+    >>> number_clusters(list("abacde"), np.ones(6))
     array([0, 1, 0, 2, 3, 4])
     """
     code = group_codes(groups, len(weight))
@@ -107,7 +107,7 @@ def fit_clusters(smoother: Smoother, code: Integers) -> Clusters:
     smoother : Smoother
         Of any degree.
     code : ndarray of int64, shape (n,)
-        From `read_groups`.
+        From `number_clusters`.
 
     Returns
     -------
