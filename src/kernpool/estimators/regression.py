@@ -193,14 +193,20 @@ class KernelRegressor(Inference, Diagnostics, Resampled, RegressorMixin, KernelS
         return_std : bool, default=False
             Whether to return the standard deviation of a new observation around the prediction too, as
             `GaussianProcessRegressor` does: noise and uncertainty of the curve together. How sure the curve is by
-            itself, `standard_error` says.
+            itself, `standard_error` says. After a fit with `groups` the observation is of a new cluster: noise is then
+            taken from residuals of fits without the whole cluster of a row, and has the shock of its cluster in it.
 
         Returns
         -------
         prediction : ndarray of shape (m,) or (m, c)
             One per query.
         std : ndarray of shape (m,) or (m, c)
-            Only with `return_std`. NaN where the window is empty.
+            Only with `return_std`. NaN where the window is empty, and where fewer than two clusters count.
+
+        Raises
+        ------
+        ValueError
+            With `return_std`, if there are fewer than five rows or clusters, or the fit takes all degrees of freedom.
 
         Warns
         -----
