@@ -22,6 +22,7 @@ from kernpool.inference import (
 from kernpool.inference.clusters import cluster_errors
 from kernpool.inference.corrected import estimate
 from kernpool.inference.quadratic_forms import squared_norm
+from kernpool.inference.standard_errors import errors_of
 from kernpool.pooling.recipe import Recipe
 from tests.support.inference_cases import bend, pair, smoother_of_bend
 
@@ -249,7 +250,28 @@ def test_clusters_without_weight_do_not_count():
         number_clusters([0, 1, 2, 3, 0, 1, 2, 3, 4, 5], weight)
 
 
-@pytest.mark.parametrize("variance", ["nn", "hc0", "hc1", "hc2"])
+@pytest.mark.parametrize(("kernel", "situation"), [("gaussian", "weighted line"), ("epanechnikov", "levels")])
+def test_residuals_of_the_fit_itself_are_the_usual_corrections(kernel, situation):
+    smoother, dense, places = pair(kernel, situation, 1)
+    clusters, training, kept, w = fit_clusters(smoother, CODE), fit_training(smoother), dense.w > 0, dense.w
+    found = estimate(smoother, places)
+    share = dense.shares(places.query, places.code, "robust")
+    residual = np.where(kept[:, None], dense.y - dense.coefficients(dense.x, dense.code)[:, 0] @ dense.y, 0.0)
+    count = len(np.unique(CODE[kept]))
+    factor = count / (count - 1) * (w.sum() - 1) / (w.sum() - w @ dense.leverage())
+    error, df = expected(dense, share, residual, CODE)
+    for variance, times in (("hc0", 1.0), ("hc1", np.sqrt(factor))):
+        one = errors_of(smoother, training, places, found, variance, clusters)
+        np.testing.assert_allclose(one.standard_error, times * error, rtol=1e-10)
+        np.testing.assert_allclose(one.df, df, rtol=1e-11, atol=1e-11)
+    left = errors_of(smoother, training, places, found, "local", clusters)
+    for name in ("sandwich", "hc3"):
+        np.testing.assert_array_equal(
+            errors_of(smoother, training, places, found, name, clusters).standard_error, left.standard_error
+        )
+
+
+@pytest.mark.parametrize("variance", ["nn", "hc2"])
 def test_variances_of_single_rows_are_refused(variance):
     smoother = smoother_of_bend()
     clusters = fit_clusters(smoother, np.arange(200) % 20)

@@ -49,7 +49,8 @@ class Inference:
             window of twice the bandwidth, where noise varies smoothly. ``"sandwich"``: each row's own leave-one-out
             residual, :math:`\sum_j l_j^2 r_j^2`, which is ``"hc3"``; for noise that jumps. ``"nn"``: likewise,
             residuals from the three nearest rows, as in R's nprobust. ``"hc0"`` to ``"hc2"``: other residuals, for
-            comparison.
+            comparison. With groups ``"hc0"`` and ``"hc1"`` are the cluster-robust CR0 and CR1, of residuals of the fit
+            itself, and the default leaves whole clusters out; ``"nn"`` and ``"hc2"`` are refused.
         of : {"fit", "derivative"}, default="fit"
             Of `predict`, or of `derivative`.
         groups : array_like of shape (n,), optional

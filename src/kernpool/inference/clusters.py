@@ -31,6 +31,7 @@ from kernpool.core.problem import Problem
 from kernpool.data.groups import group_codes
 from kernpool.execution.threads import cut, resolve_n_jobs, run_blocks
 from kernpool.inference.corrected import Estimate
+from kernpool.inference.residuals import Training
 from kernpool.inference.share_tables import ShareTables
 from kernpool.inference.smoother import Smoother
 from kernpool.kernels import is_compiled
@@ -119,6 +120,27 @@ def fit_clusters(smoother: Smoother, code: Integers) -> Clusters:
     fill = partial(limit_values, problem, empty="mean", n_jobs=smoother.recipe.n_jobs)
     without = fill_empty(fit.intercept, fit.occupied, "mean", fill)
     return Clusters(code, np.where(smoother.weight[:, None] > 0, smoother.value - without, 0.0))
+
+
+def of_whole_fit(clusters: Clusters, training: Training, *, corrected: bool) -> Clusters:
+    r"""Return the same clusters with residuals of the fit to all rows: CR0, or CR1 if they are corrected.
+
+    CR1 multiplies variances by :math:`\frac{G}{G - 1} \frac{W - 1}{W - \operatorname{tr} H}`, with G clusters and W
+    rows, as Stata's and nprobust's cluster-robust variances do with the number of parameters for the trace.
+    """
+    kept = training.weight > 0
+    factor = 1.0
+    if corrected:
+        count = len(np.unique(clusters.code[kept]))
+        freedom = training.rows - training.trace
+        if not freedom > 1.0:
+            raise ValueError(
+                f"the fit has {training.trace:.6g} effective parameters for {training.rows:g} rows, so that no "
+                "residual is left; use a larger bandwidth, or leave variance out"
+            )
+        factor = count / (count - 1.0) * (training.rows - 1.0) / freedom
+    residual = np.where(kept[:, None], training.value - training.fitted, 0.0)
+    return Clusters(clusters.code, np.sqrt(factor) * residual)
 
 
 class ClusterErrors(NamedTuple):
