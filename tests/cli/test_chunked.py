@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from kernpool import NadarayaWatsonRegressor, load_model
-from kernpool.cli.chunked import parse_memory
 from kernpool.cli.main import main
+from kernpool.cli.parsing import parse_memory
 from kernpool.cli.terminal import UsageError, bar
 from kernpool.data.chunks.base import FEWEST_ROWS
 from kernpool.pooling.pool import pool

@@ -17,10 +17,12 @@ from kernpool.inference import (
     fit_clusters,
     fit_training,
     interval,
-    read_groups,
+    number_clusters,
 )
 from kernpool.inference.clusters import cluster_errors
 from kernpool.inference.corrected import estimate
+from kernpool.inference.quadratic_forms import squared_norm
+from kernpool.inference.standard_errors import errors_of
 from kernpool.pooling.recipe import Recipe
 from tests.support.inference_cases import bend, pair, smoother_of_bend
 
@@ -60,9 +62,25 @@ def test_standard_errors_are_those_of_the_twin(kernel, situation, degree, monkey
         error, df = expected(dense, share, residual, CODE)
         for few in (1 << 16, 0):  # by tables, and by compiled loops
             monkeypatch.setattr("kernpool.inference.clusters.FEW_PAIRS", few)
-            found_error, found_df = cluster_errors(smoother, found, clusters)
-            np.testing.assert_allclose(found_error, error, rtol=1e-11, atol=0)
-            np.testing.assert_allclose(found_df, df, rtol=1e-11, atol=1e-11)
+            one = cluster_errors(smoother, found, clusters)
+            np.testing.assert_allclose(one.error, error, rtol=1e-11, atol=0)
+            np.testing.assert_allclose(one.df, df, rtol=1e-11, atol=1e-11)
+            size = np.sqrt(np.sum(share[:, kept] ** 2 / dense.w[kept], axis=1))
+            np.testing.assert_allclose(one.size, size, rtol=1e-11)
+            np.testing.assert_allclose(one.size, np.sqrt(squared_norm(found.terms, smoother.sums)), rtol=1e-11)
+
+
+@pytest.mark.parametrize("few", [1 << 16, 0])
+def test_the_norm_is_unknown_where_a_window_is_empty_and_zero_where_no_row_has_a_share(few, monkeypatch):
+    """In a slope of rows at one place, every share is zero; that is told as such, and is no empty window."""
+    monkeypatch.setattr("kernpool.inference.clusters.FEW_PAIRS", few)
+    x = np.repeat([0.0, 1.0, 2.0], 10)[:, None]
+    smoother = Smoother(Keys.read(x, np.arange(30.0) % 7), Recipe.of("epanechnikov", [0.5], degree=1))
+    clusters = fit_clusters(smoother, np.arange(30) % 6)
+    found = cluster_errors(smoother, estimate(smoother, Places(np.array([[0.0], [9.0]])), "naive", 0), clusters)
+    np.testing.assert_array_equal(found.size, [0.0, np.nan])
+    assert np.isnan(found.error).all()
+    assert np.isnan(found.df).all()
 
 
 @pytest.mark.parametrize("sizes", [[511, 1, 1, 512, 3, 900, 2], [1] * 1100, [1500, 2, 2, 2, 2, 2], [256] * 6])
@@ -230,10 +248,31 @@ def test_groups_that_are_none(groups, error, message):
 def test_clusters_without_weight_do_not_count():
     weight = np.r_[np.ones(8), np.zeros(2)]
     with pytest.raises(ValueError, match="4 clusters of positive weight"):
-        read_groups([0, 1, 2, 3, 0, 1, 2, 3, 4, 5], weight)
+        number_clusters([0, 1, 2, 3, 0, 1, 2, 3, 4, 5], weight)
 
 
-@pytest.mark.parametrize("variance", ["nn", "hc0", "hc1", "hc2"])
+@pytest.mark.parametrize(("kernel", "situation"), [("gaussian", "weighted line"), ("epanechnikov", "levels")])
+def test_residuals_of_the_fit_itself_are_the_usual_corrections(kernel, situation):
+    smoother, dense, places = pair(kernel, situation, 1)
+    clusters, training, kept, w = fit_clusters(smoother, CODE), fit_training(smoother), dense.w > 0, dense.w
+    found = estimate(smoother, places)
+    share = dense.shares(places.query, places.code, "robust")
+    residual = np.where(kept[:, None], dense.y - dense.coefficients(dense.x, dense.code)[:, 0] @ dense.y, 0.0)
+    count = len(np.unique(CODE[kept]))
+    factor = count / (count - 1) * (w.sum() - 1) / (w.sum() - w @ dense.leverage())
+    error, df = expected(dense, share, residual, CODE)
+    for variance, times in (("hc0", 1.0), ("hc1", np.sqrt(factor))):
+        one = errors_of(smoother, training, places, found, variance, clusters)
+        np.testing.assert_allclose(one.standard_error, times * error, rtol=1e-10)
+        np.testing.assert_allclose(one.df, df, rtol=1e-11, atol=1e-11)
+    left = errors_of(smoother, training, places, found, "local", clusters)
+    for name in ("sandwich", "hc3"):
+        np.testing.assert_array_equal(
+            errors_of(smoother, training, places, found, name, clusters).standard_error, left.standard_error
+        )
+
+
+@pytest.mark.parametrize("variance", ["nn", "hc2"])
 def test_variances_of_single_rows_are_refused(variance):
     smoother = smoother_of_bend()
     clusters = fit_clusters(smoother, np.arange(200) % 20)

@@ -31,6 +31,60 @@ def test_residuals_are_those_of_the_model(rows, Regressor, kernel):
     np.testing.assert_array_equal(found.weight, weight)
 
 
+@pytest.mark.parametrize("Regressor", [NadarayaWatsonRegressor, LocalLinearRegressor])
+def test_residuals_of_a_fit_with_groups_are_of_left_out_clusters(rows, Regressor):
+    X, y, weight = rows
+    y, groups = np.c_[y, 3.0 - y**2], np.arange(60) % 15
+    model = Regressor(bandwidth=0.3).fit(X, y, sample_weight=weight, groups=groups)
+    found, kept = model.residuals(), weight > 0
+    for g in range(15):
+        others = groups != g
+        alone = Regressor(bandwidth=0.3).fit(X[others], y[others], sample_weight=weight[others])
+        np.testing.assert_allclose(
+            found.residual[~others & kept], (y - alone.predict(X))[~others & kept], rtol=1e-9, atol=1e-12
+        )
+    np.testing.assert_array_equal(found.cluster, groups)
+    share = np.exp(-0.5 * ((X - X.T) / 0.6) ** 2) * weight  # noise is averaged in twice the bandwidth
+    expected = np.sqrt(share @ np.where(kept[:, None], found.residual, 0.0) ** 2 / share.sum(axis=1)[:, None])
+    np.testing.assert_allclose(found.noise, expected, rtol=1e-11)
+    np.testing.assert_allclose(
+        found.noise**2 + model.standard_error(X) ** 2, model.predict(X, return_std=True)[1] ** 2, rtol=1e-12
+    )
+    plain = Regressor(bandwidth=0.3).fit(X, y, sample_weight=weight).residuals()
+    assert plain.cluster is None
+    np.testing.assert_array_equal(plain.fitted, found.fitted)
+    np.testing.assert_array_equal(plain.leverage, found.leverage)
+
+
+@pytest.mark.filterwarnings("ignore:.*fewer than two clusters")
+def test_a_new_observation_of_a_new_cluster_has_its_shock():
+    """1.96 standard deviations hold 95.4 percent of new clusters, in 60 such tables; of rows left out alone 92.3."""
+    inside = {True: [], False: []}
+    for seed in range(30):
+        g = np.random.default_rng(seed)
+        school = np.repeat(np.arange(40), 4)
+        x = g.uniform(-1, 1, size=40)[school] + 0.02 * g.normal(size=160)
+        y = np.sin(2 * x) + 0.5 * g.normal(size=40)[school] + 0.2 * g.normal(size=160)
+        new = g.uniform(-0.9, 0.9, size=(50, 1))
+        seen = np.sin(2 * new[:, 0]) + 0.5 * g.normal(size=50) + 0.2 * g.normal(size=50)
+        for grouped, of in inside.items():
+            model = LocalLinearRegressor(bandwidth=0.15).fit(x[:, None], y, groups=school if grouped else None)
+            mean, std = model.predict(new, return_std=True)
+            of.append(np.mean((np.abs(seen - mean) < 1.96 * std)[np.isfinite(std)]))
+    assert 0.93 < np.mean(inside[True]) < 0.98
+    assert np.mean(inside[True]) - np.mean(inside[False]) > 0.015
+
+
+def test_few_clusters_have_residuals_and_no_standard_deviation_of_new_rows(rows):
+    X, y, _ = rows
+    model = LocalLinearRegressor(bandwidth=0.3).fit(X, y, groups=np.arange(60) % 3)
+    assert model.residuals().residual.shape == (60,)
+    with pytest.raises(ValueError, match=r"3 clusters of positive weight.*at least 5"):
+        model.standard_error(X)
+    with pytest.raises(ValueError, match=r"3 clusters of positive weight.*at least 5"):
+        model.predict(X, return_std=True)
+
+
 def test_residuals_of_several_outputs_are_those_of_each(rows):
     X, y, _ = rows
     both = LocalLinearRegressor(bandwidth=0.3).fit(X, np.c_[y, y**2]).residuals()

@@ -6,6 +6,7 @@ import pytest
 from kernpool import Problem, choose, get_kernel, kernel_names
 from kernpool.bandwidth import leave_one_out
 from kernpool.core import Factors
+from kernpool.core.groups import Groups
 from kernpool.core.local_fit import solve
 from kernpool.kernels import get_categorical_kernel
 from kernpool.pooling import groups as of_groups
@@ -37,12 +38,30 @@ def fit_of(problem, algorithm="auto"):
     return solve(state, problem.layout).intercept + problem.value_center
 
 
-@pytest.fixture(params=["one mask", "halves"], autouse=True)
+@pytest.fixture(params=["one mask", "many parts"], autouse=True)
 def cuts(request, monkeypatch):
-    """Few rows fit under one mask; halved as many rows are, they have to give the same."""
-    if request.param == "halves":
+    """Few rows fit under one mask; cut as many rows are, they have to give the same."""
+    if request.param == "many parts":
         monkeypatch.setattr(of_groups, "MASKED_PAIRS", 150)
     return request.param
+
+
+@pytest.mark.parametrize("ways", [2, 3, 8])
+@pytest.mark.parametrize("sizes", [[1] * 60, [50, 1, 1, 8], [1, 1, 8, 50], [2, 40, 3, 3, 3, 9], [60]])
+def test_each_pair_of_two_groups_meets_once(sizes, ways, monkeypatch):
+    monkeypatch.setattr(of_groups, "WAYS", ways)
+    g = np.random.default_rng(0)
+    code, weight = g.permutation(np.repeat(np.arange(len(sizes)), sizes)), g.integers(0, 3, size=60) * 1.0
+    asked = np.r_[g.choice(code, size=20), [-1, -1, 99]]
+    for key_weight, queries in ((None, code), (weight, code), (weight, asked), (None, asked[:20])):
+        met = np.zeros((len(queries), 60), dtype=int)
+        for visit in of_groups._cut(Groups.read(queries, code), key_weight):
+            here = (queries[visit.queries][:, None] != code[visit.keys]).astype(int)
+            assert visit.masked or here.all()
+            assert visit.pairs == here.size
+            met[np.ix_(visit.queries, visit.keys)] += here
+        kept = np.ones(60, dtype=bool) if key_weight is None else key_weight > 0
+        np.testing.assert_array_equal(met, (queries[:, None] != code) & kept)
 
 
 @pytest.mark.covering

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.core.groups import sums_of_groups
+from kernpool.core.groups import weight_left_out
 
 Array = NDArray[np.float64]
 
@@ -127,13 +127,8 @@ def prior_of_others(label: Array, weight: Array | None = None, group: NDArray[np
     """
     weight = np.ones(len(label)) if weight is None else weight
     total, of_class = float(weight.sum()), label @ (weight @ label)
-    if group is None:
-        itself = like = np.minimum(weight, 1.0)
-    else:
-        itself, like = (
-            sums_of_groups(group, weight),
-            np.sum(label * sums_of_groups(group, weight[:, None] * label), axis=1),
-        )
+    itself, gone = weight_left_out(weight, label, group)
+    like = np.sum(label * gone, axis=1)
     others = of_class - like
     alone = others <= 0.0 if group is None else others <= ROUNDING * of_class
     found = np.where(alone, of_class, others) / np.where(alone, total, np.maximum(total - itself, others))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import csv
 import re
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -14,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernpool.cli.parsing import parse_features
 from kernpool.cli.terminal import UsageError, progress_bar, say
 from kernpool.cli.uncertainty import Columns, Predict, Uncertainty, columns_of, need_rows
 from kernpool.data.chunks.base import Chunks
@@ -32,54 +32,21 @@ from kernpool.execution.progress import current_progress, report_progress
 Array = NDArray[np.float64]
 Answer = Callable[[Array], Columns]
 
-UNITS = {"": 1, "B": 1} | {
-    name: base**power
-    for power, letter in enumerate("KMGT", start=1)
-    for name, base in ((f"{letter}IB", 1024), (f"{letter}B", 1000))
-}
 QUERIES = Advice(
     "correct or drop such rows: the model predicts from this column",
     "convert it first: the model predicts from numbers in this column",
 )
-LEAST_MEMORY = 1 << 20
-
-
-def parse_memory(text: str | None) -> int | None:
-    """Return a size such as 512MiB, 1.5GB or 2000000 in bytes.
-
-    Examples
-    --------
-    >>> parse_memory("1.5GB"), parse_memory("2 GiB")
-    (1500000000, 2147483648)
-    """
-    if text is None:
-        return None
-    found = re.fullmatch(r"(\d+(?:\.\d+)?) *([A-Z]*)", text.strip().upper(), re.ASCII)
-    if found is None or found[2] not in UNITS:
-        raise UsageError(f"--memory must be a size such as 512MiB, 2GiB, 1.5GB or a number of bytes, got {text!r}")
-    size = int(float(found[1]) * UNITS[found[2]])
-    if size < LEAST_MEMORY:
-        raise UsageError(f"--memory must be at least 1MiB, got {text!r}")
-    return size
-
-
-def parse_features(listed: str | None, target: str) -> list[str] | None:
-    """Return the columns that were listed to predict from, None for all others."""
-    if listed is None:
-        return None
-    # Read as a line of CSV, so that a name with a comma can stand in quotes.
-    features = [name.strip() for name in next(csv.reader([listed], skipinitialspace=True), [])]
-    if target in features:
-        raise UsageError(f"--features names the target {target!r} too; a column cannot predict itself")
-    if not features or len(set(features)) < len(features):
-        raise UsageError(f"--features must name at least one column, each once; got {features}")
-    return features
 
 
 def fit_in_chunks(model: KernelRegressor, options: argparse.Namespace, memory: int) -> None:
     """Fit a file by reference, report, save."""
     if options.plot is not None:
         raise UsageError("--plot needs the rows in memory; leave --memory out, or draw a sample of the rows")
+    if options.groups is not None:
+        raise UsageError(
+            "--groups needs the rows in memory, where whole clusters can be left out; leave --memory out, or fit some "
+            "clusters of the rows"
+        )
     if options.summary:
         raise UsageError("--summary needs the rows in memory; leave --memory out, or fit a sample of the rows")
     features = parse_features(options.features, options.target)

@@ -14,15 +14,9 @@ from typing import Any
 import numpy as np
 
 from kernpool.bandwidth import LeaveOneOut
-from kernpool.cli.chunked import (
-    QUERIES,
-    fit_in_chunks,
-    load_for_tables,
-    parse_features,
-    parse_memory,
-    predict_in_chunks,
-)
+from kernpool.cli.chunked import QUERIES, fit_in_chunks, load_for_tables, predict_in_chunks
 from kernpool.cli.describing import describe_model
+from kernpool.cli.parsing import parse_bandwidth, parse_features, parse_memory
 from kernpool.cli.terminal import UsageError, bar, is_terminal, need_output, progress_bar, say
 from kernpool.cli.testing import run_test
 from kernpool.cli.uncertainty import Uncertainty, columns_of, need_rows, summary_of
@@ -30,7 +24,7 @@ from kernpool.core.problem import Problem
 from kernpool.data.checks import as_bandwidth
 from kernpool.data.files import refuse_existing, whole_file
 from kernpool.data.folders import check_model_folder, read_header
-from kernpool.data.tables import Advice, Table, TableError, read_table, table_format, write_table
+from kernpool.data.tables import Advice, Table, read_table, table_format, write_table
 from kernpool.displays import KernelCurveDisplay, import_pyplot
 from kernpool.estimators import LocalLinearRegressor, NadarayaWatsonRegressor
 from kernpool.estimators.fitted import scaled_keys
@@ -42,6 +36,8 @@ from kernpool.kernels import get_kernel
 from kernpool.pages.tour import LANGUAGES, LARGEST_SEED, make_tour
 from kernpool.pooling.choice import choose
 
+__all__ = ["run_fit", "run_info", "run_predict", "run_test", "run_tour"]
+
 FEATURES = Advice(
     "correct or drop such rows, or leave the column out with --features",
     "encode it as numbers first, leave it out with --features, or fit a frame in Python, which may have text and "
@@ -51,9 +47,8 @@ TARGET = Advice(
     "correct or drop such rows",
     "name a column of numbers with --target; labels are for NadarayaWatsonClassifier, in Python",
 )
-__all__ = ["run_fit", "run_info", "run_predict", "run_test", "run_tour"]
-
 PICTURES = ("png", "svg", "pdf", "jpg", "jpeg", "webp")
+LEAVE_NONE_OUT = ("aicc", "gcv", "plugin")  # bandwidths that leave no rows out, and so no clusters
 
 
 def run_fit(options: argparse.Namespace) -> None:
@@ -65,14 +60,15 @@ def run_fit(options: argparse.Namespace) -> None:
         fit_in_chunks(model, options, memory)
         return
     table = read_table(options.data, options.format)
-    features = choose_features(table, options.target, options.features)
+    groups = None if options.groups is None else table.labels(options.groups)
+    features = choose_features(table, options.target, options.features, options.groups)
     X, y = table.numbers(features, FEATURES), table.numbers([options.target], TARGET)[:, 0]
     with progress_bar("fitting", options.quiet):
-        model.fit(X, y)
+        model.fit(X, y, groups=groups)
     if not options.quiet:
-        with progress_bar("leaving one out", options.quiet):
+        with progress_bar("leaving one out" if groups is None else "leaving clusters out", options.quiet):
             result = model.leave_one_out()
-        report_fit(model, features, y, result)
+        report_fit(model, features, y, result, options.groups)
     summary = summary_of(model, features) if options.summary else None  # which may be refused: before outputs
     model.set_params(n_jobs=None)  # the machine that loads the model has other processors
     with whole_file(Path(options.plot), force=options.force) if options.plot else nullcontext() as picture:
@@ -90,7 +86,14 @@ def run_fit(options: argparse.Namespace) -> None:
 
 def build_model(options: argparse.Namespace) -> KernelRegressor:
     """Return the unfitted model that the options ask for; what cannot be meant is a usage error."""
-    bandwidth = parse_bandwidth(options.bandwidth)
+    bandwidth = parse_bandwidth(options.bandwidth, NAMED_BANDWIDTHS)
+    if options.groups is not None and bandwidth in LEAVE_NONE_OUT:
+        raise UsageError(
+            f"--groups leaves whole clusters out, and --bandwidth {bandwidth} leaves no rows out; use regularised, loo "
+            "or numbers, or leave --groups out"
+        )
+    if options.groups is not None and options.groups == options.target:
+        raise UsageError(f"--groups names the target {options.target!r}; name the column of the clusters")
     try:
         get_kernel(options.kernel)
         resolve_n_jobs(options.jobs)
@@ -126,32 +129,20 @@ def check_outputs(options: argparse.Namespace) -> None:
             raise UsageError(f"--plot must end in one of {', '.join(PICTURES)}, got {options.plot!r}")
 
 
-def choose_features(table: Table, target: str, listed: str | None) -> list[str]:
-    """Return the columns to predict from."""
-    if target not in table.columns:
-        raise TableError(f"{table.source}: no column {target!r}; columns are {', '.join(map(repr, table.names))}")
-    features = parse_features(listed, target) or [name for name in table.names if name != target]
+def choose_features(table: Table, target: str, listed: str | None, groups: str | None = None) -> list[str]:
+    """Return the columns to predict from: those listed, or all that have no other part."""
+    table.need([target])
+    features = parse_features(listed, target) or [name for name in table.names if name not in (target, groups)]
     if not features:
-        raise UsageError(f"--features must name at least one column, and {table.source} has none beside {target!r}")
+        others = repr(target) if groups is None else f"{target!r} and {groups!r}"
+        raise UsageError(f"--features must name at least one column, and {table.source} has none beside {others}")
     return features
 
 
-def parse_bandwidth(text: str) -> Any:
-    """Return a rule's name, a number, or a list of numbers."""
-    if text in NAMED_BANDWIDTHS:
-        return text
-    try:
-        numbers = [float(part) for part in text.split(",")]
-    except ValueError:
-        raise UsageError(
-            f"--bandwidth must be one of {', '.join(NAMED_BANDWIDTHS)}, a number, or numbers separated by commas; "
-            f"got {text!r}"
-        ) from None
-    return numbers[0] if len(numbers) == 1 else numbers
-
-
-def report_fit(model: KernelRegressor, features: list[str], y: Any, result: LeaveOneOut) -> None:
-    """Print what was fitted and how well it predicts rows that it has not seen."""
+def report_fit(
+    model: KernelRegressor, features: list[str], y: Any, result: LeaveOneOut, groups: str | None = None
+) -> None:
+    """Print what was fitted and how well it predicts rows, or whole clusters, that it has not seen."""
     spread = float(((y - y.mean()) ** 2).mean())
     key = scaled_keys(model)
     problem = Problem.from_arrays(
@@ -160,19 +151,25 @@ def report_fit(model: KernelRegressor, features: list[str], y: Any, result: Leav
     plan = choose(problem, model.algorithm, often=True)
     say(f"rows       {len(y)}")
     say(f"columns    {', '.join(features)}")
+    if groups is not None:
+        sizes = np.bincount(model.key_group_)
+        median = f"{np.median(sizes):g}"
+        say(f"clusters   {groups}: {len(sizes)}, of {sizes.min()} to {sizes.max()} rows, median {median}")
     say(f"kernel     {model.kernel}")
     found = ", ".join(f"{name} {h:.6g}" for name, h in zip(features, model.bandwidth_, strict=True))
     say(f"bandwidth  {found}{' (in ranks, from 0 to 1)' if model.scale == 'rank' else ''}")
     if vars(model).get("ridge_"):
         say(f"ridge      {model.ridge_:.6g} rows")
-    say(f"leave-one-out mean squared error  {result.error:.6g}")
+    left = "leave-one-out" if groups is None else "leave-cluster-out"
+    say(f"{left} mean squared error  {result.error:.6g}")
     say(
-        f"leave-one-out R^2                 {1 - result.error / spread:.6g}"
+        f"{left} R^2                 {1 - result.error / spread:.6g}"
         if spread
         else "y is constant, so R^2 is undefined"
     )
     if result.empty_windows:
-        say(f"empty leave-one-out windows       {result.empty_windows}, predicted by the mean of the other rows")
+        others = "rows" if groups is None else "clusters"
+        say(f"empty {left} windows       {result.empty_windows}, predicted by the mean of the other {others}")
     say(f"algorithm  {plan.algorithm} ({plan.reason})")
 
 

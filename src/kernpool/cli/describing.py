@@ -49,6 +49,8 @@ def _smoother(model: KernelSmoother, header: dict[str, Any]) -> dict[str, Any]:
     }
     if categorical:
         description["smoothing"] = {features[i]: x for i, x in zip(categorical, model.smoothing_.tolist(), strict=True)}
+    if vars(model).get("key_group_") is not None:
+        description["clusters"] = len(np.unique(model.key_group_))
     for name, result in header["results"].items():
         description[name.rstrip("_")] = result if isinstance(result, str) or np.isfinite(result) else None
     return description if chunks is None else description | {"data": header["chunks"]["path"]}

@@ -23,6 +23,7 @@ examples:
   kernpool fit big.parquet --target y --memory 2GiB --model big-model
   kernpool predict big-model queries.parquet --memory 2GiB --out predictions.parquet
   kernpool predict engel-model new-households.csv --interval 0.95 > intervals.csv
+  kernpool fit visits.csv --target y --features dose --groups patient --model visits-model
   kernpool info engel-model --summary
   kernpool test significance engel-model --column income
   kernpool tour --open
@@ -97,6 +98,11 @@ def _add_fit(commands: Any) -> argparse.ArgumentParser:
     )
     fit.add_argument("--target", required=True, metavar="Y", help="the column to be predicted")
     fit.add_argument("--features", metavar="A,B", help="columns to predict from (default: all others)")
+    fit.add_argument(
+        "--groups",
+        metavar="G",
+        help="column of clusters, such as schools: bandwidths for new ones, and errors that let their rows go together",
+    )
     fit.add_argument("--kernel", default="gaussian", help="name of the kernel (default: gaussian)")
     fit.add_argument(
         "--bandwidth",
@@ -168,6 +174,7 @@ def _add_predict(commands: Any) -> argparse.ArgumentParser:
         choices=["local", "sandwich", "nn", "hc0", "hc1", "hc2", "hc3"],
         help="with --se and --interval, where the noise is taken from (default: local); sandwich where it jumps",
     )
+    predict.add_argument("--groups", metavar="G", help=argparse.SUPPRESS)  # is told where it belongs
     predict.set_defaults(run="run_predict")
     return predict
 
@@ -264,7 +271,10 @@ def in_options(command: str, text: str) -> str:
     """
     text = re.sub(r"; [^;]*\bempty=[^;]*", f"; {ADVICE.get(command, '')}", text, count=1)
     if command == "predict":
-        text = re.sub(r"\bempty='(\w+)'", r"--empty \1", text).replace("empty= says", "--empty says")
+        text = re.sub(r"\b(empty|variance)='(\w+)'", r"--\1 \2", text).replace("empty= says", "--empty says")
+        text = text.replace("leave variance out, or groups", "leave --variance out")
+    if command == "fit":
+        text = text.replace("groups has ", "--groups has ")
     if command == "test":
         text = re.sub(r"\b(method|kind)='(\w+)'", r"--\1 \2", text).replace("bandwidth=", "--bandwidth ")
     return " ".join(text.split("\n"))

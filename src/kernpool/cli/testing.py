@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.cli.chunked import parse_features
+from kernpool.cli.parsing import parse_bandwidth, parse_features
 from kernpool.cli.terminal import UsageError, need_output, progress_bar
 from kernpool.cli.uncertainty import need_rows
 from kernpool.data.folders import read_header
@@ -104,12 +104,11 @@ def _monotonicity(options: argparse.Namespace) -> TestResult:
 
 def _curves(options: argparse.Namespace) -> TestResult:
     table = read_table(options.data, options.format)
-    if options.groups not in table.columns:
-        raise TableError(_no_column(table, options.groups))
+    groups = table.labels(options.groups)
     return compare_curves(
         table.numbers(_features(table, options, options.groups), NUMBERS),
         _numbers(table, options.target),
-        np.asarray(table.columns[options.groups]),
+        groups,
         null=options.null,
         null_distribution=options.kind,
         **_shared(options),
@@ -126,16 +125,8 @@ TESTS = {
 
 def _shared(options: argparse.Namespace) -> dict[str, Any]:
     """Return what all tests of a table take."""
-    bandwidth = None
-    if options.bandwidth is not None:
-        try:
-            bandwidth = [float(part) for part in options.bandwidth.split(",")]
-        except ValueError:
-            raise UsageError(
-                f"--bandwidth must be a number, or numbers separated by commas; got {options.bandwidth!r}"
-            ) from None
     return {
-        "bandwidth": bandwidth[0] if bandwidth is not None and len(bandwidth) == 1 else bandwidth,
+        "bandwidth": None if options.bandwidth is None else parse_bandwidth(options.bandwidth),
         "n_resamples": options.resamples,
         "random_state": options.seed,
         "n_jobs": options.jobs,
@@ -144,8 +135,7 @@ def _shared(options: argparse.Namespace) -> dict[str, Any]:
 
 def _features(table: Table, options: argparse.Namespace, *others: str) -> list[str]:
     """Return the columns that y may depend on: those listed, or all that have no other part."""
-    if options.target not in table.columns:
-        raise TableError(_no_column(table, options.target))
+    table.need([options.target])
     left = [name for name in table.names if name not in (options.target, *others)]
     features = parse_features(options.features, options.target) or left
     if not features:
@@ -155,7 +145,3 @@ def _features(table: Table, options: argparse.Namespace, *others: str) -> list[s
 
 def _numbers(table: Table, name: str) -> Array:
     return table.numbers([name], NUMBERS)[:, 0]
-
-
-def _no_column(table: Table, name: str) -> str:
-    return f"{table.source}: no column {name!r}; columns are {', '.join(map(repr, table.names))}"

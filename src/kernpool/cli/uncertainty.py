@@ -43,6 +43,11 @@ class Uncertainty:
     @classmethod
     def of(cls, options: argparse.Namespace) -> Uncertainty:
         """Read options of ``kernpool predict``; what cannot be meant is a usage error."""
+        if options.groups is not None:
+            raise UsageError(
+                "--groups is of kernpool fit: what a model fitted with it says of --se and --interval is of clusters; "
+                "fit again with --groups, and leave it out here"
+            )
         asked = [name for name, given in (("--se", options.se), ("--interval", options.interval is not None)) if given]
         if options.simultaneous and options.interval is None:
             raise UsageError("--simultaneous is for intervals: say --interval 0.95 too")

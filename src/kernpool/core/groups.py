@@ -22,15 +22,14 @@ class Groups:
     key_code : ndarray of int64, shape (n,)
         Number of the group of each key, not negative.
 
-    Raises
-    ------
-    ValueError
-        If the numbers are out of range or no integers.
+    Notes
+    -----
+    Not checked: parts are made by the thousand. `read` checks, and `Problem.with_groups` asks it.
 
     Examples
     --------
     >>> code = np.array([0, 0, 1])
-    >>> Groups(code, code).takes_part()
+    >>> Groups.read(code, code).takes_part()
     array([[False, False,  True],
            [False, False,  True],
            [ True,  True, False]])
@@ -39,12 +38,31 @@ class Groups:
     query_code: Codes
     key_code: Codes
 
-    def __post_init__(self) -> None:
-        for name, code, lowest in (("query_code", self.query_code, -1), ("key_code", self.key_code, 0)):
+    @classmethod
+    def read(cls, query_code: Codes, key_code: Codes) -> Groups:
+        """Return groups of numbers that are checked.
+
+        Parameters
+        ----------
+        query_code, key_code : ndarray of int64
+            See above.
+
+        Returns
+        -------
+        Groups
+            Of these numbers.
+
+        Raises
+        ------
+        ValueError
+            If the numbers are out of range or no integers.
+        """
+        for name, code, lowest in (("query_code", query_code, -1), ("key_code", key_code, 0)):
             if code.ndim != 1 or code.dtype.kind != "i":
                 raise ValueError(f"{name} must be one integer per row, got shape {code.shape} of {code.dtype}")
             if len(code) and code.min() < lowest:
                 raise ValueError(f"{name} must be at least {lowest}, got {code.min()}")
+        return cls(query_code, key_code)
 
     def block(self, queries: Some, keys: Some = slice(None)) -> Groups:
         """Return those of some queries and some keys."""
@@ -79,3 +97,38 @@ def sums_of_groups(code: Codes, number: NDArray[np.float64]) -> NDArray[np.float
     sums = np.zeros((int(place.max()) + 1, *number.shape[1:]))
     np.add.at(sums, place, number)
     return np.asarray(sums[place])
+
+
+def weight_left_out(
+    weight: NDArray[np.float64], number: NDArray[np.float64], code: Codes | None = None
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return what leaves the sums of all rows with each row: one unit of it, or all rows of its group.
+
+    Parameters
+    ----------
+    weight : ndarray of shape (n,)
+        Frequencies.
+    number : ndarray of shape (n, c)
+        What is summed with these weights.
+    code : ndarray of int64, shape (n,), optional
+        Number of the group of each row.
+
+    Returns
+    -------
+    weight : ndarray of shape (n,)
+        That is left out with each row; of a row by itself at most one.
+    weighted : ndarray of shape (n, c)
+        Sum of the numbers that are left out, times their weights.
+
+    Examples
+    --------
+    >>> weight, number = np.array([1.0, 3.0, 1.0]), np.array([[1.0], [2.0], [4.0]])
+    >>> [left.ravel() for left in weight_left_out(weight, number)]
+    [array([1., 1., 1.]), array([1., 2., 4.])]
+    >>> [left.ravel() for left in weight_left_out(weight, number, np.array([0, 1, 0]))]
+    [array([2., 3., 2.]), array([5., 6., 5.])]
+    """
+    if code is None:
+        unit = np.minimum(weight, 1.0)
+        return unit, unit[:, None] * number
+    return sums_of_groups(code, weight), sums_of_groups(code, weight[:, None] * number)

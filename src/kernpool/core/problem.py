@@ -282,7 +282,7 @@ class Problem:
                 f"groups are of {len(query_code)} queries and {len(key_code)} keys, and there are {self.shape[0]} and "
                 f"{self.shape[1]}"
             )
-        return replace(self, groups=Groups(query_code, key_code))
+        return replace(self, groups=Groups.read(query_code, key_code))
 
     def with_dense_factors(self) -> Problem:
         """Return the same problem with the factors of all pairs as a bias of the logits: m x n numbers."""

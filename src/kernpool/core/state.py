@@ -57,6 +57,10 @@ class PoolState:
         self.shift[which], self.denominator[which] = state.shift, state.denominator
         self.numerator[which] = state.numerator
 
+    def add(self, which: slice | NDArray[np.integer], state: PoolState) -> None:
+        """Merge the state of some of the queries over further keys into these arrays."""
+        self.put(which, merge(self.rows(which), state))
+
     def without(self, which: NDArray[np.intp]) -> PoolState:
         """Return a state in which the windows of some queries are empty."""
         left = PoolState(self.shift.copy(), self.denominator.copy(), self.numerator.copy())

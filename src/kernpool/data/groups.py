@@ -38,6 +38,11 @@ def group_codes(groups: Any, rows: int) -> NDArray[np.int64]:
     >>> group_codes(["b", "a", "b"], 3)
     array([1, 0, 1])
     """
+    return labels_and_codes(groups, rows)[1]
+
+
+def labels_and_codes(groups: Any, rows: int) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """Return the labels of the groups in their order, and the number of the group of each row; as `group_codes`."""
     refuse_foreign("groups", groups)
     labels = np.asarray(groups)
     if labels.shape != (rows,):
@@ -52,12 +57,12 @@ def group_codes(groups: Any, rows: int) -> NDArray[np.int64]:
                 "leave these rows out, or give each a label of its own"
             )
     try:
-        code = np.unique(labels, return_inverse=True)[1]
+        found, code = np.unique(labels, return_inverse=True)
     except TypeError:
         raise TypeError(
             "groups has labels of several types, which cannot be put in order; use numbers or strings alone"
         ) from None
-    return np.asarray(code, dtype=np.int64)
+    return found, np.asarray(code, dtype=np.int64)
 
 
 def _not_a_time(labels: NDArray[Any]) -> NDArray[np.bool_]:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.data.cells import as_floats, cell_at, is_text, rounded_integer, unreadable, words
+from kernpool.data.columns import is_missing
 from kernpool.data.files import whole_file
 from kernpool.data.integers import would_round
 
@@ -86,10 +87,37 @@ class Table:
             round; it names file, row and column.
         """
         names = list(names)
+        self.need(names)
+        return np.column_stack([self._column(name, advice or Advice()) for name in names])
+
+    def labels(self, name: str) -> NDArray[Any]:
+        """Return a column of labels, numbers or text, of shape (rows,); spaces around text do not count.
+
+        Raises
+        ------
+        TableError
+            If there is no such column, or a cell is empty; it names file, row and column.
+        """
+        self.need([name])
+        cells = self.columns[name]
+        found = cells.to_pylist() if hasattr(cells, "to_pylist") else cells
+        array = np.asarray([cell.strip() if isinstance(cell, str) else cell for cell in found])
+        if array.ndim != 1:
+            raise TableError(f"{self.source}: column {name!r} holds arrays, and groups need one label per row")
+        missing = np.array([is_missing(cell) or cell == "" for cell in array.tolist()])
+        if missing.any():
+            more = f", like {missing.sum() - 1} more cells of this column" if missing.sum() > 1 else ""
+            raise TableError(
+                f"{self._place(int(missing.argmax()), name)} has no label{more} ({COUNTED}); drop such rows, or give "
+                "each a label of its own"
+            )
+        return array
+
+    def need(self, names: Iterable[str]) -> None:
+        """Refuse columns that are not in the table."""
         unknown = [name for name in names if name not in self.columns]
         if unknown:
             raise TableError(f"{self.source}: no column {unknown[0]!r}; columns are {', '.join(map(repr, self.names))}")
-        return np.column_stack([self._column(name, advice or Advice()) for name in names])
 
     def _column(self, name: str, advice: Advice) -> Array:
         cells = self.columns[name]

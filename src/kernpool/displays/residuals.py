@@ -154,7 +154,7 @@ class ResidualDisplay:
             noise=along,
             row=kept,
             x_label=label,
-            y_label=f"leave-one-out residual of {target}",
+            y_label=f"leave-{'one' if found.cluster is None else 'cluster'}-out residual of {target}",
         ).plot(ax=ax, **style)
 
     def plot(

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kernpool.estimators.fitted import read_query, scale_of
-from kernpool.estimators.smoothing_rows import smoother_of, training_of
+from kernpool.estimators.smoothing_rows import clusters_of_fit, smoother_of, training_of
 from kernpool.inference import Places
 from kernpool.inference.diagnostics import Residuals, residuals
 from kernpool.inference.slope_map import SlopeMap, slope_map
@@ -26,10 +26,14 @@ class Diagnostics:
     def residuals(self) -> Residuals:
         """Return leave-one-out residuals, leverages and local noise of the training rows.
 
+        After a fit with `groups`, residuals and noise are leave-cluster-out, as `leave_one_out` is: each row less the
+        fit to the rows of all other clusters.
+
         Returns
         -------
         Residuals
-            With `fitted`, `residual` and `noise` of the shape of y, `leverage` and `weight` of shape (n,).
+            With `fitted`, `residual` and `noise` of the shape of y; `leverage` and `weight` of shape (n,); `cluster` of
+            that shape, or None.
 
         Raises
         ------
@@ -54,7 +58,7 @@ class Diagnostics:
         array([ 2.   , -0.286, -0.25 , -3.143,  4.5  ])
         """
         smoother = smoother_of(self)
-        found = residuals(smoother, training_of(self, smoother))
+        found = residuals(smoother, training_of(self, smoother), clusters_of_fit(self, smoother))
         if self.value_.ndim == 1:  # type: ignore[attr-defined]
             found = replace(found, **{name: getattr(found, name)[:, 0] for name in ("fitted", "residual", "noise")})
         return found

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from kernpool.estimators.smoothing_rows import (
     clusters_of,
+    clusters_of_fit,
     columns_of,
     printed_columns,
     read_places,
@@ -21,6 +22,7 @@ from kernpool.estimators.smoothing_rows import (
 from kernpool.inference import Interval, Summary, intervals, summarise
 from kernpool.inference.corrected import estimate, estimates
 from kernpool.inference.intervals import checked_errors, warn_of_empty
+from kernpool.inference.noise import local_noise
 from kernpool.inference.standard_errors import errors_of, errors_of_each
 
 Array = NDArray[np.float64]
@@ -47,7 +49,8 @@ class Inference:
             window of twice the bandwidth, where noise varies smoothly. ``"sandwich"``: each row's own leave-one-out
             residual, :math:`\sum_j l_j^2 r_j^2`, which is ``"hc3"``; for noise that jumps. ``"nn"``: likewise,
             residuals from the three nearest rows, as in R's nprobust. ``"hc0"`` to ``"hc2"``: other residuals, for
-            comparison.
+            comparison. With groups ``"hc0"`` and ``"hc1"`` are the cluster-robust CR0 and CR1, of residuals of the fit
+            itself, and the default leaves whole clusters out; ``"nn"`` and ``"hc2"`` are refused.
         of : {"fit", "derivative"}, default="fit"
             Of `predict`, or of `derivative`.
         groups : array_like of shape (n,), optional
@@ -257,7 +260,10 @@ class Inference:
 
         Notes
         -----
-        Two passes over pairs of training rows, and one more that the model keeps.
+        Two passes over pairs of training rows, and one more that the model keeps. Of a model fitted with `groups` it
+        also says how many clusters there are, how large they are, and what of y the rows of other clusters explain:
+        its bandwidths were searched by the leave-cluster-out error, and `loo_error_` is that. All other numbers are
+        about rows as if each were independent of the rest of its cluster.
 
         Examples
         --------
@@ -283,15 +289,21 @@ class Inference:
         chosen = f"bandwidth by {name!r}" if isinstance(name, str) else "bandwidth as given"
         ridge = float(np.max(smoother.recipe.ridge))
         chosen += f", ridge {ridge:.3g}" if ridge > 0 else ""
-        return summarise(smoother, training_of(self, smoother), type(self).__name__, chosen, printed_columns(self))
+        training, clusters = training_of(self, smoother), clusters_of_fit(self, smoother)
+        return summarise(smoother, training, type(self).__name__, chosen, printed_columns(self), clusters)
 
 
 def std_of_new(model: Any, X: ArrayLike) -> Array:
-    """Return the standard deviation of a new observation around the prediction of a model."""
+    """Return the standard deviation of a new observation around the prediction of a model.
+
+    With groups it is that of an observation in a new cluster: residuals are those of fits without the whole cluster.
+    """
     smoother, places, training = read_places(model, X, "fit")
+    clusters = clusters_of(model, smoother, None)
     found = estimate(smoother, places, "naive")
     warn_of_empty(found)
-    errors = errors_of(smoother, training, places, found)
-    assert errors.noise is not None
-    error, _ = checked_errors(errors.standard_error, errors.df)
-    return shaped(model, X, [np.sqrt(errors.noise.variance + error**2)], "fit")
+    errors = errors_of(smoother, training, places, found, clusters=clusters)
+    noise = errors.noise if clusters is None else local_noise(smoother, places, clusters.residual**2)
+    assert noise is not None
+    error, _ = checked_errors(errors.standard_error, errors.df, clustered=clusters is not None)
+    return shaped(model, X, [np.sqrt(noise.variance + error**2)], "fit")

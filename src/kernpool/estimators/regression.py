@@ -71,7 +71,8 @@ class KernelRegressor(Inference, Diagnostics, Resampled, RegressorMixin, KernelS
         Groups are for ``bandwidth="regularised"``, the default, and ``"loo"``. With a number, or a rule that looks at X
         alone, they are kept (`key_group_`) and change no prediction; ``"aicc"``, ``"gcv"`` and ``"plugin"`` refuse
         them. `loo_error_`, `leave_one_out` and `expected_error_` are of left-out clusters then. With G clusters a pass
-        takes at most log2 G plain ones, and never more than all pairs (`kernpool.pooling.groups`).
+        takes about as many plain ones as G has octal digits, and never more than all pairs
+        (`kernpool.pooling.groups`).
 
         For chunks a bandwidth that is a name is found on a sample of at most `max_search_rows` rows, 10 000 by default,
         drawn in one pass, and made that of all rows by the rate :math:`n^{-1/(4 + d)}`; `bandwidth_note_` says so, and
@@ -193,14 +194,20 @@ class KernelRegressor(Inference, Diagnostics, Resampled, RegressorMixin, KernelS
         return_std : bool, default=False
             Whether to return the standard deviation of a new observation around the prediction too, as
             `GaussianProcessRegressor` does: noise and uncertainty of the curve together. How sure the curve is by
-            itself, `standard_error` says.
+            itself, `standard_error` says. After a fit with `groups` the observation is of a new cluster: noise is then
+            taken from residuals of fits without the whole cluster of a row, and has the shock of its cluster in it.
 
         Returns
         -------
         prediction : ndarray of shape (m,) or (m, c)
             One per query.
         std : ndarray of shape (m,) or (m, c)
-            Only with `return_std`. NaN where the window is empty.
+            Only with `return_std`. NaN where the window is empty, and where fewer than two clusters count.
+
+        Raises
+        ------
+        ValueError
+            With `return_std`, if there are fewer than five rows or clusters, or the fit takes all degrees of freedom.
 
         Warns
         -----

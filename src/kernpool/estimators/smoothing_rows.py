@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from kernpool.core.keys import Prepared
 from kernpool.estimators.fitted import pairs_of, read_query, recipe_of, scale_of
-from kernpool.inference import Clusters, Places, Smoother, Training, fit_clusters, fit_training, read_groups
+from kernpool.inference import Clusters, Places, Smoother, Training, fit_clusters, fit_training, number_clusters
 from kernpool.inference.summary import Column
 
 Array = NDArray[np.float64]
@@ -56,10 +56,21 @@ def clusters_of(model: Any, smoother: Smoother, groups: ArrayLike | None) -> Clu
     given = vars(model).get("key_group_") if groups is None else groups
     if given is None:
         return None
-    prepared: Prepared = vars(model).setdefault("_prepared", Prepared())
     labels = np.asarray(given)
-    of = (labels, *_fit_of(model, smoother))
-    return prepared.get("clusters", of, lambda: fit_clusters(smoother, read_groups(given, smoother.weight)))
+    prepared: Prepared = vars(model).setdefault("_prepared", Prepared())
+    code = prepared.get("codes", (labels, model.key_weight_), lambda: number_clusters(given, smoother.weight))
+    return _left_out(model, smoother, labels, code)
+
+
+def clusters_of_fit(model: Any, smoother: Smoother) -> Clusters | None:
+    """Return the same of the groups of the fit, however few: for residuals, which need no more than two."""
+    code = vars(model).get("key_group_")
+    return None if code is None else _left_out(model, smoother, code, code)
+
+
+def _left_out(model: Any, smoother: Smoother, labels: NDArray[Any], code: NDArray[np.int64]) -> Clusters:
+    prepared: Prepared = vars(model).setdefault("_prepared", Prepared())
+    return prepared.get("clusters", (labels, *_fit_of(model, smoother)), lambda: fit_clusters(smoother, code))
 
 
 def _fit_of(model: Any, smoother: Smoother) -> tuple[Any, ...]:

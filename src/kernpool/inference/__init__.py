@@ -13,7 +13,7 @@ statistic of `pairs.py`: `columns.py`, `specification.py`. Those of curves are `
 """
 
 from kernpool.inference.bootstrap import bootstrap
-from kernpool.inference.clusters import Clusters, fit_clusters, read_groups
+from kernpool.inference.clusters import Clusters, fit_clusters, number_clusters
 from kernpool.inference.curves import compare_curves
 from kernpool.inference.intervals import InferenceWarning, Interval, interval, intervals
 from kernpool.inference.monotonicity import monotonicity_test
@@ -39,7 +39,7 @@ __all__ = [
     "interval",
     "intervals",
     "monotonicity_test",
-    "read_groups",
+    "number_clusters",
     "specification_test",
     "squared_residuals",
     "summarise",

@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -30,6 +31,7 @@ from kernpool.core.problem import Problem
 from kernpool.data.groups import group_codes
 from kernpool.execution.threads import cut, resolve_n_jobs, run_blocks
 from kernpool.inference.corrected import Estimate
+from kernpool.inference.residuals import Training
 from kernpool.inference.share_tables import ShareTables
 from kernpool.inference.smoother import Smoother
 from kernpool.kernels import is_compiled
@@ -60,7 +62,7 @@ class Clusters:
     residual: Array
 
 
-def read_groups(groups: ArrayLike, weight: Array) -> Integers:
+def number_clusters(groups: ArrayLike, weight: Array) -> Integers:
     """Return the number of the cluster of each row.
 
     Parameters
@@ -84,7 +86,7 @@ def read_groups(groups: ArrayLike, weight: Array) -> Integers:
 
     Examples
     --------
-    >>> read_groups(list("abacde"), np.ones(6))
+    >>> number_clusters(list("abacde"), np.ones(6))
     array([0, 1, 0, 2, 3, 4])
     """
     code = group_codes(groups, len(weight))
@@ -106,7 +108,7 @@ def fit_clusters(smoother: Smoother, code: Integers) -> Clusters:
     smoother : Smoother
         Of any degree.
     code : ndarray of int64, shape (n,)
-        From `read_groups`.
+        From `number_clusters`.
 
     Returns
     -------
@@ -120,8 +122,47 @@ def fit_clusters(smoother: Smoother, code: Integers) -> Clusters:
     return Clusters(code, np.where(smoother.weight[:, None] > 0, smoother.value - without, 0.0))
 
 
-def cluster_errors(smoother: Smoother, found: Estimate, clusters: Clusters) -> tuple[Array, Array]:
-    """Return standard errors of an estimate, and their degrees of freedom.
+def of_whole_fit(clusters: Clusters, training: Training, *, corrected: bool) -> Clusters:
+    r"""Return the same clusters with residuals of the fit to all rows: CR0, or CR1 if they are corrected.
+
+    CR1 multiplies variances by :math:`\frac{G}{G - 1} \frac{W - 1}{W - \operatorname{tr} H}`, with G clusters and W
+    rows, as Stata's and nprobust's cluster-robust variances do with the number of parameters for the trace.
+    """
+    kept = training.weight > 0
+    factor = 1.0
+    if corrected:
+        count = len(np.unique(clusters.code[kept]))
+        freedom = training.rows - training.trace
+        if not freedom > 1.0:
+            raise ValueError(
+                f"the fit has {training.trace:.6g} effective parameters for {training.rows:g} rows, so that no "
+                "residual is left; use a larger bandwidth, or leave variance out"
+            )
+        factor = count / (count - 1.0) * (training.rows - 1.0) / freedom
+    residual = np.where(kept[:, None], training.value - training.fitted, 0.0)
+    return Clusters(clusters.code, np.sqrt(factor) * residual)
+
+
+class ClusterErrors(NamedTuple):
+    """How sure an estimate at m places is, of rows in clusters.
+
+    Parameters
+    ----------
+    error : ndarray of shape (m, c)
+        Standard error; NaN where a window is empty, or all shares are zero.
+    df : ndarray of shape (m,)
+        Number of clusters that count, less one; NaN as the error.
+    size : ndarray of shape (m,)
+        Norm of the shares of unit rows; NaN where a window is empty.
+    """
+
+    error: Array
+    df: Array
+    size: Array
+
+
+def cluster_errors(smoother: Smoother, found: Estimate, clusters: Clusters) -> ClusterErrors:
+    """Return standard errors of an estimate, their degrees of freedom, and the norm of its shares.
 
     Parameters
     ----------
@@ -134,10 +175,8 @@ def cluster_errors(smoother: Smoother, found: Estimate, clusters: Clusters) -> t
 
     Returns
     -------
-    error : ndarray of shape (m, c)
-        NaN where a window is empty.
-    df : ndarray of shape (m,)
-        Number of clusters that count, less one.
+    ClusterErrors
+        By one pass over all pairs.
     """
     order = np.argsort(clusters.code, kind="stable")
     order = order[smoother.weight[order] > 0]
@@ -151,10 +190,12 @@ def cluster_errors(smoother: Smoother, found: Estimate, clusters: Clusters) -> t
         _sum_by_loops(tables, residual, ends, variance, sizes, smoother.recipe.n_jobs)
     else:
         _sum_by_tables(tables, residual, ends, variance, sizes)
-    occupied = np.all([np.isfinite(share.log_mass) for _, share in found.terms], axis=0) & (sizes[:, 1] > 0)
+    occupied = np.all([np.isfinite(share.log_mass) for _, share in found.terms], axis=0)
+    told = occupied & (sizes[:, 1] > 0)
     with np.errstate(divide="ignore", invalid="ignore"):
-        count = np.where(occupied, sizes[:, 0] ** 2 / sizes[:, 1], np.nan)
-    return np.where(occupied[:, None], np.sqrt(variance), np.nan), np.asarray(count - 1.0)
+        count = np.where(told, sizes[:, 0] ** 2 / sizes[:, 1], np.nan)
+    error = np.where(told[:, None], np.sqrt(variance), np.nan)
+    return ClusterErrors(error, np.asarray(count - 1.0), np.where(occupied, np.sqrt(sizes[:, 0]), np.nan))
 
 
 def _ends(code: Integers) -> Integers:

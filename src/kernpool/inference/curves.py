@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kernpool.core.factors import Factors
-from kernpool.data.groups import group_codes
+from kernpool.data.groups import labels_and_codes
 from kernpool.inference import draws
 from kernpool.inference.linear_map import LinearMap
 from kernpool.inference.null_distribution import KINDS, resample
@@ -122,7 +122,7 @@ def compare_curves(
     if null_distribution not in kinds:
         raise ValueError(f"null_distribution must be one of {', '.join(map(repr, kinds))}, got {null_distribution!r}")
     draws.as_count("n_resamples", n_resamples)
-    sample, code = read_groups(X, y, groups, sample_weight)
+    sample, code, _ = read_groups(X, y, groups, sample_weight)
     means = np.bincount(code, sample.y) / np.bincount(code)
     h = bandwidth_for(sample, kernel, bandwidth, sample.y - means[code])
     curves = _Curves.of(sample.X, code, Recipe.of(kernel, h, degree=1, n_jobs=n_jobs), parallel=null == "parallel")
@@ -140,9 +140,9 @@ def compare_curves(
 
 def read_groups(
     X: ArrayLike, y: ArrayLike, groups: ArrayLike, sample_weight: ArrayLike | None
-) -> tuple[Sample, NDArray[np.int64]]:
-    """Read rows, and number their groups."""
-    number, found = group_codes(groups, len(read_inputs(X))), np.unique(np.asarray(groups))
+) -> tuple[Sample, NDArray[np.int64], NDArray[Any]]:
+    """Read rows, number their groups, and return the labels of these; groups without weight are none."""
+    found, number = labels_and_codes(groups, len(read_inputs(X)))
     sample = read_sample(X, y, sample_weight, "compare_curves", code=number[:, None])
     code = sample.code[:, 0]
     counts = np.bincount(code, minlength=len(found))
@@ -157,7 +157,7 @@ def read_groups(
             f"group {found[few].tolist()[0]!r} has {counts[few][0]} row(s), and each needs at least "
             f"{LEAST_ROWS_OF_GROUP} for a curve with noise; merge small groups or leave them out"
         )
-    return sample, np.unique(code, return_inverse=True)[1]
+    return sample, (np.cumsum(present) - 1)[code], found[present]
 
 
 @dataclass(frozen=True, eq=False)

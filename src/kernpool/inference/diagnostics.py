@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from kernpool.inference.clusters import Clusters
 from kernpool.inference.noise import local_noise
 from kernpool.inference.residuals import Training, squared_residuals
 from kernpool.inference.smoother import Smoother
@@ -23,7 +24,7 @@ class Residuals:
     fitted : ndarray of shape (n,) or (n, c)
         The fit at their places.
     residual : ndarray, as fitted
-        Output less the fit without one unit of the row.
+        Output less the fit without one unit of the row; with clusters, without all rows of its cluster.
     leverage : ndarray of shape (n,)
         Diagonal of the hat matrix, for one unit of each row: its share in its own fit. Near 1 the fit passes through
         the row, wherever it is.
@@ -32,6 +33,8 @@ class Residuals:
         bandwidth.
     weight : ndarray of shape (n,)
         Frequencies.
+    cluster : ndarray of int, shape (n,), or None
+        Number of the cluster of each row, if the fit had groups.
 
     Examples
     --------
@@ -46,9 +49,10 @@ class Residuals:
     leverage: Array
     noise: Array
     weight: Array
+    cluster: NDArray[np.int64] | None = None
 
 
-def residuals(smoother: Smoother, training: Training) -> Residuals:
+def residuals(smoother: Smoother, training: Training, clusters: Clusters | None = None) -> Residuals:
     """Put together what is known of the training rows.
 
     Parameters
@@ -57,6 +61,8 @@ def residuals(smoother: Smoother, training: Training) -> Residuals:
         The fit.
     training : Training
         Its rows, of `fit_training`.
+    clusters : Clusters, optional
+        Of `fit_clusters`.
 
     Returns
     -------
@@ -68,11 +74,16 @@ def residuals(smoother: Smoother, training: Training) -> Residuals:
     ValueError
         If the fit takes all degrees of freedom.
     """
-    noise = local_noise(smoother, smoother.training, squared_residuals(smoother, training))
+    if clusters is None:
+        residual, squared = training.value - training.deleted, squared_residuals(smoother, training)
+    else:
+        residual, squared = clusters.residual, clusters.residual**2
+    noise = local_noise(smoother, smoother.training, squared)
     return Residuals(
         training.fitted,
-        np.asarray(training.value - training.deleted),
+        np.asarray(residual),
         training.leverage,
         np.sqrt(noise.variance),
         training.weight,
+        None if clusters is None else clusters.code,
     )

@@ -117,11 +117,9 @@ def group_curves(
     ValueError
         If there are several columns, or a group has fewer than five rows.
     """
-    sample, code = read_groups(X, y, groups, sample_weight)
+    sample, code, labels = read_groups(X, y, groups, sample_weight)
     if sample.X.shape[1] != 1:
         raise ValueError(f"a curve is over one column, and X has {sample.X.shape[1]}; compare them one at a time")
-    label = np.asarray(groups)
-    labels = np.unique(label if sample_weight is None else label[np.asarray(sample_weight) > 0])
     x = np.linspace(sample.X.min(), sample.X.max(), places)
     curve, error, df = (np.full((len(labels), places), np.nan) for _ in range(3))
     recipe = Recipe.of(kernel, np.atleast_1d(bandwidth), degree=1)

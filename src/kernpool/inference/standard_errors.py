@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from kernpool.core.local_fit import RankDeficiencyWarning
 from kernpool.execution.warnings import warn_caller
-from kernpool.inference.clusters import Clusters, cluster_errors
+from kernpool.inference.clusters import Clusters, cluster_errors, of_whole_fit
 from kernpool.inference.corrected import Estimate
 from kernpool.inference.noise import Noise, local_noise
 from kernpool.inference.quadratic_forms import squared_norm
@@ -30,7 +30,8 @@ Array = NDArray[np.float64]
 
 # What each kind of variance takes for squared residuals; "local" averages them first.
 VARIANCES = {"local": "hc3", "sandwich": "hc3", "nn": "nn", "hc0": "hc0", "hc1": "hc1", "hc2": "hc2", "hc3": "hc3"}
-OF_CLUSTERS = ("local", "sandwich", "hc3")  # which with clusters all are the sandwich of whole clusters
+LEFT_OUT = ("local", "sandwich", "hc3")  # which with clusters all are of fits without the whole cluster
+OF_CLUSTERS = (*LEFT_OUT, "hc0", "hc1")
 NO_SLOPE = 1e-12  # shares per bandwidth, in units of those of a mean of all rows
 
 
@@ -70,7 +71,7 @@ def check_variance(variance: str, *, clustered: bool = False) -> None:
     if clustered and variance not in OF_CLUSTERS:
         raise ValueError(
             f"variance={variance!r} is of independent rows, and groups make clusters, whose residuals are of fits "
-            "without all of their rows; leave variance out, or groups"
+            "without all of their rows, or of the fit itself with 'hc0' and 'hc1'; leave variance out, or groups"
         )
 
 
@@ -110,7 +111,8 @@ def errors_of_each(
         Local noise times the norm of the shares; or a sandwich of leave-one-out residuals, which is ``"hc3"``, of those
         from nearest neighbours, or of those that least squares has.
     clusters : Clusters, optional
-        Of `fit_clusters`. Then sums over the rows of a cluster take the place of rows.
+        Of `fit_clusters`. Then sums over the rows of a cluster take the place of rows, and residuals are of fits
+        without it; of the fit itself with ``"hc0"`` and ``"hc1"``.
 
     Returns
     -------
@@ -125,11 +127,13 @@ def errors_of_each(
     """
     check_variance(variance, clustered=clusters is not None)
     if clusters is not None:
+        if variance not in LEFT_OUT:
+            clusters = of_whole_fit(clusters, training, corrected=variance == "hc1")
         return [_of_clusters(smoother, training, one, clusters) for one in found]
     squared = squared_residuals(smoother, training, VARIANCES[variance])
     sums, errors = RememberedSums(smoother.sums, [pair for one in found for pair in one.known]), []
     noise = local_noise(smoother, places, squared, sums)
-    quiet = noise.variance <= nothing_left(training.value[training.weight > 0]) ** 2
+    quiet = noise.variance <= _rounding(training) ** 2
     noise = replace(noise, variance=np.where(quiet, 0.0, noise.variance))
     for one in found:
         size = None
@@ -151,13 +155,17 @@ def errors_of_each(
 
 def _of_clusters(smoother: Smoother, training: Training, found: Estimate, clusters: Clusters) -> Errors:
     """Return errors of rows in clusters; zero where residuals are nothing but rounding, NaN where there is no slope."""
-    spread, df = cluster_errors(smoother, found, clusters)
-    quiet = np.max(np.abs(clusters.residual), axis=0) <= nothing_left(training.value[training.weight > 0])
+    spread, df, size = cluster_errors(smoother, found, clusters)
+    quiet = np.max(np.abs(clusters.residual), axis=0) <= _rounding(training)
     error = np.where(quiet & np.isfinite(spread), 0.0, spread)
     if found.column is not None:
-        size = np.sqrt(squared_norm(found.terms, smoother.sums))
         error = _where_there_is_a_slope(found, error, size * math.sqrt(training.rows))
     return Errors(error, df, None, clusters.residual, spread, clusters.code)
+
+
+def _rounding(training: Training) -> Array:
+    """Return up to which size residuals of each output are nothing but rounding."""
+    return nothing_left(training.value[training.weight > 0])
 
 
 def _where_there_is_a_slope(found: Estimate, error: Array, size: Array) -> Array:

@@ -6,6 +6,7 @@ residual sd                      root of RSS / (W - 2 tr H + tr H'H), as locfit'
 R2                               :math:`1 - RSS / TSS`
 leave-one-out R2                 the same of predictions without the row itself: what new rows would have
 squared correlation              of outputs and fit: what R's np calls R-squared
+leave-cluster-out R2             the same without all rows of the row's cluster: what rows of new clusters would have
 AICc, GCV                        as `kernpool.bandwidth.criteria`
 ================================ ====================================================================================
 
@@ -21,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.bandwidth.criteria import CRITERIA
+from kernpool.inference.clusters import Clusters
 from kernpool.inference.quadratic_forms import Shares, combined, product_problem
 from kernpool.inference.residuals import Training
 from kernpool.inference.slopes import value_shares
@@ -30,6 +32,10 @@ from kernpool.kernels import square
 Array = NDArray[np.float64]
 
 FEW = 10.0  # effective rows
+AS_IF_INDEPENDENT = (
+    "Leave-cluster-out is of fits without all rows of a cluster: what rows of new clusters would have. Leave-one-out\n"
+    "keeps the rest of the cluster; it, residual sd, AICc and GCV take rows as independent."
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,6 +58,28 @@ class Column:
     width: float
     has_levels: bool
     relevance: float | None
+
+
+@dataclass(frozen=True, eq=False)
+class LeftOutClusters:
+    """What a fit explains of rows whose whole cluster is left out.
+
+    Parameters
+    ----------
+    count : int
+        Number of clusters of positive weight.
+    sizes : (float, float, float)
+        Sum of the weights of the least, the median and the largest of them.
+    r2 : ndarray of shape (c,)
+        One less the share of the sum of squares that is left over; negative where the mean of all rows is nearer.
+    error : float
+        Mean squared error, summed over outputs.
+    """
+
+    count: int
+    sizes: tuple[float, float, float]
+    r2: Array
+    error: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,6 +108,8 @@ class Summary:
         Share of the rows that average over fewer than ten.
     alone : int
         Rows that have nothing else in their window.
+    clusters : LeftOutClusters or None
+        If the fit had groups. All other numbers are about rows as if they were independent.
 
     Examples
     --------
@@ -108,6 +138,7 @@ class Summary:
     effective_rows: tuple[float, float, float]
     few: float
     alone: int
+    clusters: LeftOutClusters | None = None
 
     def __str__(self) -> str:
         c, d = len(self.rss), len(self.columns)
@@ -130,7 +161,12 @@ class Summary:
         ]
         if self.alone:
             facts.append(("rows alone in a window", f"{self.alone}"))
-        return "\n".join([*lines, "", *(f"  {name:22}  {value}" for name, value in facts)])
+        if self.clusters is not None:
+            of, (least, median, most) = self.clusters, self.clusters.sizes
+            rows = f"{of.count}, of {least:g} to {most:g} rows, median {median:g}"
+            facts += [("clusters", rows), ("leave-cluster-out", f"R2 {_listed(of.r2)}, error {of.error:.4g}")]
+        told = [f"  {name:22}  {value}" for name, value in facts]
+        return "\n".join([*lines, "", *told, *([] if self.clusters is None else ["", AS_IF_INDEPENDENT])])
 
     def _without_freedom(self) -> str:
         taken = self.rows - 2.0 * self.trace + self.trace_squared <= 0
@@ -140,7 +176,14 @@ class Summary:
         return "; undefined where y is constant" if not np.isfinite(self.r2).all() else ""
 
 
-def summarise(smoother: Smoother, training: Training, title: str, chosen: str, columns: tuple[Column, ...]) -> Summary:
+def summarise(
+    smoother: Smoother,
+    training: Training,
+    title: str,
+    chosen: str,
+    columns: tuple[Column, ...],
+    clusters: Clusters | None = None,
+) -> Summary:
     """Summarise a fit.
 
     Parameters
@@ -151,6 +194,8 @@ def summarise(smoother: Smoother, training: Training, title: str, chosen: str, c
         Its rows, of `fit_training`.
     title, chosen, columns
         As of `Summary`.
+    clusters : Clusters, optional
+        Of `fit_clusters`.
 
     Returns
     -------
@@ -191,7 +236,20 @@ def summarise(smoother: Smoother, training: Training, title: str, chosen: str, c
             ),
             few=float(weight[kept] @ (effective[kept] < FEW) / rows),
             alone=training.alone,
+            clusters=None if clusters is None else _left_out(clusters, weight, total),
         )
+
+
+def _left_out(clusters: Clusters, weight: Array, total: Array) -> LeftOutClusters:
+    kept = weight > 0
+    size = np.sort(np.bincount(np.unique(clusters.code[kept], return_inverse=True)[1], weight[kept]))
+    squared = weight @ clusters.residual**2
+    return LeftOutClusters(
+        count=len(size),
+        sizes=(float(size[0]), float(np.median(size)), float(size[-1])),
+        r2=np.asarray(1.0 - squared / total),
+        error=float(squared.sum() / weight.sum()),
+    )
 
 
 def _norms(smoother: Smoother) -> tuple[Array, Array]:

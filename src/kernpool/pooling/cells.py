@@ -29,10 +29,17 @@ from kernpool.algorithms.far.gradients import find_far
 from kernpool.core.factors import Cell, Codes, Factors, Some
 from kernpool.core.local_fit import solve
 from kernpool.core.problem import Problem
-from kernpool.core.state import PoolState, empty_state, merge
+from kernpool.core.state import PoolState, empty_state
 from kernpool.execution.progress import Progress
 from kernpool.execution.threads import cut
-from kernpool.pooling.plan import check_algorithm, check_pullback, choose_algorithm, refuse_gradients
+from kernpool.pooling.plan import (
+    FaultCount,
+    check_algorithm,
+    choose_algorithm,
+    name_of_each,
+    read_pullback,
+    read_wanted,
+)
 from kernpool.pooling.smoothing import LARGEST_EXPONENT, mean_change, smoothing_gradient
 
 Array = NDArray[np.float64]
@@ -67,7 +74,7 @@ class Visit(NamedTuple):
 
 
 @dataclass(frozen=True)
-class CellPlan:
+class CellPlan(FaultCount):
     """How a problem with categorical columns is summed; `choose` makes one.
 
     Parameters
@@ -87,12 +94,6 @@ class CellPlan:
     algorithm: str
     reason: str
     _asked: str = field(default="auto", repr=False, compare=False)
-    _faults: list[int] = field(default_factory=lambda: [0], init=False, repr=False, compare=False)
-
-    @property
-    def faults(self) -> int:
-        """How many answers of `reduce` were impossible and had to be computed again; see `Plan.faults`."""
-        return self._faults[0]
 
     def reduce(self, problem: Problem, *, n_jobs: int | None = None, progress: Progress | None = None) -> PoolState:
         """Sum weights and weighted values over all keys; parameters and result as of `Plan.reduce`.
@@ -107,7 +108,7 @@ class CellPlan:
         for visit in _visits(problem, 0, progress):
             state = self._sum(visit.part, self._asked, n_jobs, visit.report)
             shift = np.where(state.denominator > 0, state.shift + visit.factors.sum(axis=1), -np.inf)
-            _add(total, visit.rows, PoolState(shift, state.denominator, state.numerator))
+            total.add(visit.rows, PoolState(shift, state.denominator, state.numerator))
         return PoolState(total.shift, total.denominator, layout.with_center(total.denominator, total.numerator, center))
 
     def pullback(
@@ -165,14 +166,8 @@ class CellPlan:
         array([[ 10.],
                [-10.]])
         """
-        wanted = frozenset([wanted] if isinstance(wanted, str) else wanted)
-        if not wanted or wanted - WANTED:
-            raise ValueError(f"wanted must be some of {sorted(WANTED)}, got {sorted(wanted)}")
-        refuse_gradients(problem)
-        cotangent = np.ascontiguousarray(cotangent, dtype=np.float64)
-        check_pullback(problem, state, cotangent)
-        centered = problem.layout.with_center(state.denominator, state.numerator, -problem.value_center)
-        state = PoolState(state.shift, state.denominator, centered)
+        wanted = read_wanted(wanted, WANTED)
+        state, cotangent = read_pullback(problem, state, cotangent)
         if self._is_dense:
             found = _dense_pullback(problem, state, cotangent, wanted)
             if progress is not None:
@@ -193,7 +188,7 @@ class CellPlan:
     def _sum(self, problem: Problem, algorithm: str, n_jobs: int | None, progress: Progress | None) -> PoolState:
         plan = choose_algorithm(problem, algorithm)
         state = plan.reduce(problem, n_jobs=n_jobs, progress=progress)
-        self._faults[0] += plan.faults
+        self._count_faults(plan.faults)
         return state
 
     def _numeric(
@@ -261,8 +256,8 @@ def choose_for_levels(problem: Problem, algorithm: str) -> CellPlan:
     if algorithm == "auto" and m * n <= MOST_PAIRS and m * n < PAIRS_PER_CELL * cells:
         why = f"{m} queries x {n} keys in {cells} cells of equal levels are few pairs for each"
         return CellPlan("reference", f"dense sum with a table of factors: {why}", algorithm)
-    each = "the algorithm that suits it" if algorithm == "auto" else f"algorithm {algorithm!r}, as asked"
-    return CellPlan("cells", f"{cells} cell(s) of equal levels, one after the other: each by {each}", algorithm)
+    why = f"{cells} cell(s) of equal levels, one after the other: each by {name_of_each(algorithm)}"
+    return CellPlan("cells", why, algorithm)
 
 
 def _cells(problem: Problem) -> list[Cell]:
@@ -307,7 +302,3 @@ def _dense_pullback(problem: Problem, state: PoolState, cotangent: Array, wanted
 
 def _report(progress: Progress, m: int, place: int, places: int, done: int, total: int) -> None:
     progress(place * m + done * m // total, places * m)
-
-
-def _add(total: PoolState, rows: Some, part: PoolState) -> None:
-    total.put(rows, merge(total.rows(rows), part))

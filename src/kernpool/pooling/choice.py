@@ -8,7 +8,7 @@ from kernpool.algorithms import ALGORITHMS
 from kernpool.core.problem import Problem
 from kernpool.pooling.cells import CellPlan, choose_for_levels
 from kernpool.pooling.groups import GroupPlan, plan_of_groups
-from kernpool.pooling.plan import Plan, check_algorithm, choose_algorithm
+from kernpool.pooling.plan import Plan, check_algorithm, choose_algorithm, name_of_each
 
 
 def choose(problem: Problem, algorithm: str = "auto", *, often: bool = False) -> Plan | CellPlan | GroupPlan:
@@ -58,8 +58,8 @@ def choose(problem: Problem, algorithm: str = "auto", *, often: bool = False) ->
     """
     if problem.groups is not None:
         check_algorithm(algorithm)
-        each = "the algorithm that suits it" if algorithm == "auto" else f"algorithm {algorithm!r}, as asked"
-        return plan_of_groups(problem, partial(_choose_part, algorithm=algorithm, often=often), each)
+        part = partial(_choose_part, algorithm=algorithm, often=often)
+        return plan_of_groups(problem, part, name_of_each(algorithm))
     return _choose_without_groups(problem, algorithm, often=often)
 
 

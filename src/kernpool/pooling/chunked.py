@@ -23,6 +23,7 @@ from kernpool.execution.progress import Progress
 from kernpool.pooling.choice import choose
 from kernpool.pooling.limits import limit_problem, quotient
 from kernpool.pooling.line_chunks import are_on_a_line, sum_on_a_line
+from kernpool.pooling.plan import name_of_each
 from kernpool.pooling.recipe import Recipe
 from kernpool.pooling.settle import Sums
 
@@ -116,8 +117,7 @@ class ChunkReason(NamedTuple):
 
 def reason_of_chunks(recipe: Recipe, what: str = "chunk by chunk", how: str = "their states are merged") -> ChunkReason:
     """Say that each part of the pairs is summed by itself, and by which algorithm."""
-    each = "the algorithm that suits it" if recipe.algorithm == "auto" else f"{recipe.algorithm!r}, as asked"
-    return ChunkReason(recipe.algorithm, f"{what}, each by {each}; {how}")
+    return ChunkReason(recipe.algorithm, f"{what}, each by {name_of_each(recipe.algorithm)}; {how}")
 
 
 @dataclass(frozen=True, eq=False)

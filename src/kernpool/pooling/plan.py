@@ -27,7 +27,22 @@ LOADING = 2.5e-3
 
 
 @dataclass(frozen=True)
-class Plan:
+class FaultCount:
+    """What plans count while they are used: answers that cannot be."""
+
+    _faults: list[int] = field(default_factory=lambda: [0], init=False, repr=False, compare=False)
+
+    @property
+    def faults(self) -> int:
+        """How many answers of `reduce` were impossible and had to be computed again: zero, or there is a defect."""
+        return self._faults[0]
+
+    def _count_faults(self, number: int) -> None:
+        self._faults[0] += number
+
+
+@dataclass(frozen=True)
+class Plan(FaultCount):
     """An algorithm chosen for a problem.
 
     Parameters
@@ -41,7 +56,6 @@ class Plan:
     algorithm: str
     reason: str
     _chosen: Algorithm = field(repr=False, compare=False)
-    _faults: list[int] = field(default_factory=lambda: [0], init=False, repr=False, compare=False)
 
     def reduce(self, problem: Problem, *, n_jobs: int | None = None, progress: Progress | None = None) -> PoolState:
         """Run the algorithm.
@@ -65,13 +79,8 @@ class Plan:
         state = self._chosen.reduce(larger, resolve_n_jobs(n_jobs), progress)
         if self._chosen is not REFERENCE:  # which it would be compared with
             state, faults = corrected(larger, state, self.algorithm)
-            self._faults[0] += faults
+            self._count_faults(faults)
         return problem.restored(brought_back(problem, state, exponents))
-
-    @property
-    def faults(self) -> int:
-        """How many answers of `reduce` were impossible and had to be computed again: zero, or there is a defect."""
-        return self._faults[0]
 
     def pullback(
         self,
@@ -114,15 +123,12 @@ class Plan:
         Gradients are those of the exact sum, at any distance. Where a query is so far from all keys that one of them
         has all the weight, they are exactly zero, but for that by its value.
         """
-        wanted = frozenset([wanted] if isinstance(wanted, str) else wanted)
-        if not wanted or wanted - WANTED:
-            raise ValueError(f"wanted must be some of {sorted(WANTED)}, got {sorted(wanted)}")
+        wanted = read_wanted(wanted, WANTED)
         if self._chosen.pullback is None:
             raise ValueError(f"algorithm {self.algorithm!r} has no gradients; use algorithm='brute'")
         refuse_gradients(problem, self._chosen)
         refuse_factors(problem)
-        cotangent = np.ascontiguousarray(cotangent, dtype=np.float64)
-        check_pullback(problem, state, cotangent)
+        cotangent = read_cotangent(problem, state, cotangent)
         larger, exponents = enlarged(problem)
         reduced = problem.reduced(state)
         if exponents is not None:
@@ -176,8 +182,16 @@ def refuse_gradients(problem: Problem, algorithm: Algorithm = REFERENCE) -> None
         )
 
 
-def check_pullback(problem: Problem, state: PoolState, cotangent: NDArray[np.float64]) -> None:
-    """Refuse a state or a cotangent that does not belong to a problem.
+def read_wanted(wanted: Collection[str], known: frozenset[str]) -> frozenset[str]:
+    """Return which derivatives are wanted; refuse none, and those that are not known."""
+    wanted = frozenset([wanted] if isinstance(wanted, str) else wanted)
+    if not wanted or wanted - known:
+        raise ValueError(f"wanted must be some of {sorted(known)}, got {sorted(wanted)}")
+    return wanted
+
+
+def read_cotangent(problem: Problem, state: PoolState, cotangent: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return a cotangent as algorithms take it; refuse one, or a state, that does not belong to a problem.
 
     Parameters
     ----------
@@ -188,11 +202,17 @@ def check_pullback(problem: Problem, state: PoolState, cotangent: NDArray[np.flo
     cotangent : ndarray of shape (m, c)
         Derivative by the pooled values.
 
+    Returns
+    -------
+    ndarray of shape (m, c)
+        Row by row in memory.
+
     Raises
     ------
     ValueError
         If a shape is not that of the problem.
     """
+    cotangent = np.ascontiguousarray(cotangent, dtype=np.float64)
     m, layout = len(problem.query), problem.layout
     for name, shape, width, what in (
         ("cotangent", cotangent.shape, layout.values, "value columns"),
@@ -200,6 +220,40 @@ def check_pullback(problem: Problem, state: PoolState, cotangent: NDArray[np.flo
     ):
         if shape != (m, width):
             raise ValueError(f"{name} must have shape (queries, {what}) = {(m, width)}, got {shape}")
+    return cotangent
+
+
+def read_pullback(
+    problem: Problem, state: PoolState, cotangent: NDArray[np.float64]
+) -> tuple[PoolState, NDArray[np.float64]]:
+    """Return a state of values less their center, and a cotangent, for a pullback by parts of a problem.
+
+    Parameters
+    ----------
+    problem, state, cotangent
+        As of `read_cotangent`.
+
+    Returns
+    -------
+    state : PoolState
+        As parts are summed.
+    cotangent : ndarray of shape (m, c)
+        As algorithms take it.
+
+    Raises
+    ------
+    ValueError
+        If a shape is not that of the problem, or there are no gradients of its degree.
+    """
+    refuse_gradients(problem)
+    cotangent = read_cotangent(problem, state, cotangent)
+    centered = problem.layout.with_center(state.denominator, state.numerator, -problem.value_center)
+    return PoolState(state.shift, state.denominator, centered), cotangent
+
+
+def name_of_each(algorithm: str) -> str:
+    """Say by which algorithm each part of a problem is summed."""
+    return "the algorithm that suits it" if algorithm == "auto" else f"algorithm {algorithm!r}, as asked"
 
 
 def check_algorithm(algorithm: str) -> None:

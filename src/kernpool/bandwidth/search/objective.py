@@ -20,7 +20,7 @@ from kernpool.bandwidth.leverage import LARGEST, Counted, count_deleted
 from kernpool.bandwidth.search.evaluation import Evaluation, Tried, best_of, log_factor, penalise
 from kernpool.bandwidth.search.regularity import Regularity
 from kernpool.bandwidth.search.rows import TrainingRows
-from kernpool.core.groups import sums_of_groups
+from kernpool.core.groups import weight_left_out
 from kernpool.core.local_fit import solve
 from kernpool.core.problem import Problem
 from kernpool.core.ridge import change_by_ridge, ridge_weight, with_ridge
@@ -284,16 +284,8 @@ class Objective:
 
     def _mean_of_others(self) -> Array:
         rows, value = self.rows, self.problem.value
-        if rows.group is None:
-            itself = np.minimum(rows.weight, 1.0)
-            gone = itself[:, None] * value
-        else:
-            itself, gone = (
-                sums_of_groups(rows.group, rows.weight),
-                sums_of_groups(rows.group, rows.weight[:, None] * value),
-            )
-        others = rows.total - itself
-        total = rows.weight @ value - gone
+        itself, gone = weight_left_out(rows.weight, value, rows.group)
+        others, total = rows.total - itself, rows.weight @ value - gone
         return np.divide(total, others[:, None], where=others[:, None] > 0, out=np.zeros_like(total))
 
 

@@ -1,0 +1,66 @@
+"""What is written behind options: sizes, lists of columns, bandwidths."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Sequence
+
+from kernpool.cli.terminal import UsageError
+
+UNITS = {"": 1, "B": 1} | {
+    name: base**power
+    for power, letter in enumerate("KMGT", start=1)
+    for name, base in ((f"{letter}IB", 1024), (f"{letter}B", 1000))
+}
+LEAST_MEMORY = 1 << 20
+
+
+def parse_memory(text: str | None) -> int | None:
+    """Return a size such as 512MiB, 1.5GB or 2000000 in bytes.
+
+    Examples
+    --------
+    >>> parse_memory("1.5GB"), parse_memory("2 GiB")
+    (1500000000, 2147483648)
+    """
+    if text is None:
+        return None
+    found = re.fullmatch(r"(\d+(?:\.\d+)?) *([A-Z]*)", text.strip().upper(), re.ASCII)
+    if found is None or found[2] not in UNITS:
+        raise UsageError(f"--memory must be a size such as 512MiB, 2GiB, 1.5GB or a number of bytes, got {text!r}")
+    size = int(float(found[1]) * UNITS[found[2]])
+    if size < LEAST_MEMORY:
+        raise UsageError(f"--memory must be at least 1MiB, got {text!r}")
+    return size
+
+
+def parse_features(listed: str | None, target: str) -> list[str] | None:
+    """Return the columns that were listed to predict from, None for all others."""
+    if listed is None:
+        return None
+    # Read as a line of CSV, so that a name with a comma can stand in quotes.
+    features = [name.strip() for name in next(csv.reader([listed], skipinitialspace=True), [])]
+    if target in features:
+        raise UsageError(f"--features names the target {target!r} too; a column cannot predict itself")
+    if not features or len(set(features)) < len(features):
+        raise UsageError(f"--features must name at least one column, each once; got {features}")
+    return features
+
+
+def parse_bandwidth(text: str, names: Sequence[str] = ()) -> str | float | list[float]:
+    """Return a rule's name, if it is among those, a number, or a list of numbers.
+
+    Examples
+    --------
+    >>> parse_bandwidth("0.5"), parse_bandwidth("0.5,2"), parse_bandwidth("loo", ["loo", "aicc"])
+    (0.5, [0.5, 2.0], 'loo')
+    """
+    if text in names:
+        return text
+    try:
+        numbers = [float(part) for part in text.split(",")]
+    except ValueError:
+        known = f"one of {', '.join(names)}, " if names else ""
+        raise UsageError(f"--bandwidth must be {known}a number, or numbers separated by commas; got {text!r}") from None
+    return numbers[0] if len(numbers) == 1 else numbers

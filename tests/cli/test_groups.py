@@ -1,0 +1,139 @@
+"""Clusters of rows on the command line: bandwidths for new ones, and intervals that let their rows go together."""
+
+import io
+import json
+from importlib.util import find_spec
+
+import numpy as np
+import pytest
+
+from kernpool import LocalLinearRegressor, load_model
+from kernpool.data.tables import TableError, read_table
+from tests.support.commands import kernpool, process
+
+RANDOM = np.random.default_rng(0)
+CLASS = np.repeat([f"class {i}" for i in range(12)], 6)
+X = RANDOM.uniform(-1, 1, size=12).repeat(6) + 0.1 * RANDOM.normal(size=72)
+Y = np.sin(2 * X) + 0.4 * RANDOM.normal(size=12).repeat(6) + 0.2 * RANDOM.normal(size=72)
+PLACES = np.linspace(-0.5, 0.5, 5)[:, None]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    path = tmp_path_factory.mktemp("groups")
+    lines = [f"{x:.17g},{y:.17g},{label}" for x, y, label in zip(X, Y, CLASS, strict=True)]
+    (path / "data.csv").write_text("x,y,class\n" + "\n".join(lines) + "\n")
+    np.savetxt(path / "new.csv", PLACES, header="x", comments="")
+    return path
+
+
+@pytest.fixture(scope="module")
+def fitted(folder):
+    options = ("--target", "y", "--groups", "class", "--degree", "1", "--summary", "--model", folder / "model")
+    done = process("fit", folder / "data.csv", *options)
+    assert done.returncode == 0, done.stderr
+    return done, LocalLinearRegressor().fit(X[:, None], Y, groups=CLASS)
+
+
+def test_bandwidths_are_those_of_left_out_clusters(folder, fitted):
+    done, expected = fitted
+    model = load_model(folder / "model")
+    np.testing.assert_allclose(model.bandwidth_, expected.bandwidth_, rtol=1e-6)
+    np.testing.assert_array_equal(model.key_group_, expected.key_group_)
+    np.testing.assert_array_equal(model.key_, X[:, None])  # the labels are no column to predict from
+    alone = LocalLinearRegressor().fit(X[:, None], Y)
+    assert model.bandwidth_[0] > 1.5 * alone.bandwidth_[0]
+    report, error = done.stderr.decode(), model.leave_one_out().error
+    for line in (
+        "clusters   class: 12, of 6 to 6 rows, median 6",
+        f"leave-cluster-out mean squared error  {error:.6g}",
+        f"leave-cluster-out R^2                 {1 - error / Y.var():.6g}",
+    ):
+        assert line in report
+    assert "leave-one-out" not in report
+    assert done.stdout.decode() == str(model.summary()).replace("\n  0     ", "\n  x     ") + "\n"
+    shown = json.loads(kernpool("info", folder / "model").stdout)
+    assert (shown["clusters"], shown["features"]) == (12, ["x"])
+    assert kernpool("info", folder / "model", "--summary").stdout == done.stdout
+
+
+def test_intervals_are_of_clusters(folder, fitted):
+    model = load_model(folder / "model")
+    asked = ("predict", folder / "model", folder / "new.csv", "--se", "--interval", "0.9")
+    done = kernpool(*asked)
+    assert done.returncode == 0, done.stderr
+    numbers = np.loadtxt(io.StringIO(done.stdout.decode()), delimiter=",", skiprows=1)
+    found = model.confidence_interval(PLACES, level=0.9, groups=CLASS)
+    expected = [model.predict(PLACES), model.standard_error(PLACES), found.center, found.lower, found.upper]
+    np.testing.assert_allclose(numbers, np.column_stack(expected), rtol=1e-12)
+    rows = model.confidence_interval(PLACES, level=0.9, groups=range(72))
+    assert np.mean(rows.width) < 0.9 * np.mean(found.width)
+    refused = kernpool(*asked, "--variance", "nn")
+    assert refused.returncode == 1
+    assert b"--variance nn is of independent rows" in refused.stderr
+    assert b"leave --variance out" in refused.stderr
+    refused = kernpool(*asked, "--groups", "class")
+    assert (refused.returncode, b"--groups is of kernpool fit" in refused.stderr) == (2, True)
+    assert refused.stdout == b""
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "message"),
+    [
+        (["--groups", "room"], 1, "data.csv: no column 'room'; columns are 'x', 'y', 'class'"),
+        (["--groups", "y"], 2, "--groups names the target 'y'"),
+        (["--groups", "class", "--bandwidth", "aicc"], 2, "--bandwidth aicc leaves no rows out; use regularised"),
+        (["--groups", "class", "--memory", "1GiB"], 2, "--groups needs the rows in memory"),
+        (["--groups", "x"], 2, "--features must name at least one column, and one.csv has none beside 'y' and 'x'"),
+        (["--groups", "empty"], 1, "row 1 (line 3), column 'empty' has no label, like 1 more cells of this column"),
+        (["--groups", "same"], 1, "--groups has a single group"),
+    ],
+)
+def test_what_cannot_be_meant_writes_nothing(options, code, message, folder):
+    (folder / "one.csv").write_text("x,y\n1,2\n2,3\n3,4\n")
+    (folder / "wrong.csv").write_text("x,y,empty,same\n1,2,a,0\n2,3, ,0\n3,4,,0\n4,6,b,0\n")
+    data = {"x": "one.csv", "empty": "wrong.csv", "same": "wrong.csv"}.get(options[1], "data.csv")
+    features = ["--features", "x"] if data == "wrong.csv" else []
+    done = kernpool("fit", data, "--target", "y", *options, *features, "--model", "none", cwd=folder)
+    assert (done.returncode, message in done.stderr.decode()) == (code, True), done.stderr
+    assert not (folder / "none").exists()
+
+
+def test_numbers_are_clusters_whatever_the_bandwidth(folder):
+    np.save(folder / "data.npy", np.c_[X, Y, np.arange(72) // 6])
+    options = ("--target", "1", "--groups", "2", "--bandwidth", "0.3", "--kernel", "epanechnikov")
+    done = kernpool("fit", folder / "data.npy", *options, "--features", "0,2")  # asked for, the column is one too
+    assert done.returncode == 0, done.stderr
+    assert b"columns    0, 2\nclusters   2: 12, of 6 to 6 rows, median 6\n" in done.stderr
+    assert b"empty leave-cluster-out windows       72, predicted by the mean of the other clusters" in done.stderr
+
+
+@pytest.mark.skipif(not find_spec("pyarrow"), reason="Parquet needs the extra 'arrow'")
+def test_labels_of_parquet(folder):
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    columns = {
+        "text": ["b", "a ", "b"],
+        "kind": pa.array(["b", None, "b"]).dictionary_encode(),
+        "number": [3, 1, 3],
+        "gap": [3, None, 3],
+        "float": [1.0, float("nan"), 1.0],
+        "list": [[1], [2], [3]],
+    }
+    parquet.write_table(pa.table(columns), folder / "labels.parquet")
+    table = read_table(str(folder / "labels.parquet"))
+    assert table.labels("text").tolist() == ["b", "a", "b"]
+    assert table.labels("number").tolist() == [3, 1, 3]
+    for name in ("kind", "gap", "float"):
+        with pytest.raises(TableError, match=f"row 1, column '{name}' has no label"):
+            table.labels(name)
+    with pytest.raises(TableError, match="holds arrays"):
+        table.labels("list")
+
+
+def test_tests_of_groups_refuse_empty_labels(folder):
+    (folder / "gaps.csv").write_text("x,y,g\n1,2,a\n2,3,\n3,4,b\n")
+    done = kernpool("test", "curves", folder / "gaps.csv", "--target", "y", "--groups", "g")
+    assert done.returncode == 1
+    assert b"row 1 (line 3), column 'g' has no label" in done.stderr
