@@ -100,6 +100,7 @@ def test_critical_values_are_those_of_the_formula_and_grow(level):
 
 
 @pytest.mark.filterwarnings("ignore:.*no key with positive weight")
+@pytest.mark.filterwarnings("ignore:.*determine no slope in some direction")
 def test_gaps_make_pieces():
     x = np.r_[np.linspace(0, 1, 40), np.linspace(3, 4, 40)]
     model = NadarayaWatsonRegressor("epanechnikov", bandwidth=0.2).fit(x[:, None], np.cos(99 * x))
@@ -110,6 +111,7 @@ def test_gaps_make_pieces():
     assert path_length(smoother, grid(50, 0.0, 9.0), "naive")[1] == 1
 
 
+@pytest.mark.filterwarnings("ignore:.*determine no slope in some direction")
 def test_where_the_tube_does_not_hold_it_is_refused_and_the_multiplier_bootstrap_takes_over():
     x, y = bend(60)
     at = np.linspace(0.1, 0.9, 5)[:, None]

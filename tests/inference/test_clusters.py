@@ -257,6 +257,7 @@ def test_groups_of_the_fit_are_the_default():
     np.testing.assert_allclose(alone, plain.confidence_interval(at, variance="sandwich").standard_error, rtol=1e-11)
 
 
+@pytest.mark.filterwarnings("ignore:.*determine no slope in some direction")
 def test_what_is_exact_or_has_no_slope_is_told():
     x = np.linspace(0.0, 1.0, 60)
     exact, groups = LocalLinearRegressor(bandwidth=0.3).fit(x[:, None], 3.0 * x), np.arange(60) % 10

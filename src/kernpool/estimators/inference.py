@@ -11,8 +11,8 @@ from kernpool.estimators.smoothing_rows import (
     clusters_of,
     columns_of,
     printed_columns,
+    rank_reporter,
     read_places,
-    report_rank,
     shaped,
     shaped_critical,
     smoother_of,
@@ -20,8 +20,8 @@ from kernpool.estimators.smoothing_rows import (
 )
 from kernpool.inference import Interval, Summary, intervals, summarise
 from kernpool.inference.corrected import estimate, estimates
-from kernpool.inference.intervals import checked_errors, warn_of_empty
 from kernpool.inference.standard_errors import errors_of, errors_of_each
+from kernpool.inference.warnings import checked_errors, warn_of_empty, warn_of_ranks
 
 Array = NDArray[np.float64]
 
@@ -72,6 +72,8 @@ class Inference:
         -----
         EmptyWindowWarning, InferenceWarning
             As for `confidence_interval`.
+        RankDeficiencyWarning
+            As for `predict`; or if the rows of a window tell no slope.
 
         See Also
         --------
@@ -93,11 +95,11 @@ class Inference:
         smoother, places, training = read_places(self, X, of)
         clusters = clusters_of(self, smoother, groups)
         found = estimates(smoother, places, "naive", columns_of(smoother, of))
-        report_rank(self, found[0].rank, found[0].terms[0][1].log_mass, smoother)
-        warn_of_empty(found[0])
         of_columns = errors_of_each(smoother, training, places, found, variance, clusters)
-        clustered = clusters is not None
-        errors = [checked_errors(one.standard_error, one.df, clustered=clustered)[0] for one in of_columns]
+        if smoother.recipe.degree:
+            warn_of_ranks(found[0], smoother.columns, rank_reporter(self))
+        warn_of_empty(found[0])
+        errors = [checked_errors(*both)[0] for both in zip(found, of_columns, strict=True)]
         return shaped(self, X, errors, of)
 
     def confidence_interval(
@@ -168,9 +170,13 @@ class Inference:
         EmptyWindowWarning
             If there is no training row in the window of a place: its interval is NaN, whatever `empty` says.
         InferenceWarning
-            If residuals around a place are all zero, or of less than one row or two clusters, where the interval is
-            NaN; or, from three numeric columns on, where the correction is so large that the bias behind it is not
-            small either.
+            If residuals around a place are all zero; where they are of less than one row or two clusters, or the place
+            is millions of bandwidths from all rows, and the interval is NaN; or, from three numeric columns on, where
+            the correction is so large that the bias behind it is not small either.
+        RankDeficiencyWarning
+            If the rows around a place determine no plane, once per fit as for `predict`; or, for
+            ``method="quadratic"``, no quadratic, or for slopes none. A local constant fit hears of planes, too, since
+            they take its bias off.
 
         Notes
         -----
@@ -230,6 +236,7 @@ class Inference:
             simultaneous=simultaneous,
             n_resamples=n_resamples,
             random_state=random_state,
+            report_rank=rank_reporter(self),
         )
         center, lower, upper, error = (
             shaped(self, X, [getattr(one, name) for one in found], of)
@@ -293,5 +300,5 @@ def std_of_new(model: Any, X: ArrayLike) -> Array:
     warn_of_empty(found)
     errors = errors_of(smoother, training, places, found)
     assert errors.noise is not None
-    error, _ = checked_errors(errors.standard_error, errors.df)
+    error, _ = checked_errors(found, errors)
     return shaped(model, X, [np.sqrt(errors.noise.variance + error**2)], "fit")

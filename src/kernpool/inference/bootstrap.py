@@ -20,11 +20,11 @@ from kernpool.data.groups import group_codes
 from kernpool.execution.progress import Progress
 from kernpool.execution.warnings import warn_caller
 from kernpool.inference import draws
-from kernpool.inference.intervals import InferenceWarning
 from kernpool.inference.linear_map import LinearMap
 from kernpool.inference.multiplied import means_of_units, multiplied
 from kernpool.inference.residuals import nothing_left
 from kernpool.inference.sample import LEAST_ROWS
+from kernpool.inference.warnings import InferenceWarning
 from kernpool.pooling.recipe import Recipe
 
 Array = NDArray[np.float64]

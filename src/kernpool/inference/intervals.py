@@ -3,29 +3,23 @@ r"""Confidence intervals: a center, a standard error, and Student's quantile for
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.core.empty import EmptyWindowWarning
-from kernpool.execution.warnings import warn_caller
+from kernpool.core.local_fit import warn_of_rank
 from kernpool.inference.bands import band_width, check_band, choose_band
 from kernpool.inference.clusters import Clusters
-from kernpool.inference.corrected import METHODS, Estimate, estimates
+from kernpool.inference.corrected import METHODS, estimates
 from kernpool.inference.residuals import Training
 from kernpool.inference.smoother import Places, Smoother
-from kernpool.inference.standard_errors import Errors, check_variance, errors_of_each
+from kernpool.inference.standard_errors import check_variance, errors_of_each
+from kernpool.inference.warnings import MANY_COLUMNS, checked_errors, warn_of_bias, warn_of_empty, warn_of_ranks
+from kernpool.pooling.settle import ReportRank
 
 Array = NDArray[np.float64]
-
-MANY_COLUMNS = 3  # from which on the bias that is left may not be small beside the one that was taken off
-FEW_DF = 1.0 - 1e-9
-
-
-class InferenceWarning(RuntimeWarning):
-    """A standard error or an interval does not say what it seems to: no noise, too few rows, or much bias."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,6 +98,7 @@ def intervals(
     simultaneous: bool | str = False,
     n_resamples: int = 999,
     random_state: Any = 0,
+    report_rank: ReportRank = warn_of_rank,
 ) -> list[Interval]:
     """Find intervals for the curve, or for its slopes, at some places.
 
@@ -129,6 +124,8 @@ def intervals(
         Whether all places are covered at once; as of `choose_band`.
     n_resamples, random_state
         Of the multiplier bootstrap.
+    report_rank : callable, default=warn_of_rank
+        Who hears of planes at the bandwidth of the fit that the rows do not determine.
 
     Returns
     -------
@@ -144,9 +141,11 @@ def intervals(
     -----
     EmptyWindowWarning
         If there is no training row in the window of a place.
+    RankDeficiencyWarning
+        If the rows around a place determine no plane, or no quadratic, of which the center is made.
     InferenceWarning
-        If a standard error is zero or rests on less than one row; or, from three numeric columns on, the correction is
-        larger than two standard errors somewhere.
+        If a standard error is zero, rests on less than one row, or is lost to rounding far from all rows; or, from
+        three numeric columns on, the correction is larger than two standard errors somewhere.
     """
     check_level(level)
     check_method(method)
@@ -155,41 +154,36 @@ def intervals(
     kind = choose_band(smoother, places, simultaneous, clusters is not None) if simultaneous else None
     found = estimates(smoother, places, method, columns)
     of_each = errors_of_each(smoother, training, places, found, variance, clusters)
+    if smoother.recipe.degree or method != "naive":
+        warn_of_ranks(found[0], smoother.columns, report_rank)
     results = []
     for column, one, errors in zip(columns, found, of_each, strict=True):
+        warn_of_empty(one)
+        error, df = checked_errors(one, errors)
+        if method == "robust" and smoother.columns >= MANY_COLUMNS:
+            warn_of_bias(one, error)
         critical = None
         if kind is not None:
+            none = np.isnan(error).all(axis=1, keepdims=True)
+            with_interval = replace(errors, spread=np.where(none, np.nan, errors.spread))
             critical = band_width(
-                smoother, places, one, errors, kind=kind, level=level, method=method, column=column,
+                smoother, places, one, with_interval, kind=kind, level=level, method=method, column=column,
                 n_resamples=n_resamples, random_state=random_state,
             )  # fmt: skip
-        results.append(_around(smoother, one, errors, level, method, critical, kind))
+        lower, upper = _around(one.center, error, df, level, critical)
+        width = critical if critical is None or len(critical) > 1 else float(critical[0])
+        results.append(Interval(one.center, lower, upper, error, df, float(level), method, width, kind))
     return results
 
 
-def _around(
-    smoother: Smoother,
-    found: Estimate,
-    errors: Errors,
-    level: float,
-    method: str,
-    critical: Array | None,
-    kind: str | None,
-) -> Interval:
-    """Return intervals around estimates, at the tails of normal critical values or, if there are none, of the level."""
+def _around(center: Array, error: Array, df: Array, level: float, critical: Array | None) -> tuple[Array, Array]:
+    """Return both ends, at the tails of normal critical values or, if there are none, of the level."""
     from scipy.special import ndtr, stdtrit
 
-    warn_of_empty(found)
-    error, df = checked_errors(errors.standard_error, errors.df, clustered=errors.cluster is not None)
     tail = 0.5 * (1.0 - level) if critical is None else ndtr(-critical)
     with np.errstate(invalid="ignore"):
         half = -stdtrit(df[:, None], tail) * error
-    if method == "robust" and smoother.columns >= MANY_COLUMNS:
-        _warn_of_bias(found, error)
-    width = critical if critical is None or len(critical) > 1 else float(critical[0])
-    return Interval(
-        found.center, found.center - half, found.center + half, error, df, float(level), method, width, kind
-    )
+    return center - half, center + half
 
 
 def check_level(level: Any) -> None:
@@ -212,69 +206,3 @@ def check_method(method: Any) -> None:
     """Refuse an unknown method."""
     if method not in METHODS:
         raise ValueError(f"method must be one of {', '.join(map(repr, METHODS))}, got {method!r}")
-
-
-def warn_of_empty(found: Estimate) -> None:
-    """Warn of places without training rows."""
-    (empty,) = np.nonzero(~np.all([np.isfinite(share.log_mass) for _, share in found.terms], axis=0))
-    if empty.size:
-        warn_caller(
-            f"{empty.size} of {len(found.center)} queries have no key with positive weight (the first is query "
-            f"{empty[0]}), so that there is no standard error and it becomes NaN, whatever empty= says; use a larger "
-            "bandwidth, or a kernel of infinite support",
-            EmptyWindowWarning,
-        )
-
-
-def checked_errors(error: Array, df: Array, *, clustered: bool = False) -> tuple[Array, Array]:
-    """Return standard errors and degrees of freedom, NaN where they rest on too little; warn of these and zeros.
-
-    Parameters
-    ----------
-    error : ndarray of shape (m, c)
-        Standard errors.
-    df : ndarray of shape (m,)
-        Degrees of freedom.
-    clustered : bool, default=False
-        Whether they are of clusters, of which two have to count; else of residuals, of one row at least.
-
-    Returns
-    -------
-    ndarray, ndarray
-        The same, with NaN.
-    """
-    (few,) = np.nonzero(df < FEW_DF)
-    if few.size:
-        error, df = error.copy(), df.copy()
-        error[few], df[few] = np.nan, np.nan
-        reason = (
-            "fewer than two clusters count, so that nothing tells how much clusters differ, and standard errors become "
-            "NaN; use a larger bandwidth, or finer groups"
-            if clustered
-            else "residuals of less than one row tell how large the noise is, and standard errors become NaN; "
-            "effective_sample_size shows where rows are, and weights are frequencies of rows"
-        )
-        warn_caller(
-            f"around {few.size} of {len(df)} queries (the first is query {few[0]}) {reason}",
-            InferenceWarning,
-        )
-    (zero,) = np.nonzero(np.any(error == 0.0, axis=1))
-    if zero.size:
-        warn_caller(
-            f"around {zero.size} of {len(df)} queries (the first is query {zero[0]}) all residuals are zero, and so "
-            "is the standard error: these rows have no noise to judge by, which is no certainty",
-            InferenceWarning,
-        )
-    return error, np.maximum(df, 1.0)
-
-
-def _warn_of_bias(found: Estimate, error: Array) -> None:
-    with np.errstate(invalid="ignore"):
-        (far,) = np.nonzero(np.any(np.abs(found.center - found.plain) > 2.0 * error, axis=1))
-    if far.size:
-        warn_caller(
-            f"around {far.size} of {len(error)} queries (the first is query {far[0]}) the corrected fit is more than "
-            "two standard errors from the fit itself: in three or more columns the bias that is left may be of that "
-            "size too, and intervals cover less than they say; use a smaller bandwidth, or fewer columns",
-            InferenceWarning,
-        )

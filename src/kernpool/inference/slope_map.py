@@ -21,9 +21,10 @@ from numpy.typing import NDArray
 
 from kernpool.core.empty import EmptyWindowWarning
 from kernpool.core.local_fit import RankDeficiencyWarning
-from kernpool.inference.intervals import InferenceWarning, check_level, check_method, interval
+from kernpool.inference.intervals import check_level, check_method, interval
 from kernpool.inference.residuals import fit_training
 from kernpool.inference.smoother import Places, Smoother
+from kernpool.inference.warnings import InferenceWarning
 
 Array = NDArray[np.float64]
 
