@@ -217,8 +217,15 @@ class Inference:
         >>> found = model.confidence_interval([[0.5]])
         >>> bool(found.lower[0] < 1.5 < found.upper[0])
         True
-        >>> round(model.confidence_interval(x[:, None], simultaneous=True).critical, 2)
-        2.7
+        >>> print(model.confidence_interval([[0.0], [0.5], [1.0]], simultaneous=True))
+        places    3
+        level     0.95, the whole curve at once by the tube formula, critical value 2.704
+        method    robust
+        <BLANKLINE>
+          place  center  lower   upper  se     df
+          0      0.1348  -0.955  1.225  0.379  34.4
+          1      1.497   1.074   1.921  0.15   47.6
+          2      3.107   2.011   4.203  0.381  34.4
         >>> wave = model.confidence_interval([[0.2], [0.5]], groups=np.arange(50) // 5)
         >>> wave.df.round(1)
         array([2.5, 3.2])
@@ -245,7 +252,8 @@ class Inference:
         critical = shaped_critical([one.critical for one in found], center.shape[1:])
         first, dfs = found[0], [one.df for one in found]
         df = dfs[0] if all(np.array_equal(dfs[0], one, equal_nan=True) for one in dfs) else np.stack(dfs, axis=1)
-        return Interval(center, lower, upper, error, df, first.level, method, critical, first.band)
+        axes = ("output",) if of == "fit" else ("column", "output")
+        return Interval(center, lower, upper, error, df, first.level, method, critical, first.band, axes)
 
     def summary(self) -> Summary:
         """Sum up the fit: effective parameters, residual noise, R2 with and without the rows themselves, criteria.

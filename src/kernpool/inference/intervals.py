@@ -13,6 +13,7 @@ from kernpool.core.local_fit import warn_of_rank
 from kernpool.inference.bands import band_width, check_band, choose_band
 from kernpool.inference.clusters import Clusters
 from kernpool.inference.corrected import METHODS, estimates
+from kernpool.inference.printing import ROWS, columns_of_text, digits_beside, listed
 from kernpool.inference.residuals import Training
 from kernpool.inference.smoother import Places, Smoother
 from kernpool.inference.standard_errors import check_variance, errors_of_each
@@ -45,6 +46,8 @@ class Interval:
         column of the center where they differ; None for single intervals.
     band : {"tube", "multiplier"} or None
         Of a band, how that was found; None for single intervals.
+    axes : tuple of str, default=("output",)
+        What the axes of the center behind that of places are: ``"column"`` of slopes, ``"output"`` of several outputs.
 
     Examples
     --------
@@ -55,6 +58,14 @@ class Interval:
     >>> found = model.confidence_interval([[1.0], [2.5]])
     >>> bool((found.lower < found.center).all() and (found.center < found.upper).all())
     True
+    >>> print(found)
+    places    2
+    level     0.95, each place by itself
+    method    robust
+    <BLANKLINE>
+      place  center  lower  upper  se     df
+      0      2.275   1.57   2.979  0.32   11
+      1      3.313   2.418  4.207  0.421  15.3
     """
 
     center: Array
@@ -66,6 +77,39 @@ class Interval:
     method: str
     critical: float | Array | None = None
     band: str | None = None
+    axes: tuple[str, ...] = ("output",)
+
+    def __str__(self) -> str:
+        where = {
+            None: "each place by itself",
+            "tube": "the whole curve at once by the tube formula",
+            "multiplier": "all places at once by the multiplier bootstrap",
+        }[self.band]
+        critical = "" if self.critical is None else f", critical value {listed(np.atleast_1d(self.critical))}"
+        few = self.center[:ROWS]  # of a million places, too
+        shown = [np.unravel_index(i, few.shape) for i in range(min(few.size, ROWS))]
+        cut = self.center.size > len(shown)
+        center, lower, upper, error = (
+            np.array([of[at] for at in shown])
+            for of in (few, self.lower[:ROWS], self.upper[:ROWS], self.standard_error[:ROWS])
+        )
+        digits = digits_beside(np.stack([lower, upper]), error)
+        rows = [
+            [
+                *(str(i) for i in at),
+                *(f"{x:.{digits}g}" for x in ends),
+                f"{se:.3g}",
+                f"{self.df[at[: self.df.ndim]]:.3g}",
+            ]
+            for at, ends, se in zip(shown, zip(center, lower, upper, strict=True), error, strict=True)
+        ]
+        names = ["place", *self.axes[: few.ndim - 1], "center", "lower", "upper", "se", "df"]
+        lines = [
+            f"places    {len(self.center)}" + ", the first of them below" * cut,
+            f"level     {self.level:g}, {where}{critical}",
+            f"method    {self.method}",
+        ]
+        return "\n".join([*lines, "", *columns_of_text(names, rows), *["  ..."] * cut])
 
     @property
     def width(self) -> Array:

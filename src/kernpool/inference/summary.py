@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.bandwidth.criteria import CRITERIA
+from kernpool.inference.printing import listed
 from kernpool.inference.quadratic_forms import Shares, combined, product_problem
 from kernpool.inference.residuals import Training
 from kernpool.inference.slopes import value_shares
@@ -122,9 +123,9 @@ class Summary:
         low, middle, high = self.effective_rows
         facts = [
             ("effective parameters", f"{self.trace:.2f} (tr H), {self.trace_squared:.2f} (tr H'H)"),
-            ("residual sd", _listed(self.residual_sd) + self._without_freedom()),
-            ("R2", f"{_listed(self.r2)}, leave-one-out {_listed(self.loo_r2)}{self._without_spread()}"),
-            ("AICc, GCV", f"{_listed(self.aicc)}; {_listed(self.gcv)}"),
+            ("residual sd", listed(self.residual_sd) + self._without_freedom()),
+            ("R2", f"{listed(self.r2)}, leave-one-out {listed(self.loo_r2)}{self._without_spread()}"),
+            ("AICc, GCV", f"{listed(self.aicc)}; {listed(self.gcv)}"),
             ("leave-one-out error", f"{self.loo_error:.4g}"),
             ("effective rows per fit", f"{low:.3g} to {high:.3g}, median {middle:.3g}; {self.few:.1%} below {FEW:g}"),
         ]
@@ -216,8 +217,3 @@ def _median(value: Array, weight: Array) -> float:
     order = np.argsort(value)
     below = np.cumsum(weight[order])
     return float(value[order][np.searchsorted(below, 0.5 * below[-1])])
-
-
-def _listed(numbers: Array) -> str:
-    shown = ", ".join(f"{number:.4g}" for number in numbers[:5])
-    return shown + ", ..." * (len(numbers) > 5)
