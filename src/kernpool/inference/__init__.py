@@ -16,10 +16,12 @@ statistic of `pairs.py`: `columns.py`, `specification.py`. Those of curves are `
 from kernpool.inference.bootstrap import bootstrap
 from kernpool.inference.clusters import Clusters, fit_clusters, read_groups
 from kernpool.inference.curves import compare_curves
+from kernpool.inference.diagnostics import Residuals
 from kernpool.inference.intervals import Interval, interval, intervals
 from kernpool.inference.monotonicity import monotonicity_test
 from kernpool.inference.residuals import Training, fit_training, squared_residuals
 from kernpool.inference.results import TestResult
+from kernpool.inference.slope_map import SlopeMap
 from kernpool.inference.smoother import Places, Smoother
 from kernpool.inference.specification import specification_test
 from kernpool.inference.summary import Summary, summarise
@@ -30,6 +32,8 @@ __all__ = [
     "InferenceWarning",
     "Interval",
     "Places",
+    "Residuals",
+    "SlopeMap",
     "Smoother",
     "Summary",
     "TestResult",
