@@ -48,13 +48,18 @@ class Resampling:
             raise ValueError(f"kind must be one of {', '.join(map(repr, KINDS))}, got {self.kind!r}")
         draws.as_count("n_resamples", self.n_resamples)
 
-    def collect(self, fits: Iterator[Array], statistic: Statistic | None, progress: Progress | None) -> Array:
-        """Return the statistic of each fit, of shape (n_resamples, ...)."""
-        if statistic is not None and not callable(statistic):
+    def check_request(self, statistic: Statistic | None, size: int) -> None:
+        """Refuse, before anything is drawn, what is no statistic, or without one fits of so many numbers."""
+        if statistic is None:
+            self.check_size(size)
+        elif not callable(statistic):
             raise TypeError(
                 f"statistic must take the fit of a resample and return numbers, got {statistic!r}; such as "
                 "lambda fit: fit.max()"
             )
+
+    def collect(self, fits: Iterator[Array], statistic: Statistic | None, progress: Progress | None) -> Array:
+        """Return the statistic of each fit, of shape (n_resamples, ...)."""
         found = None
         for number, fit in enumerate(fits):
             one = np.asarray(fit if statistic is None else statistic(fit), dtype=np.float64)
@@ -125,12 +130,13 @@ def bootstrap(
         ``how.max_bytes``.
     """
     n, c = value.shape
+    there = fit if at is None else replace(fit, problem=at)
+    how.check_request(statistic, len(there.problem.query) * c)
     weight = fit.problem.key_weight
     units = draws.unit_counts(None if weight is None else weight * fit.problem.weight_unit, "the bootstrap")
     if (n if units is None else units.sum()) < LEAST_ROWS:
         raise ValueError(f"the bootstrap needs at least {LEAST_ROWS} rows, got {n if units is None else units.sum()}")
     cluster = None if groups is None else as_clusters(groups, n)
-    there = fit if at is None else replace(fit, problem=at)
     seed = draws.as_seed(how.random_state)
     if how.kind in ("pairs", "poisson"):
         fits = _of_rows(there, value, units, cluster, how, seed)
