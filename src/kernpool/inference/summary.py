@@ -5,7 +5,7 @@ effective parameters             tr H and tr H'H, of the hat matrix H
 residual sd                      root of RSS / (W - 2 tr H + tr H'H), as locfit's ``rv``
 R2                               :math:`1 - RSS / TSS`
 leave-one-out R2                 the same of predictions without the row itself: what new rows would have
-squared correlation              of outputs and fit: what R's np calls R-squared
+squared correlation              of outputs and fit, about the mean of y: R-squared of R's np
 AICc, GCV                        as `kernpool.bandwidth.criteria`
 ================================ ====================================================================================
 
