@@ -8,6 +8,9 @@ from kernpool.inference import Places, fit_training, interval
 from kernpool.inference.tube import critical_value, path_length
 from tests.support.inference_cases import bend, pair, smoother_of_bend
 
+# Samples of tests are not about the bias that these bandwidths leave.
+pytestmark = pytest.mark.filterwarnings("ignore:.*the correction for bias is larger than two standard errors")
+
 SMOOTH = [name for name in kernel_names() if name not in ("boxcar", "constant")]
 
 

@@ -24,6 +24,9 @@ from kernpool.inference.corrected import estimate
 from kernpool.pooling.recipe import Recipe
 from tests.support.inference_cases import bend, pair, smoother_of_bend
 
+# Samples of tests are not about the bias that these bandwidths leave.
+pytestmark = pytest.mark.filterwarnings("ignore:.*the correction for bias is larger than two standard errors")
+
 SITUATIONS = ["line", "weighted line", "ridge", "product", "levels"]
 KERNELS = kernel_names()
 CODE = np.arange(70) % 9

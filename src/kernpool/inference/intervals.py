@@ -17,7 +17,7 @@ from kernpool.inference.printing import ROWS, columns_of_text, digits_beside, li
 from kernpool.inference.residuals import Training
 from kernpool.inference.smoother import Places, Smoother
 from kernpool.inference.standard_errors import check_variance, errors_of_each
-from kernpool.inference.warnings import MANY_COLUMNS, checked_errors, warn_of_bias, warn_of_empty, warn_of_ranks
+from kernpool.inference.warnings import checked_errors, warn_of_bias, warn_of_empty, warn_of_ranks
 from kernpool.pooling.settle import ReportRank
 
 Array = NDArray[np.float64]
@@ -188,8 +188,8 @@ def intervals(
     RankDeficiencyWarning
         If the rows around a place determine no plane, or no quadratic, of which the center is made.
     InferenceWarning
-        If a standard error is zero, rests on less than one row, or is lost to rounding far from all rows; or, from
-        three numeric columns on, the correction is larger than two standard errors somewhere.
+        If a standard error is zero, rests on less than one row, or is lost to rounding far from all rows; or the
+        correction of the robust method is larger than two standard errors somewhere.
     """
     check_level(level)
     check_method(method)
@@ -204,7 +204,7 @@ def intervals(
     for column, one, errors in zip(columns, found, of_each, strict=True):
         warn_of_empty(one)
         error, df = checked_errors(one, errors)
-        if method == "robust" and smoother.columns >= MANY_COLUMNS:
+        if method == "robust":
             warn_of_bias(one, error)
         critical = None
         if kind is not None:

@@ -14,7 +14,11 @@ from kernpool.pooling.settle import ReportRank
 
 Array = NDArray[np.float64]
 
-MANY_COLUMNS = 3  # from which on the bias that is left may not be small beside the one that was taken off
+# Standard errors between the corrected fit and the fit itself. At bandwidths found by leave-one-out, where intervals of
+# one column cover 94 to 98 percent, none of 285 samples had a place beyond 1.5 (n = 50 and 200, both degrees); of two
+# columns 5 of 16 had one beyond 2, at the top of a hill that is covered in 89 percent. At given bandwidths of .06 to .3
+# places beyond 2 were covered in 14 to 49 percent (one column, 1967 places) and in 1 to 68 (two columns, 624 places).
+MUCH_BIAS = 2.0
 FEW_DF = 1.0 - 1e-9
 # Norms of shares are quotients of sums of weights, which are known as logarithms: a logarithm of -1e13 is rounded to
 # 2e-3, and so is the norm. With a Gaussian that is a place three million bandwidths away.
@@ -107,12 +111,12 @@ def checked_errors(found: Estimate, errors: Errors) -> tuple[Array, Array]:
 def warn_of_bias(found: Estimate, error: Array) -> None:
     """Warn of places where the correction is large beside the standard error."""
     with np.errstate(invalid="ignore"):
-        (far,) = np.nonzero(np.any(np.abs(found.center - found.plain) > 2.0 * error, axis=1))
+        much = np.abs(found.center - found.plain) > MUCH_BIAS * error
+    (far,) = np.nonzero(np.any(much & (error > 0.0), axis=1))  # of no noise there is another warning
     if far.size:
         warn_caller(
-            f"{_around('around ', far, found)} the corrected fit is more than two standard errors from the fit itself: "
-            "in three or more columns the bias that is left may be of that size too, and intervals cover less than "
-            "they say; use a smaller bandwidth, or fewer columns",
+            f"{_around('around ', far, found)} the correction for bias is larger than two standard errors: the bias "
+            "that is left may be of that size too, and the interval covers less than it says; use a smaller bandwidth",
             InferenceWarning,
         )
 
