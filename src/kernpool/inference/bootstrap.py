@@ -47,6 +47,8 @@ class Resampling:
         if self.kind not in KINDS:
             raise ValueError(f"kind must be one of {', '.join(map(repr, KINDS))}, got {self.kind!r}")
         draws.as_count("n_resamples", self.n_resamples)
+        if isinstance(self.max_bytes, bool) or not isinstance(self.max_bytes, int | float | np.number):
+            raise TypeError(f"max_bytes must be a number of bytes such as 2**30, got {self.max_bytes!r}")
 
     def check_request(self, statistic: Statistic | None, size: int) -> None:
         """Refuse, before anything is drawn, what is no statistic, or without one fits of so many numbers."""
@@ -62,7 +64,7 @@ class Resampling:
         """Return the statistic of each fit, of shape (n_resamples, ...)."""
         found = None
         for number, fit in enumerate(fits):
-            one = np.asarray(fit if statistic is None else statistic(fit), dtype=np.float64)
+            one = fit if statistic is None else as_numbers(statistic(fit))
             if found is None:
                 self.check_size(one.size)
                 found = np.empty((self.n_resamples, *one.shape))
@@ -144,6 +146,21 @@ def bootstrap(
         fits = _of_values(fit, there, value, units, cluster, how, seed)
     shape = (len(there.problem.query),) if flat and c == 1 else (len(there.problem.query), c)
     return how.collect((one.reshape(shape) for one in fits), statistic, progress)
+
+
+def as_numbers(returned: Any) -> Array:
+    """Return what a statistic returned as an array.
+
+    Examples
+    --------
+    >>> as_numbers(None)
+    Traceback (most recent call last):
+    TypeError: statistic must return a number or an array of numbers, got None
+    """
+    found = np.asarray(returned)
+    if found.dtype.kind not in "biuf":
+        raise TypeError(f"statistic must return a number or an array of numbers, got {returned!r}")
+    return np.asarray(found, dtype=np.float64)
 
 
 def as_clusters(groups: ArrayLike, n: int) -> Integers:

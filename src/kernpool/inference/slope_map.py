@@ -110,10 +110,12 @@ def slope_map(
     Raises
     ------
     ValueError
-        If the level or method is none, or there are fewer than five rows.
+        If the level or method is none, `fewest_rows` is no number, or there are fewer than five rows.
     """
     check_level(level)
     check_method(method)
+    if isinstance(fewest_rows, bool | str) or not fewest_rows >= 0:
+        raise ValueError(f"fewest_rows must be a number of rows, not negative, such as 5, got {fewest_rows!r}")
     shape = len(bandwidths), len(x)
     sign, rows, enough = np.zeros(shape, dtype=np.int8), np.zeros(shape), np.zeros(shape, dtype=bool)
     own = float(smoother.recipe.bandwidth[0])
