@@ -131,7 +131,7 @@ def test_where_the_tube_does_not_hold_it_is_refused_and_the_multiplier_bootstrap
             model.confidence_interval(places, simultaneous="tube")
         assert model.confidence_interval(places, simultaneous=True).band == "multiplier"
     assert cases[-1][0].confidence_interval(at, simultaneous=True).band == "tube"
-    with pytest.raises(ValueError, match=r"simultaneous must be False, True, 'tube', 'multiplier', got 'bonferroni'"):
+    with pytest.raises(ValueError, match=r"simultaneous must be False, True, 'tube' or 'multiplier', got 'bonferroni'"):
         two.confidence_interval(np.zeros((3, 2)), simultaneous="bonferroni")
 
 

@@ -64,6 +64,7 @@ def test_the_bits_do_not_depend_on_the_number_of_threads(method):
         assert len({getattr(one, name).tobytes() for one in results}) == 1, name
 
 
+@pytest.mark.filterwarnings("ignore:.*the correction for bias is larger than two standard errors")
 def test_levels_nest_and_slopes_have_intervals():
     x, y = bend(80)
     narrow, wide = (found(x, y, [0.3, 0.6], level=level) for level in (0.5, 0.99))
