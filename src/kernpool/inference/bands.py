@@ -27,14 +27,7 @@ BANDS = ("tube", "multiplier")
 
 
 def check_band(simultaneous: Any) -> None:
-    """Refuse what is neither yes nor no nor the name of a kind of bands.
-
-    Examples
-    --------
-    >>> check_band("pointwise")
-    Traceback (most recent call last):
-    ValueError: simultaneous must be False, True, 'tube' or 'multiplier', got 'pointwise'; False is for intervals of ...
-    """
+    """Refuse what is neither yes nor no nor the name of a kind of bands."""
     if isinstance(simultaneous, bool | np.bool_) or (isinstance(simultaneous, str) and simultaneous in BANDS):
         return
     raise ValueError(
