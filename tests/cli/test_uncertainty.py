@@ -54,6 +54,7 @@ def test_columns_are_those_of_python(run, folder):
     np.testing.assert_allclose(numbers[:, 1], model.standard_error(PLACES, variance="nn"), rtol=1e-12)
 
 
+@pytest.mark.filterwarnings("ignore:.*the correction for bias is larger than two standard errors")
 def test_bands(folder):
     options = ("--interval", "0.95", "--simultaneous", "--variance", "sandwich")
     names, numbers = table(kernpool("predict", folder / "model", folder / "new.csv", *options))

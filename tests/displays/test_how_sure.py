@@ -131,6 +131,8 @@ def test_one_of_two_columns_has_intervals_at_each_place(rows):
     np.testing.assert_array_equal(ends(both.bands_[0])[1], wide.lower)
 
 
+@pytest.mark.filterwarnings("ignore:.*determine no slope in some direction")
+@pytest.mark.filterwarnings("ignore:.*the correction for bias is larger than two standard errors")
 def test_empty_windows_leave_gaps_in_the_shade():
     x = np.r_[np.linspace(0, 1, 40), np.linspace(3, 4, 40)]
     y = np.cos(5 * x) + 0.1 * np.sin(99 * np.arange(80))

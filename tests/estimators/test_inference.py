@@ -19,6 +19,9 @@ from kernpool.estimators.fitted import scale_of
 from tests.support.dense_inference import Dense
 from tests.support.inference_cases import PLACES, bend
 
+# Samples of tests are not about the bias that these bandwidths leave.
+pytestmark = pytest.mark.filterwarnings("ignore:.*the correction for bias is larger than two standard errors")
+
 BOTH = [NadarayaWatsonRegressor, LocalLinearRegressor]
 X, Q = bend()[0][:, None], PLACES[:, None]
 Y = bend()[1]

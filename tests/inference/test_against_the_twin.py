@@ -12,6 +12,9 @@ from kernpool.inference.residuals import RESIDUALS
 from kernpool.inference.standard_errors import errors_of
 from tests.support.inference_cases import pair
 
+# Samples of tests are not about the bias that these bandwidths leave.
+pytestmark = pytest.mark.filterwarnings("ignore:.*the correction for bias is larger than two standard errors")
+
 SITUATIONS = ["line", "weighted line", "ridge", "product", "levels"]
 KERNELS = kernel_names()
 CLOSE = {"rtol": 1e-11, "atol": 0}

@@ -226,6 +226,7 @@ def test_places_that_are_none(regressor):
 @pytest.mark.covering(strength=1)
 @pytest.mark.parametrize("regressor", BOTH)
 @pytest.mark.parametrize("kind", ["integers", "booleans", "singles", "frames"])
+@pytest.mark.filterwarnings("ignore:.*the correction for bias is larger than two standard errors")
 def test_other_types_are_the_same_numbers(regressor, kind):
     x, y = np.round(40 * X), np.round(9 * Y)
     if kind == "booleans":
@@ -332,3 +333,24 @@ def test_outputs_without_squares():
         for method in ("residual", "gradient"):
             with pytest.raises(ValueError, match=message):
                 model.significance_test(0, method=method)
+
+
+@pytest.mark.parametrize("returned", [None, "a", 1j, [None, 1.0], {"mean": 1.0}])
+def test_statistics_that_return_no_numbers(returned):
+    """None became NaN without a word."""
+    model = LocalLinearRegressor(bandwidth=0.2).fit(X, Y)
+    with pytest.raises(TypeError, match="statistic must return a number or an array of numbers, got "):
+        model.bootstrap(Q, lambda _: returned, n_resamples=9)
+    assert model.bootstrap(Q, lambda fit: fit > 0, n_resamples=9).dtype == np.float64
+
+
+def test_numbers_that_are_none():
+    model = LocalLinearRegressor(bandwidth=0.2).fit(X, Y)
+    for size in ("a", None, True, [9]):
+        with pytest.raises(TypeError, match=r"max_bytes must be a number of bytes such as 2\*\*30, got "):
+            model.bootstrap(Q, n_resamples=9, max_bytes=size)
+    for rows in (np.nan, -1, "a", True):
+        with pytest.raises(ValueError, match="fewest_rows must be a number of rows, not negative, such as 5, got "):
+            model.slope_map(Q, bandwidths=[0.2], fewest_rows=rows)
+    with pytest.raises(ValueError, match="variance must be one of 'local'"):
+        model.standard_error(Q, variance=np.array(["local"]))

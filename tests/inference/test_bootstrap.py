@@ -154,6 +154,34 @@ def stop(done, total):
     raise KeyboardInterrupt
 
 
+@pytest.mark.parametrize("kind", ["wild", "residual", "pairs"])
+def test_too_large_a_result_is_refused_before_any_work(kind, monkeypatch):
+    model = LocalLinearRegressor(bandwidth=0.9).fit(*rows())
+    monkeypatch.setattr("kernpool.inference.linear_map.LinearMap.fit", stop)
+    with pytest.raises(ValueError, match="1000000000 resamples of 40 numbers each need 320000000000 bytes, more than"):
+        model.bootstrap(kind=kind, n_resamples=10**9)
+    with pytest.raises(TypeError, match="statistic must take the fit"):
+        model.bootstrap(statistic=3, kind=kind)
+
+
+def test_too_large_a_result_of_chunks_is_refused_at_the_first_of_them():
+    X, y = rows(50)
+    read = []
+
+    class Parts(list):
+        def __iter__(self):
+            for number, part in enumerate(super().__iter__()):
+                read.append(number)
+                yield part
+
+    parts = Parts((X[start : start + 10], y[start : start + 10]) for start in range(0, 50, 10))
+    model = LocalLinearRegressor(bandwidth=0.9).fit(open_chunks(parts))
+    read.clear()
+    with pytest.raises(ValueError, match=r"9 resamples of 4 numbers each need 288 bytes, more than max_bytes=200"):
+        model.bootstrap(X[:4], kind="poisson", n_resamples=9, max_bytes=200)
+    assert read == [0]
+
+
 def test_it_can_be_interrupted():
     X, y = rows()
     model = LocalLinearRegressor(bandwidth=0.9).fit(X, y)

@@ -26,6 +26,9 @@ from kernpool.inference.standard_errors import errors_of
 from kernpool.pooling.recipe import Recipe
 from tests.support.inference_cases import bend, pair, smoother_of_bend
 
+# Samples of tests are not about the bias that these bandwidths leave.
+pytestmark = pytest.mark.filterwarnings("ignore:.*the correction for bias is larger than two standard errors")
+
 SITUATIONS = ["line", "weighted line", "ridge", "product", "levels"]
 KERNELS = kernel_names()
 CODE = np.arange(70) % 9
@@ -297,6 +300,7 @@ def test_groups_of_the_fit_are_the_default():
     np.testing.assert_allclose(alone, plain.confidence_interval(at, variance="sandwich").standard_error, rtol=1e-11)
 
 
+@pytest.mark.filterwarnings("ignore:.*determine no slope in some direction")
 def test_what_is_exact_or_has_no_slope_is_told():
     x = np.linspace(0.0, 1.0, 60)
     exact, groups = LocalLinearRegressor(bandwidth=0.3).fit(x[:, None], 3.0 * x), np.arange(60) % 10

@@ -64,6 +64,7 @@ def test_the_bits_do_not_depend_on_the_number_of_threads(method):
         assert len({getattr(one, name).tobytes() for one in results}) == 1, name
 
 
+@pytest.mark.filterwarnings("ignore:.*the correction for bias is larger than two standard errors")
 def test_levels_nest_and_slopes_have_intervals():
     x, y = bend(80)
     narrow, wide = (found(x, y, [0.3, 0.6], level=level) for level in (0.5, 0.99))
@@ -147,15 +148,21 @@ def test_far_queries_do_not_underflow(kernel):
     assert np.all(np.isfinite(far.width))
 
 
-def test_a_wide_correction_in_three_columns_is_told():
+@pytest.mark.parametrize("columns", [1, 2, 3])
+def test_a_wide_correction_is_told(columns):
     g = np.random.default_rng(0)
-    X = g.uniform(-1, 1, (300, 3))
-    y = 5 * np.exp(-8 * np.sum(X**2, axis=1)) + 0.01 * g.normal(size=300)
-    with pytest.warns(InferenceWarning, match="three or more columns"):
-        found(X, y, np.zeros((1, 3)), h=0.4)
+    X = g.uniform(-1, 1, (300, columns))
+    y = 5 * np.exp(-8 * np.sum(X**2, axis=1)) + 0.1 * g.normal(size=300)
+    at = np.zeros((2, columns))
+    at[0], h = 0.9, (0.1, 0.2, 0.25)[columns - 1]  # where the curve is level
+    with pytest.warns(
+        InferenceWarning, match=r"1 of 2 queries \(the first is query 1\) the correction for bias is lar"
+    ):
+        found(X, y, at, h=h)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        found(X[:, :2], y, np.zeros((1, 2)), h=0.4)
+        found(X, y + 20.0 * g.normal(size=300), at, h=h)  # the noise is larger
+        found(X, y, at, h=h, method="naive")  # nothing is corrected
 
 
 @pytest.mark.parametrize("columns", [1, 2])

@@ -12,6 +12,9 @@ from kernpool.inference.multiplier import critical_values, largest_errors
 from kernpool.inference.standard_errors import errors_of
 from tests.support.inference_cases import bend, pair, smoother_of_bend
 
+# Samples of tests are not about the bias that these bandwidths leave.
+pytestmark = pytest.mark.filterwarnings("ignore:.*the correction for bias is larger than two standard errors")
+
 SITUATIONS = ["line", "weighted line", "ridge", "product", "levels"]
 KERNELS = kernel_names()
 

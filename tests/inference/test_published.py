@@ -8,6 +8,9 @@ from kernpool.inference.corrected import estimate
 from kernpool.inference.standard_errors import errors_of
 from tests.support.inference_cases import PLACES, smoother_of_bend
 
+# Samples of tests are not about the bias that these bandwidths leave.
+pytestmark = pytest.mark.filterwarnings("ignore:.*the correction for bias is larger than two standard errors")
+
 # R's nprobust, lprobust(p=1, h=.06, vce="nn"): tau.us and se.us
 NPROBUST = np.array([
     [0.006292862692830862, 0.049814922005628405], [0.7569656687178801, 0.0403361214830642],

@@ -11,6 +11,9 @@ from kernpool.inference.standard_errors import errors_of
 from kernpool.pooling.recipe import Recipe
 from tests.support.inference_cases import PLACES, bend, smoother_of_bend
 
+# Samples of tests are not about the bias that these bandwidths leave.
+pytestmark = pytest.mark.filterwarnings("ignore:.*the correction for bias is larger than two standard errors")
+
 # R's nprobust, lprobust(p=1, h=.06, rho=1, kernel="gau", vce="nn"): tau.bc and se.rb
 NPROBUST = np.array([
     [-0.004112942052698819, 0.06816674843583047], [0.7780512796341741, 0.04926387677536108],

@@ -12,6 +12,9 @@ from kernpool.inference.remembered import RememberedSums
 from kernpool.inference.smoother import Smoother
 from tests.support.inference_cases import pair
 
+# Samples of tests are not about the bias that these bandwidths leave.
+pytestmark = pytest.mark.filterwarnings("ignore:.*the correction for bias is larger than two standard errors")
+
 
 @pytest.mark.covering(strength=1)
 @pytest.mark.parametrize("method", ["robust", "quadratic", "naive"])

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import kernpool
+import kernpool.inference
 from kernpool import TestResult
 
 
@@ -31,10 +32,28 @@ def test_it_prints_well():
     assert "resampled" not in repr(result)
 
 
-@pytest.mark.parametrize("name", ["TestResult", "compare_curves", "monotonicity_test", "specification_test"])
+RECORDS = ["InferenceWarning", "Interval", "Residuals", "SlopeMap", "Summary", "TestResult"]
+
+
+@pytest.mark.parametrize("name", [*RECORDS, "compare_curves", "monotonicity_test", "specification_test"])
 def test_they_are_public(name):
     assert name in kernpool.__all__
+    assert getattr(kernpool, name) is getattr(kernpool.inference, name)
+    assert name in kernpool.inference.__all__
     assert getattr(kernpool, name).__module__.startswith("kernpool.inference")
+
+
+def test_whatever_a_method_returns_has_a_public_name():
+    x = np.linspace(0.0, 1.0, 30)[:, None]
+    model = kernpool.LocalLinearRegressor(bandwidth=0.2).fit(x, np.sin(5 * x[:, 0]) + 0.1 * np.cos(40 * x[:, 0]))
+    for name, record in {
+        "Interval": model.confidence_interval(x),
+        "Residuals": model.residuals(),
+        "SlopeMap": model.slope_map(x, bandwidths=[0.2]),
+        "Summary": model.summary(),
+        "TestResult": kernpool.specification_test(x, x[:, 0] + 0.1 * np.cos(40 * x[:, 0]), n_resamples=9),
+    }.items():
+        assert type(record) is getattr(kernpool, name)
 
 
 def test_the_example_of_the_page_runs(capsys):

@@ -113,3 +113,19 @@ def test_a_fit_through_all_rows_has_no_residual_noise_to_print():
     assert found.trace == pytest.approx(20.0)
     assert np.isinf(found.aicc[0])
     assert "effective parameters" in str(found)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_constant_in_y_takes_no_digits_but_those_of_y(weighted):
+    """Sums of squares of 1e8 less each other would lose all of them."""
+    g = np.random.default_rng(0)
+    X, weight = g.uniform(size=(200, 1)), g.integers(0, 4, 200) if weighted else None
+    y = np.rint(2.0**20 * (np.sin(5 * X[:, 0]) + 0.3 * g.normal(size=200))) / 2.0**20  # so that shifted ones are exact
+    one, far = (LocalLinearRegressor(bandwidth=0.1).fit(X, y + by, weight).summary() for by in (0.0, 2.0**27))
+    for name in ("rss", "residual_sd", "r2", "correlation_r2", "loo_r2", "aicc", "gcv"):
+        np.testing.assert_allclose(getattr(far, name), getattr(one, name), rtol=4 * 2.0**27 * np.finfo(float).eps)
+    fit = LocalLinearRegressor(bandwidth=0.1).fit(X, y, weight).predict(X)
+    w = np.ones(200) if weight is None else weight
+    mean = w @ y / w.sum()
+    both = (w @ ((y - mean) * (fit - mean))) ** 2 / ((w @ (y - mean) ** 2) * (w @ (fit - mean) ** 2))
+    np.testing.assert_allclose(one.correlation_r2, both, rtol=1e-12)

@@ -118,7 +118,7 @@ def bootstrap_partitions(model: Any, X: ArrayLike, how: Resampling, statistic: C
     """Resample a fit to partitions; parameters as of `DaskInference.bootstrap`."""
     asked, partitions = Asked.of(model._recipe(model.bandwidth_), read_query(model, X)), model.partitions_
     center, seed = center_task(partitions), draws.as_seed(how.random_state)
-    how.check_size(len(asked) * partitions.outputs if statistic is None else 1)
+    how.check_request(statistic, len(asked) * partitions.outputs)
     firsts = np.cumsum(
         [0, *compute([delayed(_unit_rows)(block) for block in partitions.blocks], model.client_, RETRIES)]
     )

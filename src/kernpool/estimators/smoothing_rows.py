@@ -9,9 +9,13 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from kernpool.core.keys import Prepared
-from kernpool.estimators.fitted import pairs_of, read_query, recipe_of, scale_of
+from kernpool.core.local_fit import RankDeficiencyWarning
+from kernpool.estimators.fitted import pairs_of, read_query, recipe_of, scale_of, scaled_keys
+from kernpool.estimators.rank_notes import dependent_columns
+from kernpool.execution.warnings import warn_caller
 from kernpool.inference import Clusters, Places, Smoother, Training, fit_clusters, fit_training, number_clusters
 from kernpool.inference.summary import Column
+from kernpool.pooling.settle import ReportRank
 
 Array = NDArray[np.float64]
 
@@ -97,10 +101,29 @@ def columns_of(smoother: Smoother, of: str) -> list[int | None]:
     return [None] if of == "fit" else list(range(smoother.columns))
 
 
-def report_rank(model: Any, rank: NDArray[np.intp], log_mass: Array, smoother: Smoother) -> None:
-    """Let the model say which planes are not determined, once per fit."""
-    if smoother.recipe.degree:
-        model._report_rank(rank, np.isfinite(log_mass), smoother.columns)
+def rank_reporter(model: Any) -> ReportRank:
+    """Return who hears of planes that are not determined: the model, once per fit, or a model of constants each time.
+
+    Predictions of constants do not depend on planes, but their intervals are made of them.
+    """
+    if recipe_of(model).degree:
+        return model._report_rank  # type: ignore[no-any-return]
+
+    def report(rank: NDArray[np.intp], occupied: NDArray[np.bool_], columns: int) -> None:
+        if not np.any(occupied & (rank < columns)):
+            return
+        # Constants and dependent columns take nothing from the correction in the other directions.
+        weight, key = model.key_weight_, scaled_keys(model)
+        columns -= sum(missing for _, missing in dependent_columns(key if weight is None else key[weight > 0]))
+        (few,) = np.nonzero(occupied & (rank < columns))
+        if few.size:
+            warn_caller(
+                f"around {few.size} of {rank.size} queries (the first is query {few[0]}) the rows determine no slope "
+                "in some direction, and the planes that take the bias off are constant in it; use a larger bandwidth",
+                RankDeficiencyWarning,
+            )
+
+    return report
 
 
 def shaped(model: Any, X: ArrayLike, columns: list[Array], of: str) -> Array:

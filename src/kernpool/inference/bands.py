@@ -28,8 +28,12 @@ BANDS = ("tube", "multiplier")
 
 def check_band(simultaneous: Any) -> None:
     """Refuse what is neither yes nor no nor the name of a kind of bands."""
-    if not isinstance(simultaneous, bool | np.bool_) and simultaneous not in BANDS:
-        raise ValueError(f"simultaneous must be False, True, {', '.join(map(repr, BANDS))}, got {simultaneous!r}")
+    if isinstance(simultaneous, bool | np.bool_) or (isinstance(simultaneous, str) and simultaneous in BANDS):
+        return
+    raise ValueError(
+        f"simultaneous must be False, True, {' or '.join(map(repr, BANDS))}, got {simultaneous!r}; False is for "
+        "intervals of single places, True for a band, by the tube formula where it holds"
+    )
 
 
 def choose_band(smoother: Smoother, places: Places, simultaneous: bool | str, clustered: bool = False) -> str:
@@ -42,7 +46,7 @@ def choose_band(smoother: Smoother, places: Places, simultaneous: bool | str, cl
     places : Places
         Where.
     simultaneous : True or str
-        A name asks for one kind.
+        True, or a name, which asks for one kind; `check_band` has let it through.
     clustered : bool, default=False
         Whether rows come in clusters.
 
@@ -56,7 +60,6 @@ def choose_band(smoother: Smoother, places: Places, simultaneous: bool | str, cl
     ValueError
         If the tube formula is asked for and does not hold.
     """
-    check_band(simultaneous)
     if simultaneous == "multiplier":
         return "multiplier"
     reason = "the tube formula is for independent rows, and groups make clusters" if clustered else None

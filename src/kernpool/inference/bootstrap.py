@@ -20,11 +20,11 @@ from kernpool.data.groups import group_codes
 from kernpool.execution.progress import Progress
 from kernpool.execution.warnings import warn_caller
 from kernpool.inference import draws
-from kernpool.inference.intervals import InferenceWarning
 from kernpool.inference.linear_map import LinearMap
 from kernpool.inference.multiplied import means_of_units, multiplied
 from kernpool.inference.residuals import nothing_left
 from kernpool.inference.sample import LEAST_ROWS
+from kernpool.inference.warnings import InferenceWarning
 from kernpool.pooling.recipe import Recipe
 
 Array = NDArray[np.float64]
@@ -47,17 +47,24 @@ class Resampling:
         if self.kind not in KINDS:
             raise ValueError(f"kind must be one of {', '.join(map(repr, KINDS))}, got {self.kind!r}")
         draws.as_count("n_resamples", self.n_resamples)
+        if isinstance(self.max_bytes, bool) or not isinstance(self.max_bytes, int | float | np.number):
+            raise TypeError(f"max_bytes must be a number of bytes such as 2**30, got {self.max_bytes!r}")
 
-    def collect(self, fits: Iterator[Array], statistic: Statistic | None, progress: Progress | None) -> Array:
-        """Return the statistic of each fit, of shape (n_resamples, ...)."""
-        if statistic is not None and not callable(statistic):
+    def check_request(self, statistic: Statistic | None, size: int) -> None:
+        """Refuse, before anything is drawn, what is no statistic, or without one fits of so many numbers."""
+        if statistic is None:
+            self.check_size(size)
+        elif not callable(statistic):
             raise TypeError(
                 f"statistic must take the fit of a resample and return numbers, got {statistic!r}; such as "
                 "lambda fit: fit.max()"
             )
+
+    def collect(self, fits: Iterator[Array], statistic: Statistic | None, progress: Progress | None) -> Array:
+        """Return the statistic of each fit, of shape (n_resamples, ...)."""
         found = None
         for number, fit in enumerate(fits):
-            one = np.asarray(fit if statistic is None else statistic(fit), dtype=np.float64)
+            one = fit if statistic is None else as_numbers(statistic(fit))
             if found is None:
                 self.check_size(one.size)
                 found = np.empty((self.n_resamples, *one.shape))
@@ -125,12 +132,13 @@ def bootstrap(
         ``how.max_bytes``.
     """
     n, c = value.shape
+    there = fit if at is None else replace(fit, problem=at)
+    how.check_request(statistic, len(there.problem.query) * c)
     weight = fit.problem.key_weight
     units = draws.unit_counts(None if weight is None else weight * fit.problem.weight_unit, "the bootstrap")
     if (n if units is None else units.sum()) < LEAST_ROWS:
         raise ValueError(f"the bootstrap needs at least {LEAST_ROWS} rows, got {n if units is None else units.sum()}")
     cluster = None if groups is None else as_clusters(groups, n)
-    there = fit if at is None else replace(fit, problem=at)
     seed = draws.as_seed(how.random_state)
     if how.kind in ("pairs", "poisson"):
         fits = _of_rows(there, value, units, cluster, how, seed)
@@ -138,6 +146,21 @@ def bootstrap(
         fits = _of_values(fit, there, value, units, cluster, how, seed)
     shape = (len(there.problem.query),) if flat and c == 1 else (len(there.problem.query), c)
     return how.collect((one.reshape(shape) for one in fits), statistic, progress)
+
+
+def as_numbers(returned: Any) -> Array:
+    """Return what a statistic returned as an array.
+
+    Examples
+    --------
+    >>> as_numbers(None)
+    Traceback (most recent call last):
+    TypeError: statistic must return a number or an array of numbers, got None
+    """
+    found = np.asarray(returned)
+    if found.dtype.kind not in "biuf":
+        raise TypeError(f"statistic must return a number or an array of numbers, got {returned!r}")
+    return np.asarray(found, dtype=np.float64)
 
 
 def as_clusters(groups: ArrayLike, n: int) -> Integers:

@@ -60,6 +60,7 @@ def bootstrap_chunks(
         center = center_of(chunk) if center is None else center
         if center is not None:
             if state is None:
+                how.check_request(statistic, len(asked) * len(center))
                 state = empty_state(how.n_resamples * len(asked), asked.layout(len(center)).width)
             state, first = resampled_state(state, asked, [chunk], center, seed, first, how.n_resamples)
         done += len(chunk.key)
@@ -158,8 +159,7 @@ def collect_states(
 
     def fits() -> Iterator[Array]:
         for number in range(how.n_resamples):
-            rows = slice(number * m, (number + 1) * m)
-            part = PoolState(state.shift[rows], state.denominator[rows], state.numerator[rows])
+            part = state.rows(slice(number * m, (number + 1) * m))
             fit = asked.sums(part, center, flat).fit(ridge)
             empty.append(not fit.occupied.all())
             if empty[-1] and recipe.empty not in ("nan", "zero"):

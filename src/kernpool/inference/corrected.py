@@ -32,7 +32,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.core.local_fit import warn_of_curvature
 from kernpool.core.moments import MOST_COLUMNS
 from kernpool.core.problem import Problem
 from kernpool.core.state import PoolState
@@ -61,6 +60,8 @@ class Estimate:
         What it would be without the correction.
     rank : ndarray of int, shape (m,)
         Of the design of the plain fit.
+    curvature_rank : ndarray of int, shape (m,), or None
+        Of the design of a quadratic fit.
     column : int or None
         Whose slope it is, if any.
     known : tuple of (Problem, PoolState)
@@ -71,6 +72,7 @@ class Estimate:
     terms: tuple[tuple[float, Shares], ...]
     plain: Array
     rank: NDArray[np.intp]
+    curvature_rank: NDArray[np.intp] | None = None
     column: int | None = None
     known: tuple[tuple[Problem, PoolState], ...] = ()
 
@@ -106,26 +108,18 @@ def estimates(
     ------
     ValueError
         If the method is ``"quadratic"`` and there are more than three numeric columns.
-
-    Warns
-    -----
-    RankDeficiencyWarning
-        If rows around a place do not determine a quadratic, so that no bias is taken off there.
     """
     fits = [(factor, _plain(each, places, columns)) for factor, each in parts_of(smoother, method)]
     found = fits[0][1]
-    if method == "quadratic":
-        share = found[0].terms[0][1]
-        warn_of_curvature(found[0].rank, np.isfinite(share.log_mass), share.tilt.shape[1])
-        plain = _plain(smoother.of_degree(1), places, columns)
-    else:
-        plain = found
+    quadratic = method == "quadratic"
+    plain = _plain(smoother.of_degree(1), places, columns) if quadratic else found
     return [
         Estimate(
             np.asarray(sum(factor * each[i].center for factor, each in fits)),
             tuple((factor, each[i].terms[0][1]) for factor, each in fits),
             plain[i].center,
             plain[i].rank,
+            found[i].rank if quadratic else None,
             column,
             tuple(pair for _, each in fits for pair in each[i].known),
         )
@@ -174,5 +168,5 @@ def _plain(smoother: Smoother, places: Places, columns: Sequence[int | None]) ->
         else:
             center, share = slopes[:, column], of_columns[column]
         center = np.where(np.isfinite(share.log_mass)[:, None], center, np.nan)
-        found.append(Estimate(center, ((1.0, share),), center, rank, column, known))
+        found.append(Estimate(center, ((1.0, share),), center, rank, None, column, known))
     return found

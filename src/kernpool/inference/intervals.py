@@ -3,29 +3,24 @@ r"""Confidence intervals: a center, a standard error, and Student's quantile for
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.core.empty import EmptyWindowWarning
-from kernpool.execution.warnings import warn_caller
+from kernpool.core.local_fit import warn_of_rank
 from kernpool.inference.bands import band_width, check_band, choose_band
 from kernpool.inference.clusters import Clusters
-from kernpool.inference.corrected import METHODS, Estimate, estimates
+from kernpool.inference.corrected import METHODS, estimates
+from kernpool.inference.printing import ROWS, columns_of_text, digits_beside, listed
 from kernpool.inference.residuals import Training
 from kernpool.inference.smoother import Places, Smoother
-from kernpool.inference.standard_errors import Errors, check_variance, errors_of_each
+from kernpool.inference.standard_errors import check_variance, errors_of_each
+from kernpool.inference.warnings import checked_errors, warn_of_bias, warn_of_empty, warn_of_ranks
+from kernpool.pooling.settle import ReportRank
 
 Array = NDArray[np.float64]
-
-MANY_COLUMNS = 3  # from which on the bias that is left may not be small beside the one that was taken off
-FEW_DF = 1.0 - 1e-9
-
-
-class InferenceWarning(RuntimeWarning):
-    """A standard error or an interval does not say what it seems to: no noise, too few rows, or much bias."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +46,8 @@ class Interval:
         column of the center where they differ; None for single intervals.
     band : {"tube", "multiplier"} or None
         Of a band, how that was found; None for single intervals.
+    axes : tuple of str, default=("output",)
+        What the axes of the center behind that of places are: ``"column"`` of slopes, ``"output"`` of several outputs.
 
     Examples
     --------
@@ -61,6 +58,14 @@ class Interval:
     >>> found = model.confidence_interval([[1.0], [2.5]])
     >>> bool((found.lower < found.center).all() and (found.center < found.upper).all())
     True
+    >>> print(found)
+    places    2
+    level     0.95, each place by itself
+    method    robust
+    <BLANKLINE>
+      place  center  lower  upper  se     df
+      0      2.275   1.57   2.979  0.32   11
+      1      3.313   2.418  4.207  0.421  15.3
     """
 
     center: Array
@@ -72,6 +77,39 @@ class Interval:
     method: str
     critical: float | Array | None = None
     band: str | None = None
+    axes: tuple[str, ...] = ("output",)
+
+    def __str__(self) -> str:
+        where = {
+            None: "each place by itself",
+            "tube": "the whole curve at once by the tube formula",
+            "multiplier": "all places at once by the multiplier bootstrap",
+        }[self.band]
+        critical = "" if self.critical is None else f", critical value {listed(np.atleast_1d(self.critical))}"
+        few = self.center[:ROWS]  # of a million places, too
+        shown = [np.unravel_index(i, few.shape) for i in range(min(few.size, ROWS))]
+        cut = self.center.size > len(shown)
+        center, lower, upper, error = (
+            np.array([of[at] for at in shown])
+            for of in (few, self.lower[:ROWS], self.upper[:ROWS], self.standard_error[:ROWS])
+        )
+        digits = digits_beside(np.stack([lower, upper]), error)
+        rows = [
+            [
+                *(str(i) for i in at),
+                *(f"{x:.{digits}g}" for x in ends),
+                f"{se:.3g}",
+                f"{self.df[at[: self.df.ndim]]:.3g}",
+            ]
+            for at, ends, se in zip(shown, zip(center, lower, upper, strict=True), error, strict=True)
+        ]
+        names = ["place", *self.axes[: few.ndim - 1], "center", "lower", "upper", "se", "df"]
+        lines = [
+            f"places    {len(self.center)}" + ", the first of them below" * cut,
+            f"level     {self.level:g}, {where}{critical}",
+            f"method    {self.method}",
+        ]
+        return "\n".join([*lines, "", *columns_of_text(names, rows), *["  ..."] * cut])
 
     @property
     def width(self) -> Array:
@@ -104,6 +142,7 @@ def intervals(
     simultaneous: bool | str = False,
     n_resamples: int = 999,
     random_state: Any = 0,
+    report_rank: ReportRank = warn_of_rank,
 ) -> list[Interval]:
     """Find intervals for the curve, or for its slopes, at some places.
 
@@ -129,6 +168,8 @@ def intervals(
         Whether all places are covered at once; as of `choose_band`.
     n_resamples, random_state
         Of the multiplier bootstrap.
+    report_rank : callable, default=warn_of_rank
+        Who hears of planes at the bandwidth of the fit that the rows do not determine.
 
     Returns
     -------
@@ -144,9 +185,11 @@ def intervals(
     -----
     EmptyWindowWarning
         If there is no training row in the window of a place.
+    RankDeficiencyWarning
+        If the rows around a place determine no plane, or no quadratic, of which the center is made.
     InferenceWarning
-        If a standard error is zero or rests on less than one row; or, from three numeric columns on, the correction is
-        larger than two standard errors somewhere.
+        If a standard error is zero, rests on less than one row, or is lost to rounding far from all rows; or the
+        correction of the robust method is larger than two standard errors somewhere.
     """
     check_level(level)
     check_method(method)
@@ -155,41 +198,36 @@ def intervals(
     kind = choose_band(smoother, places, simultaneous, clusters is not None) if simultaneous else None
     found = estimates(smoother, places, method, columns)
     of_each = errors_of_each(smoother, training, places, found, variance, clusters)
+    if smoother.recipe.degree or method != "naive":
+        warn_of_ranks(found[0], smoother.columns, report_rank)
     results = []
     for column, one, errors in zip(columns, found, of_each, strict=True):
+        warn_of_empty(one)
+        error, df = checked_errors(one, errors)
+        if method == "robust":
+            warn_of_bias(one, error)
         critical = None
         if kind is not None:
+            none = np.isnan(error).all(axis=1, keepdims=True)
+            with_interval = replace(errors, spread=np.where(none, np.nan, errors.spread))
             critical = band_width(
-                smoother, places, one, errors, kind=kind, level=level, method=method, column=column,
+                smoother, places, one, with_interval, kind=kind, level=level, method=method, column=column,
                 n_resamples=n_resamples, random_state=random_state,
             )  # fmt: skip
-        results.append(_around(smoother, one, errors, level, method, critical, kind))
+        lower, upper = _around(one.center, error, df, level, critical)
+        width = critical if critical is None or len(critical) > 1 else float(critical[0])
+        results.append(Interval(one.center, lower, upper, error, df, float(level), method, width, kind))
     return results
 
 
-def _around(
-    smoother: Smoother,
-    found: Estimate,
-    errors: Errors,
-    level: float,
-    method: str,
-    critical: Array | None,
-    kind: str | None,
-) -> Interval:
-    """Return intervals around estimates, at the tails of normal critical values or, if there are none, of the level."""
+def _around(center: Array, error: Array, df: Array, level: float, critical: Array | None) -> tuple[Array, Array]:
+    """Return both ends, at the tails of normal critical values or, if there are none, of the level."""
     from scipy.special import ndtr, stdtrit
 
-    warn_of_empty(found)
-    error, df = checked_errors(errors.standard_error, errors.df, clustered=errors.cluster is not None)
     tail = 0.5 * (1.0 - level) if critical is None else ndtr(-critical)
     with np.errstate(invalid="ignore"):
         half = -stdtrit(df[:, None], tail) * error
-    if method == "robust" and smoother.columns >= MANY_COLUMNS:
-        _warn_of_bias(found, error)
-    width = critical if critical is None or len(critical) > 1 else float(critical[0])
-    return Interval(
-        found.center, found.center - half, found.center + half, error, df, float(level), method, width, kind
-    )
+    return center - half, center + half
 
 
 def check_level(level: Any) -> None:
@@ -212,69 +250,3 @@ def check_method(method: Any) -> None:
     """Refuse an unknown method."""
     if method not in METHODS:
         raise ValueError(f"method must be one of {', '.join(map(repr, METHODS))}, got {method!r}")
-
-
-def warn_of_empty(found: Estimate) -> None:
-    """Warn of places without training rows."""
-    (empty,) = np.nonzero(~np.all([np.isfinite(share.log_mass) for _, share in found.terms], axis=0))
-    if empty.size:
-        warn_caller(
-            f"{empty.size} of {len(found.center)} queries have no key with positive weight (the first is query "
-            f"{empty[0]}), so that there is no standard error and it becomes NaN, whatever empty= says; use a larger "
-            "bandwidth, or a kernel of infinite support",
-            EmptyWindowWarning,
-        )
-
-
-def checked_errors(error: Array, df: Array, *, clustered: bool = False) -> tuple[Array, Array]:
-    """Return standard errors and degrees of freedom, NaN where they rest on too little; warn of these and zeros.
-
-    Parameters
-    ----------
-    error : ndarray of shape (m, c)
-        Standard errors.
-    df : ndarray of shape (m,)
-        Degrees of freedom.
-    clustered : bool, default=False
-        Whether they are of clusters, of which two have to count; else of residuals, of one row at least.
-
-    Returns
-    -------
-    ndarray, ndarray
-        The same, with NaN.
-    """
-    (few,) = np.nonzero(df < FEW_DF)
-    if few.size:
-        error, df = error.copy(), df.copy()
-        error[few], df[few] = np.nan, np.nan
-        reason = (
-            "fewer than two clusters count, so that nothing tells how much clusters differ, and standard errors become "
-            "NaN; use a larger bandwidth, or finer groups"
-            if clustered
-            else "residuals of less than one row tell how large the noise is, and standard errors become NaN; "
-            "effective_sample_size shows where rows are, and weights are frequencies of rows"
-        )
-        warn_caller(
-            f"around {few.size} of {len(df)} queries (the first is query {few[0]}) {reason}",
-            InferenceWarning,
-        )
-    (zero,) = np.nonzero(np.any(error == 0.0, axis=1))
-    if zero.size:
-        warn_caller(
-            f"around {zero.size} of {len(df)} queries (the first is query {zero[0]}) all residuals are zero, and so "
-            "is the standard error: these rows have no noise to judge by, which is no certainty",
-            InferenceWarning,
-        )
-    return error, np.maximum(df, 1.0)
-
-
-def _warn_of_bias(found: Estimate, error: Array) -> None:
-    with np.errstate(invalid="ignore"):
-        (far,) = np.nonzero(np.any(np.abs(found.center - found.plain) > 2.0 * error, axis=1))
-    if far.size:
-        warn_caller(
-            f"around {far.size} of {len(error)} queries (the first is query {far[0]}) the corrected fit is more than "
-            "two standard errors from the fit itself: in three or more columns the bias that is left may be of that "
-            "size too, and intervals cover less than they say; use a smaller bandwidth, or fewer columns",
-            InferenceWarning,
-        )

@@ -114,7 +114,7 @@ def combined(state: PoolState, multiplied: Problem, term: Term, one: Shares, oth
     """
     columns = multiplied.key.shape[1] if multiplied.similarity.composition == "product" else 1
     other_width = term.width * one.factor / other.factor
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # far from all rows, where no digit is left
         unit = np.exp(state.log_denominator + columns * np.log(term.factor) - one.log_mass - other.log_mass)
         form = moment_form(state, multiplied.layout, (one, term.width), (other, other_width))
         return np.where(state.denominator > 0, unit * form, 0.0)

@@ -21,9 +21,10 @@ from numpy.typing import NDArray
 
 from kernpool.core.empty import EmptyWindowWarning
 from kernpool.core.local_fit import RankDeficiencyWarning
-from kernpool.inference.intervals import InferenceWarning, check_level, check_method, interval
+from kernpool.inference.intervals import check_level, check_method, interval
 from kernpool.inference.residuals import fit_training
 from kernpool.inference.smoother import Places, Smoother
+from kernpool.inference.warnings import InferenceWarning
 
 Array = NDArray[np.float64]
 
@@ -109,10 +110,12 @@ def slope_map(
     Raises
     ------
     ValueError
-        If the level or method is none, or there are fewer than five rows.
+        If the level or method is none, `fewest_rows` is no number, or there are fewer than five rows.
     """
     check_level(level)
     check_method(method)
+    if isinstance(fewest_rows, bool | str) or not fewest_rows >= 0:
+        raise ValueError(f"fewest_rows must be a number of rows, not negative, such as 5, got {fewest_rows!r}")
     shape = len(bandwidths), len(x)
     sign, rows, enough = np.zeros(shape, dtype=np.int8), np.zeros(shape), np.zeros(shape, dtype=bool)
     own = float(smoother.recipe.bandwidth[0])

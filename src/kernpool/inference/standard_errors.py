@@ -66,7 +66,7 @@ class Errors:
 
 def check_variance(variance: str, *, clustered: bool = False) -> None:
     """Refuse an unknown kind of variance, and with clusters those of residuals that leave single rows out, or none."""
-    if variance not in tuple(VARIANCES):
+    if not isinstance(variance, str) or variance not in VARIANCES:
         raise ValueError(f"variance must be one of {', '.join(map(repr, VARIANCES))}, got {variance!r}")
     if clustered and variance not in OF_CLUSTERS:
         raise ValueError(

@@ -5,7 +5,7 @@ effective parameters             tr H and tr H'H, of the hat matrix H
 residual sd                      root of RSS / (W - 2 tr H + tr H'H), as locfit's ``rv``
 R2                               :math:`1 - RSS / TSS`
 leave-one-out R2                 the same of predictions without the row itself: what new rows would have
-squared correlation              of outputs and fit: what R's np calls R-squared
+squared correlation              of outputs and fit, about the mean of y: R-squared of R's np
 leave-cluster-out R2             the same without all rows of the row's cluster: what rows of new clusters would have
 AICc, GCV                        as `kernpool.bandwidth.criteria`
 ================================ ====================================================================================
@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from kernpool.bandwidth.criteria import CRITERIA
 from kernpool.inference.clusters import Clusters
+from kernpool.inference.printing import listed
 from kernpool.inference.quadratic_forms import Shares, combined, product_problem
 from kernpool.inference.residuals import Training
 from kernpool.inference.slopes import value_shares
@@ -153,9 +154,9 @@ class Summary:
         low, middle, high = self.effective_rows
         facts = [
             ("effective parameters", f"{self.trace:.2f} (tr H), {self.trace_squared:.2f} (tr H'H)"),
-            ("residual sd", _listed(self.residual_sd) + self._without_freedom()),
-            ("R2", f"{_listed(self.r2)}, leave-one-out {_listed(self.loo_r2)}{self._without_spread()}"),
-            ("AICc, GCV", f"{_listed(self.aicc)}; {_listed(self.gcv)}"),
+            ("residual sd", listed(self.residual_sd) + self._without_freedom()),
+            ("R2", f"{listed(self.r2)}, leave-one-out {listed(self.loo_r2)}{self._without_spread()}"),
+            ("AICc, GCV", f"{listed(self.aicc)}; {listed(self.gcv)}"),
             ("leave-one-out error", f"{self.loo_error:.4g}"),
             ("effective rows per fit", f"{low:.3g} to {high:.3g}, median {middle:.3g}; {self.few:.1%} below {FEW:g}"),
         ]
@@ -164,7 +165,7 @@ class Summary:
         if self.clusters is not None:
             of, (least, median, most) = self.clusters, self.clusters.sizes
             rows = f"{of.count}, of {least:g} to {most:g} rows, median {median:g}"
-            facts += [("clusters", rows), ("leave-cluster-out", f"R2 {_listed(of.r2)}, error {of.error:.4g}")]
+            facts += [("clusters", rows), ("leave-cluster-out", f"R2 {listed(of.r2)}, error {of.error:.4g}")]
         told = [f"  {name:22}  {value}" for name, value in facts]
         return "\n".join([*lines, "", *told, *([] if self.clusters is None else ["", AS_IF_INDEPENDENT])])
 
@@ -274,8 +275,3 @@ def _median(value: Array, weight: Array) -> float:
     order = np.argsort(value)
     below = np.cumsum(weight[order])
     return float(value[order][np.searchsorted(below, 0.5 * below[-1])])
-
-
-def _listed(numbers: Array) -> str:
-    shown = ", ".join(f"{number:.4g}" for number in numbers[:5])
-    return shown + ", ..." * (len(numbers) > 5)

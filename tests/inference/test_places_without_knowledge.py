@@ -1,0 +1,114 @@
+"""Places whose rows determine no plane, or that are beyond all digits: told once, and no interval looks sure there."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+from kernpool import InferenceWarning, LocalLinearRegressor, NadarayaWatsonRegressor, RankDeficiencyWarning
+from tests.support.inference_cases import bend
+
+BOTH = [NadarayaWatsonRegressor, LocalLinearRegressor]
+X, Y = bend()[0][:, None], bend()[1]
+METHODS = ["robust", "quadratic", "naive", "undersmoothed"]
+
+
+def told(ask):
+    """Return the answer and what was said."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        answer = ask()
+    return answer, [(one.category, str(one.message)) for one in caught]
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("of", ["fit", "derivative"])
+@pytest.mark.filterwarnings("ignore:.*tell no slope")
+def test_two_equal_columns_are_named_by_an_interval_as_by_a_prediction(method, of):
+    twice = np.hstack([X, X])
+    model = LocalLinearRegressor(bandwidth=0.1).fit(twice, Y)
+    _, said = told(lambda: model.confidence_interval(twice[:9], method=method, of=of))
+    (message,) = [words for category, words in said if category is RankDeficiencyWarning and "tell no" not in words]
+    assert "columns 0, 1 are linearly dependent" in message
+    assert told(lambda: model.predict(twice[:9]))[1] == []  # it was said, once per fit
+    assert told(lambda: LocalLinearRegressor(bandwidth=0.1).fit(twice, Y).predict(twice[:9]))[1] == [
+        (RankDeficiencyWarning, message)
+    ]
+
+
+@pytest.mark.parametrize("simultaneous", [False, "multiplier", "tube"])
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("regressor", BOTH)
+def test_planes_of_thin_windows_are_told_once_for_all_smoothings(regressor, method, simultaneous):
+    model, at = regressor(bandwidth=0.1).fit(X, Y), [[0.5], [49.0]]
+    _, said = told(lambda: model.confidence_interval(at, method=method, simultaneous=simultaneous, n_resamples=39))
+    if regressor is NadarayaWatsonRegressor and method == "naive":
+        assert said == []
+        return
+    ((category, message),) = said
+    assert category is RankDeficiencyWarning
+    assert "around 1 of 2 queries (the first is query 1)" in message
+    assert "use a larger bandwidth" in message
+
+
+def test_columns_that_tell_nothing_do_not_worry_a_model_of_constants():
+    model = NadarayaWatsonRegressor(bandwidth=0.1).fit(np.hstack([X, X, np.ones_like(X)]), Y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.confidence_interval([[0.5, 0.5, 1.0]], method="undersmoothed")
+
+
+def test_windows_with_a_plane_and_no_quadratic_are_told_as_such():
+    x = np.r_[np.linspace(0.0, 1.0, 30), 5.0, 5.2]
+    model = LocalLinearRegressor("epanechnikov", 0.5).fit(x[:, None], np.sin(5 * x) + 0.1 * np.cos(40 * x))
+    _, said = told(lambda: model.confidence_interval([[0.5], [5.1]], method="quadratic"))
+    ((_, message),) = said
+    assert "around 1 of 2 queries (the first is query 1) the keys do not determine a quadratic" in message
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "laplace", "logistic"])
+@pytest.mark.parametrize("columns", [1, 2])
+@pytest.mark.parametrize("regressor", BOTH)
+@pytest.mark.filterwarnings("ignore::kernpool.RankDeficiencyWarning")
+def test_far_away_all_answers_are_finite_together_or_none_with_a_word(regressor, columns, kernel):
+    """Rounding of weights that far takes every digit: norms of shares came out as zero, or as e."""
+    Z = np.column_stack([X[:, 0], np.cos(9 * X[:, 0])])[:, :columns]
+    model = regressor(kernel, 0.0937).fit(Z, Y)
+    for distance in 10.0 ** np.array([1, 2, 4, 5, 6, 7, 8, 12, 20, 100]):
+        at = np.full((2, columns), 0.5)
+        at[1] = 1.0123 * distance * np.arange(1, columns + 1)
+        asked = [lambda at=at: model.predict(at, return_std=True)[1], lambda at=at: model.standard_error(at)]
+        asked += [
+            lambda at=at, method=method: model.confidence_interval(at, method=method).width
+            for method in ("robust", "naive")
+        ]
+        answers = [told(ask) for ask in asked]
+        for answer, said in answers:
+            words = [message for category, message in said if category is InferenceWarning]
+            assert answer[0] > 0
+            if np.isnan(answer[1]):
+                assert any("1 of 2 queries (the first is query 1)" in each and "bandwidth" in each for each in words)
+                assert any("leave these places out, or use a larger bandwidth" in each for each in words)
+            else:
+                assert answer[1] > 1e-3
+                assert words == []
+        assert len({bool(np.isnan(answer[1])) for answer, _ in answers}) == 1
+        if kernel == "gaussian" and 1e4 <= distance <= 1e5:  # one row has all of the weight
+            noise = model.predict(at, return_std=True)[1][1] / np.sqrt(2)
+            np.testing.assert_allclose(model.standard_error(at)[1], noise, rtol=0.01)
+            found = model.confidence_interval(at)
+            np.testing.assert_allclose(found.standard_error[1], noise, rtol=0.01)
+            np.testing.assert_allclose(found.df[1], 1.0, rtol=0.01)
+
+
+@pytest.mark.filterwarnings("ignore::kernpool.RankDeficiencyWarning")
+def test_bands_leave_out_places_without_an_interval():
+    model = LocalLinearRegressor("laplace", bandwidth=0.1).fit(X, Y)
+    near = np.linspace(0.0, 1.0, 11)[:, None]
+    expected = model.confidence_interval(near, simultaneous="multiplier", n_resamples=99)
+    far = np.vstack([near, [[1e20], [-3e30]]])
+    with pytest.warns(InferenceWarning, match=r"2 of 13 queries \(the first is query 11\) are so far from all rows"):
+        found = model.confidence_interval(far, simultaneous="multiplier", n_resamples=99)
+    assert found.critical == pytest.approx(expected.critical, rel=1e-12)
+    np.testing.assert_allclose(found.lower[:11], expected.lower, rtol=1e-12)
+    assert np.isnan(found.upper[11:]).all()
