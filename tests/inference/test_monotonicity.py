@@ -9,7 +9,8 @@ from kernpool import LocalLinearRegressor, monotonicity_test
 from kernpool.bandwidth.rules import canonical_ratio
 from kernpool.execution.progress import report_progress
 from kernpool.inference import draws
-from tests.support.dense_resampling import kernel_matrix, leave_one_out, p_value, shares, smoother
+from kernpool.kernels import get_kernel
+from tests.support.dense_resampling import kernel_matrix, p_value, shares, smoother
 
 
 def rows(n=80, dip=0.0, seed=0):
@@ -18,25 +19,41 @@ def rows(n=80, dip=0.0, seed=0):
     return x, x - dip * np.exp(-60 * (x - 0.6) ** 2) + 0.1 * random.normal(size=n)
 
 
+class Falls:
+    """The statistic by matrices: residuals of the others' curve, slopes, and means of squares around places."""
+
+    def __init__(self, x, h, widths, kernel):
+        x = x[:, None]
+        places = np.quantile(x[:, 0], np.linspace(0, 1, 101), method="nearest")[:, None]
+        own = smoother(x, h, 1, kernel=kernel)
+        self.residual = (np.eye(len(x)) - own) / (1.0 - np.diag(own))[:, None]
+        self.slope = [shares(kernel_matrix(places, x, w, kernel), places, x, 1)[:, 1] for w in widths]
+        self.mean = [kernel_matrix(places, x, 2 * w, kernel) for w in widths]
+
+    def __call__(self, y):
+        squares, ratios = (self.residual @ y) ** 2, []
+        for slope, weight in zip(self.slope, self.mean, strict=True):
+            noise = np.sqrt(weight @ squares / weight.sum(axis=1))
+            ratios.append(-(slope @ y) / (noise * np.linalg.norm(slope, axis=1)))
+        return np.max(ratios)
+
+
+@pytest.mark.parametrize("n", [80, 25])
 @pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov"])
 @pytest.mark.parametrize("direction", ["increasing", "decreasing"])
-def test_the_whole_test(kernel, direction):
-    x, y = rows()
-    widths, sign = np.array([0.5, 0.2]), {"increasing": 1.0, "decreasing": -1.0}[direction]
+def test_the_whole_test(kernel, direction, n):
+    x, y = rows(n)
+    widths, sign = np.array([0.5, 0.3]), {"increasing": 1.0, "decreasing": -1.0}[direction]
     found = monotonicity_test(
         x, y, direction, kernel=kernel, bandwidth=widths, kind="gaussian", n_resamples=99, random_state=2
     )
-    places = np.quantile(x, np.linspace(0, 1, 101), method="nearest")[:, None]
-    h = LocalLinearRegressor(bandwidth="loo").fit(x[:, None], y).bandwidth_ * canonical_ratio(kernel)
-    left = leave_one_out(smoother(x[:, None], h, 1, kernel=kernel), sign * y)
-    slope = np.vstack(
-        [shares(kernel_matrix(places, x[:, None], w, kernel), places, x[:, None], 1)[:, 1] for w in widths]
-    )
-    noise = -slope @ (left[:, None] * draws.multipliers("gaussian", 2, slice(0, 99), 80))
-    error = np.sqrt((noise**2).mean(axis=1))
-    resampled = (noise / error[:, None]).max(axis=0)
-    np.testing.assert_allclose(found.statistic, (-slope @ (sign * y) / error).max(), rtol=1e-8)
-    np.testing.assert_allclose(found.resampled, resampled, rtol=1e-8)
+    # Residuals are of no curve that is more flexible than the most flexible line by default.
+    least = np.ptp(x) * {80: 1 / 16, 25: 1 / 4}[n]
+    h = max(LocalLinearRegressor(bandwidth="loo").fit(x[:, None], y).bandwidth_[0], least) * canonical_ratio(get_kernel(kernel))
+    falls = Falls(x, h, widths, kernel)
+    drawn = (falls.residual @ (sign * y))[:, None] * draws.multipliers("gaussian", 2, slice(0, 99), n)
+    np.testing.assert_allclose(found.statistic, falls(sign * y), rtol=1e-8)
+    np.testing.assert_allclose(found.resampled, [falls(column) for column in drawn.T], rtol=1e-8)
     assert found.p_value == p_value(found.statistic, found.resampled)
     assert found.null == f"the curve is {direction}"
     np.testing.assert_allclose(found.bandwidth, widths)

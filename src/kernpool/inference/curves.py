@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kernpool.core.factors import Factors
 from kernpool.data.groups import group_codes
 from kernpool.inference import draws
 from kernpool.inference.linear_map import LinearMap
 from kernpool.inference.null_distribution import KINDS, resample
+from kernpool.inference.overlap import groups_apart, refuse_out_of_reach
 from kernpool.inference.results import TestResult
 from kernpool.inference.sample import Sample, bandwidth_for, read_inputs, read_sample
 from kernpool.pooling.recipe import Recipe
@@ -21,6 +21,10 @@ from kernpool.pooling.recipe import Recipe
 Array = NDArray[np.float64]
 
 NULLS = {"equal": "the curves of all groups are equal", "parallel": "the curves of all groups are parallel"}
+REPEATED = (
+    "give bandwidth=, or each row once without sample_weight, since rows that are equal, as those of a weight above 1 "
+    "are, predict each other, and leave-one-out finds next to no bandwidth"
+)
 LEAST_ROWS_OF_GROUP = 3  # of which a difference tells the noise
 
 
@@ -79,8 +83,8 @@ def compare_curves(
     Raises
     ------
     ValueError
-        If there is one group, a group has fewer than three rows, y is constant or fitted without residuals, there are
-        fewer than five rows, or an argument is out of its range.
+        If there is one group, a group has fewer than three rows or no rows of another within reach, y is constant or
+        fitted without residuals, there are fewer than five rows, or an argument is out of its range.
 
     See Also
     --------
@@ -93,6 +97,12 @@ def compare_curves(
     of groups. The offsets of parallel curves are found at a small bandwidth, 2 ranges over :math:`n^{1/d}`, where the
     bias of the curve hardly enters (Speckman's estimate, as in sm). Smoothing bias cancels in the differences if groups
     have similar inputs; with different ones use a smaller bandwidth.
+
+    Curves differ from the common one only where rows of two groups are within reach. Where others have less than a
+    thousandth of the weight at each row of a group, and it has less than that at theirs, nothing would be compared, p
+    would be 1 by rounding, and the group is refused: groups on [0, 1] and [2, 3], for one, up to a Gaussian bandwidth
+    of .3. With a larger bandwidth lines are extended over the gap, and p is about these. Offsets of parallel curves
+    need rows of two groups within reach at their own small bandwidth, too.
 
     Time is 2 passes over pairs of rows for all resamples together, one column of values each.
 
@@ -122,14 +132,21 @@ def compare_curves(
     if null_distribution not in kinds:
         raise ValueError(f"null_distribution must be one of {', '.join(map(repr, kinds))}, got {null_distribution!r}")
     draws.as_count("n_resamples", n_resamples)
-    sample, code = read_groups(X, y, groups, sample_weight)
+    seed = draws.as_seed(random_state)
+    sample, code, labels = read_groups(X, y, groups, sample_weight)
     means = np.bincount(code, sample.y) / np.bincount(code)
     h = bandwidth_for(sample, kernel, bandwidth, sample.y - means[code])
     curves = _Curves.of(sample.X, code, Recipe.of(kernel, h, degree=1, n_jobs=n_jobs), parallel=null == "parallel")
-    value, seed = sample.y[:, None], draws.as_seed(random_state)
+    refuse_out_of_reach(sample.X, code, labels, curves.common.recipe)
+    if curves.rough is not None:
+        refuse_out_of_reach(sample.X, code, labels, curves.rough.recipe, offsets=True)
+    value = sample.y[:, None]
     common, residual = curves.under_null(value)
     own = value - curves.grouped.fit(value)
-    sample.refuse_exact(residual, "the curve of a group", own, "give bandwidth= a larger one")
+    remedy = "give bandwidth= a larger one"
+    if bandwidth is None and sample.repeats:
+        remedy = REPEATED
+    sample.refuse_exact(residual, "the curve of a group", own, remedy)
     statistic = curves.statistic(value)[0]
     middle, spread, kind = common[:, 0], residual[:, 0], null_distribution
     if kind == "normal":
@@ -140,8 +157,8 @@ def compare_curves(
 
 def read_groups(
     X: ArrayLike, y: ArrayLike, groups: ArrayLike, sample_weight: ArrayLike | None
-) -> tuple[Sample, NDArray[np.int64]]:
-    """Read rows, and number their groups."""
+) -> tuple[Sample, NDArray[np.int64], list[Any]]:
+    """Read rows, number their groups, and return the labels of these."""
     number, found = group_codes(groups, len(read_inputs(X))), np.unique(np.asarray(groups))
     sample = read_sample(X, y, sample_weight, "compare_curves", code=number[:, None])
     code = sample.code[:, 0]
@@ -157,7 +174,7 @@ def read_groups(
             f"group {found[few].tolist()[0]!r} has {counts[few][0]} row(s), and each needs at least "
             f"{LEAST_ROWS_OF_GROUP} for a curve with noise; merge small groups or leave them out"
         )
-    return sample, np.unique(code, return_inverse=True)[1]
+    return sample, np.unique(code, return_inverse=True)[1], found[present].tolist()
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,8 +189,6 @@ class _Curves:
 
     @classmethod
     def of(cls, X: Array, code: NDArray[np.int64], recipe: Recipe, *, parallel: bool) -> _Curves:
-        apart = np.eye(int(code.max()) + 1)
-        factors = Factors(code[:, None], code[:, None], (apart,), (np.zeros_like(apart),))
         rough = None
         if parallel:
             span = np.ptp(X, axis=0)
@@ -182,7 +197,7 @@ class _Curves:
         return cls(
             code,
             LinearMap.at_rows(recipe, X),
-            LinearMap.at_rows(recipe, X, factors),
+            LinearMap.at_rows(recipe, X, groups_apart(code)),
             rough,
             _neighbours(X[:, 0], code) if X.shape[1] == 1 else None,
         )

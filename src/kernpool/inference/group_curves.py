@@ -117,7 +117,7 @@ def group_curves(
     ValueError
         If there are several columns, or a group has fewer than five rows.
     """
-    sample, code = read_groups(X, y, groups, sample_weight)
+    sample, code, present = read_groups(X, y, groups, sample_weight)
     if sample.X.shape[1] != 1:
         raise ValueError(f"a curve is over one column, and X has {sample.X.shape[1]}; compare them one at a time")
     label = np.asarray(groups)
@@ -125,7 +125,7 @@ def group_curves(
     x = np.linspace(sample.X.min(), sample.X.max(), places)
     curve, error, df = (np.full((len(labels), places), np.nan) for _ in range(3))
     recipe = Recipe.of(kernel, np.atleast_1d(bandwidth), degree=1)
-    for k, name in enumerate(labels.tolist()):
+    for k, name in enumerate(present):
         rows = np.flatnonzero(code == k)
         if len(rows) < FEWEST_ROWS:
             raise ValueError(

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kernpool.bandwidth.rules import canonical_ratio
 from kernpool.data.checks import as_bandwidth
 from kernpool.inference import draws
+from kernpool.inference.columns import slope_norms
 from kernpool.inference.linear_map import LinearMap
+from kernpool.inference.noise import WINDOW
 from kernpool.inference.null_distribution import check_kind, resample
 from kernpool.inference.results import TestResult
 from kernpool.inference.sample import bandwidth_for, read_sample
+from kernpool.inference.standard_errors import NO_SLOPE
+from kernpool.kernels import get_kernel
 from kernpool.pooling.recipe import Recipe
 
 Array = NDArray[np.float64]
@@ -116,6 +122,7 @@ def monotonicity_test(
         raise ValueError(f"direction must be 'increasing' or 'decreasing', got {direction!r}")
     check_kind(kind)
     draws.as_count("n_resamples", n_resamples)
+    seed = draws.as_seed(random_state)
     sample = read_sample(X, y, sample_weight, "monotonicity_test")
     if sample.X.shape[1] != 1:
         raise ValueError(
@@ -124,23 +131,18 @@ def monotonicity_test(
         )
     if np.ptp(sample.X) == 0:
         raise ValueError(f"X is {sample.X[0, 0]:g} in every row, so that there is no curve; give one that varies")
-    widths = _widths(sample.X) if bandwidth is None else as_bandwidth(bandwidth, None)
+    usual = _widths(sample.X)
+    widths = usual if bandwidth is None else as_bandwidth(bandwidth, None)
     value = DIRECTIONS[direction] * sample.y[:, None]
-    curve = Recipe.of(kernel, bandwidth_for(sample, kernel, None), degree=1, n_jobs=n_jobs)
-    residual = value - LinearMap.at_rows(curve, sample.X).predicted_from_others(value)
+    found = np.maximum(bandwidth_for(sample, kernel, None), usual[-1] * canonical_ratio(get_kernel(kernel)))
+    falls = _Falls.of(sample.X, found, widths, kernel, n_jobs)
+    residual = falls.residual(value)
     sample.refuse_exact(residual, "the curve of the leave-one-out bandwidth")
-    places = np.quantile(sample.X[:, 0], np.linspace(0.0, 1.0, PLACES), method="nearest")[:, None]
-    lines = [_line(sample.X, places, Recipe.of(kernel, h, degree=1, n_jobs=n_jobs)) for h in widths]
-    none, seed = np.zeros(len(sample)), draws.as_seed(random_state)
-    noise = resample(
-        lambda columns: _falls(lines, columns), none, residual[:, 0], kind=kind, n_resamples=n_resamples, seed=seed
-    )
-    error = np.sqrt(np.mean(noise**2, axis=1))
-    sure = error > 0
-    if not sure.any():
+    statistic = falls(value)[0]
+    if not np.isfinite(statistic):
         raise ValueError(f"no local line has a slope at bandwidth={widths.tolist()}; use a larger one")
-    resampled = np.max(noise[sure] / error[sure, None], axis=0)
-    statistic = np.max(_falls(lines, value)[sure, 0] / error[sure])
+    none = np.zeros(len(sample))
+    resampled = resample(falls, none, residual[:, 0], kind=kind, n_resamples=n_resamples, seed=seed)
     return TestResult.of(statistic, resampled, null=f"the curve is {direction}", bandwidth=widths)
 
 
@@ -151,11 +153,40 @@ def _widths(x: Array) -> Array:
     return np.array([h for h in narrow if h * len(x) >= ROWS * span] or narrow[:1])
 
 
-def _line(x: Array, places: Array, recipe: Recipe) -> LinearMap:
-    return LinearMap(recipe.problem(places, x, np.zeros(len(x))), recipe)
+@dataclass(frozen=True, eq=False)
+class _Falls:
+    """How surely columns of outputs fall where they fall most surely.
 
+    Standard errors are those of `standard_errors.py`: local noise times the norm of the shares of a slope.
+    """
 
-def _falls(lines: list[LinearMap], value: Array) -> Array:
-    """Return by how much the local lines of each column fall, of shape (widths * places, columns)."""
-    slopes = [line.local(value).slope[:, 0, :] / line.recipe.bandwidth[0] for line in lines]
-    return -np.concatenate(slopes)
+    curve: LinearMap  # at the rows, which residuals are of
+    lines: list[tuple[LinearMap, LinearMap, Array]]  # of each bandwidth: slopes, local means of squares, norms
+
+    @classmethod
+    def of(cls, x: Array, curve: Array, widths: Array, kernel: str, n_jobs: int | None) -> _Falls:
+        """Find the norms, which do not depend on outputs."""
+        places = np.quantile(x[:, 0], np.linspace(0.0, 1.0, PLACES), method="nearest")[:, None]
+
+        def at(rows: Array, h: ArrayLike, degree: int) -> LinearMap:
+            recipe = Recipe.of(kernel, h, degree=degree, n_jobs=n_jobs)
+            return LinearMap(recipe.problem(rows, x, np.zeros(len(x))), recipe)
+
+        lines = [(at(places, h, 1), at(places, WINDOW * h, 0)) for h in widths]
+        return cls(at(x, curve, 1), [(line, mean, slope_norms(line)[:, 0]) for line, mean in lines])
+
+    def residual(self, value: Array) -> Array:
+        """Return the residuals of each row from the curve of the others."""
+        return value - self.curve.predicted_from_others(value)
+
+    def __call__(self, value: Array) -> Array:
+        """Return T of each column, minus infinity where no place has a slope and noise."""
+        square = self.residual(value) ** 2
+        largest = np.full(value.shape[1], -np.inf)
+        for line, mean, norm in self.lines:
+            fall = -line.local(value).slope[:, 0, :]
+            error = norm[:, None] * np.sqrt(mean.means_of_squares(square))
+            sure = (norm[:, None] > NO_SLOPE) & (error > 0)
+            ratio = np.divide(fall, error, where=sure, out=np.full_like(fall, -np.inf))
+            np.maximum(largest, ratio.max(axis=0), out=largest)
+        return largest
