@@ -98,8 +98,7 @@ def test_laws():
 
 
 def test_bandwidths_go_down_as_far_as_there_are_rows():
-    few, _ = rows(12), None
-    assert monotonicity_test(*few, n_resamples=9).bandwidth.size == 1
+    assert monotonicity_test(*rows(20), n_resamples=9).bandwidth.size == 1
     assert monotonicity_test(*rows(400), n_resamples=9).bandwidth.size == 5
 
 
@@ -111,6 +110,14 @@ def test_threads_and_progress():
     with report_progress(lambda done, total: seen.append((done, total))):
         monotonicity_test(x[:60], y[:60], n_resamples=70)
     assert seen[-1] == (70, 70)
+
+
+def test_equal_rows_do_not_spoil_the_curve():
+    """Leave-one-out finds next to no bandwidth where each row has its equal; residuals are of a wider curve."""
+    x, y = rows(60)
+    twice = monotonicity_test(x, y, sample_weight=np.full(60, 2.0), n_resamples=99)
+    assert np.isfinite(twice.resampled).all()
+    assert twice.p_value > 0.05
 
 
 def test_gaps_are_no_slopes():
@@ -135,7 +142,8 @@ X, Y = rows()
         ({"y": X}, "leaves no residuals beyond rounding"),
         ({"bandwidth": 0.0}, "bandwidth must be positive"),
         ({"bandwidth": 1e-9, "kernel": "boxcar"}, "no local line has a slope"),
-        ({"X": X[:4], "y": Y[:4]}, "at least 5 rows"),
+        ({"X": X[:19], "y": Y[:19]}, "at least 20 rows of positive weight, got 19.*intervals of the slope"),
+        ({"sample_weight": np.repeat([1.0, 0.0], [19, 61])}, "at least 20 rows"),
         ({"sample_weight": np.full(80, 2.5)}, "must be whole numbers"),
     ],
 )

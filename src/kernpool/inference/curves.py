@@ -137,7 +137,6 @@ def compare_curves(
     means = np.bincount(code, sample.y) / np.bincount(code)
     h = bandwidth_for(sample, kernel, bandwidth, sample.y - means[code])
     curves = _Curves.of(sample.X, code, Recipe.of(kernel, h, degree=1, n_jobs=n_jobs), parallel=null == "parallel")
-    refuse_out_of_reach(sample.X, code, labels, curves.common.recipe)
     if curves.rough is not None:
         refuse_out_of_reach(sample.X, code, labels, curves.rough.recipe, offsets=True)
     value = sample.y[:, None]
@@ -147,6 +146,7 @@ def compare_curves(
     if bandwidth is None and sample.repeats:
         remedy = REPEATED
     sample.refuse_exact(residual, "the curve of a group", own, remedy)
+    refuse_out_of_reach(sample.X, code, labels, curves.common.recipe)
     statistic = curves.statistic(value)[0]
     middle, spread, kind = common[:, 0], residual[:, 0], null_distribution
     if kind == "normal":
