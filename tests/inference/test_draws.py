@@ -79,9 +79,7 @@ def test_what_is_no_random_state(given):
         lambda: specification_test(x[:, None], y, n_resamples=1, random_state=given),
         lambda: model.significance_test(0, n_resamples=1, random_state=given),
         lambda: model.bootstrap(x[:, None], n_resamples=2, random_state=given),
-        lambda: model.confidence_interval(
-            x[:, None], simultaneous="multiplier", n_resamples=99, random_state=given
-        ),
+        lambda: model.confidence_interval(x[:, None], simultaneous="multiplier", n_resamples=99, random_state=given),
     ):
         with pytest.raises(ValueError, match="random_state must be an integer from 0 on"):
             call()
