@@ -13,6 +13,7 @@ from kernpool.data.groups import group_codes
 from kernpool.inference import draws
 from kernpool.inference.linear_map import LinearMap
 from kernpool.inference.null_distribution import KINDS, resample
+from kernpool.inference.offsets import Offsets
 from kernpool.inference.overlap import groups_apart, refuse_out_of_reach
 from kernpool.inference.results import TestResult
 from kernpool.inference.sample import Sample, bandwidth_for, read_inputs, read_sample
@@ -137,8 +138,8 @@ def compare_curves(
     means = np.bincount(code, sample.y) / np.bincount(code)
     h = bandwidth_for(sample, kernel, bandwidth, sample.y - means[code])
     curves = _Curves.of(sample.X, code, Recipe.of(kernel, h, degree=1, n_jobs=n_jobs), parallel=null == "parallel")
-    if curves.rough is not None:
-        refuse_out_of_reach(sample.X, code, labels, curves.rough.recipe, offsets=True)
+    if curves.offsets is not None:
+        refuse_out_of_reach(sample.X, code, labels, curves.offsets.rough.recipe, offsets=True)
     value = sample.y[:, None]
     common, residual = curves.under_null(value)
     own = value - curves.grouped.fit(value)
@@ -181,46 +182,33 @@ def read_groups(
 class _Curves:
     """Curves of groups and the common one, as maps of columns of values at the rows."""
 
-    code: NDArray[np.int64]
     common: LinearMap
     grouped: LinearMap
-    rough: LinearMap | None  # at the bandwidth of the offsets, of parallel curves
+    offsets: Offsets | None  # of parallel curves
     neighbours: tuple[Array, NDArray[np.intp], float] | None
 
     @classmethod
     def of(cls, X: Array, code: NDArray[np.int64], recipe: Recipe, *, parallel: bool) -> _Curves:
-        rough = None
-        if parallel:
-            span = np.ptp(X, axis=0)
-            narrow = np.where(span > 0, 2.0 * span * len(X) ** (-1.0 / X.shape[1]), recipe.bandwidth)
-            rough = LinearMap.at_rows(Recipe.of(recipe.kernel, narrow, degree=1, n_jobs=recipe.n_jobs), X)
         return cls(
-            code,
             LinearMap.at_rows(recipe, X),
             LinearMap.at_rows(recipe, X, groups_apart(code)),
-            rough,
+            Offsets.of(X, code, recipe) if parallel else None,
             _neighbours(X[:, 0], code) if X.shape[1] == 1 else None,
         )
 
-    def offsets(self, value: Array) -> Array:
-        """Return the offset of each row's group from the first, for parallel curves, of shape (n, columns)."""
-        if self.rough is None:
-            return np.zeros((len(value), 1))
-        groups = (self.code[:, None] == np.arange(1, self.code.max() + 1)).astype(np.float64)
-        both = np.hstack([groups, value])
-        rest = both - self.rough.fit(both)
-        k = groups.shape[1]
-        return np.asarray(groups @ np.linalg.lstsq(rest[:, :k], rest[:, k:], rcond=None)[0])
+    def offset(self, value: Array) -> Array:
+        """Return the offset of each row's group, of shape (n, columns), or zeros of shape (n, 1)."""
+        return np.zeros((len(value), 1)) if self.offsets is None else self.offsets(value)
 
     def under_null(self, value: Array) -> tuple[Array, Array]:
         """Return the fit that the null hypothesis allows, and leave-one-out residuals from it."""
-        offset = self.offsets(value)
+        offset = self.offset(value)
         rest = value - offset
         return offset + self.common.fit(rest), rest - self.common.predicted_from_others(rest)
 
     def statistic(self, value: Array) -> Array:
         """Return T of each column."""
-        offset = self.offsets(value)
+        offset = self.offset(value)
         own = self.grouped.fit(value)
         apart = np.sum((own - offset - self.common.fit(value - offset)) ** 2, axis=0)
         if self.neighbours is None:
