@@ -49,8 +49,8 @@ def test_the_whole_test(kernel, direction, n):
     )
     # Residuals are of no curve that is more flexible than the most flexible line by default.
     least = np.ptp(x) * {80: 1 / 16, 25: 1 / 4}[n]
-    found = LocalLinearRegressor(bandwidth="loo").fit(x[:, None], y).bandwidth_[0]
-    h = max(found, least) * canonical_ratio(get_kernel(kernel))
+    best = LocalLinearRegressor(bandwidth="loo").fit(x[:, None], y).bandwidth_[0]
+    h = max(best, least) * canonical_ratio(get_kernel(kernel))
     falls = Falls(x, h, widths, kernel)
     drawn = (falls.residual @ (sign * y))[:, None] * draws.multipliers("gaussian", 2, slice(0, 99), n)
     np.testing.assert_allclose(found.statistic, falls(sign * y), rtol=1e-8)
