@@ -211,7 +211,12 @@ class CurveComparisonDisplay:
             color = GROUPS[k % len(GROUPS)]
             if self.x_train is not None and self.y_train is not None and self.group is not None:
                 rows = shown[self.group[shown] == k]
-                style = {"s": 12 + 16 * crowd, "color": color, "alpha": 0.2 + 0.25 * crowd, "linewidths": 0}
+                style: dict[str, Any] = {
+                    "s": 12 + 16 * crowd,
+                    "color": color,
+                    "alpha": 0.2 + 0.25 * crowd,
+                    "linewidths": 0,
+                }
                 style |= {"zorder": 1.5, "marker": MARKERS[k % len(MARKERS)]} | (scatter_kwargs or {})
                 self.scatter_.append(ax.scatter(self.x_train[rows], self.y_train[rows], **style))
             style = {"color": color, "linewidth": 2.0, "linestyle": LINES[k % len(LINES)], "label": label, "zorder": 3}
@@ -222,9 +227,9 @@ class CurveComparisonDisplay:
         from matplotlib.legend_handler import HandlerTuple
 
         handles, said = ax.get_legend_handles_labels()
-        handles = [tuple(self.bands_) if handle is self.bands_[0] else handle for handle in handles]
+        swatches: list[Any] = [tuple(self.bands_) if handle is self.bands_[0] else handle for handle in handles]
         beside = {tuple: HandlerTuple(ndivide=None, pad=0.0)}
-        ax.legend(handles, said, handler_map=beside, frameon=True, framealpha=0.75, edgecolor="none")
+        ax.legend(swatches, said, handler_map=beside, frameon=True, framealpha=0.75, edgecolor="none")
         tidy(ax)
         return self
 
@@ -236,7 +241,13 @@ class CurveComparisonDisplay:
         bands = []
         for k in range(1 if one else len(lower)):
             color, alpha = (GRAY, 0.3) if one else (GROUPS[k % len(GROUPS)], 0.15)
-            usual = {"color": color, "alpha": alpha, "linewidth": 0, "zorder": 1, "label": "" if k else said}
+            usual: dict[str, Any] = {
+                "color": color,
+                "alpha": alpha,
+                "linewidth": 0,
+                "zorder": 1,
+                "label": "" if k else said,
+            }
             where = np.isfinite(lower[k])
             bands.append(ax.fill_between(self.curves.x, lower[k], upper[k], where=where, **(usual | style)))
         return bands
