@@ -96,8 +96,8 @@ def monotonicity_test(
     are found anew, from residuals of a new curve, since T is the largest of many ratios and prefers places where the
     standard error happens to be small.
 
-    At 5 percent it rejects 5.3 percent of 700 samples of 100 rows of a level curve with normal noise. A prototype by
-    matrices rejected 5.0 percent of 1000; 4.5 of 600 where the sd of the noise grows along the curve, 6.3 of 1000 with
+    At 5 percent it rejects 5.1 percent of 1000 samples of 100 rows of a level curve with normal noise. A prototype by
+    matrices rejected 5.0 percent, 4.5 of 600 where the sd of the noise grows along the curve, 6.3 of 1000 with
     noise of Student's t of three degrees of freedom, and 6.3 of 1000 where most rows are near one end; with 20, 30 and
     50 rows 6.6, 6.7 and 4.5 percent. With 5 or 10 rows it would reject 4.4 and 3.2 percent at 1 percent, which is why
     it asks for 20.
