@@ -323,8 +323,11 @@ def test_curves_of_two_groups(groups):
         np.testing.assert_array_equal(scatter.get_offsets(), np.c_[x[own], y[own]])
         assert line.get_label() == name
     lower, upper = display.curves.reference_band(0.9)
+    np.testing.assert_allclose(lower[0], lower[1], rtol=1e-12)
+    lower, upper = lower[0], upper[0]
     known = np.isfinite(lower)
-    at, low, high = ends(display.band_)
+    (band,) = display.bands_
+    at, low, high = ends(band)
     np.testing.assert_array_equal(at, display.curves.x[known])
     np.testing.assert_array_equal((low, high), (lower[known], upper[known]))
     assert entries(display.ax_) == ["where equal curves would be, 90 % pointwise", "a", "b"]
@@ -334,23 +337,36 @@ def test_curves_of_two_groups(groups):
     styles = {"band_kwargs": {"color": "green"}, "scatter_kwargs": {"color": "green"}}
     styled = display.plot(names=["first", "second"], subsample=8, curve_kwargs={"color": "green"}, **styles)
     assert [line.get_color() for line in styled.lines_] == ["green", "green"]
-    assert tuple(styled.band_.get_facecolor()[0][:3]) == to_rgba("green")[:3]
+    assert tuple(styled.bands_[0].get_facecolor()[0][:3]) == to_rgba("green")[:3]
     assert sum(len(scatter.get_offsets()) for scatter in styled.scatter_) == 8
     assert entries(styled.ax_)[1:] == ["first", "second"]
     with pytest.raises(ValueError, match="names must be one per group, got 1 for 2"):
         display.plot(names=["one"])
 
 
-def test_more_groups_and_parallel_curves_have_no_band(groups):
-    x, y, label = groups
-    equal = CurveComparisonDisplay.from_result(compare_curves(x, y, label, n_resamples=9), x, y, label)
-    assert equal.band_ is None
-    assert len(equal.lines_) == 3
-    two = label != "c"
-    parallel = compare_curves(x[two], y[two], label[two], null="parallel", n_resamples=9)
-    display = CurveComparisonDisplay.from_result(parallel, x[two], y[two], label[two])
-    assert display.band_ is None
-    assert display.ax_.get_title().startswith("the curves of all groups are parallel: p = ")
+@pytest.mark.parametrize("null", ["equal", "parallel"])
+@pytest.mark.parametrize("names", ["ab", "abc"])
+def test_more_groups_and_parallel_curves_have_bands_of_their_own(groups, names, null):
+    x, y, label = (of[np.isin(groups[2], list(names))] for of in groups)
+    y = y + 3.0 * (label == "b")
+    result = compare_curves(x, y, label, null=null, n_resamples=9)
+    display = CurveComparisonDisplay.from_result(result, x, y, label)
+    lower, upper = display.curves.reference_band(0.95)
+    one = (names, null) == ("ab", "equal")
+    assert len(display.bands_) == (1 if one else len(names))
+    for k, band in enumerate(display.bands_):
+        known = np.isfinite(lower[k])
+        at, low, high = ends(band)
+        np.testing.assert_array_equal(at, display.curves.x[known])
+        np.testing.assert_array_equal((low, high), (lower[k][known], upper[k][known]))
+        if not one:
+            assert to_rgba(band.get_facecolor()[0])[:3] == to_rgba(display.lines_[k].get_color())[:3]
+    assert entries(display.ax_) == [f"where {null} curves would be, 95 % pointwise", *names]
+    assert display.ax_.get_title().startswith(f"the curves of all groups are {null}: p = ")
+    if null == "parallel":  # the bands are as far from each other as the groups
+        apart = (upper + lower)[1] - (upper + lower)[0]
+        np.testing.assert_allclose(apart[np.isfinite(apart)] / 2, display.curves.offset[1], rtol=1e-9)
+        assert display.curves.offset[1] == pytest.approx(3.5, abs=0.3)  # and half the slope of b
 
 
 def test_comparisons_that_are_none(groups):

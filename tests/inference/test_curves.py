@@ -161,6 +161,8 @@ X, Y, GROUP = two_curves(40)
         ({"bandwidth": -1.0}, "bandwidth must be positive"),
         ({"y": np.ones(40)}, "y is 1 in every row"),
         ({"bandwidth": 1e-6}, "passes through every row.*give bandwidth= a larger one"),
+        ({"sample_weight": np.full(40, 2.0)}, "leave-one-out finds next to no bandwidth"),
+        ({"sample_weight": 1.0 + GROUP}, "give bandwidth=, or each row once without sample_weight"),
         ({"y": 1.0 + 2.0 * X, "bandwidth": 0.1}, "leaves no residuals beyond rounding"),
         ({"y": np.stack([Y, Y], axis=1)}, "test one column after the other"),
         ({"X": X[:4], "y": Y[:4], "groups": GROUP[:4]}, "at least 5 rows"),

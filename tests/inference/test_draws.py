@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import poisson
 
+from kernpool import LocalLinearRegressor, compare_curves, monotonicity_test, specification_test
 from kernpool.inference import draws
 
 
@@ -59,8 +60,29 @@ def test_random_states_make_seeds():
     assert draws.as_seed(None) != draws.as_seed(None)
     with pytest.raises(ValueError, match="random_state must not be negative"):
         draws.as_seed(-1)
-    with pytest.raises(ValueError, match="cannot be used to seed"):
-        draws.as_seed("zero")
+    largest = 2**128 - 1
+    assert np.isfinite(draws.multipliers("gaussian", draws.as_seed(largest), slice(0, 1), 3)).all()
+    with pytest.raises(ValueError, match=r"random_state must be less than 2\*\*128"):
+        draws.as_seed(largest + 1)
+
+
+@pytest.mark.parametrize("given", ["a", 1.5, [1, 2]])
+def test_what_is_no_random_state(given):
+    """One message, wherever random states are read."""
+    x = np.linspace(0.0, 1.0, 30)
+    y = x + np.sin(40.0 * x)
+    model = LocalLinearRegressor(bandwidth=0.2).fit(x[:, None], y)
+    for call in (
+        lambda: draws.as_seed(given),
+        lambda: compare_curves(x, y, np.arange(30) % 2, n_resamples=1, random_state=given),
+        lambda: monotonicity_test(x, y, n_resamples=1, random_state=given),
+        lambda: specification_test(x[:, None], y, n_resamples=1, random_state=given),
+        lambda: model.significance_test(0, n_resamples=1, random_state=given),
+        lambda: model.bootstrap(x[:, None], n_resamples=2, random_state=given),
+        lambda: model.confidence_interval(x[:, None], simultaneous="multiplier", n_resamples=99, random_state=given),
+    ):
+        with pytest.raises(ValueError, match="random_state must be an integer from 0 on"):
+            call()
 
 
 def test_weights_are_whole_numbers():

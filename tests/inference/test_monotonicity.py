@@ -9,7 +9,8 @@ from kernpool import LocalLinearRegressor, monotonicity_test
 from kernpool.bandwidth.rules import canonical_ratio
 from kernpool.execution.progress import report_progress
 from kernpool.inference import draws
-from tests.support.dense_resampling import kernel_matrix, leave_one_out, p_value, shares, smoother
+from kernpool.kernels import get_kernel
+from tests.support.dense_resampling import kernel_matrix, p_value, shares, smoother
 
 
 def rows(n=80, dip=0.0, seed=0):
@@ -18,25 +19,42 @@ def rows(n=80, dip=0.0, seed=0):
     return x, x - dip * np.exp(-60 * (x - 0.6) ** 2) + 0.1 * random.normal(size=n)
 
 
+class Falls:
+    """The statistic by matrices: residuals of the others' curve, slopes, and means of squares around places."""
+
+    def __init__(self, x, h, widths, kernel):
+        x = x[:, None]
+        places = np.quantile(x[:, 0], np.linspace(0, 1, 101), method="nearest")[:, None]
+        own = smoother(x, h, 1, kernel=kernel)
+        self.residual = (np.eye(len(x)) - own) / (1.0 - np.diag(own))[:, None]
+        self.slope = [shares(kernel_matrix(places, x, w, kernel), places, x, 1)[:, 1] for w in widths]
+        self.mean = [kernel_matrix(places, x, 2 * w, kernel) for w in widths]
+
+    def __call__(self, y):
+        squares, ratios = (self.residual @ y) ** 2, []
+        for slope, weight in zip(self.slope, self.mean, strict=True):
+            noise = np.sqrt(weight @ squares / weight.sum(axis=1))
+            ratios.append(-(slope @ y) / (noise * np.linalg.norm(slope, axis=1)))
+        return np.max(ratios)
+
+
+@pytest.mark.parametrize("n", [80, 25])
 @pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov"])
 @pytest.mark.parametrize("direction", ["increasing", "decreasing"])
-def test_the_whole_test(kernel, direction):
-    x, y = rows()
-    widths, sign = np.array([0.5, 0.2]), {"increasing": 1.0, "decreasing": -1.0}[direction]
+def test_the_whole_test(kernel, direction, n):
+    x, y = rows(n)
+    widths, sign = np.array([0.5, 0.3]), {"increasing": 1.0, "decreasing": -1.0}[direction]
     found = monotonicity_test(
         x, y, direction, kernel=kernel, bandwidth=widths, kind="gaussian", n_resamples=99, random_state=2
     )
-    places = np.quantile(x, np.linspace(0, 1, 101), method="nearest")[:, None]
-    h = LocalLinearRegressor(bandwidth="loo").fit(x[:, None], y).bandwidth_ * canonical_ratio(kernel)
-    left = leave_one_out(smoother(x[:, None], h, 1, kernel=kernel), sign * y)
-    slope = np.vstack(
-        [shares(kernel_matrix(places, x[:, None], w, kernel), places, x[:, None], 1)[:, 1] for w in widths]
-    )
-    noise = -slope @ (left[:, None] * draws.multipliers("gaussian", 2, slice(0, 99), 80))
-    error = np.sqrt((noise**2).mean(axis=1))
-    resampled = (noise / error[:, None]).max(axis=0)
-    np.testing.assert_allclose(found.statistic, (-slope @ (sign * y) / error).max(), rtol=1e-8)
-    np.testing.assert_allclose(found.resampled, resampled, rtol=1e-8)
+    # Residuals are of no curve that is more flexible than the most flexible line by default.
+    least = np.ptp(x) * {80: 1 / 16, 25: 1 / 4}[n]
+    best = LocalLinearRegressor(bandwidth="loo").fit(x[:, None], y).bandwidth_[0]
+    h = max(best, least) * canonical_ratio(get_kernel(kernel))
+    falls = Falls(x, h, widths, kernel)
+    drawn = (falls.residual @ (sign * y))[:, None] * draws.multipliers("gaussian", 2, slice(0, 99), n)
+    np.testing.assert_allclose(found.statistic, falls(sign * y), rtol=1e-8)
+    np.testing.assert_allclose(found.resampled, [falls(column) for column in drawn.T], rtol=1e-8)
     assert found.p_value == p_value(found.statistic, found.resampled)
     assert found.null == f"the curve is {direction}"
     np.testing.assert_allclose(found.bandwidth, widths)
@@ -82,8 +100,7 @@ def test_laws():
 
 
 def test_bandwidths_go_down_as_far_as_there_are_rows():
-    few, _ = rows(12), None
-    assert monotonicity_test(*few, n_resamples=9).bandwidth.size == 1
+    assert monotonicity_test(*rows(20), n_resamples=9).bandwidth.size == 1
     assert monotonicity_test(*rows(400), n_resamples=9).bandwidth.size == 5
 
 
@@ -95,6 +112,14 @@ def test_threads_and_progress():
     with report_progress(lambda done, total: seen.append((done, total))):
         monotonicity_test(x[:60], y[:60], n_resamples=70)
     assert seen[-1] == (70, 70)
+
+
+def test_equal_rows_do_not_spoil_the_curve():
+    """Leave-one-out finds next to no bandwidth where each row has its equal; residuals are of a wider curve."""
+    x, y = rows(60)
+    twice = monotonicity_test(x, y, sample_weight=np.full(60, 2.0), n_resamples=99)
+    assert np.isfinite(twice.resampled).all()
+    assert twice.p_value > 0.05
 
 
 def test_gaps_are_no_slopes():
@@ -119,7 +144,8 @@ X, Y = rows()
         ({"y": X}, "leaves no residuals beyond rounding"),
         ({"bandwidth": 0.0}, "bandwidth must be positive"),
         ({"bandwidth": 1e-9, "kernel": "boxcar"}, "no local line has a slope"),
-        ({"X": X[:4], "y": Y[:4]}, "at least 5 rows"),
+        ({"X": X[:19], "y": Y[:19]}, "at least 20 rows of positive weight, got 19.*intervals of the slope"),
+        ({"sample_weight": np.repeat([1.0, 0.0], [19, 61])}, "at least 20 rows"),
         ({"sample_weight": np.full(80, 2.5)}, "must be whole numbers"),
     ],
 )

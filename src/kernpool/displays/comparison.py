@@ -24,8 +24,9 @@ LINES, MARKERS = ("-", "--", "-.", ":"), ("o", "^", "s", "D", "v", "P")
 class CurveComparisonDisplay:
     """The curves of groups of rows, with the p-value that they are equal, or parallel.
 
-    For two groups whose equality was tested a shade shows where their curves would be if they were the same: where both
-    leave it, they differ.
+    Shades show where the curves would be if they were equal, or parallel: where they leave theirs, they differ. Of two
+    groups whose equality was tested both have the same one; otherwise each has its own, in its color, since curves that
+    are better known stay closer to the mean. See `GroupCurves.reference_band`.
 
     Parameters
     ----------
@@ -36,7 +37,7 @@ class CurveComparisonDisplay:
     x_train, y_train, group : ndarray of shape (n,), optional
         Rows, and the number of each one's group.
     level : float, default=0.95
-        Of the reference band, at each place by itself.
+        Of the reference bands, at each place by itself and for all groups together.
     x_label, y_label : str
         Axis labels.
 
@@ -46,8 +47,8 @@ class CurveComparisonDisplay:
         Where it was drawn.
     lines_ : list of matplotlib Line2D
         One curve per group.
-    band_ : matplotlib PolyCollection or None
-        The reference band.
+    bands_ : list of matplotlib PolyCollection
+        The reference bands: one for two groups whose equality was tested, otherwise one per group.
     scatter_ : list of matplotlib PathCollection
         Rows, group by group.
 
@@ -109,7 +110,7 @@ class CurveComparisonDisplay:
         X, y, groups, sample_weight, kernel
             As they were given to `compare_curves`; one column.
         level : float, default=0.95
-            Of the reference band, at each place by itself.
+            Of the reference bands, at each place by itself and for all groups together.
         grid_resolution : int, default=201
             Points of the curves.
         feature, target : str
@@ -139,7 +140,14 @@ class CurveComparisonDisplay:
                 "over one column at a time"
             )
         curves = group_curves(
-            X, y, groups, float(result.bandwidth[0]), kernel=kernel, sample_weight=sample_weight, places=grid_resolution
+            X,
+            y,
+            groups,
+            float(result.bandwidth[0]),
+            kernel=kernel,
+            sample_weight=sample_weight,
+            parallel=result.null == NULLS["parallel"],
+            places=grid_resolution,
         )
         label = np.asarray(groups)
         present = np.isin(label, curves.labels)
@@ -176,12 +184,12 @@ class CurveComparisonDisplay:
         subsample : int or None, default=1000
             Draw at most so many evenly chosen rows; None draws all.
         curve_kwargs, scatter_kwargs, band_kwargs : dict, optional
-            Passed to matplotlib for all curves, all rows, and the reference band.
+            Passed to matplotlib for all curves, all rows, and all reference bands.
 
         Returns
         -------
         CurveComparisonDisplay
-            Itself, with `ax_`, `figure_`, `lines_`, `band_` and `scatter_`.
+            Itself, with `ax_`, `figure_`, `lines_`, `bands_` and `scatter_`.
 
         Raises
         ------
@@ -193,14 +201,8 @@ class CurveComparisonDisplay:
             raise ValueError(f"names must be one per group, got {len(labels)} for {len(self.curves.labels)}")
         ax = new_axes() if ax is None else ax
         self.ax_, self.figure_ = ax, ax.figure
-        self.band_: Any = None
+        self.bands_ = self._draw_bands(ax, band_kwargs or {})
         x = self.curves.x
-        if len(labels) == 2 and (self.result is None or self.result.null == NULLS["equal"]):
-            lower, upper = self.curves.reference_band(self.level)
-            label = f"where equal curves would be, {100 * self.level:.6g} % pointwise"
-            style: dict[str, Any] = {"color": GRAY, "alpha": 0.3, "linewidth": 0, "zorder": 1, "label": label}
-            where = np.isfinite(lower)
-            self.band_ = ax.fill_between(x, lower, upper, where=where, **(style | (band_kwargs or {})))
         self.lines_: list[Any] = []
         self.scatter_: list[Any] = []
         shown = np.arange(0) if self.x_train is None else evenly(len(self.x_train), subsample)
@@ -209,7 +211,12 @@ class CurveComparisonDisplay:
             color = GROUPS[k % len(GROUPS)]
             if self.x_train is not None and self.y_train is not None and self.group is not None:
                 rows = shown[self.group[shown] == k]
-                style = {"s": 12 + 16 * crowd, "color": color, "alpha": 0.2 + 0.25 * crowd, "linewidths": 0}
+                style: dict[str, Any] = {
+                    "s": 12 + 16 * crowd,
+                    "color": color,
+                    "alpha": 0.2 + 0.25 * crowd,
+                    "linewidths": 0,
+                }
                 style |= {"zorder": 1.5, "marker": MARKERS[k % len(MARKERS)]} | (scatter_kwargs or {})
                 self.scatter_.append(ax.scatter(self.x_train[rows], self.y_train[rows], **style))
             style = {"color": color, "linewidth": 2.0, "linestyle": LINES[k % len(LINES)], "label": label, "zorder": 3}
@@ -217,6 +224,30 @@ class CurveComparisonDisplay:
         if self.result is not None:
             ax.set_title(f"{self.result.null}: p = {self.result.p_value:.2g}", fontsize="medium")
         ax.set(xlabel=self.x_label, ylabel=self.y_label)
-        ax.legend(frameon=True, framealpha=0.75, edgecolor="none")
+        from matplotlib.legend_handler import HandlerTuple
+
+        handles, said = ax.get_legend_handles_labels()
+        swatches: list[Any] = [tuple(self.bands_) if handle is self.bands_[0] else handle for handle in handles]
+        beside = {tuple: HandlerTuple(ndivide=None, pad=0.0)}
+        ax.legend(swatches, said, handler_map=beside, frameon=True, framealpha=0.75, edgecolor="none")
         tidy(ax)
         return self
+
+    def _draw_bands(self, ax: Axes, style: dict[str, Any]) -> list[Any]:
+        parallel = self.result is not None and self.result.null == NULLS["parallel"]
+        lower, upper = self.curves.reference_band(self.level)
+        one = len(lower) == 2 and not parallel
+        said = f"where {'parallel' if parallel else 'equal'} curves would be, {100 * self.level:.6g} % pointwise"
+        bands = []
+        for k in range(1 if one else len(lower)):
+            color, alpha = (GRAY, 0.3) if one else (GROUPS[k % len(GROUPS)], 0.15)
+            usual: dict[str, Any] = {
+                "color": color,
+                "alpha": alpha,
+                "linewidth": 0,
+                "zorder": 1,
+                "label": "" if k else said,
+            }
+            where = np.isfinite(lower[k])
+            bands.append(ax.fill_between(self.curves.x, lower[k], upper[k], where=where, **(usual | style)))
+        return bands

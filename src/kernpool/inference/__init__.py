@@ -10,7 +10,8 @@ to, `diagnostics.py` the same row by row, `slope_map.py` where a curve rises and
 
 What resamples begins with `linear_map.py`: shares do not depend on values, so nothing is fitted again. `draws.py` has
 the random numbers, `bootstrap.py` the resamples of a fit, `sample.py` the rows of a test. Tests by residuals share the
-statistic of `pairs.py`: `columns.py`, `specification.py`. Those of curves are `curves.py` and `monotonicity.py`.
+statistic of `pairs.py`: `columns.py`, `specification.py`. Those of curves are `monotonicity.py` and `curves.py`,
+with `offsets.py` where they are parallel and `overlap.py`, which groups can be compared.
 """
 
 from kernpool.inference.bootstrap import bootstrap

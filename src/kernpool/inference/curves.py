@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kernpool.core.factors import Factors
 from kernpool.data.groups import labels_and_codes
 from kernpool.inference import draws
 from kernpool.inference.linear_map import LinearMap
 from kernpool.inference.null_distribution import KINDS, resample
+from kernpool.inference.offsets import Offsets
+from kernpool.inference.overlap import groups_apart, refuse_out_of_reach
 from kernpool.inference.results import TestResult
 from kernpool.inference.sample import Sample, bandwidth_for, read_inputs, read_sample
 from kernpool.pooling.recipe import Recipe
@@ -21,6 +22,10 @@ from kernpool.pooling.recipe import Recipe
 Array = NDArray[np.float64]
 
 NULLS = {"equal": "the curves of all groups are equal", "parallel": "the curves of all groups are parallel"}
+REPEATED = (
+    "give bandwidth=, or each row once without sample_weight, since rows that are equal, as those of a weight above 1 "
+    "are, predict each other, and leave-one-out finds next to no bandwidth"
+)
 LEAST_ROWS_OF_GROUP = 3  # of which a difference tells the noise
 
 
@@ -79,8 +84,8 @@ def compare_curves(
     Raises
     ------
     ValueError
-        If there is one group, a group has fewer than three rows, y is constant or fitted without residuals, there are
-        fewer than five rows, or an argument is out of its range.
+        If there is one group, a group has fewer than three rows or no rows of another within reach, y is constant or
+        fitted without residuals, there are fewer than five rows, or an argument is out of its range.
 
     See Also
     --------
@@ -93,6 +98,12 @@ def compare_curves(
     of groups. The offsets of parallel curves are found at a small bandwidth, 2 ranges over :math:`n^{1/d}`, where the
     bias of the curve hardly enters (Speckman's estimate, as in sm). Smoothing bias cancels in the differences if groups
     have similar inputs; with different ones use a smaller bandwidth.
+
+    Curves differ from the common one only where rows of two groups are within reach. Where others have less than a
+    thousandth of the weight at each row of a group, and it has less than that at theirs, nothing would be compared, p
+    would be 1 by rounding, and the group is refused: groups on [0, 1] and [2, 3], for one, up to a Gaussian bandwidth
+    of .3. With a larger bandwidth lines are extended over the gap, and p is about these. Offsets of parallel curves
+    need rows of two groups within reach at their own small bandwidth, too.
 
     Time is 2 passes over pairs of rows for all resamples together, one column of values each.
 
@@ -122,14 +133,21 @@ def compare_curves(
     if null_distribution not in kinds:
         raise ValueError(f"null_distribution must be one of {', '.join(map(repr, kinds))}, got {null_distribution!r}")
     draws.as_count("n_resamples", n_resamples)
-    sample, code, _ = read_groups(X, y, groups, sample_weight)
+    seed = draws.as_seed(random_state)
+    sample, code, labels = read_groups(X, y, groups, sample_weight)
     means = np.bincount(code, sample.y) / np.bincount(code)
     h = bandwidth_for(sample, kernel, bandwidth, sample.y - means[code])
     curves = _Curves.of(sample.X, code, Recipe.of(kernel, h, degree=1, n_jobs=n_jobs), parallel=null == "parallel")
-    value, seed = sample.y[:, None], draws.as_seed(random_state)
+    if curves.offsets is not None:
+        refuse_out_of_reach(sample.X, code, labels, curves.offsets.rough.recipe, offsets=True)
+    value = sample.y[:, None]
     common, residual = curves.under_null(value)
     own = value - curves.grouped.fit(value)
-    sample.refuse_exact(residual, "the curve of a group", own, "give bandwidth= a larger one")
+    remedy = "give bandwidth= a larger one"
+    if bandwidth is None and sample.repeats:
+        remedy = REPEATED
+    sample.refuse_exact(residual, "the curve of a group", own, remedy)
+    refuse_out_of_reach(sample.X, code, labels, curves.common.recipe)
     statistic = curves.statistic(value)[0]
     middle, spread, kind = common[:, 0], residual[:, 0], null_distribution
     if kind == "normal":
@@ -140,7 +158,7 @@ def compare_curves(
 
 def read_groups(
     X: ArrayLike, y: ArrayLike, groups: ArrayLike, sample_weight: ArrayLike | None
-) -> tuple[Sample, NDArray[np.int64], NDArray[Any]]:
+) -> tuple[Sample, NDArray[np.int64], list[Any]]:
     """Read rows, number their groups, and return the labels of these; groups without weight are none."""
     found, number = labels_and_codes(groups, len(read_inputs(X)))
     sample = read_sample(X, y, sample_weight, "compare_curves", code=number[:, None])
@@ -157,55 +175,40 @@ def read_groups(
             f"group {found[few].tolist()[0]!r} has {counts[few][0]} row(s), and each needs at least "
             f"{LEAST_ROWS_OF_GROUP} for a curve with noise; merge small groups or leave them out"
         )
-    return sample, (np.cumsum(present) - 1)[code], found[present]
+    return sample, (np.cumsum(present) - 1)[code], found[present].tolist()
 
 
 @dataclass(frozen=True, eq=False)
 class _Curves:
     """Curves of groups and the common one, as maps of columns of values at the rows."""
 
-    code: NDArray[np.int64]
     common: LinearMap
     grouped: LinearMap
-    rough: LinearMap | None  # at the bandwidth of the offsets, of parallel curves
+    offsets: Offsets | None  # of parallel curves
     neighbours: tuple[Array, NDArray[np.intp], float] | None
 
     @classmethod
     def of(cls, X: Array, code: NDArray[np.int64], recipe: Recipe, *, parallel: bool) -> _Curves:
-        apart = np.eye(int(code.max()) + 1)
-        factors = Factors(code[:, None], code[:, None], (apart,), (np.zeros_like(apart),))
-        rough = None
-        if parallel:
-            span = np.ptp(X, axis=0)
-            narrow = np.where(span > 0, 2.0 * span * len(X) ** (-1.0 / X.shape[1]), recipe.bandwidth)
-            rough = LinearMap.at_rows(Recipe.of(recipe.kernel, narrow, degree=1, n_jobs=recipe.n_jobs), X)
         return cls(
-            code,
             LinearMap.at_rows(recipe, X),
-            LinearMap.at_rows(recipe, X, factors),
-            rough,
+            LinearMap.at_rows(recipe, X, groups_apart(code)),
+            Offsets.of(X, code, recipe) if parallel else None,
             _neighbours(X[:, 0], code) if X.shape[1] == 1 else None,
         )
 
-    def offsets(self, value: Array) -> Array:
-        """Return the offset of each row's group from the first, for parallel curves, of shape (n, columns)."""
-        if self.rough is None:
-            return np.zeros((len(value), 1))
-        groups = (self.code[:, None] == np.arange(1, self.code.max() + 1)).astype(np.float64)
-        both = np.hstack([groups, value])
-        rest = both - self.rough.fit(both)
-        k = groups.shape[1]
-        return np.asarray(groups @ np.linalg.lstsq(rest[:, :k], rest[:, k:], rcond=None)[0])
+    def offset(self, value: Array) -> Array:
+        """Return the offset of each row's group, of shape (n, columns), or zeros of shape (n, 1)."""
+        return np.zeros((len(value), 1)) if self.offsets is None else self.offsets(value)
 
     def under_null(self, value: Array) -> tuple[Array, Array]:
         """Return the fit that the null hypothesis allows, and leave-one-out residuals from it."""
-        offset = self.offsets(value)
+        offset = self.offset(value)
         rest = value - offset
         return offset + self.common.fit(rest), rest - self.common.predicted_from_others(rest)
 
     def statistic(self, value: Array) -> Array:
         """Return T of each column."""
-        offset = self.offsets(value)
+        offset = self.offset(value)
         own = self.grouped.fit(value)
         apart = np.sum((own - offset - self.common.fit(value - offset)) ** 2, axis=0)
         if self.neighbours is None:

@@ -17,6 +17,7 @@ Integers = NDArray[np.int64]
 # Numbers of a block of columns, for the sake of memory; each column of a narrow block takes longer.
 NUMBERS, LEAST_COLUMNS, MOST_COLUMNS = 1 << 23, 8, 64
 MOST_UNITS = 1 << 28
+LARGEST_SEED = (1 << 128) - 1  # a key of Philox
 
 GOLDEN_SECTION = (np.sqrt(5.0) + 1.0) / 2.0
 
@@ -37,22 +38,34 @@ def as_seed(random_state: Any) -> int:
     Raises
     ------
     ValueError
-        If it is none of them, or negative.
+        If it is none of them, negative, or 2**128 or more.
 
     Examples
     --------
     >>> as_seed(7)
     7
+    >>> as_seed("seven")
+    Traceback (most recent call last):
+    ...
+    ValueError: random_state must be an integer from 0 on, a RandomState, a Generator or None, got 'seven'
     """
     if isinstance(random_state, int | np.integer) and not isinstance(random_state, bool):
         if random_state < 0:
             raise ValueError(f"random_state must not be negative, got {random_state}; use its absolute value")
+        if random_state > LARGEST_SEED:
+            raise ValueError(f"random_state must be less than 2**128, got {random_state}; use a smaller one")
         return int(random_state)
     if isinstance(random_state, Generator):
         return int(random_state.integers(1 << 62))
     from sklearn.utils import check_random_state
 
-    return int(check_random_state(random_state).randint(1 << 62, dtype=np.int64))
+    try:
+        state = check_random_state(random_state)
+    except ValueError:
+        raise ValueError(
+            f"random_state must be an integer from 0 on, a RandomState, a Generator or None, got {random_state!r:.80}"
+        ) from None
+    return int(state.randint(1 << 62, dtype=np.int64))
 
 
 def as_count(name: str, given: Any) -> int:

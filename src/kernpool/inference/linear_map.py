@@ -81,6 +81,16 @@ class LinearMap:
             return fill_empty(found.intercept, found.occupied, self.recipe.empty, fill)
         return np.where(found.occupied[:, None], found.intercept, 0.0 if self.recipe.empty == "zero" else np.nan)
 
+    def means_of_squares(self, square: Array) -> Array:
+        """Return local means of columns of squares, for empty windows zero.
+
+        Not their center is taken off, but the least of them, which costs no digits where squares are small.
+        """
+        center = np.min(square, axis=0)
+        problem = replace(self.problem, value=subtract(square, center), value_center=center)
+        found = local_fit(problem, self.recipe.algorithm, self.recipe.n_jobs, complete=False)
+        return np.where(found.occupied[:, None], np.maximum(found.intercept, 0.0), 0.0)
+
     def look(self, value: Array) -> None:
         """Warn, once, of empty windows, or raise, as the recipe says; `fit` does not."""
         if self.recipe.empty in ("nan", "raise"):

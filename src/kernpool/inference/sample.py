@@ -84,6 +84,11 @@ class Sample:
     def __len__(self) -> int:
         return len(self.y)
 
+    @property
+    def repeats(self) -> bool:
+        """Whether a row equals another one, inputs and output."""
+        return len(np.unique(np.column_stack([self.X, self.code, self.y]), axis=0)) < len(self)
+
     def take(self, numeric: list[int], categorical: list[int]) -> Sample:
         """Return the same rows with some of the columns."""
         kernels, levels = self.categories.kernels, self.categories.levels
