@@ -310,7 +310,8 @@ def test_lines_in_one_column_are_the_planes_of_one_column_to_the_last_bit(c):
         np.einsum("mj,mjc->mc", weight * offset, value),
     ]
     sums[2][:5] = -1e-20  # second moments that were moved far may be rounded to less than nothing
-    mean = np.hstack(sums)
+    total = weight.sum(axis=1)
+    mean = np.divide(np.hstack(sums), total[:, None], where=total[:, None] > 0, out=np.zeros((m, 2 + 2 * c)))
     one, other = (
         LocalFit(
             np.empty((m, c)), np.empty((m, 1, c)), np.empty(m), np.empty((m, 1)),
