@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from kernpool.core.keys import Prepared
 from kernpool.estimators.fitted import pairs_of, read_query, recipe_of, scale_of
 from kernpool.inference import Clusters, Places, Smoother, Training, fit_clusters, fit_training, read_groups
+from kernpool.inference.remembered import KeptSums
 from kernpool.inference.summary import Column
 
 Array = NDArray[np.float64]
@@ -33,12 +34,15 @@ def smoother_of(model: Any) -> Smoother:
     need_rows(model)
     categories = model._categories()
     has_levels = len(categories) > 0
+    keys, recipe = pairs_of(model).keys, recipe_of(model)
+    kept = model._prepared.get("sums", (keys.value, recipe.algorithm), lambda: KeptSums(keys.value))
     return Smoother(
-        pairs_of(model).keys,
-        recipe_of(model),
+        keys,
+        recipe,
         model.key_code_ if has_levels else None,
         categories,
         np.asarray(model.smoothing_, dtype=np.float64) if has_levels else np.zeros(0),
+        kept=kept,
     )
 
 

@@ -120,6 +120,8 @@ def fit_training(smoother: Smoother) -> Training:
             share = np.exp(log_own[rows] - together.log_denominator)
         fitted[rows] = fit.intercept
         leverage[rows] = np.where(fit.occupied & (weight[rows] > 0), share * fit.base, 0.0)
+    if smoother.kept is not None and n <= ROWS_AT_ONCE:
+        smoother.kept.add(smoother.problem(smoother.training), together)
     fill = partial(limit_values, problem, empty="mean", n_jobs=smoother.recipe.n_jobs)
     deleted = fill_empty(deleted, others, "mean", fill)
     return Training(smoother.value, fitted, deleted, leverage, weight, int(np.count_nonzero(~others & (weight > 0))))
