@@ -44,12 +44,26 @@ class RememberedSums:
 
     def __call__(self, problem: Problem) -> PoolState:
         """Return the state of a problem; what it says of values does not mean anything."""
+        state = self.known(problem)
+        if state is None:
+            state = self._sums(problem)
+            self.add(problem, state)
+        return state
+
+    def known(self, problem: Problem) -> PoolState | None:
+        """Return the state of a problem if it is there already."""
         for other, state in self._known:
             if _are_same_pairs(problem, other):
                 return _moments(state, other.layout, problem.layout)
-        state = self._sums(problem)
+        return None
+
+    def add(self, problem: Problem, state: PoolState) -> None:
+        """Remember a state."""
         self._known.append((problem, state))
-        return state
+
+    def made(self, problem: Problem) -> PoolState:
+        """Return the state of a problem that will not be asked for again."""
+        return self._sums(problem)
 
 
 class KeptSums:
