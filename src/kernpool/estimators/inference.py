@@ -16,7 +16,7 @@ from kernpool.estimators.smoothing_rows import (
     shaped,
     shaped_critical,
     smoother_of,
-    training_of,
+    training_with_shares,
 )
 from kernpool.inference import Interval, Summary, intervals, summarise
 from kernpool.inference.corrected import estimate, estimates
@@ -257,7 +257,7 @@ class Inference:
 
         Notes
         -----
-        Two passes over pairs of training rows, and one more that the model keeps.
+        Two passes over pairs of training rows. The first leaves each row out, and intervals use what it finds.
 
         Examples
         --------
@@ -283,7 +283,9 @@ class Inference:
         chosen = f"bandwidth by {name!r}" if isinstance(name, str) else "bandwidth as given"
         ridge = float(np.max(smoother.recipe.ridge))
         chosen += f", ridge {ridge:.3g}" if ridge > 0 else ""
-        return summarise(smoother, training_of(self, smoother), type(self).__name__, chosen, printed_columns(self))
+        return summarise(
+            smoother, training_with_shares(self, smoother), type(self).__name__, chosen, printed_columns(self)
+        )
 
 
 def std_of_new(model: Any, X: ArrayLike) -> Array:

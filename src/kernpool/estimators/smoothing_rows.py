@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -50,6 +51,19 @@ def training_of(model: Any, smoother: Smoother) -> Training:
     """Return the training rows in their own fit, made once per fit."""
     prepared: Prepared = vars(model).setdefault("_prepared", Prepared())
     return prepared.get("training", _fit_of(model, smoother), lambda: fit_training(smoother))
+
+
+def training_with_shares(model: Any, smoother: Smoother) -> Training:
+    """Return the same with the shares of the fits, which are not kept, if it has to be made."""
+    made: list[Training] = []
+
+    def make() -> Training:
+        made.append(fit_training(smoother, with_shares=True))
+        return replace(made[0], shares=None)
+
+    prepared: Prepared = vars(model).setdefault("_prepared", Prepared())
+    known = prepared.get("training", _fit_of(model, smoother), make)
+    return made[0] if made else known
 
 
 def clusters_of(model: Any, smoother: Smoother, groups: ArrayLike | None) -> Clusters | None:
