@@ -1,6 +1,6 @@
 """Local linear fits: the sums that they need, in every algorithm; the fit against least squares; its gradients."""
 
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
@@ -22,7 +22,7 @@ from kernpool import (
 )
 from kernpool.algorithms import ALGORITHMS
 from kernpool.core.designs import bounded_inverse
-from kernpool.core.local_fit import solve
+from kernpool.core.local_fit import LocalFit, _solve_lines, _solve_rows, solve
 from kernpool.core.moments import Layout
 from kernpool.core.state import PoolState
 from kernpool.kernels import COMPILED
@@ -298,3 +298,34 @@ def test_fit_of_np(algorithm):
     np.testing.assert_allclose(found[:5], [31.16003, 37.30323, 44.49870, 40.73704, 36.19083], atol=6e-6)
     fitted, total = found - value.mean(), value - value.mean()
     assert (total @ fitted) ** 2 / ((total @ total) * (fitted @ fitted)) == pytest.approx(0.9336019, abs=1e-6)
+
+
+@pytest.mark.parametrize("c", [1, 3])
+def test_lines_in_one_column_are_the_planes_of_one_column_to_the_last_bit(c):
+    generator, m = np.random.default_rng(0), 2000
+    layout = Layout(values=c, columns=1, degree=1)
+    spread, far = 10.0 ** generator.uniform(-9, 2, size=(m, 1)), 10.0 ** generator.uniform(-5, 5, size=(m, 1))
+    offset = generator.normal(size=(m, 5)) * spread + generator.normal(size=(m, 1)) * far
+    value, weight = generator.normal(size=(m, 5, c)), generator.random((m, 5)) * (generator.random((m, 5)) < 0.5)
+    sums = [
+        np.einsum("mj,mjc->mc", weight, value),
+        np.sum(weight * offset, axis=1)[:, None],
+        np.sum(weight * offset**2, axis=1)[:, None],
+        np.einsum("mj,mjc->mc", weight * offset, value),
+    ]
+    sums[2][:5] = -1e-20  # second moments that were moved far may be rounded to less than nothing
+    total = weight.sum(axis=1)
+    mean = np.divide(np.hstack(sums), total[:, None], where=total[:, None] > 0, out=np.zeros((m, 2 + 2 * c)))
+    one, other = (
+        LocalFit(
+            np.empty((m, c)), np.empty((m, 1, c)), np.empty(m), np.empty((m, 1)),
+            np.zeros(m, dtype=np.intp), np.ones(m, dtype=bool), np.zeros(m, dtype=np.int8),
+        )
+        for _ in range(2)
+    )  # fmt: skip
+    _solve_lines(mean, layout, one, slice(0, m))
+    _solve_rows(mean, layout, other, slice(0, m))
+    for each in fields(LocalFit):
+        np.testing.assert_array_equal(getattr(one, each.name), getattr(other, each.name), err_msg=each.name)
+    assert set(one.rank) == {0, 1}
+    assert set(one.lost) == {0, 1, 2}

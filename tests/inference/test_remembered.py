@@ -5,11 +5,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from kernpool import LocalLinearRegressor
+from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor
 from kernpool.inference.corrected import estimate
 from kernpool.inference.quadratic_forms import squared_norm
-from kernpool.inference.remembered import RememberedSums
+from kernpool.inference.remembered import MOST_PLACES, KeptSums, RememberedSums
 from kernpool.inference.smoother import Smoother
+from kernpool.pooling.plan import Plan
 from tests.support.inference_cases import pair
 
 # Samples of tests are not about the bias that these bandwidths leave.
@@ -66,3 +67,68 @@ def test_how_many_passes_an_interval_takes(kernel, passes, monkeypatch):
         model = LocalLinearRegressor(kernel, bandwidth=0.5).fit(x, np.cos(9 * np.arange(60)))
         model.confidence_interval(x[:5], of=of)
         assert len(made) == passes
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov"])
+@pytest.mark.parametrize("make", [LocalLinearRegressor, NadarayaWatsonRegressor])
+def test_answers_do_not_depend_on_what_was_asked_before(make, kernel):
+    generator = np.random.default_rng(0)
+    x, weight = generator.uniform(size=(200, 1)), generator.integers(1, 4, 200)
+    y = np.sin(6 * x[:, 0]) + generator.normal(size=200)
+    q = np.linspace(0.0, 1.0, 21)[:, None]
+    asked = [
+        lambda model: model.standard_error(x),
+        lambda model: model.confidence_interval(q, simultaneous="tube").lower,
+        lambda model: model.confidence_interval(q, method="quadratic").lower,
+        lambda model: model.confidence_interval(q, of="derivative").lower,
+        lambda model: model.confidence_interval(x).upper,
+        lambda model: model.confidence_interval(q).upper,
+        lambda model: np.array([model.summary().trace_squared]),
+    ]
+    model = make(kernel, bandwidth=0.1).fit(x, y, sample_weight=weight)
+    for ask in asked if kernel == "gaussian" or make is LocalLinearRegressor else [*asked[:3], *asked[4:]]:
+        right = ask(make(kernel, bandwidth=0.1).fit(x, y, sample_weight=weight))
+        np.testing.assert_allclose(ask(model), right, rtol=1e-10, atol=1e-12)
+
+
+def test_how_many_sums_a_model_makes(monkeypatch):
+    made, reduce = [], Plan.reduce
+    monkeypatch.setattr(
+        Plan, "reduce", lambda plan, problem, **options: made.append(1) or reduce(plan, problem, **options)
+    )
+    x = np.random.default_rng(0).uniform(size=(200, 1))
+    model = LocalLinearRegressor(bandwidth=0.1).fit(x, np.cos(99 * x[:, 0]))
+    q = np.linspace(0.0, 1.0, 21)[:, None]
+    for ask, passes in [
+        (lambda: model.confidence_interval(q), 6),  # rows left out, two fits, noise, two norms
+        (lambda: model.confidence_interval(q, simultaneous="tube"), 6),  # noise, and five along the grid
+        (lambda: model.confidence_interval(q, simultaneous="tube"), 1 + 5),
+        (lambda: model.standard_error(q), 2),  # of the noise, with its norm
+        (lambda: model.standard_error(x), 3),  # these and the norm: leaving rows out has fitted them
+        (lambda: model.summary(), 0),
+    ]:
+        made.clear()
+        ask()
+        assert len(made) <= passes
+
+
+def test_sums_of_other_values_or_of_many_places_are_not_kept():
+    smoother, _, places = pair("gaussian", "weighted line", 1)
+    kept, made = KeptSums(smoother.keys.value), []
+    problem = smoother.problem(places)
+
+    def make(one):
+        return kept.get(one, lambda: made.append(one) or smoother.sums(one))
+
+    state = make(problem)
+    assert make(replace(problem)) is state
+    np.testing.assert_array_equal(make(replace(problem, degree=0)).numerator, state.numerator[:, problem.layout.value])
+    assert len(made) == 1
+    for other in (replace(problem, value=problem.value.copy()), smoother.problem(smoother.training, exclude_self=True)):
+        make(other)
+        make(other)
+    assert len(made) == 5
+    many = replace(problem, query=np.resize(problem.query, (MOST_PLACES + 1, 1)))
+    for _ in range(2):
+        make(many)
+    assert len(made) == 7

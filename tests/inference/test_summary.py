@@ -5,6 +5,9 @@ import pytest
 
 from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, open_chunks
 from kernpool.inference import fit_training, summarise
+from kernpool.inference.remembered import MOST_PLACES
+from kernpool.inference.slopes import value_shares
+from kernpool.pooling.plan import Plan
 from tests.support.inference_cases import bend, pair
 
 
@@ -44,6 +47,38 @@ def test_numbers_are_those_of_the_twin(kernel, situation, degree):
         (found.effective_rows[0], found.effective_rows[2]), (effective[kept].min(), effective[kept].max()), rtol=1e-11
     )
     assert found.few == pytest.approx(w[kept] @ (effective[kept] < 10) / w.sum())
+
+
+@pytest.mark.parametrize("degree", [0, 1, 2])
+@pytest.mark.parametrize("situation", ["weighted line", "ridge", "levels"])
+@pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov", "boxcar"])
+def test_shares_of_the_training_rows_are_those_of_a_fit(kernel, situation, degree):
+    smoother = pair(kernel, situation, min(degree, 1))[0].of_degree(degree)
+    training = fit_training(smoother, with_shares=True)
+    fresh = value_shares(smoother.fit(smoother.training))
+    for found, right in zip(training.shares, (fresh.log_mass, fresh.base, fresh.tilt), strict=True):
+        np.testing.assert_allclose(found, right, rtol=1e-9, atol=1e-11)
+    found, right = (summarise(smoother, each, "", "", ()) for each in (training, fit_training(smoother)))
+    assert found.trace_squared == pytest.approx(right.trace_squared, rel=1e-12)
+    np.testing.assert_allclose(found.effective_rows, right.effective_rows, rtol=1e-12)
+
+
+def test_many_rows_are_summarised_by_two_passes_and_as_rows_that_intervals_have_fitted(monkeypatch):
+    made, reduce = [], Plan.reduce
+    monkeypatch.setattr(
+        Plan, "reduce", lambda plan, problem, **options: made.append(1) or reduce(plan, problem, **options)
+    )
+    n = MOST_PLACES + 1
+    x = np.arange(n) / n
+    y = np.sin(9 * x) + np.cos(1e5 * x)
+    first, again = (LocalLinearRegressor(bandwidth=0.01).fit(x[:, None], y) for _ in range(2))
+    found = first.summary()
+    assert len(made) == 2
+    again.confidence_interval([[0.5]])
+    right = again.summary()
+    assert found.trace_squared == pytest.approx(right.trace_squared, rel=1e-12)
+    assert found.trace == right.trace
+    assert found.effective_rows == pytest.approx(right.effective_rows, rel=1e-12)
 
 
 def test_what_is_printed():

@@ -16,10 +16,14 @@ from numpy.typing import NDArray
 from kernpool.core.empty import fill_empty
 from kernpool.core.problem import Problem
 from kernpool.execution.progress import Progress
-from kernpool.pooling.arrays import local_fit
+from kernpool.execution.threads import cut
+from kernpool.pooling.choice import choose
 from kernpool.pooling.limits import limit_values
+from kernpool.pooling.settle import Sums
 
 Array = NDArray[np.float64]
+
+ROWS_AT_ONCE = 1 << 16  # whose fits are some megabytes, and of a million rows as much as the sums
 
 
 @dataclass(frozen=True)
@@ -76,10 +80,16 @@ def leave_one_out(
     >>> leave_one_out(problem).error
     13.5
     """
-    fit = local_fit(problem, algorithm, n_jobs, progress, complete=False, ridge=ridge)
+    plan, n = choose(problem, algorithm, often=True), len(problem.query)
+    state = plan.reduce(problem.without_center(), n_jobs=n_jobs, progress=progress)
+    prediction, squared, occupied = np.empty_like(problem.value), np.empty(n), np.empty(n, dtype=bool)
+    for rows in cut(n, ROWS_AT_ONCE):
+        fit = Sums(state.rows(rows), problem.layout, problem.value_center).fit(ridge)
+        prediction[rows], occupied[rows] = fit.intercept, fit.occupied
     fill = partial(limit_values, problem, empty="mean", n_jobs=n_jobs)
-    prediction = fill_empty(fit.intercept, fit.occupied, "mean", fill)
-    squared = np.sum((problem.value + problem.value_center - prediction) ** 2, axis=1)
+    prediction = fill_empty(prediction, occupied, "mean", fill)
+    for rows in cut(n, ROWS_AT_ONCE):
+        squared[rows] = np.sum((problem.value[rows] + problem.value_center - prediction[rows]) ** 2, axis=1)
     weight = problem.key_weight
     error = squared.mean() if weight is None else weight @ squared / weight.sum()
-    return LeaveOneOut(prediction, float(error), int(np.count_nonzero(~fit.occupied)))
+    return LeaveOneOut(prediction, float(error), int(np.count_nonzero(~occupied)))

@@ -36,6 +36,17 @@ def invert(design: Array) -> tuple[Array, NDArray[np.intp]]:
     return inverse, rank
 
 
+def invert_numbers(design: Array) -> tuple[Array, NDArray[np.intp]]:
+    """Invert designs of one column, of shape (m,), as `invert` does those of shape (m, 1, 1), to the same bits."""
+    with np.errstate(all="ignore"):
+        inverse = 1.0 / design
+        sure = inverse * inverse < (0.5 / RANK_TOLERANCE) ** 2
+    rank = np.ones(len(design), dtype=np.intp)
+    if not sure.all():
+        inverse[~sure], rank[~sure] = bounded_inverse(design[~sure, None])[0][:, 0], design[~sure] > RANK_TOLERANCE
+    return inverse, rank
+
+
 def _eliminated(design: Array) -> Array:
     """Return inverses, of all matrices in step or, with many columns, one by one; anything where there are none."""
     if design.shape[1] >= COLUMNS_FOR_LAPACK:

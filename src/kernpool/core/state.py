@@ -52,6 +52,12 @@ class PoolState:
         """Return the state of some of the queries."""
         return PoolState(self.shift[which], self.denominator[which], self.numerator[which])
 
+    def columns(self, width: int) -> PoolState:
+        """Return the state of a lower degree, whose numerator has so many columns."""
+        if width == self.numerator.shape[-1]:
+            return self
+        return PoolState(self.shift, self.denominator, self.numerator[..., :width])
+
     def put(self, which: slice | NDArray[np.integer], state: PoolState) -> None:
         """Put the state of some of the queries in its place, in these arrays."""
         self.shift[which], self.denominator[which] = state.shift, state.denominator

@@ -17,7 +17,7 @@ from kernpool.estimators.smoothing_rows import (
     shaped,
     shaped_critical,
     smoother_of,
-    training_of,
+    training_with_shares,
 )
 from kernpool.inference import Interval, Summary, intervals, summarise
 from kernpool.inference.corrected import estimate, estimates
@@ -281,10 +281,10 @@ class Inference:
 
         Notes
         -----
-        Two passes over pairs of training rows, and one more that the model keeps. Of a model fitted with `groups` it
-        also says how many clusters there are, how large they are, and what of y the rows of other clusters explain:
-        its bandwidths were searched by the leave-cluster-out error, and `loo_error_` is that. All other numbers are
-        about rows as if each were independent of the rest of its cluster.
+        Two passes over pairs of training rows. The first leaves each row out, and intervals use what it finds. Of a model
+        fitted with `groups` it also says how many clusters there are, how large they are, and what of y the rows of
+        other clusters explain: its bandwidths were searched by the leave-cluster-out error, and `loo_error_` is that.
+        All other numbers are about rows as if each were independent of the rest of its cluster.
 
         Examples
         --------
@@ -310,7 +310,7 @@ class Inference:
         chosen = f"bandwidth by {name!r}" if isinstance(name, str) else "bandwidth as given"
         ridge = float(np.max(smoother.recipe.ridge))
         chosen += f", ridge {ridge:.3g}" if ridge > 0 else ""
-        training, clusters = training_of(self, smoother), clusters_of_fit(self, smoother)
+        training, clusters = training_with_shares(self, smoother), clusters_of_fit(self, smoother)
         return summarise(smoother, training, type(self).__name__, chosen, printed_columns(self), clusters)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from kernpool.estimators.fitted import pairs_of, read_query, recipe_of, scale_of
 from kernpool.estimators.rank_notes import dependent_columns
 from kernpool.execution.warnings import warn_caller
 from kernpool.inference import Clusters, Places, Smoother, Training, fit_clusters, fit_training, number_clusters
+from kernpool.inference.remembered import KeptSums
 from kernpool.inference.summary import Column
 from kernpool.pooling.settle import ReportRank
 
@@ -37,12 +39,15 @@ def smoother_of(model: Any) -> Smoother:
     need_rows(model)
     categories = model._categories()
     has_levels = len(categories) > 0
+    keys, recipe = pairs_of(model).keys, recipe_of(model)
+    kept = model._prepared.get("sums", (keys.value, recipe.algorithm), lambda: KeptSums(keys.value))
     return Smoother(
-        pairs_of(model).keys,
-        recipe_of(model),
+        keys,
+        recipe,
         model.key_code_ if has_levels else None,
         categories,
         np.asarray(model.smoothing_, dtype=np.float64) if has_levels else np.zeros(0),
+        kept=kept,
     )
 
 
@@ -50,6 +55,19 @@ def training_of(model: Any, smoother: Smoother) -> Training:
     """Return the training rows in their own fit, made once per fit."""
     prepared: Prepared = vars(model).setdefault("_prepared", Prepared())
     return prepared.get("training", _fit_of(model, smoother), lambda: fit_training(smoother))
+
+
+def training_with_shares(model: Any, smoother: Smoother) -> Training:
+    """Return the same with the shares of the fits, which are not kept, if it has to be made."""
+    made: list[Training] = []
+
+    def make() -> Training:
+        made.append(fit_training(smoother, with_shares=True))
+        return replace(made[0], shares=None)
+
+    prepared: Prepared = vars(model).setdefault("_prepared", Prepared())
+    known = prepared.get("training", _fit_of(model, smoother), make)
+    return made[0] if made else known
 
 
 def clusters_of(model: Any, smoother: Smoother, groups: ArrayLike | None) -> Clusters | None:

@@ -154,19 +154,22 @@ def moment_form(state: PoolState, layout: Layout, one: tuple[Shares, float], oth
 def product_problem(one: Shares, other: Shares, term: Term, psi: Array | None) -> Problem:
     """Return the problem whose sums are those of a term of the product of two kernels, with weights ``w psi``."""
     problem, similarity = one.problem, one.problem.similarity
-    weight, unit = problem.key_weight, problem.weight_unit
+    weight, unit, value = problem.key_weight, problem.weight_unit, problem.value
     if psi is not None:
         weight, unit = in_unit(psi if weight is None else weight * unit * psi)
+    # Nobody looks at sums of values. A single column stays, so that what is prepared of the keys is used again: half of
+    # the time of a pass of a million rows.
+    as_it_is = psi is None and value.shape[1] == 1
     return replace(
         problem,
-        value=np.zeros((len(problem.key), 1)),
-        value_center=np.zeros(1),
+        value=value if as_it_is else np.zeros((len(problem.key), 1)),
+        value_center=problem.value_center if as_it_is else np.zeros(1),
         similarity=KernelSimilarity(term.kernel, similarity.bandwidth * term.width, similarity.composition),
         key_weight=weight,
         weight_unit=unit,
         degree=problem.degree if one.tilt.shape[1] else 0,
         factors=_product_factors(problem.factors, other.problem.factors),
-        prepared=None,
+        prepared=problem.prepared if as_it_is else None,
     )
 
 

@@ -17,7 +17,7 @@ nn       of the mean of the three nearest other rows     Calonico, Cattaneo, Tit
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -27,7 +27,7 @@ from kernpool.core.empty import fill_empty
 from kernpool.core.state import PoolState, merge
 from kernpool.execution.threads import cut
 from kernpool.inference.nearest import nearest_residuals
-from kernpool.inference.smoother import Smoother
+from kernpool.inference.smoother import Smoother, log_mass
 from kernpool.pooling.limits import limit_values
 
 Array = NDArray[np.float64]
@@ -53,6 +53,8 @@ class Training:
         Frequencies.
     alone : int
         How many rows have nothing else in their window.
+    shares : tuple of (ndarray of shape (n,), ndarray of shape (n,), ndarray of shape (n, regressors)), or None
+        Of the fits: log mass, base and tilt, as of `Shares`, where somebody wants them.
     """
 
     value: Array
@@ -61,6 +63,7 @@ class Training:
     leverage: Array
     weight: Array
     alone: int
+    shares: tuple[Array, Array, Array] | None = None
 
     @property
     def rows(self) -> float:
@@ -73,7 +76,7 @@ class Training:
         return float(self.weight @ self.leverage)
 
 
-def fit_training(smoother: Smoother) -> Training:
+def fit_training(smoother: Smoother, *, with_shares: bool = False) -> Training:
     """Fit the training rows with and without themselves, by one pass.
 
     Sums without a row, plus the row itself, are those with it: nothing is subtracted, so that a row of leverage nearly
@@ -83,6 +86,8 @@ def fit_training(smoother: Smoother) -> Training:
     ----------
     smoother : Smoother
         Of any degree.
+    with_shares : bool, default=False
+        Whether to return the shares of the fits as well, which are as large as the rows and more.
 
     Returns
     -------
@@ -108,6 +113,7 @@ def fit_training(smoother: Smoother) -> Training:
         log_own += sum(table[code, code] for table, code in tables)
     fitted, deleted, leverage = np.empty_like(smoother.keys.value), np.empty_like(smoother.keys.value), np.empty(n)
     others = np.empty(n, dtype=bool)
+    shares: list[tuple[Array, Array, Array]] = []
     for rows in cut(n, ROWS_AT_ONCE):
         part, unit, value = state.rows(rows), np.minimum(weight[rows], 1.0), smoother.keys.value[rows]
         without = smoother.settled(problem, part)
@@ -118,11 +124,20 @@ def fit_training(smoother: Smoother) -> Training:
         fit = smoother.settled(problem, together)
         with np.errstate(divide="ignore", over="ignore"):
             share = np.exp(log_own[rows] - together.log_denominator)
+        if with_shares:
+            shares.append((log_mass(together), fit.base, fit.tilt))
         fitted[rows] = fit.intercept
         leverage[rows] = np.where(fit.occupied & (weight[rows] > 0), share * fit.base, 0.0)
+    if smoother.kept is not None and n <= ROWS_AT_ONCE:
+        smoother.kept.add(smoother.problem(smoother.training), together)
     fill = partial(limit_values, problem, empty="mean", n_jobs=smoother.recipe.n_jobs)
     deleted = fill_empty(deleted, others, "mean", fill)
-    return Training(smoother.value, fitted, deleted, leverage, weight, int(np.count_nonzero(~others & (weight > 0))))
+    alone = int(np.count_nonzero(~others & (weight > 0)))
+    training = Training(smoother.value, fitted, deleted, leverage, weight, alone)
+    if not with_shares:
+        return training
+    mass, base, tilt = (np.concatenate(part) for part in zip(*shares, strict=True))
+    return replace(training, shares=(mass, base, tilt))
 
 
 def nothing_left(value: Array) -> Array:

@@ -19,6 +19,7 @@ from kernpool.core.local_fit import LocalFit
 from kernpool.core.problem import FLOAT64, FLOAT64_EPSILON, LARGEST_TOL, Problem
 from kernpool.core.reading import center_of_values, subtract
 from kernpool.core.state import PoolState
+from kernpool.inference.remembered import KeptSums
 from kernpool.pooling.choice import choose
 from kernpool.pooling.recipe import Recipe
 from kernpool.pooling.settle import Sums
@@ -65,6 +66,8 @@ class Smoother:
         Of the categorical columns.
     factor : float
         Bandwidths in units of those that the first smoother had.
+    kept : KeptSums or None
+        Where sums at few places are kept; None to keep none.
     """
 
     keys: Keys
@@ -73,6 +76,7 @@ class Smoother:
     categories: Categories = NO_CATEGORIES
     smoothing: Array = field(default_factory=lambda: np.zeros(0))
     factor: float = 1.0
+    kept: KeptSums | None = None
 
     @property
     def columns(self) -> int:
@@ -140,8 +144,12 @@ class Smoother:
         algorithm = self.recipe.algorithm
         if algorithm != "auto" and ALGORITHMS[algorithm].refusal(problem.without_factors()) is not None:
             algorithm = "auto"
-        plan = choose(problem, algorithm, often=True)
-        return plan.reduce(problem.without_center(), n_jobs=self.recipe.n_jobs)
+
+        def make() -> PoolState:
+            plan = choose(problem, algorithm, often=True)
+            return plan.reduce(problem.without_center(), n_jobs=self.recipe.n_jobs)
+
+        return make() if self.kept is None else self.kept.get(problem, make)
 
     def settled(self, problem: Problem, state: PoolState) -> LocalFit:
         """Solve for the constant or the plane around each query, with the ridge of the recipe."""

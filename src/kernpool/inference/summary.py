@@ -16,16 +16,17 @@ What np prints as residual standard error divides by the number of rows, and is 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.bandwidth.criteria import CRITERIA
+from kernpool.execution.threads import cut
 from kernpool.inference.clusters import Clusters
 from kernpool.inference.printing import listed
 from kernpool.inference.quadratic_forms import Shares, combined, product_problem
-from kernpool.inference.residuals import Training
+from kernpool.inference.residuals import ROWS_AT_ONCE, Training
 from kernpool.inference.slopes import value_shares
 from kernpool.inference.smoother import Smoother
 from kernpool.kernels import square
@@ -201,11 +202,11 @@ def summarise(
     Returns
     -------
     Summary
-        Two passes over pairs of training rows.
+        A pass over pairs of training rows, or two where the training rows come without their shares.
     """
     weight, rows = training.weight, training.rows
     own, deleted = training.value - training.fitted, training.value - training.deleted
-    squared, effective = _norms(smoother)
+    squared, effective = _norms(smoother, training)
     kept = weight > 0
     trace, trace_squared = training.trace, float(weight[kept] @ squared[kept])
     rss, away = weight @ own**2, training.value - weight @ training.value / rows
@@ -253,15 +254,23 @@ def _left_out(clusters: Clusters, weight: Array, total: Array) -> LeftOutCluster
     )
 
 
-def _norms(smoother: Smoother) -> tuple[Array, Array]:
+def _norms(smoother: Smoother, training: Training) -> tuple[Array, Array]:
     """Return squared norms of the shares of training rows, and of how many rows their pooling weights are."""
-    fitted = smoother.fit(smoother.training)
-    share = value_shares(fitted)
-    flat = Shares(share.problem, share.factor, share.log_mass, np.ones_like(share.base), np.zeros_like(share.tilt))
+    if training.shares is None:
+        share = value_shares(smoother.fit(smoother.training))
+    else:
+        share = Shares(smoother.problem(smoother.training), smoother.factor, *training.shares)
     term = square(share.problem.similarity.kernel)
     multiplied = product_problem(share, share, term, None)
-    state = smoother.sums(multiplied)
-    squared, pooled = (combined(state, multiplied, term, each, each) for each in (share, flat))
+    state, n = smoother.sums(multiplied), len(share.base)
+    squared, pooled = np.empty(n), np.empty(n)
+    for rows in cut(n, ROWS_AT_ONCE):
+        tilt = share.tilt[rows]
+        some = Shares(share.problem, share.factor, share.log_mass[rows], share.base[rows], tilt)
+        flat = replace(some, base=np.ones_like(some.base), tilt=np.zeros_like(tilt))
+        squared[rows], pooled[rows] = (
+            combined(state.rows(rows), multiplied, term, each, each) for each in (some, flat)
+        )
     with np.errstate(divide="ignore"):
         return squared, 1.0 / pooled
 

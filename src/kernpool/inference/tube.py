@@ -27,17 +27,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.core.similarity import KernelSimilarity
+from kernpool.core.moments import Layout
+from kernpool.core.state import PoolState
 from kernpool.inference.corrected import Estimate, estimate
-from kernpool.inference.quadratic_forms import Shares, Summed, moment_form, product_problem, squared_norm
+from kernpool.inference.quadratic_forms import Shares, moment_form, product_problem, squared_norm
 from kernpool.inference.remembered import RememberedSums
 from kernpool.inference.share_tables import ShareTables
 from kernpool.inference.smoother import Places, Smoother
-from kernpool.kernels import Kernel, Term
+from kernpool.kernels import Kernel, products
 from kernpool.kernels.forms import Gaussian
 
 Array = NDArray[np.float64]
@@ -98,45 +100,74 @@ def path_length(
         Runs of places without an empty window.
     """
     found = estimate(smoother, grid, method, column)
-    squared = squared_norm(found.terms, RememberedSums(smoother.sums, found.known))
+    sums = RememberedSums(smoother.sums, found.known)
+    if len(found.center) < 2:
+        near = np.empty(0)
+    elif isinstance(smoother.recipe.kernel.form, Gaussian):
+        near = _by_centers(found, sums)
+    else:
+        near = _by_tables(found)
+    squared = squared_norm(found.terms, sums)
     known = squared > 0
     pieces = int(known[0]) + int(np.count_nonzero(known[1:] & ~known[:-1]))
-    if len(squared) < 2:
-        return 0.0, max(pieces, 1)
-    gaussian = isinstance(smoother.recipe.kernel.form, Gaussian)
-    near = _by_centers(found, smoother.sums) if gaussian else _by_tables(found)
     with np.errstate(divide="ignore", invalid="ignore"):
         cosine = near / np.sqrt(squared[:-1] * squared[1:])
     angle = np.arccos(np.clip(cosine[known[:-1] & known[1:]], -1.0, 1.0))
     return float(np.sum(angle)), max(pieces, 1)
 
 
-def _by_centers(found: Estimate, sums: Summed) -> Array:
-    """Return inner products of the shares of neighbouring places, of a Gaussian, from states between them."""
-    total = np.zeros(len(found.center) - 1)
-    for a, one in found.terms:
-        for b, other in found.terms:
-            total += a * b * _neighbours(one, other, sums)
+def _by_centers(found: Estimate, sums: RememberedSums) -> Array:
+    """Return inner products of the shares of neighbouring places, of a Gaussian, from states between them.
+
+    Those of two fits have the kernel that the norms have, so that both are summed by one pass.
+    """
+    total, rows = np.zeros(len(found.center) - 1), np.arange(len(found.center))
+    for i, (a, one) in enumerate(found.terms):
+        for b, other in found.terms[: i + 1]:
+            narrow, wide = (one, other) if one.factor <= other.factor else (other, one)
+            (term,) = products(one.problem.similarity.kernel, wide.factor / narrow.factor)
+            at_places = product_problem(narrow, wide, term, None)
+            between = [_Between.of(narrow, wide)] + ([_Between.of(wide, narrow)] if one is not other else [])
+            query, of = [each.query for each in between], [rows[:-1]] * len(between)
+            if sums.known(at_places) is None:
+                query, of = [*query, at_places.query], [*of, rows]
+            state = sums.made(replace(at_places.block(np.concatenate(of)), query=np.concatenate(query)))
+            for number, each in enumerate(between):
+                total += a * b * each.products(state.rows(rows[:-1] + number * len(total)), at_places.layout)
+            if len(of) > len(between):
+                sums.add(at_places, state.rows(rows + len(between) * len(total)))
     return total
 
 
-def _neighbours(one: Shares, other: Shares, sums: Summed) -> Array:
-    """Return those of one fit at each place and another at the next."""
-    q, r = one.problem.query[:-1], other.problem.query[1:]
-    h, g = one.problem.similarity.bandwidth, other.problem.similarity.bandwidth
-    ratio = other.factor / one.factor
-    width, other_width = 1.0 / math.sqrt(1.0 + ratio**-2), 1.0 / math.sqrt(1.0 + ratio**2)
-    center = q * width**2 + r * other_width**2
-    first, second = _around(one, slice(0, -1), center - q), _around(other, slice(1, None), center - r)
-    between = product_problem(first, second, Term(1.0, one.problem.similarity.kernel, width), None)
-    between = replace(
-        between, query=center, similarity=KernelSimilarity(between.similarity.kernel, h * width, "radial")
-    )
-    state = sums(between)
-    log_factor = -0.5 * np.sum(((q - r) / np.hypot(h, g)) ** 2, axis=1)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        unit = np.exp(state.log_denominator + log_factor - first.log_mass - second.log_mass)
-        return np.asarray(unit * moment_form(state, between.layout, (first, width), (second, other_width)))
+class _Between(NamedTuple):
+    """The shares of one fit at each place and of another at the next, as polynomials of offsets from a common center.
+
+    Beside them stand the bandwidth of their product in units of theirs, and the logarithm of what it is multiplied by.
+    """
+
+    query: Array
+    first: Shares
+    second: Shares
+    width: float
+    other_width: float
+    log_factor: Array
+
+    @classmethod
+    def of(cls, one: Shares, other: Shares) -> _Between:
+        q, r = one.problem.query[:-1], other.problem.query[1:]
+        h, g = one.problem.similarity.bandwidth, other.problem.similarity.bandwidth
+        ratio = other.factor / one.factor
+        width, other_width = 1.0 / math.sqrt(1.0 + ratio**-2), 1.0 / math.sqrt(1.0 + ratio**2)
+        center = q * width**2 + r * other_width**2
+        first, second = _around(one, slice(0, -1), center - q), _around(other, slice(1, None), center - r)
+        return cls(center, first, second, width, other_width, -0.5 * np.sum(((q - r) / np.hypot(h, g)) ** 2, axis=1))
+
+    def products(self, state: PoolState, layout: Layout) -> Array:
+        """Return the inner products of neighbours, by the state at the centers."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            unit = np.exp(state.log_denominator + self.log_factor - self.first.log_mass - self.second.log_mass)
+            form = moment_form(state, layout, (self.first, self.width), (self.second, self.other_width))
+            return np.asarray(unit * form)
 
 
 def _around(shares: Shares, which: slice, moved: Array) -> Shares:

@@ -88,9 +88,10 @@ class Line:
         if own is None:
             places, left = np.full(1, -1), np.zeros(1)
         else:
-            inverse = np.full(len(problem.key) + 1, -1)  # the last entry answers for "no own key"
-            inverse[source] = np.arange(len(source))
-            places, left = inverse[own[groups.order]], problem.own_weight[groups.order]
+            # The last entry answers for "no own key".
+            inverse = np.full(len(problem.key) + 1, -1, dtype=source.dtype)
+            inverse[source] = np.arange(len(source), dtype=source.dtype)
+            places, left = inverse[own[groups.order]].astype(np.int64), problem.own_weight[groups.order]
         return cls(
             keys,
             Queries(groups.x, groups.order, groups.offset, groups.low, groups.high, places, left),

@@ -5,7 +5,7 @@ Needs no compiler until a sum is asked for, so that the cost model can ask how m
 
 from __future__ import annotations
 
-from math import sqrt
+from math import ceil, log2, sqrt
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -101,6 +101,8 @@ def arrange(problem: Problem, n_jobs: int) -> Line:
 
     m, n = problem.shape
     key_bin, query_group = max(KEY_BIN, 5.0 * sqrt(n / m)), max(0.5, QUERY_GROUP * sqrt(m / n))
+    if are_few(m, n):  # bins take as long as the sum, and are of use for the next queries if these are about as many
+        key_bin = 2.0 ** ceil(log2(key_bin))
     return Line.arrange(problem, key_bin, query_group, 1 if are_few(m, n) else QUERIES_PER_BLOCK, n_jobs)
 
 
