@@ -4,6 +4,6 @@ Read `quantile.py` first, then `descent.py`: quantiles of that distribution, exa
 `selection.py` looks for a key among a few.
 """
 
-from kernpool.distribution.quantile import pool_quantile
+from kernpool.distribution.quantile import as_levels, pool_quantile, quantiles
 
-__all__ = ["pool_quantile"]
+__all__ = ["as_levels", "pool_quantile", "quantiles"]

@@ -33,8 +33,11 @@ Index = NDArray[np.intp]
 
 # Of the sum of all weights of a query: a level that is met within it is met, such as .1 by 3 of 30 equal weights.
 SLACK = 2.0**-50
+# What is needed at least: a level of zero is met by the first share that is no underflow, whichever way it is found.
+LEAST = 2.0**-960
 FEWEST_KEYS = 512  # that are halved
 QUICK_PAIRS = 1 << 20  # looked through in the time that one more sum takes to begin
+PAIR_BY_PAIR = frozenset({"brute", "reference"})  # algorithms that a look at each key costs no more than
 
 
 class Node(NamedTuple):
@@ -43,6 +46,44 @@ class Node(NamedTuple):
     keys: slice
     requests: Index
     need: Array
+
+
+@dataclass(frozen=True)
+class Passed:
+    """For each request the last range of keys of positive mass that it has left behind.
+
+    Parameters
+    ----------
+    start, stop : ndarray of int, shape (r,)
+        Where it lies.
+    mass : ndarray of shape (r,)
+        Zero if there is none.
+    """
+
+    start: Index
+    stop: Index
+    mass: Array
+
+    @classmethod
+    def none(cls, requests: int) -> Passed:
+        """Return that of requests which have passed nothing."""
+        return cls(np.zeros(requests, dtype=np.intp), np.zeros(requests, dtype=np.intp), np.zeros(requests))
+
+    def put(self, requests: Index, keys: slice, mass: Array) -> None:
+        """Let requests pass a range, if there is something in it."""
+        some = requests[mass > 0]
+        self.start[some], self.stop[some], self.mass[some] = keys.start, keys.stop, mass[mass > 0]
+
+    def nodes(self, requests: Index) -> list[Node]:
+        """Return the ranges of some requests, to look for the last key that counts in them."""
+        ranges, inverse = np.unique(
+            np.stack([self.start[requests], self.stop[requests]], axis=1), axis=0, return_inverse=True
+        )
+        groups = [requests[inverse.ravel() == i] for i in range(len(ranges))]
+        return [
+            Node(slice(int(start), int(stop)), some, (1.0 - SLACK) * self.mass[some])
+            for (start, stop), some in zip(ranges, groups, strict=True)
+        ]
 
 
 @dataclass(frozen=True)
@@ -68,11 +109,21 @@ class Descent:
 
     def run(self, need: Array, progress: Progress | None = None) -> Index:
         """Return for each request the place of its key; -1 where all weights are zero."""
-        found = np.full(len(need), -1)
         n = self.problem.shape[1]
         compiled = len(np.unique(self.rows)) * n > FEW_PAIRS
         selection = Selection(self.problem, self.unit, compiled=compiled)
-        leaves = self._leaves(Node(slice(0, n), np.arange(len(need)), need), compiled=compiled)
+        found, passed = np.full(len(need), -1), Passed.none(len(need))
+        nodes = [Node(slice(0, n), np.arange(len(need)), need)]
+        while nodes:
+            leaves = self._leaves(nodes, passed, compiled=compiled)
+            self._look_through(leaves, selection, found, progress)
+            # Rounding of the sums has led some past all keys that count: then it is the last key before that does.
+            nodes = passed.nodes(np.flatnonzero((found < 0) & (passed.mass > 0)))
+            passed.mass[found < 0] = 0.0
+        return found
+
+    def _look_through(self, leaves: list[Node], selection: Selection, found: Index, progress: Progress | None) -> None:
+        """Look through the keys of leaves, several of them at the same time."""
 
         def work(some: slice) -> Iterator[None]:
             for leaf in leaves[some]:
@@ -83,11 +134,10 @@ class Descent:
                     yield
 
         run_blocks(work, [slice(i, i + 1) for i in range(len(leaves))], resolve_n_jobs(self.recipe.n_jobs), progress)
-        return found
 
-    def _leaves(self, root: Node, *, compiled: bool) -> list[Node]:
+    def _leaves(self, nodes: list[Node], passed: Passed, *, compiled: bool) -> list[Node]:
         """Go down to where keys are looked through one by one; large leaves are cut by requests, for threads."""
-        leaves, waiting = list[Node](), deque([root])
+        leaves, waiting = list[Node](), deque(nodes)
         while waiting:
             node = waiting.popleft()
             size = node.keys.stop - node.keys.start
@@ -96,17 +146,18 @@ class Descent:
             if size <= FEWEST_KEYS or pairs <= QUICK_PAIRS or not compiled:
                 leaves += self._cut(node, pairs)
                 continue
-            middle = (node.keys.start + node.keys.stop) // 2
-            lower = self.problem.block(queries, slice(node.keys.start, middle))
-            plan = choose(lower, self.recipe.algorithm, often=True)
-            if plan.algorithm in ("brute", "reference"):
+            lower = slice(node.keys.start, (node.keys.start + node.keys.stop) // 2)
+            part = self.problem.block(queries, lower)
+            plan = choose(part, self.recipe.algorithm, often=True)
+            if plan.algorithm in PAIR_BY_PAIR:
                 leaves += self._cut(node, pairs)
                 continue
-            mass = self.masses(plan.reduce(lower, n_jobs=self.recipe.n_jobs), queries)[inverse]
-            left = (mass >= node.need) & (mass > 0)
+            mass = self.masses(plan.reduce(part, n_jobs=self.recipe.n_jobs), queries)[inverse]
+            left = mass >= node.need
+            passed.put(node.requests[~left], lower, mass[~left])
             for keys, some, need in (
-                (slice(node.keys.start, middle), left, node.need),
-                (slice(middle, node.keys.stop), ~left, node.need - mass),
+                (lower, left, node.need),
+                (slice(lower.stop, node.keys.stop), ~left, node.need - mass),
             ):
                 if some.any():
                     waiting.append(Node(keys, node.requests[some], need[some]))
@@ -117,7 +168,8 @@ class Descent:
         cuts = np.linspace(0, len(node.requests), parts + 1).astype(int)
         order = np.argsort(self.rows[node.requests], kind="stable")
         return [
-            Node(node.keys, node.requests[order[a:b]], node.need[order[a:b]]) for a, b in zip(cuts, cuts[1:], strict=False)
+            Node(node.keys, node.requests[order[a:b]], node.need[order[a:b]])
+            for a, b in zip(cuts, cuts[1:], strict=False)
         ]
 
     def masses(self, state: PoolState, queries: Index) -> Array:
@@ -159,7 +211,7 @@ def quantile_places(
         unit[full] = np.rint((state.rows(full).log_denominator - np.log(problem.weight_unit)) / LN_2)
     descent = Descent(ordered, np.repeat(full, levels), unit, recipe)
     whole = descent.masses(state.rows(full), full)
-    need = ((level[full] - SLACK) * whole[:, None]).ravel()
+    need = (np.maximum(level[full] - SLACK, LEAST) * whole[:, None]).ravel()
     places = np.full((m, levels), -1)
     found = descent.run(need, progress)
     places[full] = np.where(found >= 0, order[found], -1).reshape(len(full), levels)

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from kernpool.core.empty import Empty, fill_empty
 from kernpool.core.problem import Problem
 from kernpool.data.checks import as_real_array
+from kernpool.data.chunks.base import Chunks
 from kernpool.distribution.descent import quantile_places
 from kernpool.execution.progress import Progress
 from kernpool.kernels import Kernel
@@ -53,8 +54,8 @@ def pool_quantile(
         As in `pool`. Several value columns have quantiles of their own, each.
     levels : float or array_like of shape (l,), default=0.5
         Shares of the weight, between 0 and 1, in any order; the default is the conditional median. Zero is the least
-        value of positive weight, one the largest. A level that is met within 2**-50 is met: .1 by three of 30 equal
-        weights.
+        value whose share is above 2**-960. A level that is met within 2**-50 is met: .1 by three of 30 equal weights, and 1 where
+        no more than that is missing.
     kernel, bandwidth, composition, key_weight, attn_mask, exclude_self, self_index, tol
         As in `pool`.
     algorithm : str, default="auto"
@@ -109,6 +110,11 @@ def pool_quantile(
     >>> kernpool.pool_quantile([0.0], key, value, [0.2, 0.5, 0.9])
     array([[ 1.,  3., 50.]])
     """
+    if isinstance(key, Chunks):
+        raise TypeError(
+            "key must be an array: quantiles put all values in order, and chunks are not held together; draw a sample "
+            "of the rows, or give the chunks as arrays"
+        )
     level = as_levels(levels)
     recipe = Recipe.of(
         kernel, bandwidth, composition=composition, tol=tol, algorithm=algorithm, empty=empty, n_jobs=n_jobs
