@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernpool import EmptyWindowWarning, Problem, get_kernel, kernel_names, make_kernel, pool_quantile, pooling_weights
+from kernpool import EmptyWindowWarning, Problem, kernel_names, make_kernel, pool_quantile, pooling_weights
 from kernpool.core import Factors
 from kernpool.distribution import descent, selection
 from kernpool.distribution.descent import quantile_places

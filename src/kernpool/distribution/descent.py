@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -167,10 +168,7 @@ class Descent:
         parts = min(len(node.requests), -(-pairs // QUICK_PAIRS))
         cuts = np.linspace(0, len(node.requests), parts + 1).astype(int)
         order = np.argsort(self.rows[node.requests], kind="stable")
-        return [
-            Node(node.keys, node.requests[order[a:b]], node.need[order[a:b]])
-            for a, b in zip(cuts, cuts[1:], strict=False)
-        ]
+        return [Node(node.keys, node.requests[order[a:b]], node.need[order[a:b]]) for a, b in pairwise(cuts.tolist())]
 
     def masses(self, state: PoolState, queries: Index) -> Array:
         """Return sums of weights in the unit of their query."""

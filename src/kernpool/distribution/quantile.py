@@ -54,8 +54,8 @@ def pool_quantile(
         As in `pool`. Several value columns have quantiles of their own, each.
     levels : float or array_like of shape (l,), default=0.5
         Shares of the weight, between 0 and 1, in any order; the default is the conditional median. Zero is the least
-        value whose share is above 2**-960. A level that is met within 2**-50 is met: .1 by three of 30 equal weights, and 1 where
-        no more than that is missing.
+        value whose share is above 2**-960. A level that is met within 2**-50 is met: .1 by three of 30 equal weights,
+        and 1 where no more than that is missing.
     kernel, bandwidth, composition, key_weight, attn_mask, exclude_self, self_index, tol
         As in `pool`.
     algorithm : str, default="auto"
@@ -91,10 +91,10 @@ def pool_quantile(
     -----
     Equal to sorting each row of the weights by value and adding up, except where the distribution function meets a
     level within rounding. The keys are put in the order of values once; a sum over the lower half of them says on
-    which side of the middle a quantile lies, and so on down: about log2(n / 512) sums in all, each by the algorithm that
-    `choose` finds. Where that is brute force, the keys are looked through in their order instead, every pair once.
-    Memory is O(n + m): a table of weights never exists. Beyond the range of the data a conditional quantile is that of
-    the nearest keys, and where few keys count, high and low levels are extremes of a small sample.
+    which side of the middle a quantile lies, and so on down: about log2(n / 512) sums in all, each by the algorithm
+    that `choose` finds. Where that is brute force, the keys are looked through in their order instead, every pair once.
+    Memory is O(n + m): a table of weights never exists. Where few keys count, high and low levels are extremes of a
+    small sample.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""Compiled loops over some queries and the keys in the order of their values: where do the weights reach a sum?"""
+"""Compiled loops over some queries and the keys in the order of their values: where weights reach a sum."""
 
 from __future__ import annotations
 
@@ -29,8 +29,9 @@ def select_block(
 ):  # fmt: skip
     """Write for each request the key in [low, high) at which the weights of its query reach `need`.
 
-    Weights are in units of ``2**unit``. Requests of query i are ``request[i]`` to ``request[i + 1]``, by rising need. A sum that no key reaches is reached
-    by the last key of positive weight: the need comes from sums in another order. -1 where all weights are zero.
+    Weights are in units of ``2**unit``. Requests of query i are ``request[i]`` to ``request[i + 1]``, by rising need. A
+    sum that no key reaches is reached by the last key of positive weight: the need comes from sums in another order. -1
+    where all weights are zero.
     """
     weight_buffer, s_buffer = np.empty(TILE), np.empty(TILE)
     exponent_buffer, column_buffer = np.empty(TILE), np.empty(TILE)
