@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         SiZerDisplay,
         TrainingDisplay,
     )
+    from kernpool.distribution import pool_quantile
     from kernpool.estimators import (
         LearnedPoolingClassifier,
         LearnedPoolingRegressor,
@@ -90,6 +91,7 @@ __all__ = [
     "monotonicity_test",
     "open_chunks",
     "pool",
+    "pool_quantile",
     "pool_state",
     "pooling_weights",
     "register_kernel",
@@ -122,6 +124,7 @@ _LAZY = {
     "datasets": "kernpool.datasets",
     "load_model": "kernpool.estimators.saving",
     "monotonicity_test": "kernpool.inference",
+    "pool_quantile": "kernpool.distribution",
     "save_model": "kernpool.estimators.saving",
     "specification_test": "kernpool.inference",
 }

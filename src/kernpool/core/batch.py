@@ -91,6 +91,10 @@ class Batch:
         items = {name: array[index] for name, array in self._arrays.items()}
         return self._make(**items | {name: checked_rows(name, items[name]) for name in ("query", "key", "value")})
 
+    def values(self, i: int) -> NDArray[np.float64]:
+        """Return the values of item i as they came, of shape (n, c); those of its problem are less their center."""
+        return np.asarray(self._arrays["value"][np.unravel_index(i, self.shape)], dtype=np.float64)
+
     @property
     def output_shape(self) -> tuple[int, ...]:
         """Shape of the pooled values."""

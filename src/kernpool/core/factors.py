@@ -128,6 +128,15 @@ class Factors:
             [t[q, level] for t, q, level in zip(self.log_tables, self.query_code.T, levels, strict=True)], 1
         )
 
+    def stacked_tables(self) -> Array:
+        """Return the tables as one array of shape (k, levels + 1, levels), with a last row for levels of -1."""
+        most = max(len(table) for table in self.tables)
+        stacked = np.zeros((len(self.tables), most + 1, most))
+        for place, table in zip(stacked, self.tables, strict=True):
+            place[: len(table), : len(table)] = table
+            place[-1, : len(table)] = table[0, -1]
+        return stacked
+
     def _columns(self, tables: list[Array]) -> list[tuple[Array, Codes, Codes]]:
         return list(zip(tables, self.query_code.T, self.key_code.T, strict=True))
 

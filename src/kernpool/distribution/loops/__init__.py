@@ -1,0 +1,1 @@
+"""Compiled search for the key at which the weights of a query reach a sum."""
