@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -116,7 +115,7 @@ class Selection:
         return self.problem.own_weight
 
     @cached_property
-    def _arrays(self) -> tuple[Array, Array, NDArray[np.int64], Array, tuple[Any, ...]]:
+    def _arrays(self) -> tuple[Array, Array, NDArray[np.int64], Array, tuple[Array, int, bool, bool]]:
         from kernpool.algorithms.brute.precision import read_only
         from kernpool.algorithms.loops.tiles import CODES
 

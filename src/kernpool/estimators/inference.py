@@ -281,10 +281,10 @@ class Inference:
 
         Notes
         -----
-        Two passes over pairs of training rows. The first leaves each row out, and intervals use what it finds. Of a model
-        fitted with `groups` it also says how many clusters there are, how large they are, and what of y the rows of
-        other clusters explain: its bandwidths were searched by the leave-cluster-out error, and `loo_error_` is that.
-        All other numbers are about rows as if each were independent of the rest of its cluster.
+        Two passes over pairs of training rows. The first leaves each row out, and intervals use what it finds. Of a
+        model fitted with `groups` it also says how many clusters there are, how large they are, and what of y the rows
+        of other clusters explain: its bandwidths were searched by the leave-cluster-out error, and `loo_error_` is
+        that. All other numbers are about rows as if each were independent of the rest of its cluster.
 
         Examples
         --------
