@@ -1,11 +1,14 @@
 """Sums that are known are not made again, and are those that would be made."""
 
-from dataclasses import replace
+from dataclasses import fields, replace
+from functools import partial
 
 import numpy as np
 import pytest
 
 from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor
+from kernpool.core import Problem
+from kernpool.core.groups import Groups
 from kernpool.inference.corrected import estimate
 from kernpool.inference.quadratic_forms import squared_norm
 from kernpool.inference.remembered import MOST_PLACES, KeptSums, RememberedSums
@@ -54,6 +57,38 @@ def test_problems_that_differ_in_anything_are_summed():
     for other in others:
         sums(other)
     assert len(made) == 1 + len(others)
+
+
+def test_every_field_of_a_problem_is_compared_or_does_not_matter():
+    """A field that is new to problems, as groups once were, has to find its place here, or other sums are returned."""
+    smoother, _, places = pair("gaussian", "levels", 1)
+    problem = replace(smoother.problem(places), value=smoother.keys.value)
+    m, n = problem.shape
+    changed = {
+        "query": problem.query + 1e-9,
+        "key": problem.key.copy(),
+        "similarity": replace(problem.similarity, composition="product"),
+        "key_weight": np.linspace(1.0, 2.0, n),
+        "weight_unit": 2.0,
+        "self_index": np.zeros(m, dtype=np.int64),
+        "attn_mask": np.ones((m, n), dtype=bool),
+        "logit_bias": np.zeros((m, n)),
+        "degree": 2,
+        "factors": None,
+        "groups": Groups.read(np.zeros(m, dtype=np.int64), np.ones(n, dtype=np.int64)),
+    }
+    # Sums are exact to rounding whatever a model tolerates, values do not matter to moments, and for kept sums they are
+    # those of the model.
+    assert {field.name for field in fields(Problem)} - {*changed} == {
+        "value", "value_center", "tol", "dtype", "prepared"
+    }  # fmt: skip
+    for name, other in changed.items():
+        made, state, one = [], smoother.sums(problem), replace(problem, **{name: other})
+        remembered, kept = RememberedSums(made.append, [(problem, state)]), KeptSums(problem.value)
+        kept.add(problem, state)
+        remembered(one)
+        kept.get(one, partial(made.append, one))
+        assert len(made) == 2, name
 
 
 @pytest.mark.parametrize(("kernel", "passes"), [("gaussian", 6), ("epanechnikov", 7)])

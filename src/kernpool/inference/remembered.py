@@ -83,7 +83,7 @@ class KeptSums:
 
     def get(self, problem: Problem, make: Callable[[], PoolState]) -> PoolState:
         """Return the state of a problem; not to be changed."""
-        if problem.value is not self._value or problem.self_index is not None:
+        if problem.value is not self._value or not _has_plain_pairs(problem):
             return make()
         for other, state in self._known:
             if _are_same_pairs(problem, other):
@@ -102,7 +102,8 @@ def _are_same_pairs(problem: Problem, other: Problem) -> bool:
     one, two = problem.similarity, other.similarity
     return (
         problem.key is other.key
-        and problem.self_index is other.self_index is None
+        and _has_plain_pairs(problem)
+        and _has_plain_pairs(other)
         and problem.degree <= other.degree
         and one.kernel is two.kernel
         and one.composition == two.composition
@@ -112,6 +113,11 @@ def _are_same_pairs(problem: Problem, other: Problem) -> bool:
         and _are_equal(problem.query, other.query)
         and _are_equal_factors(problem.factors, other.factors)
     )
+
+
+def _has_plain_pairs(problem: Problem) -> bool:
+    """Whether all queries meet all keys: nothing is left out, by itself, by its group or by a mask."""
+    return all(pairs is None for pairs in (problem.self_index, problem.groups, problem.attn_mask, problem.logit_bias))
 
 
 def _are_equal(one: Array | None, other: Array | None) -> bool:
