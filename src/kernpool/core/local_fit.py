@@ -151,7 +151,7 @@ def _solve_lines(mean: Array, layout: Layout, fit: LocalFit, rows: slice) -> Non
     offset = first / unit
     covariance = square / unit / unit - offset * offset
     inverse, fit.rank[rows] = invert_numbers(covariance)
-    sure = inverse * inverse < (0.5 / UNSURE) ** 2
+    sure = (fit.rank[rows] == 1) & (inverse * inverse < (0.5 / UNSURE) ** 2)  # of rank 0 the inverse is zero
     if not sure.all():
         table, whole = inverse[:, None, None], fit.rank[rows]
         fit.lost[rows] = find_lost(covariance[:, None, None], table, offset[:, None], whole)
