@@ -96,6 +96,32 @@ def mean_product(state: PoolState, layout: Layout, one: Pair, other: Pair) -> Ar
     return np.asarray(level * other_level + np.einsum("mp,mpq,mq->m", slope, design, other_slope))
 
 
+def size_of_shares(state: PoolState, layout: Layout, pair: Pair) -> Array:
+    r"""Return :math:`\lvert b \rvert + \sum_p \lvert \tau_p \rvert (\overline{z_p^2})^{1/2}`, of shape (m,).
+
+    The rounding of `mean_product` is that of the product of two such sizes.
+
+    Parameters
+    ----------
+    state, layout, pair
+        As of `mean_product`.
+
+    Returns
+    -------
+    ndarray of shape (m,)
+        Not less than the root mean square of b + tau z.
+    """
+    base, tilt = pair
+    if not layout.degree:
+        return np.abs(base)
+    mean = state.finalize(empty="zero")
+    squares = np.diagonal(table_of(mean, layout, (1, 1)), axis1=1, axis2=2)
+    if layout.degree == 2:
+        squares = np.concatenate([squares, np.diagonal(table_of(mean, layout, (2, 2)), axis1=1, axis2=2)], axis=1)
+    with np.errstate(invalid="ignore", over="ignore"):
+        return np.asarray(np.abs(base) + np.nansum(np.abs(tilt) * np.sqrt(np.maximum(squares, 0.0)), axis=1))
+
+
 def _about_mean(mean: Array, layout: Layout, offset: Array, base: Array, tilt: Array) -> tuple[Array, Array]:
     """Return the value at the mean of the regressors, and the tilt for offsets from the mean of the keys."""
     d = layout.columns

@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 from kernpool.core.moments import MOST_COLUMNS
 from kernpool.core.problem import Problem
 from kernpool.core.state import PoolState
-from kernpool.inference.quadratic_forms import Shares
+from kernpool.inference.shares import Shares
 from kernpool.inference.slopes import constant_slopes, plane_slopes, value_shares
 from kernpool.inference.smoother import Places, Smoother
 

@@ -21,7 +21,7 @@ underflow, and the quotient does not. A ridge changes b and tau, and nothing els
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,38 +30,22 @@ from kernpool.core.factors import Factors
 from kernpool.core.moments import Layout
 from kernpool.core.problem import Problem
 from kernpool.core.reading import in_unit
-from kernpool.core.share_products import in_other_bandwidths, mean_product
+from kernpool.core.share_products import in_other_bandwidths, mean_product, size_of_shares
 from kernpool.core.similarity import KernelSimilarity
 from kernpool.core.state import PoolState
+from kernpool.execution.threads import cut
+from kernpool.inference.share_tables import ShareTables
+from kernpool.inference.shares import Shares
 from kernpool.kernels import Term, products
 
 Array = NDArray[np.float64]
 Summed = Callable[[Problem], PoolState]
+Form = Callable[[PoolState, Layout, tuple[Shares, float], tuple[Shares, float]], Array]
 
-
-@dataclass(frozen=True, eq=False)
-class Shares:
-    """Shares of the keys in one number per query.
-
-    Parameters
-    ----------
-    problem : Problem
-        Queries, keys, frequencies and similarity.
-    factor : float
-        Its bandwidths, in a unit that all shares of an inner product have in common.
-    log_mass : ndarray of shape (m,)
-        Logarithm of the sum of weights; minus infinity where the window is empty.
-    base : ndarray of shape (m,)
-        See above.
-    tilt : ndarray of shape (m, regressors)
-        In bandwidths of the problem; without columns for fits that are local constant.
-    """
-
-    problem: Problem
-    factor: float
-    log_mass: Array
-    base: Array
-    tilt: Array
+# Far from the mean of its keys a plane has shares that are differences of large numbers, and the covariance of squared
+# weights is lost where that of the weights has half of its digits. Nine digits of a norm are asked for; where rounding
+# may leave less, shares are taken one by one. A standard error was zero beyond an isolated row.
+ROUNDING, DOUBT = 2.0**-50, 1e-9
 
 
 def inner(one: Shares, other: Shares, sums: Summed, psi: Array | None = None) -> Array:
@@ -81,43 +65,14 @@ def inner(one: Shares, other: Shares, sums: Summed, psi: Array | None = None) ->
     ndarray of shape (m,)
         NaN where a window is empty.
     """
-    if one.factor > other.factor:
-        one, other = other, one
-    problem = one.problem
-    total, occupied = np.zeros(len(one.base)), np.isfinite(one.log_mass) & np.isfinite(other.log_mass)
-    if psi is None or np.any(psi > 0):
-        single = problem.similarity.composition == "product" and problem.key.shape[1] > 1
-        for term in products(problem.similarity.kernel, max(other.factor / one.factor, 1.0), single=single):
-            multiplied = product_problem(one, other, term, psi)
-            total += combined(sums(multiplied), multiplied, term, one, other)
-    return np.where(occupied, total, np.nan)
-
-
-def combined(state: PoolState, multiplied: Problem, term: Term, one: Shares, other: Shares) -> Array:
-    """Return what a term of the product of kernels adds to the inner products, from its state.
-
-    Parameters
-    ----------
-    state : PoolState
-        Of the problem.
-    multiplied : Problem
-        Of `product_problem`.
-    term : Term
-        Its kernel, width and factor; the factor counts once, or once per column of a product of profiles.
-    one, other : Shares
-        The narrower first.
-
-    Returns
-    -------
-    ndarray of shape (m,)
-        Zero where nothing is in the window.
-    """
-    columns = multiplied.key.shape[1] if multiplied.similarity.composition == "product" else 1
-    other_width = term.width * one.factor / other.factor
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # far from all rows, where no digit is left
-        unit = np.exp(state.log_denominator + columns * np.log(term.factor) - one.log_mass - other.log_mass)
-        form = moment_form(state, multiplied.layout, (one, term.width), (other, other_width))
-        return np.where(state.denominator > 0, unit * form, 0.0)
+    total, error = _by_moments(one, other, sums, psi)
+    doubtful = np.flatnonzero(error > DOUBT * np.abs(total))
+    if doubtful.size:
+        left, right = (ShareTables.of([(1.0, share)]) for share in (one, other))
+        for which in cut(doubtful.size, left.places):
+            rows = doubtful[which]
+            total[rows] = left.summed(left.rows(rows) * right.rows(rows), psi)
+    return total
 
 
 def squared_norm(terms: Sequence[tuple[float, Shares]], sums: Summed, psi: Array | None = None) -> Array:
@@ -135,11 +90,67 @@ def squared_norm(terms: Sequence[tuple[float, Shares]], sums: Summed, psi: Array
     ndarray of shape (m,)
         Not negative; NaN where a window is empty.
     """
-    total = np.zeros(len(terms[0][1].base))
+    total, error = np.zeros(len(terms[0][1].base)), np.zeros(len(terms[0][1].base))
     for i, (a, one) in enumerate(terms):
         for j, (b, other) in enumerate(terms[: i + 1]):
-            total += a * b * (1.0 if i == j else 2.0) * inner(one, other, sums, psi)
+            factor = a * b * (1.0 if i == j else 2.0)
+            part, rounding = _by_moments(one, other, sums, psi)
+            total += factor * part
+            error += abs(factor) * rounding
+    doubtful = np.flatnonzero(error > DOUBT * total)
+    if doubtful.size:
+        tables = ShareTables.of(terms)
+        for which in cut(doubtful.size, tables.places):
+            total[doubtful[which]] = tables.summed(tables.rows(doubtful[which]) ** 2, psi)
     return np.maximum(total, 0.0)
+
+
+def _by_moments(one: Shares, other: Shares, sums: Summed, psi: Array | None) -> tuple[Array, Array]:
+    """Return inner products by formula (1), NaN where a window is empty, and how much of them may be rounding."""
+    if one.factor > other.factor:
+        one, other = other, one
+    problem = one.problem
+    total, error = np.zeros(len(one.base)), np.zeros(len(one.base))
+    if psi is None or np.any(psi > 0):
+        single = problem.similarity.composition == "product" and problem.key.shape[1] > 1
+        for term in products(problem.similarity.kernel, max(other.factor / one.factor, 1.0), single=single):
+            multiplied = product_problem(one, other, term, psi)
+            state = sums(multiplied)
+            total += combined(state, multiplied, term, one, other)
+            error += ROUNDING * combined(state, multiplied, term, one, other, form=size_form)
+    occupied = np.isfinite(one.log_mass) & np.isfinite(other.log_mass)
+    return np.where(occupied, total, np.nan), error
+
+
+def combined(
+    state: PoolState, multiplied: Problem, term: Term, one: Shares, other: Shares, form: Form | None = None
+) -> Array:
+    """Return what a term of the product of kernels adds to the inner products, from its state.
+
+    Parameters
+    ----------
+    state : PoolState
+        Of the problem.
+    multiplied : Problem
+        Of `product_problem`.
+    term : Term
+        Its kernel, width and factor; the factor counts once, or once per column of a product of profiles.
+    one, other : Shares
+        The narrower first.
+    form : callable, default=moment_form
+        Mean of the products of shares over the keys; or `size_form`.
+
+    Returns
+    -------
+    ndarray of shape (m,)
+        Zero where nothing is in the window.
+    """
+    columns = multiplied.key.shape[1] if multiplied.similarity.composition == "product" else 1
+    other_width = term.width * one.factor / other.factor
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # far from all rows, where no digit is left
+        unit = np.exp(state.log_denominator + columns * np.log(term.factor) - one.log_mass - other.log_mass)
+        mean = (form or moment_form)(state, multiplied.layout, (one, term.width), (other, other_width))
+        return np.where(state.denominator > 0, unit * mean, 0.0)
 
 
 def moment_form(state: PoolState, layout: Layout, one: tuple[Shares, float], other: tuple[Shares, float]) -> Array:
@@ -149,6 +160,12 @@ def moment_form(state: PoolState, layout: Layout, one: tuple[Shares, float], oth
     """
     pairs = [(share.base, in_other_bandwidths(share.tilt, layout, width)) for share, width in (one, other)]
     return mean_product(state, layout, pairs[0], pairs[1])
+
+
+def size_form(state: PoolState, layout: Layout, one: tuple[Shares, float], other: tuple[Shares, float]) -> Array:
+    """Return what the terms of `moment_form` are no larger than."""
+    pairs = [(share.base, in_other_bandwidths(share.tilt, layout, width)) for share, width in (one, other)]
+    return size_of_shares(state, layout, pairs[0]) * size_of_shares(state, layout, pairs[1])
 
 
 def product_problem(one: Shares, other: Shares, term: Term, psi: Array | None) -> Problem:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.inference.quadratic_forms import Shares
+from kernpool.inference.shares import Shares
 
 Array = NDArray[np.float64]
 Terms = Sequence[tuple[float, Shares]]
@@ -47,18 +47,22 @@ class ShareTables:
         """How many rows of a table hold no more than some million numbers."""
         return max(1, PAIRS // len(self.kept))
 
-    def rows(self, which: slice) -> Array:
+    def summed(self, product: Array, psi: Array | None = None) -> Array:
+        """Return sums of products of two shares, of shape (places, k), in unit rows; weighted by one number per key."""
+        return np.asarray(np.sum(product * (1.0 if psi is None else psi[self.kept]) / self.weight, axis=1))
+
+    def rows(self, which: slice | NDArray[np.intp]) -> Array:
         """Return the shares at some places, of shape (places, k)."""
         return np.asarray(sum(factor * self._one(shares, which) for factor, shares in self.terms))
 
-    def _one(self, shares: Shares, which: slice) -> Array:
+    def _one(self, shares: Shares, which: slice | NDArray[np.intp]) -> Array:
         part = shares.problem.block(which, self.kept)
         logits = part.similarity.logits(part.query, part.key)
         if part.factors is not None:
             logits = np.asarray(sum(part.factors.logarithms(), start=logits))
         with np.errstate(invalid="ignore", over="ignore"):
-            alpha = self.weight * np.exp(logits - shares.log_mass[which, None])
-        tilted, tilt = np.repeat(shares.base[which, None], len(self.kept), axis=1), shares.tilt[which]
+            alpha = self.weight * np.exp(logits - shares.log_mass[which][:, None])
+        tilted, tilt = np.repeat(shares.base[which][:, None], len(self.kept), axis=1), shares.tilt[which]
         if tilt.shape[1]:
             d = part.key.shape[1]
             offsets = [part.similarity.offset(part.query, part.key, a) for a in range(d)]

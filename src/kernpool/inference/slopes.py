@@ -10,7 +10,7 @@ from kernpool.core.moments import Layout
 from kernpool.core.problem import Problem
 from kernpool.core.ridge import with_ridge
 from kernpool.core.state import PoolState
-from kernpool.inference.quadratic_forms import Shares
+from kernpool.inference.shares import Shares
 from kernpool.inference.smoother import Fitted, Places, Smoother, log_mass
 from kernpool.kernels.forms import Gaussian
 

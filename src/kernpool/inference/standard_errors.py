@@ -169,9 +169,13 @@ def _rounding(training: Training) -> Array:
 
 
 def _where_there_is_a_slope(found: Estimate, error: Array, size: Array) -> Array:
-    """Return errors of slopes, NaN where the rows of a window tell none, so that shares are nothing but rounding."""
+    """Return errors of slopes, NaN where the rows of a window tell none.
+
+    Shares are nothing but rounding there, or those of a plane that is on its way to a constant: a slope near zero, with
+    an error as small, would look sure.
+    """
     bandwidth = found.terms[0][1].problem.similarity.bandwidth[found.column]
-    (flat,) = np.nonzero(size * bandwidth < NO_SLOPE)
+    (flat,) = np.nonzero((size * bandwidth < NO_SLOPE) | ((found.rank == 0) & np.isfinite(size)))
     if not flat.size:
         return error
     warn_caller(

@@ -25,8 +25,9 @@ from kernpool.bandwidth.criteria import CRITERIA
 from kernpool.execution.threads import cut
 from kernpool.inference.clusters import Clusters
 from kernpool.inference.printing import listed
-from kernpool.inference.quadratic_forms import Shares, combined, product_problem
+from kernpool.inference.quadratic_forms import combined, product_problem
 from kernpool.inference.residuals import ROWS_AT_ONCE, Training
+from kernpool.inference.shares import Shares
 from kernpool.inference.slopes import value_shares
 from kernpool.inference.smoother import Smoother
 from kernpool.kernels import square

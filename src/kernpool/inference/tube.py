@@ -35,9 +35,10 @@ from numpy.typing import NDArray
 from kernpool.core.moments import Layout
 from kernpool.core.state import PoolState
 from kernpool.inference.corrected import Estimate, estimate
-from kernpool.inference.quadratic_forms import Shares, moment_form, product_problem, squared_norm
+from kernpool.inference.quadratic_forms import moment_form, product_problem, squared_norm
 from kernpool.inference.remembered import RememberedSums
 from kernpool.inference.share_tables import ShareTables
+from kernpool.inference.shares import Shares
 from kernpool.inference.smoother import Places, Smoother
 from kernpool.kernels import Kernel, products
 from kernpool.kernels.forms import Gaussian
