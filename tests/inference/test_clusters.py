@@ -231,7 +231,7 @@ def test_outputs_without_noise_are_told():
 @pytest.mark.parametrize(
     ("groups", "error", "message"),
     [
-        (np.arange(200) % 4, ValueError, r"4 clusters of positive weight.*at least 5.*groups=range\(200\)"),
+        (np.arange(200) % 4, ValueError, r"4 clusters of positive weight.*at least 5.*groups of one row each"),
         (np.zeros(200), ValueError, "1 cluster of positive weight"),
         (np.arange(199), ValueError, r"one label for each of the 200 .*rows, got shape \(199,\)"),
         (np.zeros((200, 1)), ValueError, r"got shape \(200, 1\)"),
@@ -340,3 +340,16 @@ def test_resamples_draw_the_groups_of_the_fit():
     np.testing.assert_array_equal(found, model.bootstrap(X[:3], n_resamples=19, groups=groups))
     alone = LocalLinearRegressor(bandwidth=0.3).fit(X, y).bootstrap(X[:3], n_resamples=19)
     assert np.all(found != alone)
+
+
+def test_groups_that_the_caller_changes_are_other_groups():
+    generator = np.random.default_rng(0)
+    X, y = generator.uniform(size=(60, 1)), generator.normal(size=60)
+    model, groups = LocalLinearRegressor(bandwidth=0.3).fit(X, y), np.arange(60) // 5
+    first = model.standard_error(X, groups=groups)
+    groups[:] = np.arange(60) % 12
+    second = model.standard_error(X, groups=groups)
+    assert not np.array_equal(first, second)
+    np.testing.assert_array_equal(
+        second, LocalLinearRegressor(bandwidth=0.3).fit(X, y).standard_error(X, groups=groups)
+    )

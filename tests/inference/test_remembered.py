@@ -10,8 +10,9 @@ from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor
 from kernpool.core import Problem
 from kernpool.core.groups import Groups
 from kernpool.inference.corrected import estimate
+from kernpool.inference.kept_sums import MOST_BYTES, MOST_PLACES, KeptSums
 from kernpool.inference.quadratic_forms import squared_norm
-from kernpool.inference.remembered import MOST_PLACES, KeptSums, RememberedSums
+from kernpool.inference.remembered import RememberedSums
 from kernpool.inference.smoother import Smoother
 from kernpool.pooling.plan import Plan
 from tests.support.inference_cases import pair
@@ -87,8 +88,13 @@ def test_every_field_of_a_problem_is_compared_or_does_not_matter():
         remembered, kept = RememberedSums(made.append, [(problem, state)]), KeptSums(problem.value)
         kept.add(problem, state)
         remembered(one)
-        kept.get(one, partial(made.append, one))
+        kept.get(one, partial(_note, made, one, state))
         assert len(made) == 2, name
+
+
+def _note(made, one, state):
+    made.append(one)
+    return state
 
 
 @pytest.mark.parametrize(("kernel", "passes"), [("gaussian", 6), ("epanechnikov", 7)])
@@ -139,8 +145,8 @@ def test_how_many_sums_a_model_makes(monkeypatch):
         (lambda: model.confidence_interval(q, simultaneous="tube"), 6),  # noise, and five along the grid
         (lambda: model.confidence_interval(q, simultaneous="tube"), 1 + 5),
         (lambda: model.standard_error(q), 2),  # of the noise, with its norm
-        (lambda: model.standard_error(x), 3),  # these and the norm: leaving rows out has fitted them
-        (lambda: model.summary(), 0),
+        (lambda: model.standard_error(x), 4),  # these, the fit and the norm
+        (lambda: model.summary(), 1),  # rows left out once more, with their shares; the norm is kept
     ]:
         made.clear()
         ask()
@@ -157,7 +163,6 @@ def test_sums_of_other_values_or_of_many_places_are_not_kept():
 
     state = make(problem)
     assert make(replace(problem)) is state
-    np.testing.assert_array_equal(make(replace(problem, degree=0)).numerator, state.numerator[:, problem.layout.value])
     assert len(made) == 1
     for other in (replace(problem, value=problem.value.copy()), smoother.problem(smoother.training, exclude_self=True)):
         make(other)
@@ -167,3 +172,58 @@ def test_sums_of_other_values_or_of_many_places_are_not_kept():
     for _ in range(2):
         make(many)
     assert len(made) == 7
+
+
+@pytest.mark.parametrize("regressor", [LocalLinearRegressor, NadarayaWatsonRegressor])
+@pytest.mark.parametrize("ask", ["confidence_interval", "standard_error"])
+def test_places_that_the_caller_changes_are_other_places(regressor, ask):
+    """An array that is used again for the next place, and a new one that is equal to what it has become."""
+
+    def answer(model, at):
+        found = getattr(model, ask)(at)
+        return found if ask == "standard_error" else found.center
+
+    generator = np.random.default_rng(0)
+    X = generator.uniform(size=(90, 1))
+    y = np.sin(6 * X[:, 0]) + 0.2 * generator.normal(size=90)
+    places, buffer = np.array([[0.2], [0.5], [0.8]]), np.empty((1, 1))
+    expected = answer(regressor(bandwidth=0.15).fit(X, y), places)
+    model = regressor(bandwidth=0.15).fit(X, y)
+    for place, right in zip(places, expected, strict=True):
+        buffer[:] = place
+        np.testing.assert_allclose(answer(model, buffer), [right], rtol=1e-12)
+    np.testing.assert_allclose(answer(model, places[2:]), expected[2:], rtol=1e-12)
+
+
+@pytest.mark.parametrize("regressor", [LocalLinearRegressor, NadarayaWatsonRegressor])
+def test_answers_have_the_same_bits_whatever_was_asked_before(regressor):
+    generator = np.random.default_rng(0)
+    X = generator.uniform(size=(90, 1))
+    y = np.sin(6 * X[:, 0]) + 0.2 * generator.normal(size=90)
+
+    def answers(model, order):
+        asked = {
+            "interval": lambda: model.confidence_interval(X).upper,
+            "band": lambda: model.confidence_interval(X, simultaneous=True).upper,
+            "error": lambda: model.standard_error(X),
+            "slopes": lambda: model.standard_error(X, of="derivative"),
+            "norm": lambda: np.array(model.summary().trace_squared),
+        }
+        return {name: asked[name]() for name in order}
+
+    order = ["interval", "band", "error", "slopes", "norm"]
+    first = answers(regressor(bandwidth=0.15).fit(X, y), order)
+    for other in (order[::-1], order[2:] + order[:2], [*order, *order]):
+        for name, value in answers(regressor(bandwidth=0.15).fit(X, y), other).items():
+            np.testing.assert_array_equal(value, first[name], err_msg=name)
+
+
+def test_what_is_kept_has_a_bound():
+    smoother, _, places = pair("gaussian", "levels", 1)
+    kept = KeptSums(smoother.keys.value)
+    problem = replace(smoother.problem(places), value=smoother.keys.value)
+    for number in range(400):
+        many = replace(problem, query=np.resize(problem.query + number, (2000, 1)), factors=None)
+        kept.add(many, smoother.sums(many))
+    size = sum(state.shift.nbytes + state.denominator.nbytes + state.numerator.nbytes for _, state in kept._known)
+    assert 0.5 * MOST_BYTES < size <= MOST_BYTES

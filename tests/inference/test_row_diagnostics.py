@@ -240,3 +240,16 @@ def test_groups_without_a_curve(rows):
         group_curves(np.c_[X, X], y, np.arange(60) % 2, 0.3)
     with pytest.raises(ValueError, match="95 percent is level"):
         group_curves(X, y, np.arange(60) % 2, 0.3, places=5).reference_band(95)
+
+
+@pytest.mark.parametrize("groups", [None, np.arange(60) % 12])
+def test_residuals_are_the_callers_to_change(groups):
+    generator = np.random.default_rng(0)
+    X, y = generator.uniform(size=(60, 1)), generator.normal(size=60)
+    model = LocalLinearRegressor(bandwidth=0.3).fit(X, y, groups=groups)
+    before = model.standard_error(X), model.summary().r2
+    found = model.residuals()
+    for array in (found.fitted, found.residual, found.leverage, found.weight, found.noise):
+        array *= 3.0
+    np.testing.assert_array_equal(model.standard_error(X), before[0])
+    np.testing.assert_array_equal(model.summary().r2, before[1])

@@ -5,7 +5,7 @@ import pytest
 
 from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, open_chunks
 from kernpool.inference import fit_training, summarise
-from kernpool.inference.remembered import MOST_PLACES
+from kernpool.inference.kept_sums import MOST_PLACES
 from kernpool.inference.slopes import value_shares
 from kernpool.pooling.plan import Plan
 from tests.support.inference_cases import bend, pair

@@ -276,7 +276,8 @@ def in_options(command: str, text: str) -> str:
     if command == "fit":
         text = text.replace("groups has ", "--groups has ")
     if command == "test":
-        text = re.sub(r"\b(method|kind)='(\w+)'", r"--\1 \2", text).replace("bandwidth=", "--bandwidth ")
+        text = re.sub(r"\b(method|kind)='(\w+)'", r"--\1 \2", text).replace("bandwidth= ", "--bandwidth ")
+        text = text.replace("bandwidth=", "--bandwidth ").replace("--bandwidth ,", "--bandwidth,")
     return " ".join(text.split("\n"))
 
 

@@ -65,5 +65,16 @@ def labels_and_codes(groups: Any, rows: int) -> tuple[NDArray[Any], NDArray[np.i
     return found, np.asarray(code, dtype=np.int64)
 
 
+def named(label: Any) -> str:
+    """Return a label as messages name it.
+
+    Examples
+    --------
+    >>> named("b"), named(np.int64(3)), named(np.datetime64("2020-01-01T00:00:00.000000000"))
+    ("'b'", '3', '2020-01-01T00:00:00.000000000')
+    """
+    return repr(str(label)) if isinstance(label, str) else str(label)
+
+
 def _not_a_time(labels: NDArray[Any]) -> NDArray[np.bool_]:
     return np.isnat(labels) if labels.dtype.kind in "mM" else np.zeros(labels.shape, dtype=bool)

@@ -234,7 +234,7 @@ class CurveComparisonDisplay:
         return self
 
     def _draw_bands(self, ax: Axes, style: dict[str, Any]) -> list[Any]:
-        parallel = self.result is not None and self.result.null == NULLS["parallel"]
+        parallel = self.curves.parallel
         lower, upper = self.curves.reference_band(self.level)
         one = len(lower) == 2 and not parallel
         said = f"where {'parallel' if parallel else 'equal'} curves would be, {100 * self.level:.6g} % pointwise"

@@ -133,7 +133,7 @@ class Diagnostics:
         >>> found.sign.shape, found.sign[20]
         ((40, 3), array([-1,  0,  1], dtype=int8))
         """
-        smoother = smoother_of(self)
+        smoother = replace(smoother_of(self), kept=None)  # of other bandwidths, which nobody asks for again
         self._refuse_several(smoother.columns)
         scale, key = scale_of(self), smoother.keys.rows.array[smoother.weight > 0, 0]
         if X is None:

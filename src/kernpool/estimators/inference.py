@@ -21,8 +21,9 @@ from kernpool.estimators.smoothing_rows import (
 )
 from kernpool.inference import Interval, Summary, intervals, summarise
 from kernpool.inference.corrected import estimate, estimates
+from kernpool.inference.intervals import check_options
 from kernpool.inference.noise import local_noise
-from kernpool.inference.standard_errors import errors_of, errors_of_each
+from kernpool.inference.standard_errors import errors_of, errors_of_each, rounding_of
 from kernpool.inference.warnings import checked_errors, warn_of_empty, warn_of_ranks
 
 Array = NDArray[np.float64]
@@ -239,6 +240,7 @@ class Inference:
         >>> wave.df.round(1)
         array([2.5, 3.2])
         """
+        check_options(level, method, variance, simultaneous)
         smoother, places, training = read_places(self, X, of)
         found = intervals(
             smoother,
@@ -327,4 +329,5 @@ def std_of_new(model: Any, X: ArrayLike) -> Array:
     noise = errors.noise if clusters is None else local_noise(smoother, places, clusters.residual**2)
     assert noise is not None
     error, _ = checked_errors(found, errors)
-    return shaped(model, X, [np.sqrt(noise.variance + error**2)], "fit")
+    variance = np.where(noise.variance <= rounding_of(training) ** 2, 0.0, noise.variance)
+    return shaped(model, X, [np.sqrt(variance + error**2)], "fit")

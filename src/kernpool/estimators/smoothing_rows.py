@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import replace
 from typing import Any
 
@@ -15,7 +16,7 @@ from kernpool.estimators.fitted import pairs_of, read_query, recipe_of, scale_of
 from kernpool.estimators.rank_notes import dependent_columns
 from kernpool.execution.warnings import warn_caller
 from kernpool.inference import Clusters, Places, Smoother, Training, fit_clusters, fit_training, number_clusters
-from kernpool.inference.remembered import KeptSums
+from kernpool.inference.kept_sums import KeptSums
 from kernpool.inference.summary import Column
 from kernpool.pooling.settle import ReportRank
 
@@ -58,16 +59,11 @@ def training_of(model: Any, smoother: Smoother) -> Training:
 
 
 def training_with_shares(model: Any, smoother: Smoother) -> Training:
-    """Return the same with the shares of the fits, which are not kept, if it has to be made."""
-    made: list[Training] = []
-
-    def make() -> Training:
-        made.append(fit_training(smoother, with_shares=True))
-        return replace(made[0], shares=None)
-
+    """Return the same with the shares of the fits, which are as large as the rows, and not kept."""
+    made = fit_training(smoother, with_shares=True)
     prepared: Prepared = vars(model).setdefault("_prepared", Prepared())
-    known = prepared.get("training", _fit_of(model, smoother), make)
-    return made[0] if made else known
+    prepared.get("training", _fit_of(model, smoother), lambda: replace(made, shares=None))
+    return made
 
 
 def clusters_of(model: Any, smoother: Smoother, groups: ArrayLike | None) -> Clusters | None:
@@ -76,23 +72,20 @@ def clusters_of(model: Any, smoother: Smoother, groups: ArrayLike | None) -> Clu
     By default groups are those of the fit.
     """
     given = vars(model).get("key_group_") if groups is None else groups
-    if given is None:
-        return None
-    labels = np.asarray(given)
-    prepared: Prepared = vars(model).setdefault("_prepared", Prepared())
-    code = prepared.get("codes", (labels, model.key_weight_), lambda: number_clusters(given, smoother.weight))
-    return _left_out(model, smoother, labels, code)
+    return None if given is None else _left_out(model, smoother, number_clusters(given, smoother.weight))
 
 
 def clusters_of_fit(model: Any, smoother: Smoother) -> Clusters | None:
     """Return the same of the groups of the fit, however few: for residuals, which need no more than two."""
     code = vars(model).get("key_group_")
-    return None if code is None else _left_out(model, smoother, code, code)
+    return None if code is None else _left_out(model, smoother, code)
 
 
-def _left_out(model: Any, smoother: Smoother, labels: NDArray[Any], code: NDArray[np.int64]) -> Clusters:
+def _left_out(model: Any, smoother: Smoother, code: NDArray[np.int64]) -> Clusters:
     prepared: Prepared = vars(model).setdefault("_prepared", Prepared())
-    return prepared.get("clusters", (labels, *_fit_of(model, smoother)), lambda: fit_clusters(smoother, code))
+    # By the numbers themselves: an array of labels may be changed by the caller, and is the same array then.
+    of = hashlib.sha256(np.ascontiguousarray(code)).digest(), *_fit_of(model, smoother)
+    return prepared.get("clusters", of, lambda: fit_clusters(smoother, code))
 
 
 def _fit_of(model: Any, smoother: Smoother) -> tuple[Any, ...]:
@@ -127,14 +120,18 @@ def rank_reporter(model: Any) -> ReportRank:
     if recipe_of(model).degree:
         return model._report_rank  # type: ignore[no-any-return]
 
+    prepared: Prepared = vars(model).setdefault("_prepared", Prepared())
+    said: list[bool] = prepared.get("said of slopes", (model.value_, model.bandwidth_), lambda: [])
+
     def report(rank: NDArray[np.intp], occupied: NDArray[np.bool_], columns: int) -> None:
-        if not np.any(occupied & (rank < columns)):
+        if said or not np.any(occupied & (rank < columns)):
             return
         # Constants and dependent columns take nothing from the correction in the other directions.
         weight, key = model.key_weight_, scaled_keys(model)
         columns -= sum(missing for _, missing in dependent_columns(key if weight is None else key[weight > 0]))
         (few,) = np.nonzero(occupied & (rank < columns))
         if few.size:
+            said.append(True)
             warn_caller(
                 f"around {few.size} of {rank.size} queries (the first is query {few[0]}) the rows determine no slope "
                 "in some direction, and the planes that take the bias off are constant in it; use a larger bandwidth",

@@ -95,7 +95,7 @@ def number_clusters(groups: ArrayLike, weight: Array) -> Integers:
         raise ValueError(
             f"groups has {count} cluster{'s' if count != 1 else ''} of positive weight, and what varies between "
             f"clusters needs at least {FEWEST_CLUSTERS}; use finer groups, or more clusters, or, only if rows are "
-            f"independent of each other, groups=range({len(weight)})"
+            "independent of each other, groups of one row each"
         )
     return code
 
@@ -262,11 +262,5 @@ def _levels(problem: Problem, problems: list[Problem], kept: NDArray[np.intp]) -
     if problem.factors is None:
         nothing = np.zeros((len(problem.query), 0), dtype=np.int64)
         return nothing, read_only(np.zeros((0, 0), dtype=np.int64)), read_only(np.zeros((len(problems), 0, 1, 1)))
-    sizes = [len(table) for table in problem.factors.tables]
-    padded = np.zeros((len(problems), len(sizes), max(sizes) + 1, max(sizes)))
-    for t, each in enumerate(problems):
-        assert each.factors is not None
-        for b, table in enumerate(each.factors.log_tables):
-            padded[t, b, : sizes[b], : sizes[b]] = np.exp(table[:-1])
-            padded[t, b, -1, : sizes[b]] = np.exp(table[-1])
-    return problem.factors.query_code, read_only(problem.factors.key_code[kept].T), read_only(padded)
+    tables = np.stack([each.factors.stacked_tables() for each in problems if each.factors is not None])
+    return problem.factors.query_code, read_only(problem.factors.key_code[kept].T), read_only(tables)

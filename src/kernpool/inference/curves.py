@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kernpool.data.groups import labels_and_codes
+from kernpool.data.groups import labels_and_codes, named
 from kernpool.inference import draws
 from kernpool.inference.linear_map import LinearMap
 from kernpool.inference.null_distribution import KINDS, resample
@@ -158,7 +158,7 @@ def compare_curves(
 
 def read_groups(
     X: ArrayLike, y: ArrayLike, groups: ArrayLike, sample_weight: ArrayLike | None
-) -> tuple[Sample, NDArray[np.int64], list[Any]]:
+) -> tuple[Sample, NDArray[np.int64], NDArray[Any]]:
     """Read rows, number their groups, and return the labels of these; groups without weight are none."""
     found, number = labels_and_codes(groups, len(read_inputs(X)))
     sample = read_sample(X, y, sample_weight, "compare_curves", code=number[:, None])
@@ -166,16 +166,14 @@ def read_groups(
     counts = np.bincount(code, minlength=len(found))
     present = counts > 0
     if np.count_nonzero(present) < 2:
-        raise ValueError(
-            f"groups has the single label {found[present].tolist()[0]!r}; give two groups or more to compare"
-        )
+        raise ValueError(f"groups has the single label {named(found[present][0])}; give two groups or more to compare")
     few = present & (counts < LEAST_ROWS_OF_GROUP)
     if few.any():
         raise ValueError(
-            f"group {found[few].tolist()[0]!r} has {counts[few][0]} row(s), and each needs at least "
+            f"group {named(found[few][0])} has {counts[few][0]} row(s), and each needs at least "
             f"{LEAST_ROWS_OF_GROUP} for a curve with noise; merge small groups or leave them out"
         )
-    return sample, (np.cumsum(present) - 1)[code], found[present].tolist()
+    return sample, (np.cumsum(present) - 1)[code], found[present]
 
 
 @dataclass(frozen=True, eq=False)

@@ -79,11 +79,12 @@ def residuals(smoother: Smoother, training: Training, clusters: Clusters | None 
     else:
         residual, squared = clusters.residual, clusters.residual**2
     noise = local_noise(smoother, smoother.training, squared)
+    # Copies: the model keeps these arrays for its standard errors, and residuals are there to be worked with.
     return Residuals(
-        training.fitted,
-        np.asarray(residual),
-        training.leverage,
+        training.fitted.copy(),
+        np.array(residual),
+        training.leverage.copy(),
         np.sqrt(noise.variance),
-        training.weight,
-        None if clusters is None else clusters.code,
+        training.weight.copy(),
+        None if clusters is None else clusters.code.copy(),
     )

@@ -28,6 +28,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kernpool.core.keys import Keys
+from kernpool.data.groups import named
 from kernpool.inference.corrected import estimate
 from kernpool.inference.curves import read_groups
 from kernpool.inference.intervals import check_level
@@ -54,6 +55,8 @@ class GroupCurves:
         Local linear fits, their standard errors and degrees of freedom; NaN beyond the inputs of the group.
     offset : ndarray of shape (k,)
         By which the curves of groups differ from that of the first one if they are parallel; zeros if they are equal.
+    parallel : bool
+        Which of the two reference bands are about.
     """
 
     x: Array
@@ -62,6 +65,7 @@ class GroupCurves:
     standard_error: Array
     df: Array
     offset: Array
+    parallel: bool = False
 
     def reference_band(self, level: float = 0.95) -> tuple[Array, Array]:
         """Return the bands in which curves lie where they do not differ, or are parallel.
@@ -136,19 +140,18 @@ def group_curves(
     ValueError
         If there are several columns, or a group has fewer than five rows.
     """
-    sample, code, present = read_groups(X, y, groups, sample_weight)
+    sample, code, labels = read_groups(X, y, groups, sample_weight)
     if sample.X.shape[1] != 1:
         raise ValueError(f"a curve is over one column, and X has {sample.X.shape[1]}; compare them one at a time")
-    labels = np.asarray(present)
     x = np.linspace(sample.X.min(), sample.X.max(), places)
     curve, error, df = (np.full((len(labels), places), np.nan) for _ in range(3))
     recipe = Recipe.of(kernel, np.atleast_1d(bandwidth), degree=1)
-    for k, name in enumerate(present):
+    for k, label in enumerate(labels):
         rows = np.flatnonzero(code == k)
         if len(rows) < FEWEST_ROWS:
             raise ValueError(
-                f"group {name!r} has {len(rows)} rows, and a curve with standard errors needs at least {FEWEST_ROWS}; "
-                "merge small groups or leave them out"
+                f"group {named(label)} has {len(rows)} rows, and a curve with standard errors needs at least "
+                f"{FEWEST_ROWS}; merge small groups or leave them out"
             )
         own = sample.X[rows]
         (inside,) = np.nonzero((x >= own.min()) & (x <= own.max()))
@@ -160,4 +163,4 @@ def group_curves(
     offset = np.zeros(len(labels))
     if parallel:
         offset = Offsets.of(sample.X, code, recipe).of_groups(sample.y[:, None])[:, 0]
-    return GroupCurves(x, labels, curve, error, df, offset)
+    return GroupCurves(x, labels, curve, error, df, offset, parallel)

@@ -93,19 +93,19 @@ class Interval:
             np.array([of[at] for at in shown])
             for of in (few, self.lower[:ROWS], self.upper[:ROWS], self.standard_error[:ROWS])
         )
-        digits = digits_beside(np.stack([lower, upper]), error)
+        digits = [digits_beside(np.array(ends), se) for *ends, se in zip(lower, upper, error, strict=True)]
         rows = [
             [
                 *(str(i) for i in at),
-                *(f"{x:.{digits}g}" for x in ends),
+                *(f"{x:.{digit}g}" for x in ends),
                 f"{se:.3g}",
                 f"{self.df[at[: self.df.ndim]]:.3g}",
             ]
-            for at, ends, se in zip(shown, zip(center, lower, upper, strict=True), error, strict=True)
+            for at, digit, ends, se in zip(shown, digits, zip(center, lower, upper, strict=True), error, strict=True)
         ]
         names = ["place", *self.axes[: few.ndim - 1], "center", "lower", "upper", "se", "df"]
         lines = [
-            f"places    {len(self.center)}" + ", the first of them below" * cut,
+            f"places    {len(self.center)}" + ", the first below" * cut,
             f"level     {self.level:g}, {where}{critical}",
             f"method    {self.method}",
         ]
@@ -191,18 +191,16 @@ def intervals(
         If a standard error is zero, rests on less than one row, or is lost to rounding far from all rows; or the
         correction of the robust method is larger than two standard errors somewhere.
     """
-    check_level(level)
-    check_method(method)
+    check_options(level, method, variance, simultaneous)
     check_variance(variance, clustered=clusters is not None)
-    check_band(simultaneous)
     kind = choose_band(smoother, places, simultaneous, clusters is not None) if simultaneous else None
     found = estimates(smoother, places, method, columns)
     of_each = errors_of_each(smoother, training, places, found, variance, clusters)
     if smoother.recipe.degree or method != "naive":
         warn_of_ranks(found[0], smoother.columns, report_rank)
+    warn_of_empty(found[0])
     results = []
     for column, one, errors in zip(columns, found, of_each, strict=True):
-        warn_of_empty(one)
         error, df = checked_errors(one, errors)
         if method == "robust":
             warn_of_bias(one, error)
@@ -214,13 +212,13 @@ def intervals(
                 smoother, places, one, with_interval, kind=kind, level=level, method=method, column=column,
                 n_resamples=n_resamples, random_state=random_state,
             )  # fmt: skip
-        lower, upper = _around(one.center, error, df, level, critical)
+        lower, upper = _ends(one.center, error, df, level, critical)
         width = critical if critical is None or len(critical) > 1 else float(critical[0])
         results.append(Interval(one.center, lower, upper, error, df, float(level), method, width, kind))
     return results
 
 
-def _around(center: Array, error: Array, df: Array, level: float, critical: Array | None) -> tuple[Array, Array]:
+def _ends(center: Array, error: Array, df: Array, level: float, critical: Array | None) -> tuple[Array, Array]:
     """Return both ends, at the tails of normal critical values or, if there are none, of the level."""
     from scipy.special import ndtr, stdtrit
 
@@ -228,6 +226,14 @@ def _around(center: Array, error: Array, df: Array, level: float, critical: Arra
     with np.errstate(invalid="ignore"):
         half = -stdtrit(df[:, None], tail) * error
     return center - half, center + half
+
+
+def check_options(level: Any, method: Any, variance: Any, simultaneous: Any) -> None:
+    """Refuse options of an interval that are none, before anything is computed."""
+    check_level(level)
+    check_method(method)
+    check_variance(variance)
+    check_band(simultaneous)
 
 
 def check_level(level: Any) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.core.factors import Factors
+from kernpool.data.groups import named
 from kernpool.inference.linear_map import LinearMap
 from kernpool.pooling.recipe import Recipe
 
@@ -65,14 +66,16 @@ def out_of_reach(X: Array, code: Integers, recipe: Recipe) -> Integers:
     return np.asarray(alone[among_others.max(axis=0) < LEAST_SHARE])
 
 
-def refuse_out_of_reach(X: Array, code: Integers, labels: list[Any], recipe: Recipe, *, offsets: bool = False) -> None:
+def refuse_out_of_reach(
+    X: Array, code: Integers, labels: NDArray[Any], recipe: Recipe, *, offsets: bool = False
+) -> None:
     """Refuse groups that are compared with nothing.
 
     Parameters
     ----------
     X, code, recipe
         As of `out_of_reach`.
-    labels : list
+    labels : ndarray of shape (groups,)
         Of the groups.
     offsets : bool, default=False
         Whether the bandwidth is that of the offsets of parallel curves, which no argument says.
@@ -81,12 +84,12 @@ def refuse_out_of_reach(X: Array, code: Integers, labels: list[Any], recipe: Rec
     if not alone.size:
         return
     # With two groups both are out of reach; of more, another one tells what there is to compare with.
-    named = np.unique(np.append(alone, np.setdiff1d(np.arange(len(labels)), alone)[:1]))[:NAMED]
-    ranges = ", ".join(f"{_range(X[code == g])} in {labels[g]!r}" for g in named)
+    shown = np.unique(np.append(alone, np.setdiff1d(np.arange(len(labels)), alone)[:1]))[:NAMED]
+    ranges = ", ".join(f"{_range(X[code == g])} in {named(labels[g])}" for g in shown)
     whose = " of the offsets of parallel curves" if offsets else ""
     wider = "" if offsets else ", or give bandwidth= a larger one, which extrapolates"
     raise ValueError(
-        f"no rows of other groups are within reach of {' and '.join(repr(labels[g]) for g in alone[:NAMED])} at the "
+        f"no rows of other groups are within reach of {' and '.join(named(labels[g]) for g in alone[:NAMED])} at the "
         f"bandwidth {recipe.bandwidth.tolist()}{whose}, so that there is nothing to compare; X goes {ranges}. Compare "
         f"groups over a common range, or leave {'it' if alone.size == 1 else 'these'} out{wider}"
     )

@@ -1,11 +1,8 @@
-"""Sums that are asked for more than once: a Gaussian squared is a Gaussian, and slopes differ by no more than tilts.
-
-`RememberedSums` is for one answer, `KeptSums` for one model: an interval and then a band at the same places share them.
-"""
+"""Sums that are asked for more than once: a Gaussian squared is a Gaussian, and slopes differ by no more than tilts."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +18,6 @@ Known = tuple[Problem, PoolState]
 
 ROUNDING = 1e-14  # of bandwidths: h sqrt(2) / sqrt(2) is h
 MOMENTS = ("first", "second", "third", "fourth")
-MOST_PLACES, MOST_STATES = 1 << 14, 12  # a megabyte each, of a band and the interval before it
 
 
 class RememberedSums:
@@ -66,67 +62,37 @@ class RememberedSums:
         return self._sums(problem)
 
 
-class KeptSums:
-    """Sums at few places that a model keeps for what is asked next, values and all.
-
-    A band after an interval at the same places saves four passes over the rows of nine, and errors at up to 16 384
-    training rows one, as leaving each of them out has summed them.
-
-    Parameters
-    ----------
-    value : ndarray of shape (n, c)
-        The values of the model. Sums of others are not kept, nor are their arrays.
-    """
-
-    def __init__(self, value: Array) -> None:
-        self._value, self._known = value, list[Known]()
-
-    def get(self, problem: Problem, make: Callable[[], PoolState]) -> PoolState:
-        """Return the state of a problem; not to be changed."""
-        if problem.value is not self._value or not _has_plain_pairs(problem):
-            return make()
-        for other, state in self._known:
-            if _are_same_pairs(problem, other):
-                return state.columns(problem.layout.width)
-        state = make()
-        self.add(problem, state)
-        return state
-
-    def add(self, problem: Problem, state: PoolState) -> None:
-        """Keep a state, if it is of few places."""
-        if problem.value is self._value and len(problem.query) <= MOST_PLACES:
-            self._known = [*self._known[1 - MOST_STATES :], (problem, state)]
-
-
 def _are_same_pairs(problem: Problem, other: Problem) -> bool:
     one, two = problem.similarity, other.similarity
     return (
         problem.key is other.key
-        and _has_plain_pairs(problem)
-        and _has_plain_pairs(other)
+        and has_plain_pairs(problem)
+        and has_plain_pairs(other)
         and problem.degree <= other.degree
         and one.kernel is two.kernel
         and one.composition == two.composition
         and bool(np.all(np.abs(one.bandwidth - two.bandwidth) <= ROUNDING * one.bandwidth))
         and problem.weight_unit == other.weight_unit
-        and _are_equal(problem.key_weight, other.key_weight)
-        and _are_equal(problem.query, other.query)
-        and _are_equal_factors(problem.factors, other.factors)
+        and are_equal(problem.key_weight, other.key_weight)
+        and are_equal(problem.query, other.query)
+        and are_equal_factors(problem.factors, other.factors)
     )
 
 
-def _has_plain_pairs(problem: Problem) -> bool:
+def has_plain_pairs(problem: Problem) -> bool:
     """Whether all queries meet all keys: nothing is left out, by itself, by its group or by a mask."""
     return all(pairs is None for pairs in (problem.self_index, problem.groups, problem.attn_mask, problem.logit_bias))
 
 
-def _are_equal(one: Array | None, other: Array | None) -> bool:
+def are_equal(one: Array | None, other: Array | None) -> bool:
+    """Whether two arrays are equal, or there are none."""
     if one is None or other is None:
         return one is other
     return one is other or np.array_equal(one, other)
 
 
-def _are_equal_factors(one: Factors | None, other: Factors | None) -> bool:
+def are_equal_factors(one: Factors | None, other: Factors | None) -> bool:
+    """Whether factors are of the same levels and tables, or there are none."""
     if one is None or other is None:
         return one is other
     return all(np.array_equal(a, b) for a, b in zip(one.tables, other.tables, strict=True)) and all(

@@ -128,8 +128,6 @@ def fit_training(smoother: Smoother, *, with_shares: bool = False) -> Training:
             shares.append((log_mass(together), fit.base, fit.tilt))
         fitted[rows] = fit.intercept
         leverage[rows] = np.where(fit.occupied & (weight[rows] > 0), share * fit.base, 0.0)
-    if smoother.kept is not None and n <= ROWS_AT_ONCE:
-        smoother.kept.add(smoother.problem(smoother.training), together)
     fill = partial(limit_values, problem, empty="mean", n_jobs=smoother.recipe.n_jobs)
     deleted = fill_empty(deleted, others, "mean", fill)
     alone = int(np.count_nonzero(~others & (weight > 0)))

@@ -19,7 +19,7 @@ from kernpool.core.local_fit import LocalFit
 from kernpool.core.problem import FLOAT64, FLOAT64_EPSILON, LARGEST_TOL, Problem
 from kernpool.core.reading import center_of_values, subtract
 from kernpool.core.state import PoolState
-from kernpool.inference.remembered import KeptSums
+from kernpool.inference.kept_sums import KeptSums
 from kernpool.pooling.choice import choose
 from kernpool.pooling.recipe import Recipe
 from kernpool.pooling.settle import Sums

@@ -133,7 +133,7 @@ def errors_of_each(
     squared = squared_residuals(smoother, training, VARIANCES[variance])
     sums, errors = RememberedSums(smoother.sums, [pair for one in found for pair in one.known]), []
     noise = local_noise(smoother, places, squared, sums)
-    quiet = noise.variance <= _rounding(training) ** 2
+    quiet = noise.variance <= rounding_of(training) ** 2
     noise = replace(noise, variance=np.where(quiet, 0.0, noise.variance))
     for one in found:
         size = None
@@ -156,14 +156,14 @@ def errors_of_each(
 def _of_clusters(smoother: Smoother, training: Training, found: Estimate, clusters: Clusters) -> Errors:
     """Return errors of rows in clusters; zero where residuals are nothing but rounding, NaN where there is no slope."""
     spread, df, size = cluster_errors(smoother, found, clusters)
-    quiet = np.max(np.abs(clusters.residual), axis=0) <= _rounding(training)
+    quiet = np.max(np.abs(clusters.residual), axis=0) <= rounding_of(training)
     error = np.where(quiet & np.isfinite(spread), 0.0, spread)
     if found.column is not None:
         error = _where_there_is_a_slope(found, error, size * math.sqrt(training.rows))
     return Errors(error, df, None, clusters.residual, spread, clusters.code)
 
 
-def _rounding(training: Training) -> Array:
+def rounding_of(training: Training) -> Array:
     """Return up to which size residuals of each output are nothing but rounding."""
     return nothing_left(training.value[training.weight > 0])
 

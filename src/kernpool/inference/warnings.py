@@ -82,7 +82,7 @@ def checked_errors(found: Estimate, errors: Errors) -> tuple[Array, Array]:
     if lost.any():
         error[lost], df[lost] = np.nan, np.nan
         warn_caller(
-            f"{_around('', np.flatnonzero(lost), found)} are so far from all rows that rounding of their weights "
+            f"{_which('', np.flatnonzero(lost), found)} are so far from all rows that rounding of their weights "
             "leaves no digit of a standard error, and it becomes NaN; nothing is known of the curve there: leave these "
             "places out, or use a larger bandwidth",
             InferenceWarning,
@@ -97,11 +97,11 @@ def checked_errors(found: Estimate, errors: Errors) -> tuple[Array, Array]:
             else "residuals of less than one row tell how large the noise is, and standard errors become NaN; "
             "effective_sample_size shows where rows are, and weights are frequencies of rows"
         )
-        warn_caller(f"{_around('around ', few, found)} {reason}", InferenceWarning)
+        warn_caller(f"{_which('around ', few, found)} {reason}", InferenceWarning)
     (zero,) = np.nonzero(np.any(error == 0.0, axis=1))
     if zero.size:
         warn_caller(
-            f"{_around('around ', zero, found)} all residuals are zero, and so is the standard error: these rows have "
+            f"{_which('around ', zero, found)} all residuals are zero, and so is the standard error: these rows have "
             "no noise to judge by, which is no certainty",
             InferenceWarning,
         )
@@ -115,14 +115,15 @@ def warn_of_bias(found: Estimate, error: Array) -> None:
     (far,) = np.nonzero(np.any(much & (error > 0.0), axis=1))  # of no noise there is another warning
     if far.size:
         warn_caller(
-            f"{_around('around ', far, found)} the correction for bias is larger than two standard errors: the bias "
+            f"{_which('around ', far, found)} the correction for bias is larger than two standard errors: the bias "
             "that is left may be of that size too, and the interval covers less than it says; use a smaller bandwidth",
             InferenceWarning,
         )
 
 
-def _around(preposition: str, places: NDArray[np.intp], found: Estimate) -> str:
-    return f"{preposition}{places.size} of {len(found.center)} queries (the first is query {places[0]})"
+def _which(preposition: str, places: NDArray[np.intp], found: Estimate) -> str:
+    slope = "" if found.column is None else f" for the slope by column {found.column}"
+    return f"{preposition}{places.size} of {len(found.center)} queries (the first is query {places[0]}){slope}"
 
 
 def _log_mass(found: Estimate) -> Array:
