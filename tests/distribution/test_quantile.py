@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from kernpool import EmptyWindowWarning, Problem, kernel_names, make_kernel, pool_quantile, pooling_weights
 from kernpool.core import Factors
-from kernpool.distribution import descent, selection
-from kernpool.distribution.descent import quantile_places
+from kernpool.distribution import Sums, descent, selection
+from kernpool.distribution import places as of_places
 from kernpool.kernels import categorical_kernel_names, get_categorical_kernel
 from kernpool.pooling.recipe import Recipe
 from kernpool.pooling.weights import weight_tables
@@ -21,7 +21,7 @@ LEVELS = [0.5, 0.0, 0.9, 0.05, 1.0, 0.25]  # in no order
 def way(request, monkeypatch):
     """Few pairs are done densely; as many would be, loops and the way down the tree have to find the same."""
     if request.param != "dense":
-        monkeypatch.setattr(descent, "FEW_PAIRS", 0)
+        monkeypatch.setattr(of_places, "FEW_PAIRS", 0)
     if request.param == "descent":
         monkeypatch.setattr(descent, "FEWEST_KEYS", 7)
         monkeypatch.setattr(descent, "QUICK_PAIRS", 1)
@@ -42,7 +42,10 @@ def check(query, key, value, **options):
     assert_quantiles(found, weights, value, LEVELS, empty=0.0)
 
 
-@pytest.mark.parametrize("situation", ["plain", "weights", "self", "mask", "bias", "weights and self"])
+@pytest.mark.covering
+@pytest.mark.parametrize(
+    "situation", ["plain", "weights", "self", "mask", "bias", "large bias", "small bias", "weights and self"]
+)
 @pytest.mark.parametrize("columns", [1, 2])
 @pytest.mark.parametrize("composition", ["radial", "product"])
 @pytest.mark.parametrize("kernel", kernel_names())
@@ -56,8 +59,9 @@ def test_every_quantile_is_that_of_the_table_of_weights(kernel, composition, col
         options |= {"exclude_self": True, "self_index": np.arange(25)}
     if situation == "mask":
         options["attn_mask"] = generator.random((len(query), len(key))) < 0.5
-    if situation == "bias":
-        options["attn_mask"] = generator.normal(size=(len(query), len(key)))
+    if "bias" in situation:
+        level = {"large bias": 800.0, "small bias": -800.0}.get(situation, 0.0)
+        options["attn_mask"] = level + generator.normal(size=(len(query), len(key)))
     check(query, key, value, **options)
 
 
@@ -89,7 +93,7 @@ def test_groups_that_are_left_out(way):
 
 def check_problem(problem, value):
     order, level = np.argsort(value, kind="stable"), np.tile(LEVELS, (len(problem.query), 1))
-    places = quantile_places(problem, order, level, Recipe.of())
+    places = Sums.of(problem, Recipe.of()).places(order, level)
     assert places.min() >= 0
     assert_quantiles(value[places], weight_tables(lambda _: problem)[0], value, LEVELS)
 
@@ -99,17 +103,72 @@ def test_more_columns_than_profiles_can_be_multiplied_in(way):
     check(query, key, value, kernel="triweight", composition="product", bandwidth=1.7)
 
 
-@pytest.mark.parametrize("where", [40.0, 1e5])
-def test_far_away_the_nearest_keys_decide(where, way):
+@pytest.mark.parametrize("where", [40.0, 1e5, 1e7, 1e9, 1e15])
+@pytest.mark.parametrize("ties", [1, 10])
+def test_far_away_the_nearest_keys_decide(where, ties, way):
     _, key, value, _ = make_rows()
-    query = np.array([[-where], [where]])
-    check(query, key, value, bandwidth=0.2)
+    key[:ties], key[ties : 2 * ties] = 1.5, -1.5
+    check(np.array([[-where], [where]]), key, value, bandwidth=0.2)
 
 
-def test_equal_weights_meet_levels_exactly(way):
-    value = np.arange(30.0)
-    found = pool_quantile([0.0], np.zeros(30), value, np.arange(1, 31) / 30, kernel="constant")
-    np.testing.assert_array_equal(found[0], value)
+@pytest.mark.parametrize("digits", [1, 6])
+def test_windows_that_are_empty_have_the_quantiles_of_the_nearest_keys(digits, way):
+    """On a grid several are nearest, in a limit of bandwidths whose logarithms of weights have no digits to spare."""
+    generator = np.random.default_rng(0)
+    key, value = np.round(generator.uniform(size=(200, 1)), digits), generator.normal(size=200)
+    query = np.round(generator.uniform(-1, 2, size=(150, 1)), digits + 1)
+    options = {"kernel": "epanechnikov", "bandwidth": 0.002, "empty": "nearest"}
+    found = pool_quantile(query, key, value, LEVELS, **options)
+    assert_quantiles(found, pooling_weights(query, key, **options), value, LEVELS)
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov"])
+@pytest.mark.parametrize("columns", [1, 2])
+def test_halves_of_the_keys_may_have_no_weight(kernel, columns, way):
+    query, key, value, _ = make_rows(d=columns)
+    for weight in ((value > 0.2) * 1.0, np.where(value > 0.2, 1.0, 1e-40), np.where(value > 0.2, 0.0, 1e-40)):
+        check(query, key, value, kernel=kernel, bandwidth=0.6, key_weight=weight)
+
+
+def test_requests_that_rounding_leads_past_all_keys_find_the_last_that_counts(monkeypatch):
+    """More is needed than there is, and the descent comes to nodes that are empty, round after round."""
+    monkeypatch.setattr(of_places, "FEW_PAIRS", 0)
+    for name, value in (("FEWEST_KEYS", 7), ("QUICK_PAIRS", 1), ("PAIR_BY_PAIR", frozenset())):
+        monkeypatch.setattr(descent, name, value)
+    monkeypatch.setattr(of_places, "SLACK", -1e-13)
+    rounds, nodes = [], descent.Passed.nodes
+    monkeypatch.setattr(descent.Passed, "nodes", lambda self, some: rounds.append(len(some)) or nodes(self, some))
+    query, key, value, _ = make_rows(ties=False)
+    for kernel in ("epanechnikov", "gaussian", "triangular"):
+        check(query, key, value, kernel=kernel, bandwidth=0.3)
+    assert max(rounds) > 0
+
+
+@pytest.mark.parametrize("weight", [None, 1 / 3, 0.1])
+@pytest.mark.parametrize("kernel", ["constant", "gaussian", "cosine"])
+def test_equal_weights_meet_levels_exactly(kernel, weight, way):
+    for n in (3, 30, 300, 3000):
+        value, weights = np.arange(float(n)), None if weight is None else np.full(n, weight)
+        for q in (0.0, 0.1234, 0.7):
+            found = pool_quantile([q], np.zeros(n), value, np.arange(1, n + 1) / n, kernel=kernel, key_weight=weights)
+            np.testing.assert_array_equal(found[0], value)
+        if kernel == "constant" and weight is None:
+            expected = np.quantile(value, LEVELS, method="inverted_cdf")
+            np.testing.assert_array_equal(pool_quantile([0.0], np.zeros(n), value, LEVELS, kernel=kernel)[0], expected)
+
+
+def test_levels_in_float32_are_what_they_are_written_as():
+    levels = np.array([0.1, 0.3, 0.7], dtype=np.float32)
+    assert pool_quantile([0.0], np.zeros(30), np.arange(30.0), levels, kernel="constant").tolist() == [[2.0, 8.0, 20.0]]
+
+
+def test_a_mask_of_one_row_is_not_written_out_for_each_query():
+    query, key, value, generator = make_rows(n=300, m=40)
+    mask = generator.random((1, 300)) < 0.5
+    found = pool_quantile(query, key, value, LEVELS, attn_mask=mask, bandwidth=0.3)
+    np.testing.assert_array_equal(found, pool_quantile(query, key[mask[0]], value[mask[0]], LEVELS, bandwidth=0.3))
+    problem = Problem.from_arrays(query, key, value, attn_mask=np.broadcast_to(mask, (40, 300)))
+    assert problem.block(slice(None), np.arange(10)).attn_mask.strides[0] == 0
 
 
 def test_constant_values_and_a_single_key(way):
@@ -151,7 +210,7 @@ def test_a_large_problem_compared_in_full(algorithm):
 def test_the_tree_is_gone_down_where_sums_are_quick(monkeypatch):
     query, key, value, _ = make_rows(n=4000, m=3000, ties=False)
     monkeypatch.setattr(descent, "QUICK_PAIRS", 1 << 16)
-    kept = []
+    kept: list[slice] = []
     places = selection.Selection.places
     monkeypatch.setattr(
         selection.Selection,

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, open_chunks, pool_quantile
+from kernpool import EmptyWindowWarning, LocalLinearRegressor, NadarayaWatsonRegressor, open_chunks, pool_quantile
 from tests.support.dense_quantiles import assert_quantiles
 
 LEVELS = [0.9, 0.1, 0.5]
@@ -74,6 +74,45 @@ def test_draws_have_the_conditional_distribution():
         share = np.array([np.mean(row == value) for value in y])
         np.testing.assert_allclose(share, weights, atol=5 * np.sqrt(0.25 / 20000))
     np.testing.assert_array_equal(drawn, model.sample(X[:2], 20000, random_state=0))
+
+
+def test_draws_of_several_outputs_are_rows():
+    X, y, _ = make_rows()
+    both = np.column_stack([y, -y])
+    drawn = NadarayaWatsonRegressor(bandwidth=0.4).fit(X, both).sample(X[:3], 50, random_state=1)
+    assert drawn.shape == (3, 50, 2)
+    np.testing.assert_array_equal(drawn[..., 0], -drawn[..., 1])
+    assert np.isin(drawn[..., 0], y).all()
+
+
+def test_rows_that_are_alone_have_no_residual():
+    """The mean of all others is no fit of an isolated row, and what it is off by is no noise."""
+    X = np.append(np.linspace(0, 1, 60), 9.0)[:, None]
+    y = np.append(np.zeros(60), 50.0)
+    model = LocalLinearRegressor("epanechnikov", 0.3, empty="mean").fit(X, y)
+    with np.errstate(all="raise"):
+        found = model.quantile([[0.5], [9.0], [5.0]], [0.1, 0.9])
+    np.testing.assert_allclose(found[0], 0.0, atol=1e-12)
+    assert found[1:].tolist() == [[0.0, 0.0], [0.0, 0.0]]  # of all outputs, where no residual is near
+    single = LocalLinearRegressor("epanechnikov", 1e-3).fit(X[:3], y[:3])
+    with pytest.warns(EmptyWindowWarning, match="2 of 2 queries"):
+        assert np.isnan(single.quantile(X[:2])).all()
+
+
+@pytest.mark.parametrize("regressor", [LocalLinearRegressor, NadarayaWatsonRegressor])
+def test_empty_windows_have_quantiles_of_all_outputs(regressor):
+    X = np.linspace(0, 1, 101)[:, None]
+    model = regressor("epanechnikov", 0.2, empty="mean").fit(X, 10 * X[:, 0])
+    np.testing.assert_allclose(model.quantile([[5.0]], LEVELS), [[9.0, 1.0, 5.0]], atol=0.11)
+
+
+def test_types_are_those_of_predictions():
+    X, y, _ = make_rows()
+    for regressor in (LocalLinearRegressor, NadarayaWatsonRegressor):
+        model = regressor(bandwidth=0.4).fit(X.astype(np.float32), y.astype(np.float32))
+        at = X[:3].astype(np.float32)
+        assert model.quantile(at).dtype == model.predict(at).dtype == np.float32
+        assert model.sample(at, 2, random_state=np.random.default_rng(0)).dtype == np.float32
 
 
 def test_what_is_refused():

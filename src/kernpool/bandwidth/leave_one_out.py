@@ -36,13 +36,19 @@ class LeaveOneOut:
         Row i predicted from the other rows, or from those of the other groups.
     error : float
         Weighted mean over rows of the squared error, summed over outputs.
-    empty_windows : int
-        Rows without a neighbour inside the kernel's support; they are predicted by the weighted mean of the others.
+    occupied : ndarray of bool, shape (n,)
+        Which rows have another one inside the kernel's support; the rest is predicted by the weighted mean of the
+        others.
     """
 
     prediction: Array
     error: float
-    empty_windows: int
+    occupied: NDArray[np.bool_]
+
+    @property
+    def empty_windows(self) -> int:
+        """How many rows have no other one inside the kernel's support."""
+        return int(np.count_nonzero(~self.occupied))
 
 
 def leave_one_out(
@@ -92,4 +98,4 @@ def leave_one_out(
         squared[rows] = np.sum((problem.value[rows] + problem.value_center - prediction[rows]) ** 2, axis=1)
     weight = problem.key_weight
     error = squared.mean() if weight is None else weight @ squared / weight.sum()
-    return LeaveOneOut(prediction, float(error), int(np.count_nonzero(~occupied)))
+    return LeaveOneOut(prediction, float(error), occupied)

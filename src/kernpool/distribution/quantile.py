@@ -12,7 +12,7 @@ from kernpool.core.empty import Empty, fill_empty
 from kernpool.core.problem import Problem
 from kernpool.data.checks import as_real_array
 from kernpool.data.chunks.base import Chunks
-from kernpool.distribution.descent import quantile_places
+from kernpool.distribution.places import Sums
 from kernpool.execution.progress import Progress
 from kernpool.kernels import Kernel
 from kernpool.pooling.arrays import ArrayPairs
@@ -54,8 +54,8 @@ def pool_quantile(
         As in `pool`. Several value columns have quantiles of their own, each.
     levels : float or array_like of shape (l,), default=0.5
         Shares of the weight, between 0 and 1, in any order; the default is the conditional median. Zero is the least
-        value whose share is above 2**-960. A level that is met within 2**-50 is met: .1 by three of 30 equal weights,
-        and 1 where no more than that is missing.
+        value whose share is above 2**-960. A level that is met within ``2**-50 sqrt(n)`` is met: .1 by three of 30
+        equal weights, and 1 where no more than that is missing.
     kernel, bandwidth, composition, key_weight, attn_mask, exclude_self, self_index, tol
         As in `pool`.
     algorithm : str, default="auto"
@@ -92,8 +92,10 @@ def pool_quantile(
     Equal to sorting each row of the weights by value and adding up, except where the distribution function meets a
     level within rounding. The keys are put in the order of values once; a sum over the lower half of them says on
     which side of the middle a quantile lies, and so on down: about log2(n / 512) sums in all, each by the algorithm
-    that `choose` finds. Where that is brute force, the keys are looked through in their order instead, every pair once.
-    Memory is O(n + m): a table of weights never exists. Where few keys count, high and low levels are extremes of a
+    that `choose` finds. Where that is brute force, the keys are looked through in their order instead, up to the one
+    that is wanted, so that every pair counts at most twice. Memory is O(n + m): a table of all weights never exists. A
+    float mask, a kernel of one's own, and queries so far away that a logarithm of their weights is beyond 65 536 go by
+    tables of a few queries. Where few keys count, high and low levels are extremes of a
     small sample.
 
     References
@@ -146,7 +148,9 @@ def as_levels(levels: ArrayLike) -> Array:
     ValueError
         If one is not, or there are none, or they have two dimensions.
     """
-    level = as_real_array("levels", levels).astype(np.float64)
+    given = as_real_array("levels", levels)
+    # The float32 next to .1 is above .1, and three of 30 equal weights would not reach it.
+    level: Array = np.asarray(given.astype(np.str_) if given.dtype.itemsize < 8 else given, dtype=np.float64)
     if level.ndim > 1 or not level.size:
         raise ValueError(f"levels must be one number or a list of them, got an array of shape {level.shape}")
     wrong = level[~((level >= 0) & (level <= 1))]
@@ -156,7 +160,7 @@ def as_levels(levels: ArrayLike) -> Array:
 
 
 def quantiles(recipe: Recipe, problem: Problem, value: Array, level: Array, progress: Progress | None = None) -> Array:
-    """Return the quantiles of a problem.
+    """Return the quantiles of a problem, with empty windows as the recipe says.
 
     Parameters
     ----------
@@ -176,26 +180,43 @@ def quantiles(recipe: Recipe, problem: Problem, value: Array, level: Array, prog
     ndarray of shape (m, c, l)
         Values.
     """
-    m = len(problem.query)
-    level = np.broadcast_to(level, (m, level.shape[-1]))
-    found, occupied = _filled(recipe, problem, value, level, progress)
+    found, occupied = known_quantiles(recipe, problem, value, level, progress)
+    return with_limits(recipe, problem, value, level, found, occupied)
+
+
+def with_limits(
+    recipe: Recipe, problem: Problem, value: Array, level: Array, found: Array, occupied: NDArray[np.bool_]
+) -> Array:
+    """Return quantiles of shape (m, c, l) in which empty windows have what the recipe says; parameters as above."""
 
     def fill(rows: NDArray[np.intp]) -> Array:
         limit = limit_problem(problem.block(rows), recipe.empty)
-        return _filled(recipe, limit, value, level[rows])[0].reshape(len(rows), -1)
+        some = level if level.ndim == 1 else level[rows]
+        return known_quantiles(recipe, limit, value, some)[0].reshape(len(rows), -1)
 
-    return fill_empty(found.reshape(m, -1), occupied, recipe.empty, fill).reshape(found.shape)
+    return fill_empty(found.reshape(len(found), -1), occupied, recipe.empty, fill).reshape(found.shape)
 
 
-def _filled(
+def known_quantiles(
     recipe: Recipe, problem: Problem, value: Array, level: Array, progress: Progress | None = None
 ) -> tuple[Array, NDArray[np.bool_]]:
-    found = np.full((len(level), value.shape[1], level.shape[1]), np.nan)
-    for c, column in enumerate(value.T):
-        report = None if progress is None else partial(_report, progress, c, value.shape[1])
-        places = quantile_places(problem, np.argsort(column, kind="stable"), level, recipe, report)
-        found[:, c] = np.where(places >= 0, column[places], np.nan)
-    return found, places[:, 0] >= 0
+    """Return quantiles of shape (m, c, l), NaN where windows are empty, and which are not; parameters as above."""
+    m, c = len(problem.query), value.shape[1]
+    level = np.broadcast_to(level, (m, level.shape[-1]))
+    sums = Sums.of(problem, recipe)
+    found = np.full((m, c, level.shape[1]), np.nan)
+    total = max(1, int(sums.occupied.sum()) * level.shape[1] * c)
+    for number, column in enumerate(value.T):
+
+        def report(done: int, before: int = number * total // c) -> None:
+            if progress is not None:
+                progress(min(before + done, total - 1), total)
+
+        places = sums.places(np.argsort(column, kind="stable"), level, report)
+        found[:, number] = np.where(places >= 0, column[places], np.nan)
+    if progress is not None:
+        progress(total, total)
+    return found, sums.occupied
 
 
 def _report(progress: Progress, item: int, items: int, done: int, total: int) -> None:

@@ -1,4 +1,4 @@
-"""At which key, in the order in which they come, do the weights of a query reach a sum? Every pair once."""
+"""At which key, in the order in which they come, do the weights of a query reach a sum? Pair by pair, in loops."""
 
 from __future__ import annotations
 
@@ -8,17 +8,21 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.algorithms.reference import may_underflow, pair_weights
+from kernpool.algorithms.reference import may_underflow
 from kernpool.core.problem import Problem
 from kernpool.kernels import is_compiled
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 
-LN_2 = float(np.log(2.0))
-FEW_PAIRS = 100_000  # that dense arrays do sooner than a compiler loads
-DENSE_PAIRS = 1 << 18  # at once
-COMPILED_PAIRS = 1 << 23  # of a piece, which Ctrl-C waits for
+PAIRS = 1 << 23  # of a piece, which Ctrl-C waits for
+
+
+def can_select(problem: Problem) -> bool:
+    """Whether there are loops for a problem: a built-in kernel, and nothing that goes by logits or by groups."""
+    kernel = problem.similarity.kernel
+    plain = problem.logit_bias is None and problem.groups is None
+    return is_compiled(kernel) and plain and not (kernel.is_compact and may_underflow(problem))
 
 
 class Selection:
@@ -27,19 +31,14 @@ class Selection:
     Parameters
     ----------
     problem : Problem
-        Of degree 0; with masks, levels and groups as they come.
+        Of degree 0, for which there are loops (`can_select`).
     unit : ndarray of shape (m,)
-        Powers of two in which weights are counted, about the logarithm of their sum: weights neither underflow nor
-        overflow.
-    compiled : bool
-        Whether compiled loops are worth their loading.
+        Powers of two in which weights are counted, about the logarithm of their sum, so that they neither underflow nor
+        overflow; zero for kernels of compact support.
     """
 
-    def __init__(self, problem: Problem, unit: Array, *, compiled: bool) -> None:
+    def __init__(self, problem: Problem, unit: Array) -> None:
         self.problem, self.unit = problem, unit
-        kernel = problem.similarity.kernel
-        in_loops = is_compiled(kernel) and problem.logit_bias is None and problem.groups is None
-        self.compiled = compiled and in_loops and not (kernel.is_compact and may_underflow(problem))
 
     def places(self, rows: Index, keys: slice, need: Array) -> Iterator[tuple[Index, Index]]:
         """Search some keys, piece by piece.
@@ -63,26 +62,13 @@ class Selection:
         """
         asked, start = np.unique(rows, return_index=True)
         start = np.append(start, len(rows))
-        n = keys.stop - keys.start
-        at_once = max(1, (COMPILED_PAIRS if self.compiled else DENSE_PAIRS) // n)
-        search = self._by_loops if self.compiled else self._densely
+        at_once = max(1, PAIRS // (keys.stop - keys.start))
         for first in range(0, len(asked), at_once):
             last = min(first + at_once, len(asked))
             which = np.arange(start[first], start[last])
-            place = search(asked[first:last], keys, start[first : last + 1] - start[first], need[which])
-            yield which, np.where(place >= 0, place + keys.start, -1)
+            yield which, self._search(asked[first:last], keys, start[first : last + 1] - start[first], need[which])
 
-    def _densely(self, queries: Index, keys: slice, start: Index, need: Array) -> Index:
-        part = self.problem.block(queries, keys).with_dense_factors()
-        shift, weight = pair_weights(part)
-        with np.errstate(invalid="ignore"):  # minus infinity where no key takes part
-            weight *= np.exp(np.where(np.isneginf(shift), 0.0, shift) - LN_2 * self.unit[queries])[:, None]
-        total = np.cumsum(weight, axis=1)
-        row = np.repeat(np.arange(len(queries)), np.diff(start))
-        reached = (total[row] >= np.minimum(need, total[row, -1])[:, None]) & (weight[row] > 0.0)
-        return np.where(reached.any(axis=1), reached.argmax(axis=1), -1)
-
-    def _by_loops(self, queries: Index, keys: slice, start: Index, need: Array) -> Index:
+    def _search(self, queries: Index, keys: slice, start: Index, need: Array) -> Index:
         from kernpool.algorithms.brute.precision import read_only  # with what loads Numba
         from kernpool.distribution.loops.selection import select_block
 
@@ -108,7 +94,7 @@ class Selection:
             read_only(need),
             found,
         )
-        return found - np.where(found >= 0, keys.start, 0)
+        return found
 
     @cached_property
     def _own_weight(self) -> Array:

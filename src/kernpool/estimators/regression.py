@@ -12,8 +12,8 @@ from sklearn.base import RegressorMixin
 from kernpool.core.keys import Prepared
 from kernpool.data.chunks.base import Chunks
 from kernpool.estimators.chunked import as_chunks, fit_chunks
+from kernpool.estimators.conditional import ConditionalDistribution
 from kernpool.estimators.diagnostics import Diagnostics
-from kernpool.estimators.expectation import Expectation
 from kernpool.estimators.inference import Inference, std_of_new
 from kernpool.estimators.parameters import check_parameters
 from kernpool.estimators.rank_notes import RankNotes
@@ -25,7 +25,7 @@ from kernpool.kernels import get_kernel
 Array = NDArray[np.float64]
 
 
-class KernelRegressor(Inference, Diagnostics, Expectation, Resampled, RegressorMixin, KernelSmoother):  # type: ignore[misc]
+class KernelRegressor(Inference, ConditionalDistribution, Diagnostics, Resampled, RegressorMixin, KernelSmoother):  # type: ignore[misc]
     """Fit and predict; subclasses say what is fitted around each query."""
 
     def __sklearn_tags__(self) -> Any:

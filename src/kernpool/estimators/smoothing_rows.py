@@ -84,7 +84,7 @@ def clusters_of_fit(model: Any, smoother: Smoother) -> Clusters | None:
 def _left_out(model: Any, smoother: Smoother, code: NDArray[np.int64]) -> Clusters:
     prepared: Prepared = vars(model).setdefault("_prepared", Prepared())
     # By the numbers themselves: an array of labels may be changed by the caller, and is the same array then.
-    of = hashlib.sha256(np.ascontiguousarray(code)).digest(), *_fit_of(model, smoother)
+    of = hashlib.sha256(code.tobytes()).digest(), *_fit_of(model, smoother)
     return prepared.get("clusters", of, lambda: fit_clusters(smoother, code))
 
 

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 
 from kernpool.core.problem import Problem
-from kernpool.distribution import as_levels, quantiles
+from kernpool.distribution import Sums, as_levels, known_quantiles, with_limits
 from kernpool.estimators.fitted import read_query, scale_of
-from kernpool.estimators.smoothing_rows import clusters_of, need_rows, smoother_of, training_of
+from kernpool.estimators.smoothing_rows import need_rows, smoother_of
 from kernpool.execution.progress import current_progress
 from kernpool.inference import Places
+from kernpool.pooling.recipe import Recipe
 
 Array = NDArray[np.float64]
 
 
-class Expectation:
+class ConditionalDistribution:
     """Conditional quantiles of a regressor, and draws."""
 
     def quantile(self, X: ArrayLike, levels: ArrayLike = 0.5) -> Array:
@@ -63,7 +65,8 @@ class Expectation:
         `LocalLinearRegressor` has planes, whose shares may be negative and are no distribution; it weighs the
         leave-one-out residuals :math:`v_j = y_j - \hat m_{-j}(x_j)` by the same kernel, and adds the prediction:
         :math:`\hat m(x) + \hat Q_v(\tau \mid x)`. So a bandwidth that is wide because the curve is straight does not
-        mix up rows from everywhere.
+        mix up rows from everywhere. Rows that have nothing else in their window have no such residual and do not count.
+        Empty windows get quantiles of outputs all the same. The prediction is not clipped.
 
         The bandwidth is that of the mean. Where few rows count, extreme levels are the extremes of a small sample:
         quantiles say nothing about values beyond those seen. About log2(n / 512) passes over rows and places, or one
@@ -82,7 +85,11 @@ class Expectation:
                [5., 5., 5.]])
         """
         level = as_levels(levels)
-        found = _quantiles(self, X, level.ravel())
+        weighed = _Weighed.of(self, X, "quantiles need")
+        progress = current_progress()
+        found, occupied = known_quantiles(weighed.recipe, weighed.problem, weighed.value, level.ravel(), progress)
+        found = weighed.filled(weighed.added(found), occupied, level.ravel())
+        found = found[:, 0] if self.value_.ndim == 1 else found  # type: ignore[attr-defined]
         return found if level.ndim else found[..., 0]
 
     def sample(self, X: ArrayLike, size: int = 1, *, random_state: Any = None) -> Array:
@@ -99,9 +106,9 @@ class Expectation:
 
         Returns
         -------
-        ndarray of shape (m, size) or (m, c, size)
-            Quantiles at uniform levels, as of `quantile`: exact draws. Several outputs are drawn from the same
-            levels each, not from their joint distribution.
+        ndarray of shape (m, size) or (m, size, c)
+            Exact draws of training rows by their weights at x: their outputs, together if there are several; of planes
+            the prediction plus their leave-one-out residuals. What `empty` says where a window is empty.
 
         Raises
         ------
@@ -119,24 +126,67 @@ class Expectation:
         """
         if isinstance(size, bool) or not isinstance(size, (int, np.integer)) or size < 1:
             raise ValueError(f"size must be a positive number of draws, got {size!r}")
-        need_rows(self, "draws need")
-        places = len(cast(Any, X))
-        return _quantiles(self, X, check_random_state(random_state).uniform(size=(places, int(size))))
+        weighed = _Weighed.of(self, X, "draws need")
+        random = random_state if isinstance(random_state, np.random.Generator) else check_random_state(random_state)
+        level = random.uniform(size=(len(weighed.problem.query), int(size)))
+        sums = Sums.of(weighed.problem, weighed.recipe)
+        places = sums.places(np.arange(len(weighed.value)), level)
+        found = weighed.added(np.moveaxis(weighed.value[places], 1, 2))
+        found = np.moveaxis(weighed.filled(found, sums.occupied, level), 1, 2)
+        return found[..., 0] if self.value_.ndim == 1 else found  # type: ignore[attr-defined]
 
 
-def _quantiles(model: Any, X: ArrayLike, level: Array) -> Array:
-    """Return quantiles of shape (m, l) or (m, c, l)."""
-    need_rows(model, "quantiles need")
-    smoother = smoother_of(model)
-    numeric, code = read_query(model, X)
-    places = Places(np.asarray(scale_of(model).apply(numeric), dtype=np.float64), code)
-    problem: Problem = smoother.of_degree(0).problem(places)
-    value = np.asarray(model.value_, dtype=np.float64).reshape(len(model.value_), -1)
-    planes = smoother.recipe.degree > 0
-    if planes:
-        clusters = clusters_of(model, smoother, None)
-        value = value - training_of(model, smoother).deleted if clusters is None else clusters.residual
-    found = quantiles(smoother.recipe, problem, value, level, current_progress())
-    if planes:
-        found = found + model.predict(X).reshape(len(found), -1)[:, :, None]
-    return np.asarray(found[:, 0] if model.value_.ndim == 1 else found)
+@dataclass(frozen=True, eq=False)
+class _Weighed:
+    """What weights at some places are of.
+
+    Parameters
+    ----------
+    recipe : Recipe
+        How weights are summed, and what empty windows get.
+    whole, problem : Problem
+        Of the weights; in the second one rows without a residual have none.
+    output, value : ndarray of shape (n, c)
+        Outputs of the rows, and what is weighed: these, or residuals.
+    center : ndarray of shape (m, c)
+        What is added: nothing, or the fit.
+    dtype : dtype
+        Of predictions.
+    """
+
+    recipe: Recipe
+    whole: Problem
+    problem: Problem
+    output: Array
+    value: Array
+    center: Array
+    dtype: np.dtype[Any]
+
+    @classmethod
+    def of(cls, model: Any, X: ArrayLike, what: str) -> _Weighed:
+        """Read places, and what is weighed there."""
+        need_rows(model, what)
+        smoother = smoother_of(model)
+        numeric, code = read_query(model, X)
+        places = Places(np.asarray(scale_of(model).apply(numeric), dtype=np.float64), code)
+        whole = problem = smoother.of_degree(0).problem(places)
+        output = np.asarray(model.value_, dtype=np.float64).reshape(len(model.value_), -1)
+        dtype = np.result_type(numeric, model.key_, model.value_)
+        if smoother.recipe.degree == 0:
+            center = np.zeros((len(problem.query), output.shape[1]))
+            return cls(smoother.recipe, problem, problem, output, output, center, dtype)
+        left_out = model.leave_one_out()
+        residual, known = output - left_out.prediction.reshape(output.shape), left_out.occupied
+        if not known.all():
+            weight = np.ones(len(output)) if whole.key_weight is None else whole.key_weight
+            problem = replace(whole, key_weight=np.where(known, weight, 0.0), prepared=None)
+        center = smoother.fit(places).fit.intercept
+        return cls(smoother.recipe, whole, problem, output, residual, center, dtype)
+
+    def added(self, found: Array) -> Array:
+        """Add the fit to what is weighed, of shape (m, c, l)."""
+        return found + self.center[:, :, None]
+
+    def filled(self, found: Array, occupied: NDArray[np.bool_], level: Array) -> Array:
+        """Give empty windows quantiles of the outputs, or what else is asked for; of shape (m, c, l)."""
+        return with_limits(self.recipe, self.whole, self.output, level, found, occupied).astype(self.dtype, copy=False)
