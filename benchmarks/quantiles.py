@@ -89,7 +89,7 @@ def main() -> None:
         "quantiles",
         "\n".join(
             [
-                f"# Conditional quantiles: {n} rows of one column, three levels, h = {BANDWIDTH:g}, {THREADS} threads",
+                f"# Conditional quantiles: {n} rows of one column, 3 levels, h = {BANDWIDTH:g}, {THREADS} threads",
                 "",
                 "| places | means | quantiles | bar | times the means | memory |",
                 "|---|---|---|---|---|---|",
@@ -97,8 +97,8 @@ def main() -> None:
                 "",
                 "*Memory*: what a fresh process takes at its peak beyond rows and places, in times these; bar 3.",
                 "",
-                f"Beside a table of weights, put in the order of values and added up: {TABLE_ROWS} rows, {TABLE_PLACES} "
-                f"places, one thread, {seconds['table']:.2f} s and {seconds['ours']:.3f} s, "
+                f"Beside a table of weights, put in the order of values and added up: {TABLE_ROWS} rows, "
+                f"{TABLE_PLACES} places, one thread, {seconds['table']:.2f} s and {seconds['ours']:.3f} s, "
                 f"{seconds['table'] / seconds['ours']:.0f} times as fast; {100 * same:.6g} % of the quantiles are the "
                 "same, bit for bit.",
                 "",

@@ -62,6 +62,8 @@ def connect(address: str, timeout: float = SECONDS_TO_CONNECT) -> Any:
     from distributed import Client
 
     try:
+        # A client that finds nobody may stay the default one of all later tasks, which would wait for it forever.
+        Client(address, timeout=timeout, set_as_default=False).close()
         return Client(address, timeout=timeout)
     except (OSError, TimeoutError, ValueError) as error:
         raise ConnectionError(
