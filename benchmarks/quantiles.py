@@ -102,7 +102,8 @@ def main() -> None:
                 f"{seconds['table'] / seconds['ours']:.0f} times as fast; {100 * same:.6g} % of the quantiles are the "
                 "same, bit for bit.",
                 "",
-                f"Medians of {ROUNDS} alternating runs after one to warm up; one run at as many places as rows.{busy()}",
+                f"Medians of {ROUNDS} alternating runs after one to warm up; one run at as many places as rows.",
+                busy(),
             ]
         ),
         keep=not quick,

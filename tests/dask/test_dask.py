@@ -160,7 +160,7 @@ def test_cluster_that_is_not_there():
         connect("tcp://127.0.0.1:9", timeout=1.0)
     with pytest.raises(ConnectionError, match="no Dask scheduler answers at 'nonsense://x'"):
         connect("nonsense://x", timeout=1.0)
-    with pytest.raises(ValueError, match="(?i)no client"):  # or all that comes later would wait for it
+    with pytest.raises(ValueError, match=r"(?i)no client"):  # or all that comes later would wait for it
         distributed.default_client()
     assert time.monotonic() - started < 10.0
 
