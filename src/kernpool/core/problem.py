@@ -221,10 +221,9 @@ class Problem:
         """Return the part with these queries and these keys; the states of parts over all keys merge to the whole."""
 
         def pairs(table: NDArray[Any] | None) -> NDArray[Any] | None:
-            if table is None or (table.strides[0] and len(table) > 1) or not len(table):
-                return None if table is None else table[:, keys][queries]
-            row = table[0, keys]  # the same for all queries, and not to be written out for each
-            return np.broadcast_to(row, (len(self.query[queries]), len(row)))
+            if table is not None and len(table) > 1 and not table.strides[0]:  # one row for all queries stays one
+                return np.broadcast_to(table[0, keys], (len(self.query[queries]), table[0, keys].size))
+            return None if table is None else table[:, keys][queries]
 
         if isinstance(keys, slice) and keys == slice(None):
             part = self  # all keys stay the arrays that things are prepared of

@@ -12,9 +12,13 @@ from sklearn.utils import check_random_state
 from kernpool.core.problem import Problem
 from kernpool.distribution import Sums, as_levels, known_quantiles, with_limits
 from kernpool.estimators.fitted import read_query, scale_of
-from kernpool.estimators.smoothing_rows import need_rows, smoother_of
+from kernpool.estimators.smoothing_rows import clusters_of, need_rows, read_places, shaped, smoother_of
 from kernpool.execution.progress import current_progress
 from kernpool.inference import Places
+from kernpool.inference.corrected import estimate
+from kernpool.inference.noise import local_noise
+from kernpool.inference.standard_errors import errors_of, rounding_of
+from kernpool.inference.warnings import checked_errors, warn_of_empty
 from kernpool.pooling.recipe import Recipe
 
 Array = NDArray[np.float64]
@@ -190,3 +194,20 @@ class _Weighed:
     def filled(self, found: Array, occupied: NDArray[np.bool_], level: Array) -> Array:
         """Give empty windows quantiles of the outputs, or what else is asked for; of shape (m, c, l)."""
         return with_limits(self.recipe, self.whole, self.output, level, found, occupied).astype(self.dtype, copy=False)
+
+
+def std_of_new(model: Any, X: ArrayLike) -> Array:
+    """Return the standard deviation of a new observation around the prediction of a model.
+
+    With groups it is that of an observation in a new cluster: residuals are those of fits without the whole cluster.
+    """
+    smoother, places, training = read_places(model, X, "fit")
+    clusters = clusters_of(model, smoother, None)
+    found = estimate(smoother, places, "naive")
+    warn_of_empty(found)
+    errors = errors_of(smoother, training, places, found, clusters=clusters)
+    noise = errors.noise if clusters is None else local_noise(smoother, places, clusters.residual**2)
+    assert noise is not None
+    error, _ = checked_errors(found, errors)
+    variance = np.where(noise.variance <= rounding_of(training) ** 2, 0.0, noise.variance)
+    return shaped(model, X, [np.sqrt(variance + error**2)], "fit")

@@ -20,10 +20,9 @@ from kernpool.estimators.smoothing_rows import (
     training_with_shares,
 )
 from kernpool.inference import Interval, Summary, intervals, summarise
-from kernpool.inference.corrected import estimate, estimates
+from kernpool.inference.corrected import estimates
 from kernpool.inference.intervals import check_options
-from kernpool.inference.noise import local_noise
-from kernpool.inference.standard_errors import errors_of, errors_of_each, rounding_of
+from kernpool.inference.standard_errors import errors_of_each
 from kernpool.inference.warnings import checked_errors, warn_of_empty, warn_of_ranks
 
 Array = NDArray[np.float64]
@@ -314,20 +313,3 @@ class Inference:
         chosen += f", ridge {ridge:.3g}" if ridge > 0 else ""
         training, clusters = training_with_shares(self, smoother), clusters_of_fit(self, smoother)
         return summarise(smoother, training, type(self).__name__, chosen, printed_columns(self), clusters)
-
-
-def std_of_new(model: Any, X: ArrayLike) -> Array:
-    """Return the standard deviation of a new observation around the prediction of a model.
-
-    With groups it is that of an observation in a new cluster: residuals are those of fits without the whole cluster.
-    """
-    smoother, places, training = read_places(model, X, "fit")
-    clusters = clusters_of(model, smoother, None)
-    found = estimate(smoother, places, "naive")
-    warn_of_empty(found)
-    errors = errors_of(smoother, training, places, found, clusters=clusters)
-    noise = errors.noise if clusters is None else local_noise(smoother, places, clusters.residual**2)
-    assert noise is not None
-    error, _ = checked_errors(found, errors)
-    variance = np.where(noise.variance <= rounding_of(training) ** 2, 0.0, noise.variance)
-    return shaped(model, X, [np.sqrt(variance + error**2)], "fit")

@@ -12,9 +12,9 @@ from sklearn.base import RegressorMixin
 from kernpool.core.keys import Prepared
 from kernpool.data.chunks.base import Chunks
 from kernpool.estimators.chunked import as_chunks, fit_chunks
-from kernpool.estimators.conditional import ConditionalDistribution
+from kernpool.estimators.conditional import ConditionalDistribution, std_of_new
 from kernpool.estimators.diagnostics import Diagnostics
-from kernpool.estimators.inference import Inference, std_of_new
+from kernpool.estimators.inference import Inference
 from kernpool.estimators.parameters import check_parameters
 from kernpool.estimators.rank_notes import RankNotes
 from kernpool.estimators.resampled import Resampled
