@@ -133,7 +133,8 @@ def write(found: dict[str, Tally], *, keep: bool) -> list[str]:
     notes = [NOTES]
     if told:
         notes.append(
-            "In some samples the search found a bandwidth whose fit passes through every row, so that no residual is left\n"
+            "In some samples the search found a bandwidth whose fit passes through every row, so that no residual is "
+            "left\n"
             f"and the interval refuses; they count as not covered. {told}.\n"
         )
     text = "\n".join(["# How often intervals and bands cover", "", HEAD, "|---" * 9 + "|", *rows, "", *notes])
