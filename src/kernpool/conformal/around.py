@@ -4,8 +4,8 @@ r"""Intervals around the prediction: of one width, or of widths that follow the 
 
 with the scores :math:`S_i = |y_i - \hat m(x_i)|` of calibration rows, or of training rows left out one by one, and the
 kernel mean :math:`\hat s` of the training residuals, at three times the bandwidth. With calibration rows both are split
-conformal [1]_, for any scale that the training rows alone decide [2]_. Of training rows the first is the jackknife, which
-covers asymptotically where the fit hardly depends on one row [3]_.
+conformal [1]_, for any scale that the training rows alone decide [2]_. Of training rows the first is the jackknife,
+which covers in the limit where the fit hardly depends on one row [3]_.
 
 References
 ----------
@@ -24,14 +24,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.conformal.clusters import cluster_weight, training_code
-from kernpool.conformal.predicting import (
-    predict,
-    predict_problem,
-    predict_without_clusters,
-    predict_without_each,
-    thinned,
-)
+from kernpool.conformal.clusters import cluster_weight
+from kernpool.conformal.predicting import predict, predict_problem, thinned
 from kernpool.conformal.ranks import upper_rank, upper_statistic
 from kernpool.conformal.setting import Bounds, Setting
 from kernpool.inference.smoother import Smoother
@@ -93,9 +87,8 @@ def around(center: Array, width: Array) -> Bounds:
 def _scales(setting: Setting) -> tuple[Array, Array]:
     """Return the mean absolute residual around each place and around each calibration row, from below bounded."""
     smoother, calibration = setting.smoother, setting.calibration
-    code = training_code(setting)
-    without = predict_without_each(smoother) if code is None else predict_without_clusters(smoother, code)
-    scale = residual_scale(smoother, smoother.value - without)
+    code = setting.training_code
+    scale = residual_scale(smoother, smoother.value - setting.left_out)
     problem = scale.problem(scale.training, exclude_self=code is None)
     whole = predict_problem(scale, problem if code is None else problem.with_groups(code, code))
     there = predict(scale, setting.places)

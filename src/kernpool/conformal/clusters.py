@@ -22,7 +22,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.core.groups import sums_of_groups
-from kernpool.conformal.setting import Setting
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -49,13 +48,3 @@ def cluster_weight(code: Integers, weight: Array) -> Array:
     array([0.25, 1.  , 0.75])
     """
     return np.asarray(weight / sums_of_groups(code, weight))
-
-
-def training_code(setting: Setting) -> Integers | None:
-    """Return the number of the cluster of each training row, or None; rows of weight zero are in the first."""
-    calibration = setting.calibration
-    if calibration.group is None or not calibration.own:
-        return None
-    code = np.zeros(len(setting.smoother.value), dtype=np.int64)
-    code[calibration.which] = calibration.group
-    return code

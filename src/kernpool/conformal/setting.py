@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
 from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kernpool.conformal.predicting import predict_without_clusters, predict_without_each
 from kernpool.inference.smoother import Places, Smoother
 
 Array = NDArray[np.float64]
@@ -111,6 +113,8 @@ class Setting:
         How the bandwidth came: as a number, from the rows that calibrate, or from training rows that do not.
     ranked : bool, default=False
         Whether columns are compared by their ranks among the training rows, which leaving a row out does not change.
+    known : ndarray of shape (n, c), or None
+        What `left_out` is, if it has been found before.
     """
 
     smoother: Smoother
@@ -120,6 +124,25 @@ class Setting:
     random: np.random.Generator = field(repr=False)
     bandwidth: Origin = "given"
     ranked: bool = False
+    known: Array | None = field(default=None, repr=False)
+
+    @cached_property
+    def left_out(self) -> Array:
+        """Training rows as the others predict them, of shape (n, c): without one unit of the row, or its cluster."""
+        if self.known is not None:
+            return self.known
+        code = self.training_code
+        return predict_without_each(self.smoother) if code is None else predict_without_clusters(self.smoother, code)
+
+    @property
+    def training_code(self) -> Integers | None:
+        """Number of the cluster of each training row, zero for those of weight zero; None if rows are single."""
+        calibration = self.calibration
+        if calibration.group is None or calibration.which is None:
+            return None
+        code = np.zeros(len(self.smoother.value), dtype=np.int64)
+        code[calibration.which] = calibration.group
+        return code
 
     @property
     def doubt(self) -> str:
