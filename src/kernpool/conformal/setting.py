@@ -153,9 +153,7 @@ class Setting:
         if self.bandwidth == "found":
             return "the bandwidth was found on the rows that calibrate the interval"
         if self.bandwidth == "repeated":
-            return (
-                "rows are repeated, and the search for the bandwidth has seen all copies of some, which new rows may be"
-            )
+            return "rows are repeated, and the search for the bandwidth has seen all copies of some"
         if self.ranked:
             return "columns are compared by ranks that count these rows"
         whole = np.all(self.calibration.weight == np.floor(self.calibration.weight))
