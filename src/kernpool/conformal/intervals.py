@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from kernpool.conformal import around, sentences
+from kernpool.conformal import around, cqr, localized, sentences, shift
 from kernpool.conformal.ranks import warn_of_few
 from kernpool.conformal.results import PredictionInterval
 from kernpool.conformal.setting import MethodRecord, Setting
@@ -15,9 +15,12 @@ from kernpool.execution.warnings import warn_caller
 from kernpool.inference.warnings import InferenceWarning
 
 METHODS: Mapping[str, MethodRecord] = {
-    "adaptive": MethodRecord(around.adaptive, sentences.of_adaptive, clusters=True),
-    "jackknife": MethodRecord(around.constant_width, sentences.of_jackknife, rows="own", clusters=True),
-    "split": MethodRecord(around.constant_width, sentences.at_least, rows="other", clusters=True),
+    "adaptive": MethodRecord(around.adaptive, sentences.of_adaptive, clusters=True, shift=True),
+    "jackknife": MethodRecord(around.constant_width, sentences.of_jackknife, rows="own", clusters=True, shift=True),
+    "split": MethodRecord(around.constant_width, sentences.at_least, rows="other", clusters=True, shift=True),
+    "cqr": MethodRecord(cqr.conformal_quantiles, cqr.of_conformal_quantiles, clusters=True, shift=True),
+    "localized": MethodRecord(localized.localized, localized.of_localized, unbounded=localized.TOO_FEW),
+    "rlcp": MethodRecord(localized.randomized, localized.of_randomized, unbounded=localized.TOO_FEW),
 }
 
 
@@ -55,7 +58,8 @@ def prediction_interval(setting: Setting, method: str) -> PredictionInterval:
     if calibration.shift is None:
         warn_of_few(setting.level, count, "clusters" if clustered else "rows")
     bounds = record.find(setting)
-    _warn_of_unbounded(setting, bounds.lower, bounds.upper, count)
+    reason = record.unbounded if calibration.shift is None else shift.BEYOND
+    _warn_of_unbounded(setting, bounds.lower, bounds.upper, count, reason)
     return PredictionInterval(
         bounds.center, bounds.lower, bounds.upper, float(setting.level), method, record.sentence(setting),
         calibration.rows,
@@ -94,15 +98,14 @@ def _listed(field: str) -> str:
     return f"method={', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else f"method={', '.join(names)}"
 
 
-def _warn_of_unbounded(setting: Setting, lower: np.ndarray, upper: np.ndarray, count: float) -> None:
+def _warn_of_unbounded(setting: Setting, lower: np.ndarray, upper: np.ndarray, count: float, reason: str) -> None:
     """Warn of infinite ends that are not due to too few rows, of which there was a word."""
     if setting.calibration.shift is None and float(setting.level) * (count + 1) > count:
         return
     (places,) = np.nonzero(np.any(np.isinf(lower) | np.isinf(upper), axis=1))
     if places.size:
         warn_caller(
-            f"{places.size} of {len(lower)} prediction intervals (the first is of query {places[0]}) are infinite: no "
-            "row is in their window, or rows that have no other row in theirs are too many for the level; use a larger "
-            "bandwidth, or a kernel of infinite support",
+            f"{places.size} of {len(lower)} prediction intervals (the first is of query {places[0]}) are infinite: "
+            f"{reason}",
             InferenceWarning,
         )

@@ -22,16 +22,17 @@ References
 
 from __future__ import annotations
 
-import numpy as np
-
 from kernpool.conformal.around import around
 from kernpool.conformal.neighbours import Neighbours, upper_quantiles
 from kernpool.conformal.predicting import predict
 from kernpool.conformal.sentences import approximately, at_least
 from kernpool.conformal.setting import Bounds, Setting
-from kernpool.execution.warnings import warn_caller
 from kernpool.inference.smoother import Places
-from kernpool.inference.warnings import InferenceWarning
+
+TOO_FEW = (
+    "around them are too few rows for the level, whose largest score is exceeded too often; use more rows, a larger "
+    "bandwidth, a lower level, or method='adaptive'"
+)
 
 
 def localized(setting: Setting) -> Bounds:
@@ -68,20 +69,8 @@ def _neighbours(setting: Setting) -> Neighbours:
 
 
 def _bounds(setting: Setting, near: Neighbours, around_what: Places) -> Bounds:
-    level = float(setting.level)
-    found = upper_quantiles(
-        near.around(around_what),
-        setting.smoother,
-        setting.calibration.score,
-        level,
-        near.log_density(setting.places, around_what),
+    extra = near.log_density(setting.places, around_what)
+    width = upper_quantiles(
+        near.around(around_what), setting.smoother, setting.calibration.score, float(setting.level), extra
     )
-    (thin,) = np.nonzero(~found.where)
-    if thin.size:
-        warn_caller(
-            f"around {thin.size} of {len(found.where)} places (the first is place {thin[0]}) there are too few rows "
-            f"for level {level:g}, so that their intervals are infinite: the largest of so few scores is exceeded too "
-            "often; use more rows, a larger bandwidth, a lower level, or method='adaptive'",
-            InferenceWarning,
-        )
-    return around(predict(setting.smoother, setting.places), found.score)
+    return around(predict(setting.smoother, setting.places), width)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import NamedTuple, cast
+from typing import cast
 
 import numpy as np
 from numpy.random import Generator
@@ -22,21 +22,6 @@ Codes = NDArray[np.int64]
 
 WINDOW = 3.0  # bandwidths of the fit: a quantile takes more rows than a mean
 SLACK = 2.0**-50  # a level within this of the whole, times the square root of the number of rows, is the whole
-
-
-class Reached(NamedTuple):
-    """Quantiles of scores.
-
-    Parameters
-    ----------
-    score : ndarray of shape (m, c)
-        Infinite where the level is not reached.
-    where : ndarray of bool, shape (m,)
-        Where it is.
-    """
-
-    score: Array
-    where: NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,7 +132,7 @@ class Neighbours:
         return KernelSimilarity(recipe.kernel, bandwidth, cast(Composition, recipe.composition))
 
 
-def upper_quantiles(problem: Problem, smoother: Smoother, score: Array, level: float, log_extra: Array) -> Reached:
+def upper_quantiles(problem: Problem, smoother: Smoother, score: Array, level: float, log_extra: Array) -> Array:
     r"""Return the quantile of scores around each place, with a weight at infinity.
 
     .. math:: \hat Q(q) = \min\Big\{ s : \sum_{i:\, s_i \le s} w_i K(q, x_i) \ge \tau \Big( \sum_i w_i K(q, x_i) +
@@ -171,8 +156,8 @@ def upper_quantiles(problem: Problem, smoother: Smoother, score: Array, level: f
 
     Returns
     -------
-    Reached
-        The quantiles, and where the rows reach the level.
+    ndarray of shape (m, c)
+        Infinite where the rows do not reach the level.
     """
     sums = Sums.of(problem, smoother.recipe)
     mass = np.where(sums.occupied, sums.state.log_denominator, -np.inf)
@@ -184,7 +169,7 @@ def upper_quantiles(problem: Problem, smoother: Smoother, score: Array, level: f
     for number, column in enumerate(score.T if reached.any() else ()):
         place = sums.places(np.argsort(column, kind="stable"), asked)[:, 0]
         found[:, number] = np.where(reached, column[place], np.inf)
-    return Reached(found, reached)
+    return found
 
 
 def _with_unseen(table: Array) -> Array:

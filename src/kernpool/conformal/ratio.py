@@ -293,7 +293,7 @@ def _bandwidth(given: Any, *samples: tuple[Array, Array | None]) -> Array:
         a = int(np.flatnonzero(apart)[0])
         raise ValueError(
             f"column {a} is {ends[0][a]:g} in all rows of X_train and {ends[1][a]:g} in all rows of X_new, so that "
-            "they do not overlap, and training rows do not tell what to expect of new ones; leave the column out, or give "
-            "bandwidth= numbers"
+            "they do not overlap, and training rows do not tell what to expect of new ones; leave the column out, or "
+            "give bandwidth= numbers"
         )
     return np.where(found > 0, found, 1.0)

@@ -173,6 +173,8 @@ class MethodRecord(NamedTuple):
         Whether rows may come in clusters.
     shift : bool
         Whether new rows may have likelihood ratios.
+    unbounded : str
+        Why some intervals are infinite, and the remedy, where there are rows enough for the level.
     """
 
     find: Method
@@ -180,3 +182,7 @@ class MethodRecord(NamedTuple):
     rows: Literal["any", "own", "other"] = "any"
     clusters: bool = False
     shift: bool = False
+    unbounded: str = (
+        "no row is in their window, or rows that have no other row in theirs are too many for the level; use a larger "
+        "bandwidth, or a kernel of infinite support"
+    )

@@ -19,14 +19,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.conformal.ranks import SLACK
-from kernpool.execution.warnings import warn_caller
-from kernpool.inference.warnings import InferenceWarning
 
 Array = NDArray[np.float64]
 
 FORM = (
     "weights must be a function of X that returns a likelihood ratio for each row, such as density_ratio(X_train, "
     "X_new), or a pair of arrays: the ratios of the rows that calibrate, and those of the rows of X"
+)
+
+BEYOND = (
+    "they count for more than the rows that calibrate leave room for at this level, since too few of these lie where "
+    "they do, or no row is in their window; calibrate with rows from there, or ask for a lower level"
 )
 
 
@@ -80,22 +83,12 @@ def upper_scores(score: Array, weight: Array, shift: Array, place_shift: Array, 
     Returns
     -------
     ndarray of shape (m, c)
-        Infinite, with one warning, where the new row counts too much.
+        Infinite where the new row counts for more than the level leaves room for.
     """
     largest = shift.max()
     with np.errstate(over="ignore"):
         weight, extra = weight * (shift / largest), place_shift / largest
     columns = [weighted_upper(column, weight, extra, level) for column in score.T]
-    # A score that is infinite itself is no matter of the shift.
-    reached = weighted_upper(np.zeros(len(weight)), weight, extra, level)
-    (beyond,) = np.nonzero(np.isinf(reached))
-    if beyond.size:
-        warn_caller(
-            f"{beyond.size} of {len(reached)} places (the first is place {beyond[0]}) count for more than the rows "
-            f"that calibrate leave room for at level {float(level):g}, so that their intervals are infinite: too few of "
-            "these rows lie where they do; ask for a lower level, or calibrate with rows from there",
-            InferenceWarning,
-        )
     return np.stack(columns, axis=1)
 
 
