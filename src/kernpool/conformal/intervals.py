@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from kernpool.conformal import around, cqr, localized, sentences, shift
+from kernpool.conformal import around, cqr, enclosure, folds, full, leaving, localized, sentences, shift
 from kernpool.conformal.ranks import warn_of_few
 from kernpool.conformal.results import PredictionInterval
 from kernpool.conformal.setting import MethodRecord, Setting
@@ -16,11 +16,16 @@ from kernpool.inference.warnings import InferenceWarning
 
 METHODS: Mapping[str, MethodRecord] = {
     "adaptive": MethodRecord(around.adaptive, sentences.of_adaptive, clusters=True, shift=True),
-    "jackknife": MethodRecord(around.constant_width, sentences.of_jackknife, rows="own", clusters=True, shift=True),
+    "full": MethodRecord(full.full, sentences.at_least, rows="own"),
+    "jackknife+": MethodRecord(leaving.jackknife_plus, sentences.of_twice, rows="own", clusters=True),
+    "minmax": MethodRecord(leaving.minmax, sentences.at_least, rows="own"),
+    "enclosure": MethodRecord(enclosure.enclosure, sentences.at_least, rows="own"),
+    "cv+": MethodRecord(folds.cv_plus, sentences.of_folds, rows="own"),
     "split": MethodRecord(around.constant_width, sentences.at_least, rows="other", clusters=True, shift=True),
     "cqr": MethodRecord(cqr.conformal_quantiles, cqr.of_conformal_quantiles, clusters=True, shift=True),
     "localized": MethodRecord(localized.localized, localized.of_localized, unbounded=localized.TOO_FEW),
     "rlcp": MethodRecord(localized.randomized, localized.of_randomized, unbounded=localized.TOO_FEW),
+    "jackknife": MethodRecord(around.constant_width, sentences.of_jackknife, rows="own", clusters=True, shift=True),
 }
 
 
