@@ -93,14 +93,14 @@ def ratio(X):
     return np.exp(np.asarray(X)[:, 0] - 0.5)
 
 
-@pytest.mark.parametrize("method", ["split", "adaptive", "jackknife", "cqr"])
+@pytest.mark.parametrize("method", ["split", "adaptive", "jackknife", "cqr", "full", "enclosure"])
 @pytest.mark.parametrize("kind", [NadarayaWatsonRegressor, LocalLinearRegressor])
 def test_methods_weigh_their_scores(kind, method):
     """Half widths at two places of equal ratio are the same score, whatever is around them: that of the definition."""
     g = np.random.default_rng(1)
     (X, y), other, (new, _) = shifted_rows(90, g, 0.0), shifted_rows(80, g, 0.0), shifted_rows(25, g)
     model = kind(bandwidth=0.3).fit(X, y)
-    calibration = None if method == "jackknife" else other
+    calibration = None if METHODS[method].rows == "own" else other
     rows = X if calibration is None else other[0]
     setting = setting_of(model, new, 0.8, calibration, shift=ratio(rows), place_shift=ratio(new))
     found = prediction_interval(setting, method)
@@ -185,6 +185,32 @@ def test_ratios_that_are_none(weights, error, message):
 def test_places_may_be_out_of_reach():
     _, place_shift = read_weights((np.ones(3), [np.inf, 0.0]), lambda: None, None, (3, 2))
     assert place_shift.tolist() == [np.inf, 0.0]
+
+
+@pytest.mark.filterwarnings("ignore::kernpool.InferenceWarning")  # some places count for too much
+@pytest.mark.parametrize("kind", [NadarayaWatsonRegressor, LocalLinearRegressor])
+def test_full_conformal_of_weighted_rows_is_a_search_over_outputs(kind):
+    """The values whose weighted p-value is above alpha are those between both ends, and the enclosure has them all."""
+    g = np.random.default_rng(4)
+    (X, y), (new, _) = shifted_rows(40, g, 0.0), shifted_rows(6, g)
+    model, level = kind(bandwidth=0.5).fit(X, y), 0.8
+    shifted = setting_of(model, new, level, shift=ratio(X), place_shift=ratio(new))
+    found, wider = prediction_interval(shifted, "full"), prediction_interval(shifted, "enclosure")
+    assert (wider.lower <= found.lower + 1e-12).all()
+    assert (wider.upper >= found.upper - 1e-12).all()
+    total = ratio(X).sum() + ratio(new)
+    for i, place in enumerate(new):
+        lower, upper = found.lower[i, 0], found.upper[i, 0]
+        if not np.isfinite(upper - lower):
+            assert ratio(new)[i] > (1 - level) * total[i]
+            continue
+        margin = 1e-6 * (upper - lower)
+        for value, inside in ((lower - margin, False), (lower + margin, True), (upper - margin, True),
+                              (upper + margin, False)):  # fmt: skip
+            rows, outputs = np.vstack([X, place]), np.append(y, value)
+            score = np.abs(outputs - kind(bandwidth=0.5).fit(rows, outputs).leave_one_out().prediction)
+            at_least = ratio(X)[score[:-1] >= score[-1]].sum() + ratio(new)[i]
+            assert (at_least > (1 - level) * total[i]) == inside
 
 
 @pytest.mark.slow

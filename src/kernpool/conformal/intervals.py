@@ -16,10 +16,10 @@ from kernpool.inference.warnings import InferenceWarning
 
 METHODS: Mapping[str, MethodRecord] = {
     "adaptive": MethodRecord(around.adaptive, sentences.of_adaptive, clusters=True, shift=True),
-    "full": MethodRecord(full.full, sentences.at_least, rows="own"),
+    "full": MethodRecord(full.full, sentences.at_least, rows="own", shift=True),
     "jackknife+": MethodRecord(leaving.jackknife_plus, sentences.of_twice, rows="own", clusters=True),
     "minmax": MethodRecord(leaving.minmax, sentences.at_least, rows="own"),
-    "enclosure": MethodRecord(enclosure.enclosure, sentences.at_least, rows="own"),
+    "enclosure": MethodRecord(enclosure.enclosure, sentences.at_least, rows="own", shift=True),
     "cv+": MethodRecord(folds.cv_plus, sentences.of_folds, rows="own"),
     "split": MethodRecord(around.constant_width, sentences.at_least, rows="other", clusters=True, shift=True),
     "cqr": MethodRecord(cqr.conformal_quantiles, cqr.of_conformal_quantiles, clusters=True, shift=True),

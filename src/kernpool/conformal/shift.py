@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.conformal.ranks import SLACK
+from kernpool.conformal.ranks import SLACK, upper_rank, upper_statistic
+from kernpool.conformal.setting import Setting
 
 Array = NDArray[np.float64]
 
@@ -66,6 +67,32 @@ def weighted_upper(score: Array, weight: Array, extra: Array, level: Fraction) -
     return np.append(score[order], np.inf)[place]
 
 
+def upper_at_places(setting: Setting, score: Array, places: NDArray[np.intp]) -> Array:
+    """Return the order statistic that ends the interval at each place, of other scores at each; shifted or not.
+
+    Parameters
+    ----------
+    setting : Setting
+        With the level, and the rows that calibrate.
+    score : ndarray of shape (k, n)
+        Without NaN.
+    places : ndarray of int, shape (k,)
+        Which places these are.
+
+    Returns
+    -------
+    ndarray of shape (k,)
+        Infinite if there are too few rows, or the place counts for too much.
+    """
+    calibration, level = setting.calibration, setting.level
+    if calibration.shift is None or calibration.place_shift is None:
+        return upper_statistic(score, calibration.unit_weight, upper_rank(level, calibration.rows))
+    weight, extra = in_unit(calibration.weight, calibration.shift, calibration.place_shift[places])
+    return np.array(
+        [weighted_upper(row, weight, own, level)[0] for row, own in zip(score, extra[:, None], strict=True)]
+    )
+
+
 def upper_scores(score: Array, weight: Array, shift: Array, place_shift: Array, level: Fraction) -> Array:
     """Return the score that ends the interval at each place, under a shift.
 
@@ -85,11 +112,15 @@ def upper_scores(score: Array, weight: Array, shift: Array, place_shift: Array, 
     ndarray of shape (m, c)
         Infinite where the new row counts for more than the level leaves room for.
     """
+    columns = [weighted_upper(column, *in_unit(weight, shift, place_shift), level) for column in score.T]
+    return np.stack(columns, axis=1)
+
+
+def in_unit(weight: Array, shift: Array, place_shift: Array) -> tuple[Array, Array]:
+    """Return the weights of rows and of places with the largest ratio of a row as their unit: no product overflows."""
     largest = shift.max()
     with np.errstate(over="ignore"):
-        weight, extra = weight * (shift / largest), place_shift / largest
-    columns = [weighted_upper(column, weight, extra, level) for column in score.T]
-    return np.stack(columns, axis=1)
+        return weight * (shift / largest), place_shift / largest
 
 
 def read_weights(weights: Any, rows: Callable[[], Any], places: Any, counts: tuple[int, int]) -> tuple[Array, Array]:
