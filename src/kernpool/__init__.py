@@ -16,7 +16,7 @@ from kernpool.pooling import Plan, RunningPool, choose, pool, pool_state, poolin
 
 if TYPE_CHECKING:
     from kernpool import datasets
-    from kernpool.conformal import DensityRatio, density_ratio
+    from kernpool.conformal import DensityRatio, PredictionInterval, density_ratio
     from kernpool.displays import (
         AttentionDisplay,
         BandwidthPathDisplay,
@@ -70,6 +70,7 @@ __all__ = [
     "NadarayaWatsonRegressor",
     "Plan",
     "PoolState",
+    "PredictionInterval",
     "Problem",
     "RankDeficiencyWarning",
     "ResidualDisplay",
@@ -120,6 +121,7 @@ _LAZY = {
     "LocalLinearRegressor": "kernpool.estimators",
     "NadarayaWatsonClassifier": "kernpool.estimators",
     "NadarayaWatsonRegressor": "kernpool.estimators",
+    "PredictionInterval": "kernpool.conformal",
     "Residuals": "kernpool.inference",
     "SlopeMap": "kernpool.inference",
     "Summary": "kernpool.inference",

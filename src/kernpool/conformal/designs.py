@@ -174,6 +174,6 @@ def check_pairs(method: str, places: int, rows: int, remedy: str) -> None:
     """Refuse more pairs than are gone through one by one."""
     if places * rows > MOST_PAIRS:
         raise ValueError(
-            f"method={method!r} goes through all pairs of places and rows, at most {MOST_PAIRS:,}, got {places:,} times "
-            f"{rows:,}; {remedy}, or ask for fewer places at once"
+            f"method={method!r} goes through all pairs of places and rows, at most {MOST_PAIRS:,}, got {places:,} "
+            f"times {rows:,}; {remedy}, or ask for fewer places at once"
         )

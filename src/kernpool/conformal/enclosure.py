@@ -1,14 +1,15 @@
 r"""An interval that contains the full conformal one, in time and memory of rows plus places.
 
-The share of a test row in the fit around row i is bounded whatever the place, :math:`|b_i| \le \bar b_i`, and so are the
-ends of the intervals that full conformal counts:
+The share of a test row in the fit around row i is bounded whatever the place, :math:`|b_i| \le \bar b_i`, and so are
+the ends of the intervals that full conformal counts:
 
 .. math:: |u_i - \hat m|,\, |l_i - \hat m| \le
           \frac{|r_i| + \bar s_i + \bar b_i\, |\hat m_{-i}(x_i) - \hat m(q)|}{1 - \bar b_i}
 
-Of local constant fits :math:`\bar b_i = K(0) / (D_{-i} + K(0))` and :math:`\bar s_i = 0`. A share of local linear fits is
-:math:`|b_i| \le K\,|b + \tau \cdot t| / D_{-i}`, and at most :math:`\frac{1}{2}\sqrt{K(0)\, b / D_{-i}}` by Cauchy and
-Schwarz; with :math:`M_p = \sup |t|^p K(t)` and the slope of its plane
+Of local constant fits :math:`\bar b_i = K(0) / (D_{-i} + K(0))` and :math:`\bar s_i = 0`. A share of local linear
+fits is :math:`|b_i| \le K\,|b + \tau \cdot t| / D_{-i}`, and at most
+:math:`\frac{1}{2}\sqrt{K(0)\, b / D_{-i}}` by Cauchy and Schwarz; with :math:`M_p = \sup |t|^p K(t)` and the slope of
+its plane
 
 .. math:: \bar b_i = (M_0 |b| + M_1 |\tau|) / D_{-i}, \qquad
           \bar s_i = (M_1 |b| + M_2 |\tau|)\, |\hat\beta_{-i}(x_i)| / D_{-i} .

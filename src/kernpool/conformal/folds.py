@@ -1,11 +1,12 @@
 r"""CV+: the jackknife+ with folds, whose fits leave out a tenth of the rows each.
 
-.. math:: \big[\, (\hat m_{-k(i)}(q) - R_i)_{(k_{\mathrm{low}})},\; (\hat m_{-k(i)}(q) + R_i)_{(k_{\mathrm{up}})} \,\big],
-          \qquad R_i = |y_i - \hat m_{-k(i)}(x_i)|
+.. math:: \big[\, (\hat m_{-k(i)}(q) - R_i)_{(k_{\mathrm{low}})},\;
+          (\hat m_{-k(i)}(q) + R_i)_{(k_{\mathrm{up}})} \,\big], \qquad R_i = |y_i - \hat m_{-k(i)}(x_i)|
 
-It covers with at least :math:`1 - 2 \alpha - \min\big\{ \frac{2 (1 - 1/K)}{n/K + 1}, \frac{1 - K/n}{K + 1} \big\}` [1]_, for
-K folds of equal size. Unit rows that are left over after that stay in all fits. Clusters as folds, whose rows share the
-weight of one, make a jackknife+ for a new cluster [2]_.
+It covers with at least
+:math:`1 - 2 \alpha - \min\big\{ \frac{2 (1 - 1/K)}{n/K + 1}, \frac{1 - K/n}{K + 1} \big\}` [1]_, for K folds of equal
+size. Unit rows that are left over after that stay in all fits. Clusters as folds, whose rows share the weight of one,
+make a jackknife+ for a new cluster [2]_.
 
 References
 ----------

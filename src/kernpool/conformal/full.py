@@ -3,7 +3,8 @@ r"""Full conformal intervals of a deleted fit, in closed form.
 Add the test row (q, y) to the training rows, and let the score of each row be its distance from the fit to all others:
 :math:`|y - \hat m(q)|` of the test row, and of row i, whose fit without itself is :math:`\hat m_{-i}(x_i)`,
 
-.. math:: s_i(y) = \big| y_i - \hat m^y_{-i}(x_i) \big|, \qquad \hat m^y_{-i}(x_i) = \hat m_{-i}(x_i) + b_i\,(y - p_i(q))
+.. math:: s_i(y) = \big| y_i - \hat m^y_{-i}(x_i) \big|, \qquad
+          \hat m^y_{-i}(x_i) = \hat m_{-i}(x_i) + b_i\,(y - p_i(q))
 
 where :math:`b_i` is the share of the test row in that fit, and :math:`p_i(q)` the plane around row i at q: of local
 constant fits :math:`b_i = K / (D_{-i} + K)` and :math:`p_i = \hat m_{-i}(x_i)`. With
@@ -13,12 +14,12 @@ constant fits :math:`b_i = K / (D_{-i} + K)` and :math:`p_i = \hat m_{-i}(x_i)`.
           u_i - \hat m = \max\Big(\frac{\rho_i}{1 + b_i}, \frac{-\rho_i}{1 - b_i}\Big), \quad
           l_i - \hat m = \min\Big(\frac{\rho_i}{1 + b_i}, \frac{-\rho_i}{1 - b_i}\Big)
 
-because :math:`s_i` is the size of a line in y whose slope is less than one, so that the difference of both sizes changes
-sign once on either side of :math:`\hat m(q)`. Each of these intervals holds :math:`\hat m(q)`. So the values of y that at
-least :math:`k_{\mathrm{low}}` of them hold, those with a conformal p-value above alpha, are the interval
-:math:`[l_{(k_{\mathrm{low}})}, u_{(k_{\mathrm{up}})}]`. It covers with at least the level, and by less than
-:math:`1/(n + 1)` more where no scores are tied [1]_. Under a shift the order statistics are those of weighted rows
-(`kernpool.conformal.shift`), for the same reasons.
+because :math:`s_i` is the size of a line in y whose slope is less than one, so that the difference of both sizes
+changes sign once on either side of :math:`\hat m(q)`. Each of these intervals holds :math:`\hat m(q)`. So the values of
+y that at least :math:`k_{\mathrm{low}}` of them hold, those with a conformal p-value above alpha, are the interval
+:math:`[l_{(k_{\mathrm{low}})}, u_{(k_{\mathrm{up}})}]`. It covers with at least the level, and with at most
+:math:`1/(n + 1)` more where no scores are tied [1]_. Under a shift the order statistics are those of weighted
+rows (`kernpool.conformal.shift`), for the same reasons.
 
 Where the slope is one or more, as a row that stands alone has it, the interval is the half line or the line.
 

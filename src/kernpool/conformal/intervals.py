@@ -6,11 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kernpool.conformal import around, cqr, enclosure, folds, full, leaving, localized, sentences, shift
 from kernpool.conformal.ranks import warn_of_few
 from kernpool.conformal.results import PredictionInterval
-from kernpool.conformal.setting import MethodRecord, Setting
+from kernpool.conformal.setting import Bounds, MethodRecord, Setting
+from kernpool.core.empty import fill_empty
 from kernpool.execution.warnings import warn_caller
 from kernpool.inference.warnings import InferenceWarning
 
@@ -55,16 +57,19 @@ def prediction_interval(setting: Setting, method: str) -> PredictionInterval:
         If there are too few rows for the level, or places around which nothing bounds the interval.
     """
     record = check_method(method, setting.calibration.own, bool(setting.calibration.clusters))
-    if setting.calibration.shift is not None and not record.shift:
-        raise ValueError(f"weights are for {_listed('shift')}, got method={method!r}")
     calibration = setting.calibration
     clustered = calibration.group is not None
+    if calibration.shift is not None and (clustered or not record.shift):
+        what = "rows in clusters, whose ratios are others" if clustered else f"method={method!r}"
+        raise ValueError(f"weights are for {_listed('shift')}, of single rows, got {what}; use one of these")
     count = float(calibration.clusters) if clustered else calibration.rows
     if calibration.shift is None:
         warn_of_few(setting.level, count, "clusters" if clustered else "rows")
-    bounds = record.find(setting)
-    reason = record.unbounded if calibration.shift is None else shift.BEYOND
-    _warn_of_unbounded(setting, bounds.lower, bounds.upper, count, reason)
+    bounds, empty = record.find(setting), setting.smoother.recipe.empty
+    known = ~np.isnan(bounds.center).any(axis=1)
+    if empty in ("nan", "raise"):
+        fill_empty(bounds.center, known, empty)  # which warns of them, or raises
+    _warn_of_unbounded(setting, bounds, known, count, record.unbounded if calibration.shift is None else shift.BEYOND)
     return PredictionInterval(
         bounds.center, bounds.lower, bounds.upper, float(setting.level), method, record.sentence(setting),
         calibration.rows,
@@ -103,14 +108,14 @@ def _listed(field: str) -> str:
     return f"method={', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else f"method={', '.join(names)}"
 
 
-def _warn_of_unbounded(setting: Setting, lower: np.ndarray, upper: np.ndarray, count: float, reason: str) -> None:
-    """Warn of infinite ends that are not due to too few rows, of which there was a word."""
+def _warn_of_unbounded(setting: Setting, bounds: Bounds, known: NDArray[np.bool_], count: float, reason: str) -> None:
+    """Warn of infinite ends that are not due to too few rows or an empty window, of which there was a word."""
     if setting.calibration.shift is None and float(setting.level) * (count + 1) > count:
         return
-    (places,) = np.nonzero(np.any(np.isinf(lower) | np.isinf(upper), axis=1))
+    (places,) = np.nonzero(known & np.any(np.isinf(bounds.lower) | np.isinf(bounds.upper), axis=1))
     if places.size:
         warn_caller(
-            f"{places.size} of {len(lower)} prediction intervals (the first is of query {places[0]}) are infinite: "
+            f"{places.size} of {len(known)} prediction intervals (the first is of query {places[0]}) are infinite: "
             f"{reason}",
             InferenceWarning,
         )

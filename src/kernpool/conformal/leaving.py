@@ -1,10 +1,11 @@
 r"""Jackknife+ and jackknife-minmax: predictions at a place by fits that leave out each training row.
 
 .. math:: \big[\, (\hat m_{-i}(q) - R_i)_{(k_{\mathrm{low}})},\; (\hat m_{-i}(q) + R_i)_{(k_{\mathrm{up}})} \,\big],
-          \qquad \big[\, \min_i \hat m_{-i}(q) - R_{(k_{\mathrm{up}})},\; \max_i \hat m_{-i}(q) + R_{(k_{\mathrm{up}})} \,\big]
+.. math:: \big[\, \min_i \hat m_{-i}(q) - R_{(k_{\mathrm{up}})},\;
+          \max_i \hat m_{-i}(q) + R_{(k_{\mathrm{up}})} \,\big]
 
-with leave-one-out residuals R [1]_. Nothing large is subtracted: the change of the fit is added to it, and where a row has
-more than half of a local fit the others are summed again.
+with leave-one-out residuals R [1]_. Nothing large is subtracted: the change of the fit is added to it, and where a row
+has more than half of a local fit the others are summed again.
 
 References
 ----------

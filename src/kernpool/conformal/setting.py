@@ -153,9 +153,7 @@ class Setting:
         if self.bandwidth == "found":
             return "the bandwidth was found on the rows that calibrate the interval"
         if self.bandwidth == "repeated":
-            return (
-                "rows are repeated, and the search for the bandwidth has seen all copies of some, which new rows may be"
-            )
+            return "rows are repeated, and the search for the bandwidth has seen all copies of some"
         if self.ranked:
             return "columns are compared by ranks that count these rows"
         whole = np.all(self.calibration.weight == np.floor(self.calibration.weight))
@@ -191,6 +189,6 @@ class MethodRecord(NamedTuple):
     clusters: bool = False
     shift: bool = False
     unbounded: str = (
-        "no row is in their window, or rows that have no other row in theirs are too many for the level; use a larger "
-        "bandwidth, or a kernel of infinite support"
+        "too many rows have no other row in their window, or hang on a new one so much that nothing bounds it; use a "
+        "larger bandwidth, or a kernel of infinite support"
     )

@@ -30,7 +30,7 @@ FORM = (
 
 BEYOND = (
     "they count for more than the rows that calibrate leave room for at this level, since too few of these lie where "
-    "they do, or no row is in their window; calibrate with rows from there, or ask for a lower level"
+    "they do; calibrate with rows from there, or ask for a lower level"
 )
 
 
@@ -123,7 +123,13 @@ def in_unit(weight: Array, shift: Array, place_shift: Array) -> tuple[Array, Arr
         return weight * (shift / largest), place_shift / largest
 
 
-def read_weights(weights: Any, rows: Callable[[], Any], places: Any, counts: tuple[int, int]) -> tuple[Array, Array]:
+def read_weights(
+    weights: Any,
+    rows: Callable[[], Any],
+    places: Any,
+    counts: tuple[int, int],
+    which: NDArray[np.intp] | None = None,
+) -> tuple[Array, Array]:
     """Read likelihood ratios of the rows that calibrate and of the places.
 
     Parameters
@@ -136,7 +142,9 @@ def read_weights(weights: Any, rows: Callable[[], Any], places: Any, counts: tup
     places : array_like
         X as it came.
     counts : tuple of int
-        How many rows calibrate, and how many places there are.
+        How many such rows and how many places there are.
+    which : ndarray of int, shape (n,), or None
+        Which of the rows calibrate; None for all.
 
     Returns
     -------
@@ -159,6 +167,7 @@ def read_weights(weights: Any, rows: Callable[[], Any], places: Any, counts: tup
         raise TypeError(f"{FORM}; got {found}")
     shift = _as_ratios(pair[0], counts[0], "rows that calibrate")
     place_shift = _as_ratios(pair[1], counts[1], "rows of X")
+    shift = shift if which is None else shift[which]
     if not np.all(np.isfinite(shift)):
         raise ValueError(
             "weights of the rows that calibrate must be finite, and one of them is infinite: it would be the only row "
