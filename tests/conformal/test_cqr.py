@@ -6,7 +6,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from kernpool import InferenceWarning, LocalLinearRegressor, NadarayaWatsonRegressor, pooling_weights
+from kernpool import (
+    EmptyWindowWarning,
+    InferenceWarning,
+    LocalLinearRegressor,
+    NadarayaWatsonRegressor,
+    pooling_weights,
+)
 from kernpool.conformal import prediction_interval
 from kernpool.conformal.predicting import predict
 from tests.support.conformal_settings import setting_of
@@ -129,7 +135,7 @@ def test_ends_that_pass_each_other_meet_in_the_middle():
 def test_windows_that_are_empty_bound_nothing(kind):
     X, y, _, other = rows()
     model = kind(kernel="epanechnikov", bandwidth=0.1).fit(X, y)
-    with pytest.warns(InferenceWarning, match="1 of 2 prediction intervals"):
+    with pytest.warns(EmptyWindowWarning, match="1 of 2 queries"):
         found = prediction_interval(setting_of(model, [[0.5], [9.0]], 0.9, other), "cqr")
     assert np.isfinite(found.upper[:, 0]).tolist() == [True, False]
     assert found.lower[1, 0] == -np.inf
