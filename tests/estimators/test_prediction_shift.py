@@ -81,7 +81,7 @@ def test_a_frame_with_levels_takes_a_function_of_calibration_rows_alone():
     pair = weights(other), weights(new)
     same = model.prediction_interval(new, method="split", weights=pair, X_calibration=other, y_calibration=z)
     np.testing.assert_array_equal(found.upper, same.upper)
-    with pytest.raises(ValueError, match="cannot be a function for training rows with categorical columns.*pair"):
+    with pytest.raises(ValueError, match=r"cannot be a function for training rows with categorical columns.*pair"):
         model.prediction_interval(new, weights=weights)
     assert np.isfinite(model.prediction_interval(new, weights=(weights(X), weights(new))).upper).all()
 
