@@ -6,6 +6,7 @@ ends an interval, `sentences.py` what is promised.
 
 from kernpool.conformal.intervals import METHODS, check_method, prediction_interval
 from kernpool.conformal.ranks import as_level
+from kernpool.conformal.ratio import DensityRatio, density_ratio
 from kernpool.conformal.results import PredictionInterval
 from kernpool.conformal.setting import Bounds, Calibration, MethodRecord, Setting
 
@@ -13,10 +14,12 @@ __all__ = [
     "METHODS",
     "Bounds",
     "Calibration",
+    "DensityRatio",
     "MethodRecord",
     "PredictionInterval",
     "Setting",
     "as_level",
     "check_method",
+    "density_ratio",
     "prediction_interval",
 ]

@@ -27,6 +27,7 @@ from kernpool.conformal.designs import Designs
 from kernpool.conformal.predicting import predict
 from kernpool.conformal.ranks import upper_rank, upper_statistic
 from kernpool.conformal.setting import Bounds, Setting
+from kernpool.conformal.shift import in_unit, weighted_upper
 from kernpool.core.problem import Problem
 
 Array = NDArray[np.float64]
@@ -59,7 +60,12 @@ def enclosure(setting: Setting) -> Bounds:
                 bound = np.abs(value - without) + move[:, output] + share * (np.abs(without - middle) + reach)
                 bound = np.where(share < 1.0, bound / (1.0 - share), np.inf)
             found = at_places.occupied & (doubled == times)
-            width[found, output] = upper_statistic(np.where(np.isnan(bound), np.inf, bound), weight, rank)
+            bound = np.where(np.isnan(bound), np.inf, bound)
+            if calibration.shift is None or calibration.place_shift is None:
+                width[found, output] = upper_statistic(bound, weight, rank)
+            else:
+                units = in_unit(calibration.weight, calibration.shift, calibration.place_shift[found])
+                width[found, output] = weighted_upper(bound, *units, setting.level)
     return Bounds(center - width, center + width, predict(smoother, setting.places))
 
 

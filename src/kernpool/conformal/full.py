@@ -18,7 +18,8 @@ because :math:`s_i` is the size of a line in y whose slope is less than one, so 
 changes sign once on either side of :math:`\hat m(q)`. Each of these intervals holds :math:`\hat m(q)`. So the values of
 y that at least :math:`k_{\mathrm{low}}` of them hold, those with a conformal p-value above alpha, are the interval
 :math:`[l_{(k_{\mathrm{low}})}, u_{(k_{\mathrm{up}})}]`. It covers with at least the level, and with at most
-:math:`1/(n + 1)` more where no scores are tied [1]_.
+:math:`1/(n + 1)` more where no scores are tied [1]_. Under a shift the order statistics are those of weighted
+rows (`kernpool.conformal.shift`), for the same reasons.
 
 Where the slope is one or more, as a row that stands alone has it, the interval is the half line or the line.
 
@@ -36,8 +37,8 @@ from numpy.typing import NDArray
 
 from kernpool.conformal.designs import PAIRS_AT_ONCE, Designs, check_pairs, pair_logits
 from kernpool.conformal.predicting import predict
-from kernpool.conformal.ranks import lower_statistic, upper_rank, upper_statistic
 from kernpool.conformal.setting import Bounds, Setting
+from kernpool.conformal.shift import upper_at_places
 from kernpool.core.problem import Problem
 from kernpool.execution.threads import cut, resolve_n_jobs, run_blocks
 
@@ -56,7 +57,6 @@ def full(setting: Setting) -> Bounds:
     at_rows = Designs.of(smoother, smoother.problem(smoother.training, exclude_self=True)).some(which)
     at_places = smoother.fit(setting.places)
     center, occupied = at_places.fit.intercept, at_places.fit.occupied
-    rank, weight = upper_rank(setting.level, calibration.rows), calibration.unit_weight
     lower, upper = np.full(center.shape, -np.inf), np.full(center.shape, np.inf)
 
     def work(rows: slice) -> Iterator[None]:
@@ -66,8 +66,8 @@ def full(setting: Setting) -> Bounds:
             for output in range(center.shape[1]):
                 middle = center[found, output]
                 below, above = pairs.intervals(output, middle)
-                lower[found, output] = middle + lower_statistic(below, weight, rank)
-                upper[found, output] = middle + upper_statistic(above, weight, rank)
+                lower[found, output] = middle - upper_at_places(setting, -below, found)
+                upper[found, output] = middle + upper_at_places(setting, above, found)
         yield
 
     blocks = cut(len(center), max(1, PAIRS_AT_ONCE // len(which)))

@@ -37,6 +37,12 @@ def whom(setting: Setting) -> str:
     """Return what the probability is an average over, and what that rests on."""
     calibration = setting.calibration
     rows = "clusters" if calibration.clusters else "rows"
+    if calibration.shift is not None:
+        kind = "training" if calibration.own else "calibration"
+        return (
+            f"new places and {kind} rows, if new rows differ from these by the likelihood ratios in weights= and in "
+            "nothing else, which estimated ratios say only nearly"
+        )
     if not calibration.own:
         return f"new places and calibration {rows}, if new {rows} are exchangeable with these"
     if setting.bandwidth == "unsearched":
