@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.conformal.designs import Designs
-from kernpool.conformal.predicting import predict
+from kernpool.conformal.predicting import filled
 from kernpool.conformal.ranks import upper_rank, upper_statistic
 from kernpool.conformal.setting import Bounds, Setting
 from kernpool.conformal.shift import in_unit, weighted_upper
@@ -46,7 +46,8 @@ def enclosure(setting: Setting) -> Bounds:
     assert which is not None
     at_rows = Designs.of(smoother, smoother.problem(smoother.training, exclude_self=True)).some(which)
     share, move = share_bounds(at_rows)
-    at_places = smoother.fit(setting.places).fit
+    fitted = smoother.fit(setting.places)
+    at_places = fitted.fit
     rank, weight = upper_rank(setting.level, calibration.rows), calibration.unit_weight
     center, width = at_places.intercept, np.full(at_places.intercept.shape, np.inf)
     for output in range(center.shape[1]):
@@ -66,7 +67,8 @@ def enclosure(setting: Setting) -> Bounds:
             else:
                 units = in_unit(calibration.weight, calibration.shift, calibration.place_shift[found])
                 width[found, output] = weighted_upper(bound, *units, setting.level)
-    return Bounds(center - width, center + width, predict(smoother, setting.places))
+    lower, upper = center - width, center + width
+    return Bounds(lower, upper, filled(smoother, fitted.problem, center.copy(), at_places.occupied))
 
 
 def share_bounds(at_rows: Designs) -> tuple[Array, Array]:

@@ -36,7 +36,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.conformal.designs import PAIRS_AT_ONCE, Designs, check_pairs, pair_logits
-from kernpool.conformal.predicting import predict
+from kernpool.conformal.predicting import filled
 from kernpool.conformal.setting import Bounds, Setting
 from kernpool.conformal.shift import upper_at_places
 from kernpool.core.problem import Problem
@@ -72,7 +72,7 @@ def full(setting: Setting) -> Bounds:
 
     blocks = cut(len(center), max(1, PAIRS_AT_ONCE // len(which)))
     run_blocks(work, blocks, resolve_n_jobs(smoother.recipe.n_jobs), None)
-    return Bounds(lower, upper, predict(smoother, setting.places))
+    return Bounds(lower, upper, filled(smoother, at_places.problem, center.copy(), occupied))
 
 
 class _Added:

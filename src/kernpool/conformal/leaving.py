@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.conformal.designs import PAIRS_AT_ONCE, Designs, check_pairs, pair_logits
-from kernpool.conformal.predicting import predict
+from kernpool.conformal.predicting import filled
 from kernpool.conformal.ranks import upper_rank, upper_statistic
 from kernpool.conformal.setting import Bounds, Setting
 from kernpool.execution.threads import cut, resolve_n_jobs, run_blocks
@@ -104,7 +104,8 @@ def _tiled(setting: Setting, method: str, ends: Ends) -> Bounds:
 
     blocks = cut(places, max(1, PAIRS_AT_ONCE // len(calibration.weight)))
     run_blocks(work, blocks, resolve_n_jobs(smoother.recipe.n_jobs), None)
-    return Bounds(lower, upper, predict(smoother, setting.places))
+    center, occupied = designs.fit.intercept.copy(), designs.fit.occupied
+    return Bounds(lower, upper, filled(smoother, designs.problem, center, occupied))
 
 
 def _without_each(designs: Designs, setting: Setting, places: Rows) -> Iterator[Array]:

@@ -70,7 +70,8 @@ def of_adaptive(setting: Setting) -> str:
         return at_least(setting)
     return approximately(
         setting,
-        "scores of training rows are scaled by residuals of fits that have seen them; calibration rows have one",
+        "training rows are scaled by residuals of fits that have seen them, as a new row is not; with X_calibration "
+        "there is one",
     )
 
 
