@@ -62,6 +62,14 @@ def test_options_that_do_not_go_together_are_refused(model, options, message):
         model.prediction_interval(X, **options)
 
 
+def test_likelihood_ratios_are_read(model):
+    """All that can be wrong with them is in `test_shift.py`."""
+    with pytest.raises(TypeError, match="weights must be a function of X"):
+        model.prediction_interval(X, weights="ratio")
+    with pytest.raises(ValueError, match=r"weights of the rows that calibrate must be one per row, 40, got shape"):
+        model.prediction_interval(X, weights=(np.ones(3), np.ones(40)))
+
+
 def test_functions_cannot_be_asked_about_levels():
     frame = pd.DataFrame({"x": X[:, 0], "kind": pd.Categorical(["a", "b"] * 20)})
     model = NadarayaWatsonRegressor(bandwidth=0.1, smoothing=[0.2]).fit(frame, Y)

@@ -162,7 +162,7 @@ def test_levels_are_drawn_and_weighed(kind, method):
     """Rows of the table of an ordered kernel have different sums: the density of a row is one over all levels."""
     frame, outputs, _ = frames(kind)
     X, other, new = frame(160), frame(140), frame(40)
-    model = NadarayaWatsonRegressor(bandwidth=0.2, smoothing=0.3).fit(X, outputs(X))
+    model = NadarayaWatsonRegressor(bandwidth=0.2, smoothing=[0.3]).fit(X, outputs(X))
     kernel = get_categorical_kernel(FRAME_KERNELS[kind])
     setting = setting_of(model, new, calibration=(other, outputs(other)))
     (table,) = setting.smoother.categories.factors(
@@ -177,7 +177,7 @@ def test_levels_are_drawn_and_weighed(kind, method):
 def test_levels_apart_stay_apart():
     frame, outputs, _ = frames("unordered")
     X, new = frame(160), frame(40)
-    model = NadarayaWatsonRegressor(bandwidth=0.2, smoothing=0.0).fit(X, outputs(X))
+    model = NadarayaWatsonRegressor(bandwidth=0.2, smoothing=[0.0]).fit(X, outputs(X))
     setting = setting_of(model, new)
     np.testing.assert_array_equal(around_of(setting, "rlcp").code, setting.places.code)
     check(model, setting, "rlcp", (np.eye(3),))
@@ -188,7 +188,7 @@ def test_levels_that_the_model_has_not_seen_are_a_level_of_their_own(method):
     frame, outputs, _ = frames("unordered")
     X, wide = frame(160), ("a", "b", "c", "z")
     other, new = frame(140, wide), frame(40, wide)
-    model = NadarayaWatsonRegressor(bandwidth=0.2, smoothing=0.3, unseen="unlike").fit(X, outputs(X))
+    model = NadarayaWatsonRegressor(bandwidth=0.2, smoothing=[0.3], unseen="unlike").fit(X, outputs(X))
     setting = setting_of(model, new, calibration=(other, outputs(other)))
     assert (setting.places.code < 0).any()
     assert (setting.calibration.places.code < 0).any()

@@ -72,7 +72,7 @@ def test_a_frame_with_levels_takes_a_function_of_calibration_rows_alone():
 
     X, other, new = frame(80), frame(60), frame(5)
     y, z = g.normal(size=80), g.normal(size=60)
-    model = NadarayaWatsonRegressor(bandwidth=0.3, smoothing=0.2).fit(X, y)
+    model = NadarayaWatsonRegressor(bandwidth=0.3, smoothing=[0.2]).fit(X, y)
 
     def weights(table):
         return 1.0 + (table["k"] == "a").to_numpy()

@@ -238,30 +238,27 @@ def density_ratio(
             f"X_train has {training.array.shape[1]} column(s) and X_new has {new.array.shape[1]}; a ratio is of the "
             "same columns"
         )
-    weights: list[Array | None] = []
-    for name, rows, given in (("train", training, weight_train), ("new", new, weight_new)):
-        count = len(rows.array)
-        weights.append(None if given is None else _as_weight(f"weight_{name}", given, count))
-        total = float(count) if weights[-1] is None else float(weights[-1].sum())
-        if total < 2.0:
-            raise ValueError(
-                f"X_{name} must have at least two rows, got {total:g}: each is left out of the density at its own place"
-            )
-    return DensityRatio(
-        training,
-        new,
-        *weights,
-        _bandwidth(bandwidth, (training.array, weights[0]), (new.array, weights[1])),
-        _as_largest(largest, training.array, weights[0]),
-        n_jobs,
-    )
+    of_training = _as_weight("train", weight_train, training)
+    of_new = _as_weight("new", weight_new, new)
+    widths = _bandwidth(bandwidth, (training.array, of_training), (new.array, of_new))
+    most = _as_largest(largest, training.array, of_training)
+    return DensityRatio(training, new, of_training, of_new, widths, most, n_jobs)
 
 
-def _as_weight(name: str, given: ArrayLike, rows: int) -> Array:
-    try:
-        return as_key_weight(given, (rows,))
-    except (TypeError, ValueError) as error:
-        raise type(error)(f"{name}: {error}") from None
+def _as_weight(name: str, given: ArrayLike | None, rows: Rows) -> Array | None:
+    """Read the frequencies of a sample, and refuse one of a single row."""
+    weight, total = None, float(len(rows.array))
+    if given is not None:
+        try:
+            weight = as_key_weight(given, (len(rows.array),))
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"weight_{name}: {error}") from None
+        total = float(weight.sum())
+    if total < 2.0:
+        raise ValueError(
+            f"X_{name} must have at least two rows, got {total:g}: each is left out of the density at its own place"
+        )
+    return weight
 
 
 def _as_largest(largest: float | None, rows: Array, weight: Array | None) -> float:
