@@ -26,7 +26,7 @@ from kernpool.inference.smoother import Smoother, log_mass
 Array = NDArray[np.float64]
 Rows = NDArray[np.intp]
 
-PAIRS_AT_ONCE = 1 << 18  # arrays of 2 MB, of which a tile has some ten
+PAIRS_AT_ONCE = 1 << 15  # arrays of 256 KB, of which a tile has some ten
 MOST_PAIRS = 1 << 30  # about a minute
 
 

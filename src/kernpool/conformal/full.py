@@ -102,13 +102,16 @@ class _Added:
         with np.errstate(over="ignore", invalid="ignore"):
             inverse = np.exp(at_rows.log_mass[:, None] - self._logits)  # infinite outside the window, zero if alone
             share = share / (inverse + leverage)
-        near, alone = self._logits > -np.inf, ~at_rows.fit.occupied
-        self._share = np.where(near, share, 0.0)
-        self._share[alone] = near[alone]
+        alone = ~at_rows.fit.occupied
+        self._share = np.asarray(share)
+        if alone.any():
+            self._share[alone] = self._logits[alone] > -np.inf
         self._alone = alone
         # A new row may give planes a direction that the others do not determine: these are solved once more.
+        row = place = np.zeros(0, dtype=np.intp)
         deficient = at_rows.fit.occupied & (at_rows.fit.rank < len(offsets))
-        row, place = np.nonzero(near & deficient[:, None])
+        if deficient.any():
+            row, place = np.nonzero(deficient[:, None] & (self._logits > -np.inf))
         self._again = (row, place)
         if row.size:
             t = np.stack([offset[row, place] for offset in self._offsets], axis=1)

@@ -121,8 +121,12 @@ def _without_each(designs: Designs, setting: Setting, places: Rows) -> Iterator[
     leverage, share = part.tilted(offsets)
     rest = 1.0 - alpha * leverage
     hard = rest < 1.0 - LARGE_LEVERAGE
-    change = np.divide(alpha * share, rest, out=np.zeros_like(rest), where=~hard)
-    place, row = np.nonzero(hard)
+    place = row = np.zeros(0, dtype=np.intp)
+    if hard.any():
+        place, row = np.nonzero(hard)
+        rest[hard] = 1.0
+    change = alpha * share
+    change /= rest
     again = _sum_again(designs, places[place], which[row]) if place.size else None
     for output, value in enumerate(calibration.value.T):
         without = part.fit.intercept[:, output, None] - change * (value - part.plane(offsets, output))
