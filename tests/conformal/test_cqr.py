@@ -49,7 +49,7 @@ def twin(model, new, calibration, level):
     """Return the lower and the upper end at each place."""
     alpha = 1 - Fraction(str(level))
     levels = float(alpha / 2), float(1 - alpha / 2)
-    left_out = model.leave_one_out().prediction
+    left_out = model.leave_one_out().prediction.ravel()
     planes = isinstance(model, LocalLinearRegressor)
     value = model.value_ - left_out if planes else model.value_
     low, high = ends(model, new, value, model.predict(new) if planes else 0.0, levels)

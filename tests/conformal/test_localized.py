@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from kernpool import InferenceWarning, LocalLinearRegressor, NadarayaWatsonRegressor, get_kernel
+from kernpool import EmptyWindowWarning, InferenceWarning, LocalLinearRegressor, NadarayaWatsonRegressor, get_kernel
 from kernpool.conformal import prediction_interval
 from kernpool.conformal.neighbours import WINDOW, Neighbours
 from kernpool.conformal.predicting import predict
@@ -57,12 +57,15 @@ def check(model, setting, method, tables=(), decided=0.9):
     where = around_of(setting, method)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", InferenceWarning)
+        warnings.simplefilter("ignore", EmptyWindowWarning)
         found = prediction_interval(setting, method)
     near, own = table_of_weights(model, setting, where, tables)
     center = predict(setting.smoother, setting.places)
     np.testing.assert_array_equal(found.center, center)
-    exact = []
-    for i in range(len(center)):
+    exact, unknown = [], np.isnan(center)
+    assert (found.upper[unknown] == np.inf).all()
+    assert (found.lower[unknown] == -np.inf).all()
+    for i in np.flatnonzero(~unknown.any(axis=1)):
         for c, score in enumerate(setting.calibration.score.T):
             need = setting.level * Fraction(near[i].sum() + own[i])
             low, high = smallest_reaching(score, near[i], float(need))
@@ -257,7 +260,8 @@ def test_a_kernel_without_draws_is_refused_for_rlcp_alone():
     setting = setting_of(model.fit(X, y), new, calibration=other)
     with pytest.raises(ValueError, match="'slow tail' never ends"):
         prediction_interval(setting, "rlcp")
-    assert np.isfinite(prediction_interval(setting, "localized").upper).any()
+    with pytest.warns(InferenceWarning, match="around them are too few rows"):
+        assert np.isfinite(prediction_interval(setting, "localized").upper).any()
 
 
 @pytest.mark.slow

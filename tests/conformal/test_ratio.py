@@ -79,7 +79,7 @@ def test_the_ratio_of_normal_densities_is_nearly_found():
     g = np.random.default_rng(0)
     training, new = g.normal(size=20_000), g.normal(1, 1, size=20_000)
     ratio = density_ratio(training, new)
-    x, sd = np.linspace(-1.5, 2.5, 9), np.sqrt(1 + ratio.bandwidth[0] ** 2)
+    x, sd = np.linspace(-1, 2, 7), np.sqrt(1 + ratio.bandwidth[0] ** 2)
     np.testing.assert_allclose(ratio(x), norm.pdf(x, 1, sd) / norm.pdf(x, 0, sd), rtol=0.15)
     assert abs(ratio.at_training.mean() - 1) < 0.05
     assert ratio.effective_rows == pytest.approx(20_000 / np.e, rel=0.15)
@@ -130,7 +130,8 @@ def test_columns_that_do_not_vary():
     with pytest.raises(ValueError, match="column 1 is 5 in all rows of X_train and 6 in all rows of X_new"):
         density_ratio(training, new)
     new[0, 1] = 5.0
-    assert np.isfinite(density_ratio(training, new)(new)).all()
+    with pytest.warns(InferenceWarning, match="at 59 of 60 rows"):  # where the column is 6, there is no training row
+        assert (density_ratio(training, new)(new)[1:] == 80).all()
 
 
 def test_frames_are_read_by_name():

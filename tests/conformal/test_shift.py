@@ -208,7 +208,7 @@ def test_full_conformal_of_weighted_rows_is_a_search_over_outputs(kind):
         for value, inside in ((lower - margin, False), (lower + margin, True), (upper - margin, True),
                               (upper + margin, False)):  # fmt: skip
             rows, outputs = np.vstack([X, place]), np.append(y, value)
-            score = np.abs(outputs - kind(bandwidth=0.5).fit(rows, outputs).leave_one_out().prediction)
+            score = np.abs(outputs - kind(bandwidth=0.5).fit(rows, outputs).leave_one_out().prediction.ravel())
             at_least = ratio(X)[score[:-1] >= score[-1]].sum() + ratio(new)[i]
             assert (at_least > (1 - level) * total[i]) == inside
 

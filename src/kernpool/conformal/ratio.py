@@ -140,7 +140,8 @@ class DensityRatio:
                 f"{self.largest:g}, or unknown, and becomes that; the training rows do not tell what to expect there",
                 InferenceWarning,
             )
-        return np.exp(np.minimum(logarithm, math.log(self.largest)))
+        with np.errstate(over="ignore"):
+            return np.where(above, self.largest, np.exp(logarithm))
 
 
 def density_ratio(
