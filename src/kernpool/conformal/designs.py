@@ -93,11 +93,11 @@ class Designs:
 
         Returns
         -------
-        leverage, share : ndarray of shape (m, k), or float
+        leverage, share : ndarray of shape (m, k), or ()
             One each for local constant fits.
         """
         if not offsets:
-            return np.float64(1.0), np.float64(1.0)
+            return np.ones(()), np.ones(())
         share = self.fit.base[:, None] + sum(
             tilt[:, None] * t for tilt, t in zip(self.fit.tilt.T, offsets, strict=True)
         )
