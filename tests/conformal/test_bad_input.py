@@ -91,7 +91,7 @@ def test_too_many_pairs_are_refused_with_the_remedy():
 
 
 def test_the_enclosure_needs_a_kernel_that_does_not_increase():
-    ring = make_kernel("ring of the test", lambda u: u**2 * np.exp(-u), is_compact=False)
+    ring = make_kernel("ring of the test", lambda u: u**2 * np.exp(-u))
     model = LocalLinearRegressor(kernel=ring, bandwidth=0.2).fit(X, Y)
     with pytest.raises(ValueError, match="needs a kernel whose profile does not increase"):
         model.prediction_interval(X, method="enclosure")

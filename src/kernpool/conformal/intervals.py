@@ -66,7 +66,7 @@ def prediction_interval(setting: Setting, method: str) -> PredictionInterval:
     if calibration.shift is None:
         warn_of_few(setting.level, count, "clusters" if clustered else "rows")
     bounds, empty = record.find(setting), setting.smoother.recipe.empty
-    known = ~np.isnan(bounds.center).any(axis=1)
+    known = np.asarray(~np.isnan(bounds.center).any(axis=1))
     if empty in ("nan", "raise"):
         fill_empty(bounds.center, known, empty)  # which warns of them, or raises
     _warn_of_unbounded(setting, bounds, known, count, record.unbounded if calibration.shift is None else shift.BEYOND)
