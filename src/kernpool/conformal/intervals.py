@@ -81,9 +81,8 @@ def check_method(method: Any, own: bool, clustered: bool = False) -> MethodRecor
 
     Examples
     --------
-    >>> check_method("splitt", own=False)
-    Traceback (most recent call last):
-    ValueError: method must be one of 'adaptive', ...
+    >>> check_method("adaptive", own=False).clusters
+    True
     """
     record = METHODS.get(method) if isinstance(method, str) else None
     if record is None:
