@@ -82,7 +82,7 @@ def test_the_ratio_of_normal_densities_is_nearly_found():
     x, sd = np.linspace(-1, 2, 7), np.sqrt(1 + ratio.bandwidth[0] ** 2)
     np.testing.assert_allclose(ratio(x), norm.pdf(x, 1, sd) / norm.pdf(x, 0, sd), rtol=0.15)
     assert abs(ratio.at_training.mean() - 1) < 0.05
-    assert ratio.effective_rows == pytest.approx(20_000 / np.e, rel=0.15)
+    assert ratio.effective_rows == pytest.approx(20_000 / np.e, rel=0.2)  # squares of the largest count
 
 
 def test_a_row_that_lies_alone_is_not_among_others():

@@ -198,12 +198,14 @@ def test_full_conformal_of_weighted_rows_is_a_search_over_outputs(kind):
     found, wider = prediction_interval(shifted, "full"), prediction_interval(shifted, "enclosure")
     assert (wider.lower <= found.lower + 1e-12).all()
     assert (wider.upper >= found.upper - 1e-12).all()
-    total = ratio(X).sum() + ratio(new)
+    total, compared = ratio(X).sum() + ratio(new), 0
     for i, place in enumerate(new):
         lower, upper = found.lower[i, 0], found.upper[i, 0]
         if not np.isfinite(upper - lower):
-            assert ratio(new)[i] > (1 - level) * total[i]
+            # Planes may also hang on the new row, so that nothing bounds what it does.
+            assert ratio(new)[i] > (1 - level) * total[i] or kind is LocalLinearRegressor
             continue
+        compared += 1
         margin = 1e-6 * (upper - lower)
         for value, inside in ((lower - margin, False), (lower + margin, True), (upper - margin, True),
                               (upper + margin, False)):  # fmt: skip
@@ -211,6 +213,7 @@ def test_full_conformal_of_weighted_rows_is_a_search_over_outputs(kind):
             score = np.abs(outputs - kind(bandwidth=0.5).fit(rows, outputs).leave_one_out().prediction.ravel())
             at_least = ratio(X)[score[:-1] >= score[-1]].sum() + ratio(new)[i]
             assert (at_least > (1 - level) * total[i]) == inside
+    assert compared >= 3
 
 
 @pytest.mark.slow

@@ -81,7 +81,7 @@ class _Weighed:
             bare = replace(setting, smoother=_with_nan(self.smoother), known=None)
             left_out = setting.left_out if self.smoother.recipe.empty in UNKNOWN else bare.left_out
             # Rows with nothing else in their window have no residual, and do not count.
-            self.known = ~np.isnan(left_out).any(axis=1)
+            self.known = np.asarray(~np.isnan(left_out).any(axis=1))
             self.value = np.where(self.known[:, None], self.value - left_out, 0.0)
 
     def ends(self, places: Places, which: NDArray[np.intp] | None, levels: Array) -> tuple[Array, Array]:

@@ -103,7 +103,7 @@ class DensityRatio:
         weight = np.ones(len(self.training.array)) if self.training_weight is None else self.training_weight
         ratio = self.at_training
         square = float(weight @ ratio**2)
-        return float(weight @ ratio) ** 2 / square if square > 0 else 0.0
+        return float(float(weight @ ratio) ** 2 / square) if square > 0 else 0.0
 
     def _logarithm(self, rows: Rows) -> Array:
         """Return the logarithm of the ratio; plus infinity where neither density is known."""

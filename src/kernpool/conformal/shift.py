@@ -64,7 +64,7 @@ def weighted_upper(score: Array, weight: Array, extra: Array, level: Fraction) -
     with np.errstate(over="ignore"):
         need = float(level) * (sums[-1] + extra / largest) * (1.0 - SLACK)
     place = np.searchsorted(sums, need, side="left")
-    return np.append(score[order], np.inf)[place]
+    return np.asarray(np.append(score[order], np.inf)[place])
 
 
 def upper_at_places(setting: Setting, score: Array, places: NDArray[np.intp]) -> Array:
