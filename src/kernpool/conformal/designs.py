@@ -28,6 +28,7 @@ Rows = NDArray[np.intp]
 
 PAIRS_AT_ONCE = 1 << 15  # arrays of 256 KB, of which a tile has some ten
 MOST_PAIRS = 1 << 30  # about a minute
+TOO_MANY = "use method='enclosure' or 'adaptive', whose time is that of some predictions"
 
 
 @dataclass(frozen=True, eq=False)

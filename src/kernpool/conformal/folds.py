@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.conformal.clusters import cluster_weight
-from kernpool.conformal.designs import PAIRS_AT_ONCE
+from kernpool.conformal.designs import PAIRS_AT_ONCE, TOO_MANY, check_pairs
 from kernpool.conformal.predicting import predict, thinned
 from kernpool.conformal.ranks import upper_rank, upper_statistic
 from kernpool.conformal.setting import Bounds, Setting
@@ -93,6 +93,7 @@ def _plus(setting: Setting, held: list[Array], pairs: Integers, weight: Array, r
     which = calibration.which
     assert which is not None
     (m, c), k = (len(setting.places.query), smoother.value.shape[1]), len(pairs)
+    check_pairs("cv+" if calibration.group is None else "jackknife+", m, k, TOO_MANY)
     there, residual = np.empty((len(held), m, c)), np.empty((k, c))
     for fold, out in enumerate(held):
         left = smoother.weight.copy()

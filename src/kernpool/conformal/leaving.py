@@ -21,7 +21,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.conformal.designs import PAIRS_AT_ONCE, Designs, check_pairs, pair_logits
+from kernpool.conformal.designs import PAIRS_AT_ONCE, TOO_MANY, Designs, check_pairs, pair_logits
 from kernpool.conformal.predicting import filled
 from kernpool.conformal.ranks import upper_rank, upper_statistic
 from kernpool.conformal.setting import Bounds, Setting
@@ -32,7 +32,6 @@ Rows = NDArray[np.intp]
 Ends = Callable[[int, Array], tuple[Array, Array]]
 
 LARGE_LEVERAGE = 0.5  # 1 - g keeps its digits up to here
-TOO_MANY = "use method='cv+' or 'adaptive', whose time is that of some predictions"
 
 
 def jackknife_plus(setting: Setting) -> Bounds:
