@@ -6,8 +6,8 @@ import pytest
 from kernpool.conformal import METHODS
 from kernpool.conformal.around import residual_scale
 from kernpool.inference import Places
-from tests.support import dense_conformal
 from tests.support.conformal_cases import case, other_setting, own_setting
+from tests.support.dense_conformal import full, jackknife, jackknife_plus, minmax, ranks, residuals, units
 
 SITUATIONS = ["line", "weighted line", "product", "ridge", "levels"]
 CASES = [(kernel, situation, degree) for degree in (0, 1) for situation in SITUATIONS for kernel in ("gaussian",)] + [
@@ -28,7 +28,7 @@ def close(found, expected, tolerance):
 @pytest.mark.parametrize(("kernel", "situation", "degree"), CASES)
 def test_full_is_the_search_over_y(kernel, situation, degree):
     smoother, dense, places, code = case(kernel, situation, degree)
-    expected = dense_conformal.full(dense, places.query, 0.8, code)
+    expected = full(dense, places.query, 0.8, code)
     found = METHODS["full"].find(own_setting(smoother, places, 0.8))
     close(np.stack(found[:2]), expected, 1e-9)
 
@@ -37,8 +37,8 @@ def test_full_is_the_search_over_y(kernel, situation, degree):
 @pytest.mark.parametrize("method", ["jackknife+", "minmax", "jackknife"])
 def test_jackknives_are_those_of_fits_without_each_row(kernel, situation, degree, method):
     smoother, dense, places, code = case(kernel, situation, degree)
-    twin = {"jackknife+": "jackknife_plus", "minmax": "minmax", "jackknife": "jackknife"}[method]
-    expected = getattr(dense_conformal, twin)(dense, places.query, 0.8, code)
+    twin = {"jackknife+": jackknife_plus, "minmax": minmax, "jackknife": jackknife}[method]
+    expected = twin(dense, places.query, 0.8, code)
     found = METHODS[method].find(own_setting(smoother, places, 0.8))
     close(np.stack(found[:2]), np.stack(expected), 1e-12 * max(1.0, np.abs(dense.y).max()))
 
@@ -58,18 +58,18 @@ def test_split_counts_the_errors_of_other_rows(degree):
 @pytest.mark.parametrize("degree", [0, 1])
 def test_adaptive_scales_scores_by_the_residuals_around(degree, own):
     smoother, dense, places, _ = case("gaussian", "weighted line", degree)
-    residual = dense_conformal.residuals(dense)
+    residual = residuals(dense)
     wide = dense.__class__(dense.x, residual, 3.0 * dense.h, dense.w, dense.kernel, degree=0)
     there = wide.coefficients(places.query)[:, 0] @ residual
     if own:
-        setting, rows = own_setting(smoother, places, 0.8), dense_conformal.units(dense.w)
+        setting, rows = own_setting(smoother, places, 0.8), units(dense.w)
         score = (residual / wide.deleted())[rows]
     else:
         generator = np.random.default_rng(1)
         x, value = generator.uniform(size=(25, 1)), generator.normal(size=(25, 2))
         setting = other_setting(smoother, places, Places(x), value, 0.8)
         score = np.abs(value - dense.coefficients(x)[:, 0] @ dense.y) / (wide.coefficients(x)[:, 0] @ residual)
-    _, rank = dense_conformal.ranks(0.8, len(score))
+    _, rank = ranks(0.8, len(score))
     center = dense.coefficients(places.query)[:, 0] @ dense.y
     width = there * np.sort(score, axis=0)[rank - 1]
     found = METHODS["adaptive"].find(setting)
@@ -79,7 +79,7 @@ def test_adaptive_scales_scores_by_the_residuals_around(degree, own):
 def test_cv_plus_leaves_out_its_folds():
     smoother, dense, places, _ = case("gaussian", "weighted line", 1)
     setting = own_setting(smoother, places, 0.8, seed=3)
-    rows = dense_conformal.units(dense.w)
+    rows = units(dense.w)
     size = len(rows) // 10
     drawn = rows_in_order(rows, dense.w)[np.random.default_rng(3).permutation(len(rows))][: 10 * size]
     fits, score = np.empty((len(places.query), len(drawn), 2)), np.empty((len(drawn), 2))
@@ -90,7 +90,7 @@ def test_cv_plus_leaves_out_its_folds():
         values = without[:, 0] @ dense.y
         fits[:, mine] = values[:4, None]
         score[mine] = np.abs(dense.y - values[4:])[drawn[mine]]
-    low, high = dense_conformal.ranks(0.8, len(drawn))
+    low, high = ranks(0.8, len(drawn))
     found = METHODS["cv+"].find(setting)
     close(found.lower, np.sort(fits - score, axis=1)[:, low - 1], 1e-11)
     close(found.upper, np.sort(fits + score, axis=1)[:, high - 1], 1e-11)

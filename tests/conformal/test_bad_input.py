@@ -8,7 +8,6 @@ from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, open_chunks
 from kernpool.conformal import METHODS
 from kernpool.conformal.designs import MOST_PAIRS, check_pairs
 from kernpool.conformal.enclosure import moment_bounds
-from kernpool.kernels import make_kernel
 
 X, Y = np.linspace(0.0, 1.0, 40)[:, None], np.sin(7.0 * np.linspace(0.0, 1.0, 40))
 
@@ -88,13 +87,6 @@ def test_too_many_pairs_are_refused_with_the_remedy():
     with pytest.raises(ValueError, match="at most 1,073,741,824, got 32,769 times 32,768; use method='enclosure'"):
         check_pairs("full", (1 << 15) + 1, 1 << 15, "use method='enclosure'")
     assert MOST_PAIRS == 1 << 30
-
-
-def test_the_enclosure_needs_a_kernel_that_does_not_increase():
-    ring = make_kernel("ring of the test", lambda u: u**2 * np.exp(-u), is_compact=False)
-    model = LocalLinearRegressor(kernel=ring, bandwidth=0.2).fit(X, Y)
-    with pytest.raises(ValueError, match="needs a kernel whose profile does not increase"):
-        model.prediction_interval(X, method="enclosure")
 
 
 def test_bounds_of_a_flat_kernel_are_infinite():

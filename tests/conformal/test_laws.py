@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from kernpool import EmptyWindowWarning, LocalLinearRegressor, NadarayaWatsonRegressor
 from kernpool.inference import InferenceWarning
+from tests.support.dense_conformal import ranks
 
 MODELS = [NadarayaWatsonRegressor, LocalLinearRegressor]
 OF_TRAINING = ["adaptive", "full", "enclosure", "jackknife+", "minmax", "cv+", "jackknife"]
@@ -198,12 +199,10 @@ def test_a_row_that_has_most_of_a_window_is_summed_again():
     assert 1 - fitted.attention_weights([[0.0]])[0, 0] < 1e-11
     weight = np.exp(-0.5 * X[1:, 0] ** 2 + 30.0)
     without = weight @ y[1:] / weight.sum()
-    from tests.support import dense_conformal
-
     residual = np.abs(y - fitted.leave_one_out().prediction[:, 0])
     fits = fitted.predict([[0.0]])[0] * np.ones(24)
     fits[0] = without
-    k_low, k_up = dense_conformal.ranks(0.5, 24)
+    k_low, k_up = ranks(0.5, 24)
     assert low[0] == pytest.approx(np.sort(fits - residual)[k_low - 1], abs=1e-9)
     assert high[0] == pytest.approx(np.sort(fits + residual)[k_up - 1], abs=1e-9)
 

@@ -117,7 +117,7 @@ def residual_scale(smoother: Smoother, residual: Array) -> Smoother:
     Smoother
         Local constant, at three times the bandwidth; the mean of all where its window is empty.
     """
-    known = ~np.isnan(residual).any(axis=1)
+    known = np.asarray(~np.isnan(residual).any(axis=1))
     weight = np.where(known, smoother.weight, 0.0)
     wide = smoother.of_degree(0).widened(WIDER, levels=False)
     wide = replace(wide, recipe=replace(wide.recipe, empty="mean"))

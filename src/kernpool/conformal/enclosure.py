@@ -85,11 +85,6 @@ def share_bounds(at_rows: Designs) -> tuple[Array, Array]:
         One or more where nothing bounds it.
     move : ndarray of shape (n, c)
         Per unit of the outputs; infinite likewise.
-
-    Raises
-    ------
-    ValueError
-        If the profile of the kernel increases somewhere.
     """
     problem, fit = at_rows.problem, at_rows.fit
     m0, m1, m2 = moment_bounds(problem)
@@ -113,16 +108,11 @@ def share_bounds(at_rows: Designs) -> tuple[Array, Array]:
 def moment_bounds(problem: Problem) -> tuple[float, float, float]:
     """Return the largest weight of a pair, weight times distance, and weight times squared distance, in bandwidths.
 
-    Profiles must not increase, so that one between two radii is at most that of the nearer, times the farther.
+    Profiles do not increase, so that one between two radii is at most that of the nearer, times the farther.
     """
     similarity = problem.similarity
     radii = RADII[RADII <= 1.0] if similarity.kernel.is_compact else RADII
     profile = np.asarray(similarity.kernel.profile(radii), dtype=np.float64)
-    if np.any(np.diff(profile) > 1e-12 * profile[0]):
-        raise ValueError(
-            f"method='enclosure' needs a kernel whose profile does not increase, and {similarity.kernel.name!r} has "
-            "another; use method='full' for some places at once"
-        )
     first, second = (float(np.max(radii[1:] ** p * profile[:-1])) for p in (1, 2))
     if not similarity.kernel.is_compact and radii[-1] ** 2 * profile[-1] > SMALL * second:
         first = second = np.inf

@@ -66,7 +66,7 @@ def prediction_interval(setting: Setting, method: str) -> PredictionInterval:
     if calibration.shift is None:
         warn_of_few(setting.level, count, "clusters" if clustered else "rows")
     bounds, empty = record.find(setting), setting.smoother.recipe.empty
-    known = ~np.isnan(bounds.center).any(axis=1)
+    known = np.asarray(~np.isnan(bounds.center).any(axis=1))
     if empty in ("nan", "raise"):
         fill_empty(bounds.center, known, empty)  # which warns of them, or raises
     _warn_of_unbounded(setting, bounds, known, count, record.unbounded if calibration.shift is None else shift.BEYOND)
@@ -81,9 +81,8 @@ def check_method(method: Any, own: bool, clustered: bool = False) -> MethodRecor
 
     Examples
     --------
-    >>> check_method("splitt", own=False)
-    Traceback (most recent call last):
-    ValueError: method must be one of 'adaptive', ...
+    >>> check_method("adaptive", own=False).clusters
+    True
     """
     record = METHODS.get(method) if isinstance(method, str) else None
     if record is None:
