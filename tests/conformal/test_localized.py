@@ -267,16 +267,23 @@ def test_a_kernel_without_draws_is_refused_for_rlcp_alone():
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::kernpool.InferenceWarning")  # places at the ends have few rows, and count
 def test_coverage_with_calibration_rows():
-    """The level is exact: 3000 places of 300 samples have a binomial error of about one percent by samples."""
-    g, covered, right = np.random.default_rng(0), [], []
+    """At least the level whatever the bandwidth, and a little more where it takes few rows; errors are .25 percent.
+
+    Of 417 samples of 100 rows and 100 places it was 91.1 percent, of 313 of 500 rows 90.3.
+    """
+    g, covered, right, level = np.random.default_rng(0), [], [], []
     for seed in range(300):
         X, y, _, other = rows(n=160, seed=seed)
-        new = g.uniform(size=(10, 1))
-        z = np.sin(6 * new[:, 0]) + (0.1 + 0.4 * new[:, 0]) * g.normal(size=10)
-        model = LocalLinearRegressor(bandwidth="loo", n_jobs=1).fit(X, y)
-        found = prediction_interval(setting_of(model, new, calibration=other, seed=seed), "rlcp")
-        inside = (found.lower[:, 0] <= z) & (z <= found.upper[:, 0])
-        covered.append(inside.mean())
-        right += inside[new[:, 0] > 2 / 3].tolist()
-    assert 0.895 - 0.01 <= np.mean(covered) <= 0.92 + 0.01
-    assert np.mean(right) >= 0.87  # where the noise is largest, constant width covers in three quarters
+        new = g.uniform(size=(50, 1))
+        z = np.sin(6 * new[:, 0]) + (0.1 + 0.4 * new[:, 0]) * g.normal(size=50)
+        model = LocalLinearRegressor(bandwidth=0.08, algorithm="brute", n_jobs=1).fit(X, y)
+        setting = setting_of(model, new, calibration=other, seed=seed)
+        for method, last in (("rlcp", right), ("split", level)):
+            found = prediction_interval(setting, method)
+            inside = (found.lower[:, 0] <= z) & (z <= found.upper[:, 0])
+            last += inside[new[:, 0] > 2 / 3].tolist()
+            if method == "rlcp":
+                covered.append(inside.mean())
+    assert 0.895 <= np.mean(covered) <= 0.92
+    assert np.mean(right) >= 0.85
+    assert np.mean(right) >= np.mean(level) + 0.04  # where the noise is largest one width covers least
