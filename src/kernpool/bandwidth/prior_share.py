@@ -161,4 +161,6 @@ def priors_of_others(label: Array, weight: Array | None = None, group: NDArray[n
     like = of_class - gone
     like = np.where(like <= ROUNDING * of_class, 0.0, like)
     others = like.sum(axis=1, keepdims=True)
-    return np.where(others > 0.0, np.divide(like, others, where=others > 0.0, out=np.zeros_like(like)), of_class / total)
+    return np.where(
+        others > 0.0, np.divide(like, others, where=others > 0.0, out=np.zeros_like(like)), of_class / total
+    )

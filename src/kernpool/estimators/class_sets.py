@@ -121,13 +121,14 @@ class ClassSets:
         for name, value in (("by_class", by_class), ("never_empty", never_empty)):
             if not isinstance(value, bool | np.bool_):
                 raise ValueError(f"{name} must be True or False, got {value!r}")
-        exact, of, model = as_level(level), probabilities_of(self), self
+        model: Any = self
+        exact, of = as_level(level), probabilities_of(model)
         if method == "full":
             _check_full(of, X_calibration, y_calibration)
         setting = SetSetting(
             of,
             places_of(model, X),
-            model.classes_,  # type: ignore[attr-defined]
+            model.classes_,
             exact,
             random_state if isinstance(random_state, np.random.Generator) else check_random_state(random_state),
             by_class=bool(by_class),
@@ -160,8 +161,9 @@ def _calibration_rows(model: Any, of: Probabilities, X: Any, y: Any) -> ClassRow
         raise TypeError(f"{given}_calibration is given without {missing}_calibration; give both, or none")
     places, label = places_of(model, X), column_or_1d(y)
     if len(label) != len(places.query):
-        raise ValueError(f"y_calibration must have one label per row of X_calibration, {len(places.query)}, "
-                         f"got {len(label)}")
+        raise ValueError(
+            f"y_calibration must have one label per row of X_calibration, {len(places.query)}, got {len(label)}"
+        )
     return ClassRows(of.at(places)[0], _numbers(model.classes_, label), np.ones(len(label)))
 
 
@@ -182,10 +184,8 @@ def _numbers(classes: NDArray[Any], label: NDArray[Any]) -> NDArray[np.intp]:
 def _doubt(model: Any) -> str:
     """Return why statements about a new row and the training rows are approximate; empty if they are exact."""
     found = ["the bandwidth"] * isinstance(model.bandwidth, str)
-    found += ["the smoothing of levels"] * (model.smoothing is None and len(model._categories()) > 0)
     found += ["the share of the priors"] * isinstance(model.prior_share, str)
     if found:
-        names = found[0] if len(found) == 1 else f"{', '.join(found[:-1])} and {found[-1]}"
-        return f"{names} {'was' if len(found) == 1 else 'were'} found on the rows that calibrate the sets"
+        return f"{' and '.join(found)} {'was' if len(found) == 1 else 'were'} found on the rows that calibrate the sets"
     ranked = not (isinstance(model.scale, str) and model.scale == "raw")
     return "columns are compared by ranks that count the training rows" if ranked else ""

@@ -19,6 +19,7 @@ from kernpool.data.folders import ModelFileError, Record, plain
 from kernpool.data.frames import Encoding
 from kernpool.estimators.fitted import scale_of
 from kernpool.estimators.parameters import check_restored
+from kernpool.estimators.recalibration import check_maps
 from kernpool.estimators.references import open_reference
 from kernpool.estimators.scale import read_scale, written_scale
 from kernpool.kernels import get_kernel, registered_name
@@ -26,7 +27,11 @@ from kernpool.kernels import get_kernel, registered_name
 VERSION, VERSION_ON_CHUNKS = 2, 3  # older readers know version 2, and can read it
 # Parameters that are younger than these versions, and what a model did before there were any. They are written where
 # they say something else, in files of a version of their own.
-YOUNGER, VERSION_WITH_YOUNGER = {"scale": "raw", "extrapolate": "plane", "ridge": None, "max_search_seconds": None}, 4
+YOUNGER: dict[str, Any] = {
+    "scale": "raw", "extrapolate": "plane", "ridge": None, "max_search_seconds": None, "recalibrate": None,
+}  # fmt: skip
+YOUNGER_ARRAYS = ("key_group_", "recalibration_")
+VERSION_WITH_YOUNGER = 4
 ENTRIES = {"format", "version", "estimator", "parameters", "encoding", "features", "target", "results", "arrays"}
 ROWS = {"key_", "value_", "key_weight_", "key_code_", "key_group_"}
 NAMES = "feature_names_in_"
@@ -54,7 +59,7 @@ def record_of(model: Any, features: Sequence[str] | None, target: str | None) ->
     if results.get("ridge_") == 0.0:
         del results["ridge_"]
     younger = set(parameters) & set(YOUNGER) or "ridge_" in results or _is_named_younger(model)
-    younger = younger or vars(model).get("key_group_") is not None
+    younger = younger or any(vars(model).get(name) is not None for name in YOUNGER_ARRAYS)
     version = VERSION if reference is None else VERSION_ON_CHUNKS
     header = {
         "format": model.record_format,
@@ -139,7 +144,7 @@ def _check_entries(model: Any, header: dict[str, Any], arrays: Collection[str], 
         or (header["version"] < VERSION_WITH_YOUNGER and set(header["parameters"]) & set(YOUNGER))
         or not needed <= set(arrays) <= known
         or not set(header["results"]) <= set(model._results)
-        or (header["version"] < VERSION_WITH_YOUNGER and "key_group_" in arrays)
+        or (header["version"] < VERSION_WITH_YOUNGER and set(YOUNGER_ARRAYS) & set(arrays))
     ):
         raise ValueError("it does not have the entries of a model")
     features, target = header["features"], header["target"]
@@ -191,6 +196,8 @@ def _check_fit(model: Any, features: Sequence[str]) -> None:
         _of_kind("classes_", parts.get("classes_", np.zeros(0)), "biufUS", value.shape[1:])
         if not 0.0 <= parts.get("prior_share_", -1.0) < 1.0:
             raise ValueError("prior_share_ is missing, or not in [0, 1)")
+        if "recalibration_" in parts:
+            check_maps(model.recalibration_, value.shape[1])
     elif "classes_" in parts:
         raise ValueError("there are classes_ of a regressor")
 
