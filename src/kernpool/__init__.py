@@ -16,6 +16,7 @@ from kernpool.pooling import Plan, RunningPool, choose, pool, pool_state, poolin
 
 if TYPE_CHECKING:
     from kernpool import datasets
+    from kernpool.conformal import PredictionSet
     from kernpool.displays import (
         AttentionDisplay,
         BandwidthPathDisplay,
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from kernpool.inference import (
         InferenceWarning,
         Interval,
+        ProbabilityInterval,
         Residuals,
         SlopeMap,
         Summary,
@@ -68,6 +70,8 @@ __all__ = [
     "NadarayaWatsonRegressor",
     "Plan",
     "PoolState",
+    "PredictionSet",
+    "ProbabilityInterval",
     "Problem",
     "RankDeficiencyWarning",
     "ResidualDisplay",
@@ -116,6 +120,8 @@ _LAZY = {
     "LocalLinearRegressor": "kernpool.estimators",
     "NadarayaWatsonClassifier": "kernpool.estimators",
     "NadarayaWatsonRegressor": "kernpool.estimators",
+    "PredictionSet": "kernpool.conformal",
+    "ProbabilityInterval": "kernpool.inference",
     "Residuals": "kernpool.inference",
     "SlopeMap": "kernpool.inference",
     "Summary": "kernpool.inference",

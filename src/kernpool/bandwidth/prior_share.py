@@ -157,10 +157,8 @@ def priors_of_others(label: Array, weight: Array | None = None, group: NDArray[n
     """
     weight = np.ones(len(label)) if weight is None else weight
     total, of_class = float(weight.sum()), weight @ label
-    itself, gone = weight_left_out(weight, label, group)
-    like = of_class - gone
+    like = of_class - weight_left_out(weight, label, group)[1]
     like = np.where(like <= ROUNDING * of_class, 0.0, like)
     others = like.sum(axis=1, keepdims=True)
-    return np.where(
-        others > 0.0, np.divide(like, others, where=others > 0.0, out=np.zeros_like(like)), of_class / total
-    )
+    others = np.where(others > 0.0, others, np.nan)
+    return np.where(np.isnan(others), of_class / total, like / others)

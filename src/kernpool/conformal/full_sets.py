@@ -22,6 +22,8 @@ References
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -82,12 +84,12 @@ def full_p_values(
         other = 1.0 - (1.0 - s) * (1.0 - share) * pooled - s * kept * prior
         same = other - (1.0 - s) * share - s * with_new
         strange = 1.0 - probability[which] - ties
-        for c, (start, stop) in enumerate(zip(ends[:-1], ends[1:], strict=True)):
-            of_class = slice(int(start), int(stop))
+        for c, (start, stop) in enumerate(pairwise(ends.tolist())):
+            of_class = slice(start, stop)
             as_strange = _count(same[:, of_class] >= strange[:, c, None], weight[of_class])
             total = weight[of_class].sum()
             if not by_class:
-                for rest in (slice(0, int(start)), slice(int(stop), len(rows))):
+                for rest in (slice(0, start), slice(stop, len(rows))):
                     as_strange = as_strange + _count(other[:, rest] >= strange[:, c, None], weight[rest])
                 total = weight.sum()
             found[which, c] = (1.0 + as_strange) / (1.0 + total)

@@ -219,8 +219,8 @@ def probabilities_of(model: Any) -> Probabilities:
     label, group = np.asarray(model.value_, dtype=np.float64), vars(model).get("key_group_")
     recipe = smoother.recipe
     of = (
-        smoother.keys.rows.array, model.value_, model.key_weight_, model.key_code_, group, recipe.kernel, recipe.composition,
-        recipe.bandwidth, recipe.algorithm, smoother.smoothing, float(model.prior_share_),
+        smoother.keys.rows.array, model.value_, model.key_weight_, model.key_code_, group, recipe.kernel,
+        recipe.composition, recipe.bandwidth, recipe.algorithm, smoother.smoothing, float(model.prior_share_),
     )  # fmt: skip
     prepared: Prepared = vars(model).setdefault("_prepared", Prepared())
     return prepared.get("probabilities", of, lambda: Probabilities(smoother, label, float(model.prior_share_), group))
