@@ -110,9 +110,12 @@ def wilson_interval(share: Array, rows: Array, level: float) -> tuple[Array, Arr
     from scipy.special import ndtri
 
     a = ndtri((1.0 + level) / 2.0) ** 2 / rows
-    return _lower(share, a), 1.0 - _lower(1.0 - share, a)
+    root = np.sqrt(a * (a + 4.0 * share * (1.0 - share)))
+    # The upper end is near zero or near one; either way it has all digits of what it differs by.
+    upper = np.where(share > 0.5, 1.0 - _lower(1.0 - share, a, root), (2.0 * share + a + root) / (2.0 + 2.0 * a))
+    return _lower(share, a, root), upper
 
 
-def _lower(share: Array, a: Array) -> Array:
+def _lower(share: Array, a: Array, root: Array) -> Array:
     """Return the smaller root of a quadratic, by way of the larger one: without a difference, and exactly 0 at 0."""
-    return np.asarray(2.0 * share**2 / (2.0 * share + a + np.sqrt(a * (a + 4.0 * share * (1.0 - share)))))
+    return np.asarray(2.0 * share**2 / (2.0 * share + a + root))
