@@ -1,6 +1,7 @@
 """Sets of classes by thresholds, against their definitions written out."""
 
 from fractions import Fraction
+from itertools import pairwise
 from math import ceil
 
 import numpy as np
@@ -73,6 +74,7 @@ def test_least_ambiguous_sets_by_the_formula(level, model, rows, generator):
     np.testing.assert_array_equal(alone.member, model.predict_proba(places) >= 1.0 - threshold - 1e-12)
 
 
+@pytest.mark.slow  # loads MAPIE
 def test_sets_of_mapie(model, generator):
     mapie = pytest.importorskip("mapie.classification", reason="MAPIE is a peer of the benchmarks alone")
     X, y = sample(generator, 75)
@@ -192,7 +194,7 @@ def test_weights_are_repeated_rows(method, by_class, rows, generator):
 def test_sets_grow_with_the_level(method, model, generator):
     places = generator.uniform(-1.2, 1.2, size=(60, 2))
     tables = [model.predict_set(places, level, method=method, random_state=0).member for level in LEVELS]
-    for less, more in zip(tables[:-1], tables[1:], strict=True):
+    for less, more in pairwise(tables):
         assert np.all(more >= less)
     assert tables[-1].sum() > tables[0].sum()
 
@@ -211,7 +213,7 @@ def test_no_set_is_empty_if_none_may_be(method, model, generator):
 
 @pytest.mark.parametrize("method", ["lac", "aps", "raps", "full"])
 def test_too_few_rows_name_the_least_number(method, rows):
-    X, y = rows
+    X, _ = rows
     model = NadarayaWatsonClassifier(bandwidth=0.5, prior_share=0.1).fit(X[:18], NAMES[np.arange(18) % 3])
     with pytest.warns(InferenceWarning, match=r"level 0.95 need at least 19 rows .* there are 18, so that every set"):
         found = model.predict_set(X, 0.95, method=method)
@@ -219,7 +221,7 @@ def test_too_few_rows_name_the_least_number(method, rows):
     message = r"level 0.9 need at least 9 rows of each class .* there are 6 of 'a', 6 of 'b', 6 of 'c', so that these"
     with pytest.warns(InferenceWarning, match=message):
         assert model.predict_set(X, 0.9, method=method, by_class=True).member.all()
-    model.fit(np.r_[X[:19]], NAMES[np.arange(19) % 3])
+    model.fit(X[:19], NAMES[np.arange(19) % 3])
     assert not model.predict_set(X, 0.6, method=method, by_class=True).member.all()
 
 

@@ -107,7 +107,7 @@ def test_standard_errors_are_the_spread_of_new_samples(generator):
 
 
 def test_empty_windows_are_told(generator):
-    X, model = fitted(generator, kernel="epanechnikov", bandwidth=1.0)
+    _, model = fitted(generator, kernel="epanechnikov", bandwidth=1.0)
     new = np.array([[0.0, 0.0], [9.0, 0.0]])
     with pytest.warns(EmptyWindowWarning, match=r"1 of 2 queries \(the first is query 1\) have no key"):
         probability, error = model.predict_proba(new, return_std=True)
@@ -122,7 +122,7 @@ def test_empty_windows_are_told(generator):
 
 
 def test_far_away_the_nearest_row_is_all(generator):
-    X, model = fitted(generator, prior_share=0.0)
+    _, model = fitted(generator, prior_share=0.0)
     assert model.probability_interval([[50.0, 50.0]]).effective_rows == pytest.approx(1.0)
     with pytest.warns(InferenceWarning, match="so far from all rows that rounding of their weights leaves no digit"):
         assert np.isnan(model.predict_proba([[1e7, 0.0]], return_std=True)[1]).all()
