@@ -325,8 +325,8 @@ def test_edited_maps_are_refused(rows):
     for wrong in (falling, twice, missing, large, many, maps[:, :2], maps.astype(np.float32), maps[::-1].copy()):
         with pytest.raises(ValueError, match="does not hold increasing maps"):
             NadarayaWatsonClassifier.from_record(replace(record, arrays=record.arrays | {"recalibration_": wrong}))
+    header = record.header | {"parameters": record.header["parameters"] | {"recalibrate": "other"}}
     with pytest.raises(ValueError, match="recalibrate must be None or 'isotonic'"):
-        header = record.header | {"parameters": record.header["parameters"] | {"recalibrate": "other"}}
         NadarayaWatsonClassifier.from_record(replace(record, header=header))
     with pytest.raises(ValueError, match="entries of a model"):
         NadarayaWatsonClassifier.from_record(replace(record, header=record.header | {"version": 2}))
