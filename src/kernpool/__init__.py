@@ -16,7 +16,7 @@ from kernpool.pooling import Plan, RunningPool, choose, pool, pool_state, poolin
 
 if TYPE_CHECKING:
     from kernpool import datasets
-    from kernpool.conformal import PredictionSet
+    from kernpool.conformal import PredictionInterval, PredictionSet
     from kernpool.displays import (
         AttentionDisplay,
         BandwidthPathDisplay,
@@ -70,6 +70,7 @@ __all__ = [
     "NadarayaWatsonRegressor",
     "Plan",
     "PoolState",
+    "PredictionInterval",
     "PredictionSet",
     "ProbabilityInterval",
     "Problem",
@@ -120,6 +121,7 @@ _LAZY = {
     "LocalLinearRegressor": "kernpool.estimators",
     "NadarayaWatsonClassifier": "kernpool.estimators",
     "NadarayaWatsonRegressor": "kernpool.estimators",
+    "PredictionInterval": "kernpool.conformal",
     "PredictionSet": "kernpool.conformal",
     "ProbabilityInterval": "kernpool.inference",
     "Residuals": "kernpool.inference",

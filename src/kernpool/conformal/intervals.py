@@ -6,18 +6,25 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from kernpool.conformal import around, sentences
+from kernpool.conformal import around, enclosure, folds, full, leaving, sentences
 from kernpool.conformal.ranks import warn_of_few
 from kernpool.conformal.results import PredictionInterval
-from kernpool.conformal.setting import MethodRecord, Setting
+from kernpool.conformal.setting import Bounds, MethodRecord, Setting
+from kernpool.core.empty import fill_empty
 from kernpool.execution.warnings import warn_caller
 from kernpool.inference.warnings import InferenceWarning
 
 METHODS: Mapping[str, MethodRecord] = {
     "adaptive": MethodRecord(around.adaptive, sentences.of_adaptive, clusters=True),
-    "jackknife": MethodRecord(around.constant_width, sentences.of_jackknife, rows="own", clusters=True),
+    "full": MethodRecord(full.full, sentences.at_least, rows="own"),
+    "jackknife+": MethodRecord(leaving.jackknife_plus, sentences.of_twice, rows="own", clusters=True),
+    "minmax": MethodRecord(leaving.minmax, sentences.at_least, rows="own"),
+    "enclosure": MethodRecord(enclosure.enclosure, sentences.at_least, rows="own"),
+    "cv+": MethodRecord(folds.cv_plus, sentences.of_folds, rows="own"),
     "split": MethodRecord(around.constant_width, sentences.at_least, rows="other", clusters=True),
+    "jackknife": MethodRecord(around.constant_width, sentences.of_jackknife, rows="own", clusters=True),
 }
 
 
@@ -54,8 +61,11 @@ def prediction_interval(setting: Setting, method: str) -> PredictionInterval:
     count = float(calibration.clusters) if clustered else calibration.rows
     if calibration.shift is None:
         warn_of_few(setting.level, count, "clusters" if clustered else "rows")
-    bounds = record.find(setting)
-    _warn_of_unbounded(setting, bounds.lower, bounds.upper, count)
+    bounds, empty = record.find(setting), setting.smoother.recipe.empty
+    known = ~np.isnan(bounds.center).any(axis=1)
+    if empty in ("nan", "raise"):
+        fill_empty(bounds.center, known, empty)  # which warns of them, or raises
+    _warn_of_unbounded(setting, bounds, known, count)
     return PredictionInterval(
         bounds.center, bounds.lower, bounds.upper, float(setting.level), method, record.sentence(setting),
         calibration.rows,
@@ -94,15 +104,15 @@ def _listed(field: str) -> str:
     return f"method={', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else f"method={', '.join(names)}"
 
 
-def _warn_of_unbounded(setting: Setting, lower: np.ndarray, upper: np.ndarray, count: float) -> None:
-    """Warn of infinite ends that are not due to too few rows, of which there was a word."""
+def _warn_of_unbounded(setting: Setting, bounds: Bounds, known: NDArray[np.bool_], count: float) -> None:
+    """Warn of infinite ends that are not due to too few rows or an empty window, of which there was a word."""
     if setting.calibration.shift is None and float(setting.level) * (count + 1) > count:
         return
-    (places,) = np.nonzero(np.any(np.isinf(lower) | np.isinf(upper), axis=1))
+    (places,) = np.nonzero(known & np.any(np.isinf(bounds.lower) | np.isinf(bounds.upper), axis=1))
     if places.size:
         warn_caller(
-            f"{places.size} of {len(lower)} prediction intervals (the first is of query {places[0]}) are infinite: no "
-            "row is in their window, or rows that have no other row in theirs are too many for the level; use a larger "
-            "bandwidth, or a kernel of infinite support",
+            f"{places.size} of {len(known)} prediction intervals (the first is of query {places[0]}) are infinite: too "
+            "many rows have no other row in their window, or hang on a new one so much that nothing bounds it; use a "
+            "larger bandwidth, or a kernel of infinite support",
             InferenceWarning,
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kernpool.conformal.folds import fold_sizes
 from kernpool.conformal.setting import Setting
 
 
@@ -25,13 +26,10 @@ def at_least(setting: Setting, promised: str | None = None) -> str:
     Coverage is that of a new row, on average over the calibration rows too: not at a given place, and not given the
     rows at hand. It rests on rows that could as well come in any other order.
     """
+    if setting.doubt:
+        return approximately(setting, setting.doubt)
     number = f"{float(setting.level):g}" if promised is None else promised
     what = "a new value" if not setting.calibration.clusters else "a value of a new cluster"
-    if setting.doubt:
-        return (
-            f"Covers {what} with a probability of about {float(setting.level):g}, without a finite-sample guarantee: "
-            f"{setting.doubt}."
-        )
     return f"Covers {what} with a probability of at least {number}, on average over {whom(setting)}."
 
 
@@ -75,3 +73,25 @@ def of_jackknife(setting: Setting) -> str:
     return approximately(
         setting, "the jackknife covers in the limit of many rows if the fit hardly depends on any one of them"
     )
+
+
+def of_twice(setting: Setting) -> str:
+    """Return the sentence of the jackknife+, which promises with twice the error rate."""
+    return _of_plus(setting, float(2 * setting.level - 1), "1 - 2 alpha")
+
+
+def of_folds(setting: Setting) -> str:
+    """Return the sentence of CV+, which promises a little less."""
+    folds, size = fold_sizes(setting.calibration.rows)
+    rows = folds * size
+    less = 0.0
+    if rows:
+        less = min(2.0 * (1.0 - 1.0 / folds) / (size + 1.0), (1.0 - folds / rows) / (folds + 1.0))
+    return _of_plus(setting, float(2 * setting.level - 1) - less, f"1 - 2 alpha - {less:.3g}")
+
+
+def _of_plus(setting: Setting, number: float, formula: str) -> str:
+    if setting.doubt or number <= 0.0:
+        return approximately(setting, setting.doubt or f"the least that holds, {formula}, is none at this level")
+    least = f"{number:.4g} ({formula}), and typically about {float(setting.level):g}"
+    return at_least(setting, least)

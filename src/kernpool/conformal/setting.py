@@ -16,7 +16,7 @@ from kernpool.inference.smoother import Places, Smoother
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
-Origin = Literal["given", "found", "unsearched"]
+Origin = Literal["given", "found", "unsearched", "repeated"]
 
 
 class Bounds(NamedTuple):
@@ -109,8 +109,9 @@ class Setting:
         Rows that say how wide intervals have to be.
     random : numpy.random.Generator
         For methods that draw.
-    bandwidth : {"given", "found", "unsearched"}
-        How the bandwidth came: as a number, from the rows that calibrate, or from training rows that do not.
+    bandwidth : {"given", "found", "unsearched", "repeated"}
+        How the bandwidth came: as a number, from the rows that calibrate, or from training rows that do not, some of
+        which have copies if it is ``"repeated"``.
     ranked : bool, default=False
         Whether columns are compared by their ranks among the training rows, which leaving a row out does not change.
     known : ndarray of shape (n, c), or None
@@ -151,7 +152,12 @@ class Setting:
             return ""
         if self.bandwidth == "found":
             return "the bandwidth was found on the rows that calibrate the interval"
-        return "columns are compared by ranks that count these rows" if self.ranked else ""
+        if self.bandwidth == "repeated":
+            return "rows are repeated, and the search for the bandwidth has seen all copies of some"
+        if self.ranked:
+            return "columns are compared by ranks that count these rows"
+        whole = np.all(self.calibration.weight == np.floor(self.calibration.weight))
+        return "" if whole else "weights are no whole numbers of rows"
 
 
 Method = Callable[[Setting], Bounds]
