@@ -135,10 +135,18 @@ def test_empty_windows_have_the_sets_of_the_priors(rows):
         ({"level": 90}, ValueError, "90 percent is level=0.9"),
         ({"by_class": "yes"}, ValueError, "by_class must be True or False, got 'yes'"),
         ({"never_empty": 1}, ValueError, "never_empty must be True or False, got 1"),
-        ({"X_calibration": [[0.0, 0.0]]}, TypeError, "X_calibration is given without y_calibration"),
-        ({"y_calibration": ["a"]}, TypeError, "y_calibration is given without X_calibration"),
-        ({"X_calibration": [[0.0]], "y_calibration": ["a"]}, ValueError, "X has 1 features"),
-        ({"X_calibration": [[0.0, 0.0]], "y_calibration": ["a", "b"]}, ValueError, "one label per row of X_calib"),
+        ({"X_calibration": [[0.0, 0.0]]}, ValueError, "go together, and y_calibration is None"),
+        ({"y_calibration": ["a"]}, ValueError, "go together, and X_calibration is None"),
+        (
+            {"X_calibration": [[0.0]], "y_calibration": ["a"]},
+            ValueError,
+            "X_calibration or y_calibration: X has 1 features",
+        ),
+        (
+            {"X_calibration": [[0.0, 0.0]], "y_calibration": ["a", "b"]},
+            ValueError,
+            "one label for each row of X_calibration, 1, got 2",
+        ),
         (
             {"X_calibration": [[0.0, 0.0]] * 3, "y_calibration": ["a", "z", "new"]},
             ValueError,
