@@ -92,11 +92,11 @@ def test_one_class_has_none(generator):
 
 def test_standard_errors_are_the_spread_of_new_samples(generator):
     """Of labels that are drawn again, at the places of the same rows."""
-    X = generator.uniform(-1.0, 1.0, size=(300, 1))
+    X = generator.uniform(-1.0, 1.0, size=(150, 1))
     chance, new = 1 / (1 + np.exp(-2 * X[:, 0])), np.array([[-0.5], [0.0], [0.5]])
     said, probability = [], []
-    for _ in range(150):
-        y = generator.uniform(size=300) < chance
+    for _ in range(100):
+        y = generator.uniform(size=150) < chance
         model = NadarayaWatsonClassifier(bandwidth=0.2, prior_share=0.1).fit(X, y)
         both = model.predict_proba(new, return_std=True)
         probability.append(both[0][:, 1])

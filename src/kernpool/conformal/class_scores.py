@@ -147,7 +147,7 @@ def choose_regularisation(rows: ClassRows, draw: Array, level: Fraction) -> Regu
     """
     rank = upper_rank(level, rows.total)
     ranks, _ = ranks_and_mass(rows.probability)
-    found = float(upper_statistic(rows.own(ranks).astype(np.float64), rows.weight, rank))
+    found = float(upper_statistic(rows.own(ranks.astype(np.float64)), rows.weight, rank))
     free = int(min(found, rows.probability.shape[1]))
     sizes = []
     for penalty in PENALTIES:

@@ -99,5 +99,5 @@ def full_p_values(
 def _count(table: NDArray[np.bool_], weight: Array) -> Array:
     """Return the weight of true entries in each row."""
     if np.all(weight == 1.0):
-        return np.count_nonzero(table, axis=1).astype(np.float64)
+        return np.asarray(np.count_nonzero(table, axis=1), dtype=np.float64)
     return np.asarray(table @ weight)

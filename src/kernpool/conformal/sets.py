@@ -161,7 +161,7 @@ def _thresholds(score: Array, rows: ClassRows, setting: SetSetting) -> Array:
     if not setting.by_class:
         _warn_of_few(np.array([rows.total]), setting)
         return np.full(k, upper_statistic(score, weight, upper_rank(setting.level, rows.total)))
-    found, counts = np.empty(k), np.bincount(rows.number, weight, minlength=k)
+    found, counts = np.empty(k), np.bincount(rows.number, weight, minlength=k).astype(np.float64)
     for c in range(k):
         of_class = rows.number == c
         rank = upper_rank(setting.level, counts[c])

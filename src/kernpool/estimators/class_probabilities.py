@@ -204,7 +204,7 @@ class ClassProbabilities:
         """Mix the share of the priors of the other rows into pooled labels of the other rows."""
         model: Any = self
         prior, share = priors_of_others(label, weight, vars(model).get("key_group_")), model.prior_share_
-        return (1.0 - share) * np.clip(pooled, 0.0, 1.0) + share * prior
+        return np.asarray((1.0 - share) * np.clip(pooled, 0.0, 1.0) + share * prior)
 
 
 def probabilities_of(model: Any) -> Probabilities:
