@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import tests.support.dense_classes as twin
 from kernpool import NadarayaWatsonClassifier
-from tests.support import dense_classes as twin
 
 CASES = {
     "gaussian": {},

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import tests.support.dense_classes as twin
 from kernpool import InferenceWarning, NadarayaWatsonClassifier
 from kernpool.conformal.class_scores import (
     PENALTIES,
@@ -17,7 +18,6 @@ from kernpool.conformal.class_scores import (
     least_ambiguous,
     regularised_mass,
 )
-from tests.support import dense_classes as twin
 
 NAMES = np.array(["a", "b", "c"])
 RANDOM = ("aps", "raps")

@@ -9,8 +9,8 @@ from sklearn.base import clone
 from sklearn.calibration import calibration_curve
 from sklearn.isotonic import IsotonicRegression
 
+import tests.support.dense_classes as twin
 from kernpool import NadarayaWatsonClassifier, load_model, save_model
-from tests.support import dense_classes as twin
 
 METHODS = ["lac", "aps", "raps", "full"]
 

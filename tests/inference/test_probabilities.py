@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from statsmodels.stats.proportion import proportion_confint
 
+import tests.support.dense_classes as twin
 from kernpool import EmptyWindowWarning, InferenceWarning, NadarayaWatsonClassifier, kernel_names
 from kernpool.inference.wilson import wilson_interval
-from tests.support import dense_classes as twin
 
 
 def sample(generator, n=40, classes=3, columns=2):

@@ -33,7 +33,7 @@ from kernpool.inference.smoother import Places
 
 Array = NDArray[np.float64]
 
-PAIRS = 1 << 19  # in one table
+PAIRS = 1 << 17  # in one table
 
 
 def full_p_values(
@@ -68,9 +68,12 @@ def full_p_values(
     ends = np.searchsorted(number, np.arange(of.label.shape[1] + 1))
     others = of.total - np.minimum(weight, 1.0)
     pooled, prior = left.pooled[rows, number], left.prior[rows, number]
-    kept, with_new = others / (others + 1.0), 1.0 / (others + 1.0)
-    log_mass = left.log_mass[rows]
-    empty, s = np.isneginf(log_mass), of.share
+    with_new, s = 1.0 / (others + 1.0), of.share
+    # Scores are linear in the share b of the new row: of rows of another class than it, and of its class.
+    other, more = 1.0 - (1.0 - s) * pooled - s * (1.0 - with_new) * prior, (1.0 - s) * pooled
+    same, less = other - s * with_new, (1.0 - s) * (1.0 - pooled)
+    empty = np.isneginf(left.log_mass[rows])
+    unit = bool(np.all(weight == 1.0))
     problem, found = of.smoother.problem(places), np.empty(probability.shape)
     for which in cut(len(found), max(1, PAIRS // len(rows))):
         part = problem.block(which, rows)
@@ -78,26 +81,24 @@ def full_p_values(
         if part.factors is not None:
             logits = np.asarray(sum(part.factors.logarithms(), start=logits))
         with np.errstate(invalid="ignore"):
-            share = expit(logits - log_mass)
-        # Without any row in the window, the new one included, it is the priors that are pooled.
-        share = np.where(empty & np.isneginf(logits), with_new, share)
-        other = 1.0 - (1.0 - s) * (1.0 - share) * pooled - s * kept * prior
-        same = other - (1.0 - s) * share - s * with_new
-        strange = 1.0 - probability[which] - ties
+            share = expit(logits - left.log_mass[rows])
+        if empty.any():  # without any row in the window, the new one included, it is the priors that are pooled
+            share = np.where(empty & np.isneginf(logits), with_new, share)
+        of_others, strange = other + more * share, 1.0 - probability[which] - ties
         for c, (start, stop) in enumerate(pairwise(ends.tolist())):
-            of_class = slice(start, stop)
-            as_strange = _count(same[:, of_class] >= strange[:, c, None], weight[of_class])
-            total = weight[of_class].sum()
+            mine, limit = slice(start, stop), strange[:, c, None]
+            as_strange = _count(same[mine] - less[mine] * share[:, mine] >= limit, weight[mine], unit)
+            total = weight[mine].sum()
             if not by_class:
                 for rest in (slice(0, start), slice(stop, len(rows))):
-                    as_strange = as_strange + _count(other[:, rest] >= strange[:, c, None], weight[rest])
+                    as_strange = as_strange + _count(of_others[:, rest] >= limit, weight[rest], unit)
                 total = weight.sum()
             found[which, c] = (1.0 + as_strange) / (1.0 + total)
     return found
 
 
-def _count(table: NDArray[np.bool_], weight: Array) -> Array:
-    """Return the weight of true entries in each row."""
-    if np.all(weight == 1.0):
+def _count(table: NDArray[np.bool_], weight: Array, unit: bool) -> Array:
+    """Return the weight of true entries in each row; of unit weights their number."""
+    if unit:
         return np.asarray(np.count_nonzero(table, axis=1), dtype=np.float64)
     return np.asarray(table @ weight)

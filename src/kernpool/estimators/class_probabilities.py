@@ -98,10 +98,10 @@ class ClassProbabilities:
         >>> probability, std = model.predict_proba([[1.0], [3.5]], return_std=True)
         >>> probability.round(2)
         array([[0.05, 0.95],
-               [0.4 , 0.6 ]])
+               [0.41, 0.59]])
         >>> std.round(2)
         array([[0.03, 0.03],
-               [0.16, 0.16]])
+               [0.05, 0.05]])
         """
         model: Any = self
         pooled = np.clip(pool_at(model, X, model._report_rank), 0.0, 1.0)  # rounding may leave -1e-17
@@ -186,13 +186,16 @@ class ClassProbabilities:
 
         Examples
         --------
+        >>> import numpy as np
         >>> from sklearn.calibration import calibration_curve
         >>> from kernpool import NadarayaWatsonClassifier
-        >>> X, y = [[i / 50] for i in range(100)], [0, 0, 0, 1] * 25
-        >>> model = NadarayaWatsonClassifier(bandwidth=0.3).fit(X, y)
+        >>> rng = np.random.default_rng(0)
+        >>> X = rng.uniform(size=(500, 1))
+        >>> y = rng.uniform(size=500) < X[:, 0]
+        >>> model = NadarayaWatsonClassifier(bandwidth=0.1).fit(X, y)
         >>> observed, said = calibration_curve(y, model.leave_one_out().probability[:, 1], n_bins=4)
-        >>> observed.round(2), said.round(2)
-        (array([0.25]), array([0.25]))
+        >>> said.round(2), observed.round(2)
+        (array([0.16, 0.36, 0.62, 0.86]), array([0.15, 0.34, 0.61, 0.88]))
         """
         found = super().leave_one_out()  # type: ignore[misc]  # of `KernelSmoother`
         model: Any = self

@@ -111,7 +111,7 @@ class ClassSets:
         >>> iris = load_iris()
         >>> X, y = iris.data[:, 2:], iris.target_names[iris.target]
         >>> model = NadarayaWatsonClassifier(bandwidth=0.3, prior_share=0.01).fit(X, y)
-        >>> found = model.predict_set([[1.5, 0.2], [4.9, 1.7]], level=0.95, method="full")
+        >>> found = model.predict_set([[1.5, 0.2], [4.9, 1.7]], level=0.98, method="full")
         >>> found.labels
         [['setosa'], ['versicolor', 'virginica']]
         """

@@ -105,7 +105,7 @@ def wilson_interval(share: Array, rows: Array, level: float) -> tuple[Array, Arr
     Examples
     --------
     >>> [end.round(3).tolist() for end in wilson_interval(np.array([0.0, 0.5]), np.array([12.0, 12.0]), 0.95)]
-    [[0.0, 0.254], [0.243, 0.746]]
+    [[0.0, 0.254], [0.242, 0.746]]
     """
     from scipy.special import ndtri
 
