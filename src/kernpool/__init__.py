@@ -16,7 +16,7 @@ from kernpool.pooling import Plan, RunningPool, choose, pool, pool_state, poolin
 
 if TYPE_CHECKING:
     from kernpool import datasets
-    from kernpool.conformal import PredictionInterval, PredictionSet
+    from kernpool.conformal import DensityRatio, PredictionInterval, PredictionSet, density_ratio
     from kernpool.displays import (
         AttentionDisplay,
         BandwidthPathDisplay,
@@ -57,6 +57,7 @@ __all__ = [
     "BandwidthPathDisplay",
     "CurveComparisonDisplay",
     "DaskNadarayaWatsonRegressor",
+    "DensityRatio",
     "EmptyWindowWarning",
     "InferenceWarning",
     "Interval",
@@ -87,6 +88,7 @@ __all__ = [
     "compare_curves",
     "convert_bandwidth",
     "datasets",
+    "density_ratio",
     "empty_state",
     "get_kernel",
     "kernel_names",
@@ -109,6 +111,7 @@ _LAZY = {
     "BandwidthPathDisplay": "kernpool.displays",
     "CurveComparisonDisplay": "kernpool.displays",
     "DaskNadarayaWatsonRegressor": "kernpool.estimators.dask_regressor",
+    "DensityRatio": "kernpool.conformal",
     "InferenceWarning": "kernpool.inference",
     "Interval": "kernpool.inference",
     "KernelCurveDisplay": "kernpool.displays",
@@ -130,6 +133,7 @@ _LAZY = {
     "TestResult": "kernpool.inference",
     "compare_curves": "kernpool.inference",
     "datasets": "kernpool.datasets",
+    "density_ratio": "kernpool.conformal",
     "load_model": "kernpool.estimators.saving",
     "monotonicity_test": "kernpool.inference",
     "pool_quantile": "kernpool.distribution",

@@ -26,8 +26,14 @@ from kernpool.kernels import get_kernel
 Array = NDArray[np.float64]
 
 
-class KernelRegressor(  # type: ignore[misc]
-    Inference, ConditionalDistribution, PredictionIntervals, Diagnostics, Resampled, RegressorMixin, KernelSmoother
+class KernelRegressor(
+    Inference,
+    ConditionalDistribution,
+    PredictionIntervals,
+    Diagnostics,
+    Resampled,
+    RegressorMixin,  # type: ignore[misc]
+    KernelSmoother,
 ):
     """Fit and predict; subclasses say what is fitted around each query."""
 
