@@ -124,6 +124,10 @@ def test_empty_windows_have_the_sets_of_the_priors(rows):
         score = 1.0 - model.class_prior_
         found = model.predict_set([[9.0, 9.0]], 0.9)
         np.testing.assert_array_equal(found.member[0], score <= found.threshold)
+    model = NadarayaWatsonClassifier("epanechnikov", 0.5, empty="raise").fit(X, y)
+    assert model.predict_set(X, 0.9).size.min() > 0
+    with pytest.raises(ValueError, match="no key"):
+        model.predict_set([[9.0, 9.0]], 0.9)
 
 
 @pytest.mark.parametrize(

@@ -91,7 +91,7 @@ class ClassSets:
 
         Sets are made of the probabilities before `recalibrate`, because thresholds are a calibration of their own, and
         steps of an isotonic map would tie their scores. Where a window is empty they are made of the class priors,
-        whatever `empty` says. Weights are frequencies: a row of weight 3 calibrates as three. ``"raps"`` chooses its
+        unless ``empty="raise"``. Weights are frequencies: a row of weight 3 calibrates as three. ``"raps"`` chooses its
         penalty by leave-one-out on the training rows. One pass over the training rows, which the model keeps, and one
         over rows and places; ``"full"`` takes O(n m n_classes) time.
 

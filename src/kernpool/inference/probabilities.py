@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.bandwidth.prior_share import priors_of_others
-from kernpool.core.empty import EmptyWindowWarning
+from kernpool.core.empty import EmptyWindowWarning, fill_empty
 from kernpool.execution.warnings import warn_caller
 from kernpool.inference.noise import fit_squares
 from kernpool.inference.quadratic_forms import inner, squared_norm
@@ -91,8 +91,13 @@ class Probabilities:
         return np.asarray(self.weight @ self.label / self.total)
 
     def at(self, places: Places) -> tuple[Array, Fitted]:
-        """Return probabilities of shape (m, k) and the pooled labels; the priors where a window is empty."""
+        """Return probabilities of shape (m, k) and the pooled labels; the priors where a window is empty.
+
+        If the recipe says so, an empty window is an error.
+        """
         fitted = self.smoother.fit(places)
+        if self.smoother.recipe.empty == "raise":
+            fill_empty(fitted.fit.intercept, fitted.fit.occupied, "raise")
         pooled = np.where(fitted.fit.occupied[:, None], np.clip(fitted.fit.intercept, 0.0, 1.0), self.prior)
         return (1.0 - self.share) * pooled + self.share * self.prior, fitted
 
