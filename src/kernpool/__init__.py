@@ -16,7 +16,7 @@ from kernpool.pooling import Plan, RunningPool, choose, pool, pool_state, poolin
 
 if TYPE_CHECKING:
     from kernpool import datasets
-    from kernpool.conformal import DensityRatio, PredictionInterval, density_ratio
+    from kernpool.conformal import DensityRatio, PredictionInterval, PredictionSet, density_ratio
     from kernpool.displays import (
         AttentionDisplay,
         BandwidthPathDisplay,
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from kernpool.inference import (
         InferenceWarning,
         Interval,
+        ProbabilityInterval,
         Residuals,
         SlopeMap,
         Summary,
@@ -71,6 +72,8 @@ __all__ = [
     "Plan",
     "PoolState",
     "PredictionInterval",
+    "PredictionSet",
+    "ProbabilityInterval",
     "Problem",
     "RankDeficiencyWarning",
     "ResidualDisplay",
@@ -122,6 +125,8 @@ _LAZY = {
     "NadarayaWatsonClassifier": "kernpool.estimators",
     "NadarayaWatsonRegressor": "kernpool.estimators",
     "PredictionInterval": "kernpool.conformal",
+    "PredictionSet": "kernpool.conformal",
+    "ProbabilityInterval": "kernpool.inference",
     "Residuals": "kernpool.inference",
     "SlopeMap": "kernpool.inference",
     "Summary": "kernpool.inference",
