@@ -48,6 +48,14 @@ def as_array(values: Any) -> NDArray[np.float64]:
     return read.astype(np.float64)
 
 
+def mixed_with_white(color: Any, ink: float) -> tuple[float, float, float]:
+    """Return a color with so much white in it that a share `ink` of it is left."""
+    from matplotlib.colors import to_rgb
+
+    red, green, blue = (1.0 - ink * (1.0 - part) for part in to_rgb(color))
+    return red, green, blue
+
+
 def tidy(ax: Axes) -> None:
     """Remove the frame lines without ticks."""
     ax.spines[["top", "right"]].set_visible(False)
