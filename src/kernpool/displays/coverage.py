@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kernpool.displays.section import column_index
+from kernpool.displays.inside import Inside, column_of, is_training
 from kernpool.displays.slices import Slices
 from kernpool.displays.style import BLACK, BLUE, RED, new_axes, tidy
 from kernpool.inference.intervals import check_level
@@ -22,8 +22,8 @@ class CoverageDisplay:
     """Share of values inside their intervals, by slices of a column or of the prediction, with binomial bars.
 
     An interval that holds 90 percent of all values may hold 75 percent where they scatter most and all of them
-    elsewhere: slices show it. A bar is what chance leaves possible for its slice, by itself; of twenty honest slices one
-    misses the line on average at 95 percent confidence.
+    elsewhere: slices show it. A bar is what chance leaves possible for its slice by itself: at 95 percent confidence
+    one of twenty honest slices misses the line, on average.
 
     Parameters
     ----------
@@ -146,19 +146,20 @@ class CoverageDisplay:
                 f"{type(estimator).__name__} has no prediction_interval; use NadarayaWatsonRegressor or "
                 "LocalLinearRegressor, fitted in memory, or intervals that you have with CoverageDisplay.from_intervals"
             )
-        if _is_training(estimator, X):
+        if is_training(estimator, X):
             raise ValueError(
                 "X are the rows that the model was fitted to, whose outputs its intervals have seen, so that their "
-                "coverage says nothing of new rows; give rows that were held out, or intervals by cross-validation with "
-                "CoverageDisplay.from_intervals"
+                "coverage says nothing of new rows; give rows that were held out, or intervals by cross-validation "
+                "with CoverageDisplay.from_intervals"
             )
         found = ask(X, level=level, method=method, **(interval_kwargs or {}))
-        if against is None:
-            x, label = np.asarray(estimator.predict(X)), f"prediction of {target}"
+        if against is None:  # rows without a prediction are in no slice
+            x, label = found.center, f"prediction of {target}"
+            ends = tuple(np.where(np.isnan(x), np.nan, end) for end in (found.lower, found.upper))
         else:
-            x, label = _column(X, against)
+            (x, label), ends = column_of(X, against), (found.lower, found.upper)
         return cls.from_intervals(
-            x, y, found, slices=slices, confidence=confidence, x_label=label, target=target, ax=ax, **style
+            x, y, ends, level=level, slices=slices, confidence=confidence, x_label=label, target=target, ax=ax, **style
         )
 
     @classmethod
@@ -212,36 +213,16 @@ class CoverageDisplay:
             If lengths differ, y or numbers x are NaN, an upper end is below its lower one, no row has an interval, or a
             level or `slices` is none.
         """
-        lower, upper, level = _read(interval, level)
-        x, y = np.asarray(x), np.asarray(y, dtype=np.float64)
-        if x.ndim != 1 or not y.shape == lower.shape == upper.shape == x.shape:
-            raise ValueError(
-                "x, y and both ends of the intervals must be one number for each row, of one output: got shapes "
-                f"{x.shape}, {y.shape}, {lower.shape} and {upper.shape}"
-            )
-        for name, given in (("level", level), ("confidence", confidence)):
-            _check(name, given)
+        _check("confidence", confidence)
         if isinstance(slices, bool) or not isinstance(slices, int | np.integer) or slices < 1:
             raise ValueError(f"slices must be a positive number of slices, got {slices!r}")
-        for name, array in (("x", x), ("y", y)):
-            if array.dtype.kind == "f" and not np.all(np.isfinite(array)):
-                raise ValueError(f"{name} must be finite, got {array[~np.isfinite(array)][0]}; leave such rows out")
-        known = ~(np.isnan(lower) | np.isnan(upper))
-        if not known.any():
-            raise ValueError(
-                f"none of the {len(y)} rows has an interval (all are NaN): ask where there are rows of the fit, or use "
-                "empty='nearest'"
-            )
-        if np.any(lower[known] > upper[known]):
-            raise ValueError("intervals must have their lower end first: interval=(lower, upper)")
-        inside = (lower <= y) & (y <= upper)
-        infinite = int(np.count_nonzero(np.isinf(lower[known]) | np.isinf(upper[known])))
+        rows = Inside.of(x, y, interval, level)
         return cls(
-            Slices.of(x[known], inside[known], int(slices), confidence),
-            level=level,
+            Slices.of(rows.x, rows.inside, int(slices), confidence),
+            level=rows.level,
             confidence=confidence,
-            infinite=infinite,
-            unknown=int(np.count_nonzero(~known)),
+            infinite=rows.infinite,
+            unknown=rows.unknown,
             x_label=x_label,
             y_label=f"share of {target} inside its interval",
         ).plot(ax=ax, **style)
@@ -321,39 +302,3 @@ def _check(name: str, level: Any) -> None:
         check_level(level)
     except ValueError as error:
         raise ValueError(str(error).replace("level", name)) from None
-
-
-def _read(interval: Any, level: float | None) -> tuple[Array, Array, float]:
-    """Return the ends of intervals, and what they promise."""
-    lower, upper = getattr(interval, "lower", None), getattr(interval, "upper", None)
-    if lower is None or upper is None:
-        if not isinstance(interval, tuple | list) or len(interval) != 2:
-            raise TypeError(
-                "interval must be what prediction_interval or confidence_interval returns, or a pair (lower, upper), got "
-                f"{interval!r:.80}"
-            )
-        lower, upper = interval
-    level = getattr(interval, "level", None) if level is None else level
-    if level is None:
-        raise ValueError("level must say what a pair of ends promises, such as level=0.9")
-    return np.asarray(lower, dtype=np.float64), np.asarray(upper, dtype=np.float64), level
-
-
-def _is_training(estimator: Any, X: Any) -> bool:
-    """Whether rows are those that an estimator of numeric columns holds."""
-    key = getattr(estimator, "key_", None)
-    if key is None or getattr(estimator, "encoding_", None) is not None:
-        return False
-    given = np.asarray(X)
-    return given.shape == key.shape and bool(np.array_equal(given, key))
-
-
-def _column(X: Any, against: int | str) -> tuple[NDArray[Any], str]:
-    """Return a column of rows, and its name."""
-    names = [str(name) for name in getattr(X, "columns", [])]
-    index = column_index(against, names, np.shape(X)[1], name="against")
-    column = X[X.columns[index]] if names else np.asarray(X)[:, index]
-    array = np.asarray(column)
-    if array.dtype.kind == "O":
-        array = array.astype(np.str_)
-    return array, names[index] if names else "x" if np.shape(X)[1] == 1 else f"column {index}"

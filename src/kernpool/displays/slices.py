@@ -74,8 +74,8 @@ class Slices:
         else:
             if len(values) > MOST_LABELS:
                 raise ValueError(
-                    f"the column has {len(values)} different labels, and at most {MOST_LABELS} can be drawn; give numbers "
-                    "or coarser labels"
+                    f"the column has {len(values)} different labels, and at most {MOST_LABELS} can be drawn; give "
+                    "numbers or coarser labels"
                 )
             number, place, labels = at, at.astype(np.float64), values
         rows = np.bincount(number)
