@@ -1,9 +1,9 @@
 """Pictures in the style of scikit-learn: data in the constructor, style in `plot`, no mathematics.
 
 Read `style.py` first, and `curve.py` as an example: `from_estimator` and `from_predictions` make a display, `plot`
-draws it. How sure a curve is: its shades in `bands.py`, then `residuals.py`, `comparison.py`, `sizer.py`. What to expect
-of the next row: `expected.py`, `fan.py`, `coverage.py` with `slices.py`, and `class_sets.py`. `training.py` also writes
-animations, as a GIF or as the page `training.html`.
+draws it. How sure a curve is: its shades in `bands.py`, then `residuals.py`, `comparison.py`, `sizer.py`. What to
+expect of the next row: `expected.py`, `fan.py`, `coverage.py` with `slices.py`, and `class_sets.py`. `training.py` also
+writes animations, as a GIF or as the page `training.html`.
 """
 
 from kernpool.displays.attention import AttentionDisplay
