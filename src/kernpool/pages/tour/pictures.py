@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from kernpool.displays import import_pyplot
-from kernpool.pages.tour.steps import Step
+from kernpool.pages.tour.step import Step
 
 # Fonts with Simplified Chinese, as systems name them.
 CHINESE_FONTS = (
