@@ -5,12 +5,8 @@ Codes share one namespace, in order, like the cells of a notebook.
 
 from __future__ import annotations
 
-from typing import Any
-
 from kernpool.pages.tour import drawing
-from kernpool.pages.tour.step import Step
-
-Namespace = dict[str, Any]
+from kernpool.pages.tour.step import Namespace, Step
 
 
 def _error(n: Namespace, fit: str) -> str:
