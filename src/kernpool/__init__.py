@@ -16,6 +16,7 @@ from kernpool.pooling import Plan, RunningPool, choose, pool, pool_state, poolin
 
 if TYPE_CHECKING:
     from kernpool import datasets
+    from kernpool.conformal import PredictionInterval
     from kernpool.displays import (
         AttentionDisplay,
         BandwidthPathDisplay,
@@ -73,6 +74,7 @@ __all__ = [
     "NadarayaWatsonRegressor",
     "Plan",
     "PoolState",
+    "PredictionInterval",
     "Problem",
     "QuantileFanDisplay",
     "RankDeficiencyWarning",
@@ -125,6 +127,7 @@ _LAZY = {
     "LocalLinearRegressor": "kernpool.estimators",
     "NadarayaWatsonClassifier": "kernpool.estimators",
     "NadarayaWatsonRegressor": "kernpool.estimators",
+    "PredictionInterval": "kernpool.conformal",
     "Residuals": "kernpool.inference",
     "SlopeMap": "kernpool.inference",
     "Summary": "kernpool.inference",

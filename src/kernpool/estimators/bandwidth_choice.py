@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils import check_random_state
 
 from kernpool.bandwidth import CRITERIA, RULES, rule_of_thumb, search_bandwidth, search_log_loss
 from kernpool.bandwidth.categories import NO_CATEGORIES, Categories
@@ -15,6 +16,7 @@ from kernpool.bandwidth.criteria import check_groups
 from kernpool.bandwidth.plugin.plugin import plugin_bandwidth
 from kernpool.data.checks import as_bandwidth
 from kernpool.data.frames import Encoding
+from kernpool.estimators.searched_rows import drawn_rows
 from kernpool.execution.progress import current_progress
 from kernpool.execution.warnings import warn_caller
 from kernpool.kernels import Kernel, convert_bandwidth, get_kernel
@@ -71,8 +73,9 @@ def choose_bandwidth(
     Returns
     -------
     dict
-        Attributes of the fit: `bandwidth_` and `smoothing_`; after a search `relevance_` and `bandwidth_search_`; for
-        ``"regularised"``, ``"loo"`` and ``"log_loss"`` also `loo_error_` and `loo_empty_windows_`.
+        Attributes of the fit: `bandwidth_` and `smoothing_`; after a search `relevance_` and `bandwidth_search_`, and
+        `search_rows_` if it drew rows; for ``"regularised"``, ``"loo"`` and ``"log_loss"`` also `loo_error_` and
+        `loo_empty_windows_`.
 
     Raises
     ------
@@ -104,8 +107,16 @@ def choose_bandwidth(
         raise ValueError(
             f"smoothing is searched for with bandwidth={bandwidth!r}; leave it None, or give bandwidths too"
         )
+    code = np.zeros((len(X), 0), dtype=np.int64) if code is None else code[kept]
+    drawn = None
+    if max_search_rows is not None and len(X) > max_search_rows:
+        random_state = check_random_state(random_state)
+        drawn = drawn_rows(X, value, times, code, group, max_search_rows, random_state)
+    if drawn is not None:  # here rather than by the search, which forgets where its rows come from
+        rows, max_search_rows = drawn[0], None
+        X, value, times, code, group = rows.X, rows.value, rows.weight, rows.code, rows.group
     options: dict[str, Any] = {
-        "code": np.zeros((len(X), 0), dtype=np.int64) if code is None else code[kept],
+        "code": code,
         "categories": categories,
         "group": group,
         "common_factor": common_factor,
@@ -131,6 +142,8 @@ def choose_bandwidth(
         "relevance_": search.relevance,
         "bandwidth_search_": search,
     }
+    if drawn is not None:
+        found["search_rows_"] = np.flatnonzero(kept)[drawn[1]].astype(np.int64)
     if degree:
         found["ridge_"] = search.ridge
     if bandwidth == "log_loss" or CRITERIA[bandwidth].exclude_self:

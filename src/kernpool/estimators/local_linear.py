@@ -65,7 +65,7 @@ class LocalLinearRegressor(KernelRegressor):
         The ridge, given or found; zero for none.
     bandwidth_, smoothing_, encoding_, bandwidth_search_, loo_error_, expected_error_, loo_empty_windows_
         As in `NadarayaWatsonRegressor`.
-    key_, value_, key_weight_, chunks_, reference_, bandwidth_note_, n_features_in_, feature_names_in_
+    key_, value_, key_weight_, search_rows_, chunks_, reference_, bandwidth_note_, n_features_in_, feature_names_in_
         As in `NadarayaWatsonRegressor`.
 
     See Also

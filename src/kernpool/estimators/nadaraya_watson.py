@@ -106,6 +106,9 @@ class NadarayaWatsonRegressor(KernelRegressor):
         has made of them is kept for the next queries.
     key_group_ : ndarray of int, shape (n,), or None
         Number of the group of each training row, if `fit` had groups.
+    search_rows_ : ndarray of int
+        Numbers of the training rows that the bandwidth was searched on, if `max_search_rows` was less than all; rows
+        that equal one of them included. The others have not seen it: see `prediction_interval`.
     chunks_ : Chunks
         Where the rows are, after a fit to chunks.
     reference_ : dict or None

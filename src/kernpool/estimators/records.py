@@ -28,7 +28,8 @@ VERSION, VERSION_ON_CHUNKS = 2, 3  # older readers know version 2, and can read 
 # they say something else, in files of a version of their own.
 YOUNGER, VERSION_WITH_YOUNGER = {"scale": "raw", "extrapolate": "plane", "ridge": None, "max_search_seconds": None}, 4
 ENTRIES = {"format", "version", "estimator", "parameters", "encoding", "features", "target", "results", "arrays"}
-ROWS = {"key_", "value_", "key_weight_", "key_code_", "key_group_"}
+ROWS = {"key_", "value_", "key_weight_", "key_code_", "key_group_", "search_rows_"}
+YOUNGER_ARRAYS = {"key_group_", "search_rows_"}
 NAMES = "feature_names_in_"
 
 
@@ -54,7 +55,7 @@ def record_of(model: Any, features: Sequence[str] | None, target: str | None) ->
     if results.get("ridge_") == 0.0:
         del results["ridge_"]
     younger = set(parameters) & set(YOUNGER) or "ridge_" in results or _is_named_younger(model)
-    younger = younger or vars(model).get("key_group_") is not None
+    younger = younger or any(vars(model).get(name) is not None for name in YOUNGER_ARRAYS)
     version = VERSION if reference is None else VERSION_ON_CHUNKS
     header = {
         "format": model.record_format,
@@ -139,7 +140,7 @@ def _check_entries(model: Any, header: dict[str, Any], arrays: Collection[str], 
         or (header["version"] < VERSION_WITH_YOUNGER and set(header["parameters"]) & set(YOUNGER))
         or not needed <= set(arrays) <= known
         or not set(header["results"]) <= set(model._results)
-        or (header["version"] < VERSION_WITH_YOUNGER and "key_group_" in arrays)
+        or (header["version"] < VERSION_WITH_YOUNGER and set(arrays) & YOUNGER_ARRAYS)
     ):
         raise ValueError("it does not have the entries of a model")
     features, target = header["features"], header["target"]
@@ -184,6 +185,11 @@ def _check_fit(model: Any, features: Sequence[str]) -> None:
     group = model.key_group_
     if group is not None and not 0 <= _of_kind("key_group_", group, "i", (n,)).min() < group.max():
         raise ValueError("key_group_ does not hold numbers of two groups or more")
+    searched = parts.get("search_rows_")
+    if searched is not None:
+        _of_kind("search_rows_", searched, "i", (len(searched),))
+        if not (searched[0] >= 0 and searched[-1] < n and np.all(np.diff(searched) > 0)):
+            raise ValueError("search_rows_ does not hold numbers of rows in ascending order")
     if not (np.all(np.isfinite(key)) and np.all(np.isfinite(value))):
         raise ValueError("key_ and value_ are not finite")
     scale_of(model)

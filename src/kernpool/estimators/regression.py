@@ -16,6 +16,7 @@ from kernpool.estimators.conditional import ConditionalDistribution, std_of_new
 from kernpool.estimators.diagnostics import Diagnostics
 from kernpool.estimators.inference import Inference
 from kernpool.estimators.parameters import check_parameters
+from kernpool.estimators.prediction import PredictionIntervals
 from kernpool.estimators.rank_notes import RankNotes
 from kernpool.estimators.resampled import Resampled
 from kernpool.estimators.rows import append_rows, encoding_of, frequencies, read_rows
@@ -25,7 +26,9 @@ from kernpool.kernels import get_kernel
 Array = NDArray[np.float64]
 
 
-class KernelRegressor(Inference, ConditionalDistribution, Diagnostics, Resampled, RegressorMixin, KernelSmoother):  # type: ignore[misc]
+class KernelRegressor(  # type: ignore[misc]
+    Inference, ConditionalDistribution, PredictionIntervals, Diagnostics, Resampled, RegressorMixin, KernelSmoother
+):
     """Fit and predict; subclasses say what is fitted around each query."""
 
     def __sklearn_tags__(self) -> Any:

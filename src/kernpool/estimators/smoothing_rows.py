@@ -55,14 +55,14 @@ def smoother_of(model: Any) -> Smoother:
 def training_of(model: Any, smoother: Smoother) -> Training:
     """Return the training rows in their own fit, made once per fit."""
     prepared: Prepared = vars(model).setdefault("_prepared", Prepared())
-    return prepared.get("training", _fit_of(model, smoother), lambda: fit_training(smoother))
+    return prepared.get("training", fit_of_rows(model, smoother), lambda: fit_training(smoother))
 
 
 def training_with_shares(model: Any, smoother: Smoother) -> Training:
     """Return the same with the shares of the fits, which are as large as the rows, and not kept."""
     made = fit_training(smoother, with_shares=True)
     prepared: Prepared = vars(model).setdefault("_prepared", Prepared())
-    prepared.get("training", _fit_of(model, smoother), lambda: replace(made, shares=None))
+    prepared.get("training", fit_of_rows(model, smoother), lambda: replace(made, shares=None))
     return made
 
 
@@ -84,11 +84,11 @@ def clusters_of_fit(model: Any, smoother: Smoother) -> Clusters | None:
 def _left_out(model: Any, smoother: Smoother, code: NDArray[np.int64]) -> Clusters:
     prepared: Prepared = vars(model).setdefault("_prepared", Prepared())
     # By the numbers themselves: an array of labels may be changed by the caller, and is the same array then.
-    of = hashlib.sha256(code.tobytes()).digest(), *_fit_of(model, smoother)
+    of = hashlib.sha256(code.tobytes()).digest(), *fit_of_rows(model, smoother)
     return prepared.get("clusters", of, lambda: fit_clusters(smoother, code))
 
 
-def _fit_of(model: Any, smoother: Smoother) -> tuple[Any, ...]:
+def fit_of_rows(model: Any, smoother: Smoother) -> tuple[Any, ...]:
     """Return all that the fit of the training rows depends on."""
     recipe = smoother.recipe
     return (

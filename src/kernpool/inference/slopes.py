@@ -67,7 +67,7 @@ def slope_shares(problem: Problem, state: PoolState, ridge: Array | None, factor
         Per unit of each column.
     """
     bandwidth, layout, mean = problem.similarity.bandwidth, problem.layout, state.finalize(empty="zero")
-    inverse, offset = _inverse(state, layout, ridge), mean[:, layout.first]
+    inverse, offset = inverse_designs(state, layout, ridge), mean[:, layout.first]
     if layout.degree == 2:
         offset = np.hstack([offset, mean[:, layout.second]])
     return [
@@ -130,7 +130,7 @@ def constant_slopes(smoother: Smoother, places: Places) -> tuple[Array, list[Sha
     return with_value / bandwidth[:, None], shares
 
 
-def _inverse(state: PoolState, layout: Layout, ridge: Array | None) -> Array:
+def inverse_designs(state: PoolState, layout: Layout, ridge: Array | None) -> Array:
     """Return the rows for offsets of the inverse covariances of regressors, of shape (m, d, regressors), in bandwidths.
 
     They are the slopes of values whose covariances with the regressors are those of the identity.

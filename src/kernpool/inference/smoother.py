@@ -43,7 +43,7 @@ class Places:
     query: Array
     code: Codes | None = None
 
-    def rows(self, which: slice) -> Places:
+    def rows(self, which: slice | NDArray[np.intp]) -> Places:
         """Return some of the places."""
         return Places(self.query[which], None if self.code is None else self.code[which])
 

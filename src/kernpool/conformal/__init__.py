@@ -1,0 +1,22 @@
+"""Where the next value is expected: prediction intervals that cover in finite samples.
+
+Read `intervals.py` first: the table of methods. `setting.py` is what each is given, `ranks.py` which order statistic
+ends an interval, `sentences.py` what is promised.
+"""
+
+from kernpool.conformal.intervals import METHODS, check_method, prediction_interval
+from kernpool.conformal.ranks import as_level
+from kernpool.conformal.results import PredictionInterval
+from kernpool.conformal.setting import Bounds, Calibration, MethodRecord, Setting
+
+__all__ = [
+    "METHODS",
+    "Bounds",
+    "Calibration",
+    "MethodRecord",
+    "PredictionInterval",
+    "Setting",
+    "as_level",
+    "check_method",
+    "prediction_interval",
+]

@@ -1,0 +1,122 @@
+r"""Intervals around the prediction: of one width, or of widths that follow the noise.
+
+.. math:: \hat m(q) \pm S_{(k)}, \qquad \hat m(q) \pm \hat s(q) \Big( \frac{S_i}{\hat s_{-i}(x_i)} \Big)_{(k)}
+
+with the scores :math:`S_i = |y_i - \hat m(x_i)|` of calibration rows, or of training rows left out one by one, and the
+kernel mean :math:`\hat s` of the training residuals, at three times the bandwidth. With calibration rows both are split
+conformal [1]_, for any scale that the training rows alone decide [2]_. Of training rows the first is the jackknife,
+which covers in the limit where the fit hardly depends on one row [3]_.
+
+References
+----------
+.. [1] H. Papadopoulos, K. Proedrou, V. Vovk and A. Gammerman, "Inductive confidence machines for regression", ECML
+   (2002), 345-356.
+.. [2] J. Lei, M. G'Sell, A. Rinaldo, R. J. Tibshirani and L. Wasserman, "Distribution-free predictive inference for
+   regression", JASA 113 (2018), 1094-1111, sections 2.2 and 5.2.
+.. [3] L. Steinberger and H. Leeb, "Conditional predictive inference for stable algorithms", Annals of Statistics 51
+   (2023), 290-311.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernpool.conformal.clusters import cluster_weight
+from kernpool.conformal.predicting import predict, predict_problem, thinned
+from kernpool.conformal.ranks import upper_rank, upper_statistic
+from kernpool.conformal.setting import Bounds, Setting
+from kernpool.inference.smoother import Smoother
+
+Array = NDArray[np.float64]
+
+WIDER = 3.0  # bandwidths of the scale: a mean of absolute residuals is rougher than the mean of outputs
+LEAST_SCALE = 1e-3  # of the median scale: flat parts without noise would make the ratio of one row decide all
+
+
+def score_quantile(setting: Setting, score: Array) -> Array:
+    """Return the order statistic of each column of scores that ends intervals of the level.
+
+    Parameters
+    ----------
+    setting : Setting
+        With the level, and the rows that calibrate.
+    score : ndarray of shape (n, c)
+        Without NaN.
+
+    Returns
+    -------
+    ndarray of shape (c,)
+        Infinite if there are too few rows; of clusters each counts as one row.
+    """
+    calibration = setting.calibration
+    if calibration.group is not None:
+        weight, count = cluster_weight(calibration.group, calibration.weight), float(calibration.clusters)
+        return upper_statistic(score.T, weight, float(setting.level * (int(count) + 1)))
+    rank = upper_rank(setting.level, calibration.rows)
+    return upper_statistic(score.T, calibration.unit_weight, rank)
+
+
+def constant_width(setting: Setting) -> Bounds:
+    """Find ``prediction +- quantile of the scores``: the jackknife of training rows, split conformal of others."""
+    return around(predict(setting.smoother, setting.places), score_quantile(setting, setting.calibration.score))
+
+
+def adaptive(setting: Setting) -> Bounds:
+    """Find the same with scores in units of the noise around each row."""
+    score = setting.calibration.score
+    there, at_rows = _scales(setting)
+    with np.errstate(invalid="ignore"):
+        scaled = np.where(np.isinf(score), np.inf, score / at_rows)
+    scaled = np.where(np.isnan(scaled), 0.0, scaled)  # no residual anywhere, and none here
+    quantile = score_quantile(setting, scaled)
+    with np.errstate(invalid="ignore"):
+        width = np.where(np.isinf(quantile), np.inf, there * quantile)
+    return around(predict(setting.smoother, setting.places), width)
+
+
+def around(center: Array, width: Array) -> Bounds:
+    """Return intervals of some half width around a prediction; infinite where there is none."""
+    known = ~np.isnan(center)
+    lower, upper = np.where(known, center - width, -np.inf), np.where(known, center + width, np.inf)
+    return Bounds(lower, upper, center)
+
+
+def _scales(setting: Setting) -> tuple[Array, Array]:
+    """Return the mean absolute residual around each place and around each calibration row, from below bounded."""
+    smoother, calibration = setting.smoother, setting.calibration
+    code = setting.training_code
+    scale = residual_scale(smoother, smoother.value - setting.left_out)
+    problem = scale.problem(scale.training, exclude_self=code is None)
+    whole = predict_problem(scale, problem if code is None else problem.with_groups(code, code))
+    there = predict(scale, setting.places)
+    weight = smoother.weight
+    floor = LEAST_SCALE * upper_statistic(whole[weight > 0].T, weight[weight > 0], 0.5 * weight.sum())
+    at_rows = whole[calibration.which] if calibration.own else predict(scale, calibration.places)
+    return np.maximum(there, floor), np.maximum(at_rows, floor)
+
+
+def residual_scale(smoother: Smoother, residual: Array) -> Smoother:
+    """Return the mean of absolute residuals as a smoother of the same rows; those without a residual do not count.
+
+    Parameters
+    ----------
+    smoother : Smoother
+        The fit.
+    residual : ndarray of shape (n, c)
+        Of its rows; NaN where nothing else is in the window.
+
+    Returns
+    -------
+    Smoother
+        Local constant, at three times the bandwidth; the mean of all where its window is empty.
+    """
+    known = ~np.isnan(residual).any(axis=1)
+    weight = np.where(known, smoother.weight, 0.0)
+    wide = smoother.of_degree(0).widened(WIDER, levels=False)
+    wide = replace(wide, recipe=replace(wide.recipe, empty="mean"))
+    if not weight.any():  # nothing is known of the noise: one width everywhere
+        return wide.with_values(np.ones_like(residual))
+    return thinned(wide, weight).with_values(np.where(known[:, None], np.abs(residual), 0.0))

@@ -1,0 +1,118 @@
+"""Prediction intervals by the name of a method: the table of methods, and what all of them have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernpool.conformal import around, enclosure, folds, full, leaving, sentences
+from kernpool.conformal.ranks import warn_of_few
+from kernpool.conformal.results import PredictionInterval
+from kernpool.conformal.setting import Bounds, MethodRecord, Setting
+from kernpool.core.empty import fill_empty
+from kernpool.execution.warnings import warn_caller
+from kernpool.inference.warnings import InferenceWarning
+
+METHODS: Mapping[str, MethodRecord] = {
+    "adaptive": MethodRecord(around.adaptive, sentences.of_adaptive, clusters=True),
+    "full": MethodRecord(full.full, sentences.at_least, rows="own"),
+    "jackknife+": MethodRecord(leaving.jackknife_plus, sentences.of_twice, rows="own", clusters=True),
+    "minmax": MethodRecord(leaving.minmax, sentences.at_least, rows="own"),
+    "enclosure": MethodRecord(enclosure.enclosure, sentences.at_least, rows="own"),
+    "cv+": MethodRecord(folds.cv_plus, sentences.of_folds, rows="own"),
+    "split": MethodRecord(around.constant_width, sentences.at_least, rows="other", clusters=True),
+    "jackknife": MethodRecord(around.constant_width, sentences.of_jackknife, rows="own", clusters=True),
+}
+
+
+def prediction_interval(setting: Setting, method: str) -> PredictionInterval:
+    """Find prediction intervals.
+
+    Parameters
+    ----------
+    setting : Setting
+        Fit, places, level and the rows that calibrate.
+    method : str
+        A name of `METHODS`.
+
+    Returns
+    -------
+    PredictionInterval
+        With arrays of shape (m, c).
+
+    Raises
+    ------
+    ValueError
+        If there is no such method, or it is not for these rows.
+
+    Warns
+    -----
+    InferenceWarning
+        If there are too few rows for the level, or places around which nothing bounds the interval.
+    """
+    record = check_method(method, setting.calibration.own, bool(setting.calibration.clusters))
+    if setting.calibration.shift is not None and not record.shift:
+        raise ValueError(f"weights are for {_listed('shift')}, got method={method!r}")
+    calibration = setting.calibration
+    clustered = calibration.group is not None
+    count = float(calibration.clusters) if clustered else calibration.rows
+    if calibration.shift is None:
+        warn_of_few(setting.level, count, "clusters" if clustered else "rows")
+    bounds, empty = record.find(setting), setting.smoother.recipe.empty
+    known = ~np.isnan(bounds.center).any(axis=1)
+    if empty in ("nan", "raise"):
+        fill_empty(bounds.center, known, empty)  # which warns of them, or raises
+    _warn_of_unbounded(setting, bounds, known, count)
+    return PredictionInterval(
+        bounds.center, bounds.lower, bounds.upper, float(setting.level), method, record.sentence(setting),
+        calibration.rows,
+    )  # fmt: skip
+
+
+def check_method(method: Any, own: bool, clustered: bool = False) -> MethodRecord:
+    """Return the record of a method, or refuse one that is none, or not for these rows.
+
+    Examples
+    --------
+    >>> check_method("splitt", own=False)
+    Traceback (most recent call last):
+    ValueError: method must be one of 'adaptive', ...
+    """
+    record = METHODS.get(method) if isinstance(method, str) else None
+    if record is None:
+        raise ValueError(f"method must be one of {', '.join(map(repr, METHODS))}, got {method!r}")
+    if record.rows == "other" and own:
+        raise ValueError(
+            f"method={method!r} needs calibration rows that the model was not fitted to: give X_calibration and "
+            "y_calibration, or use method='adaptive' or 'full', which take the training rows"
+        )
+    if record.rows == "own" and not own:
+        raise ValueError(
+            f"method={method!r} takes the training rows, left out one by one, and has no use for X_calibration; leave "
+            "it out, or use method='adaptive' or 'split'"
+        )
+    if clustered and not record.clusters:
+        raise ValueError(f"groups are for {_listed('clusters')}, got method={method!r}; use one of these")
+    return record
+
+
+def _listed(field: str) -> str:
+    names = [repr(name) for name, record in METHODS.items() if getattr(record, field)]
+    return f"method={', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else f"method={', '.join(names)}"
+
+
+def _warn_of_unbounded(setting: Setting, bounds: Bounds, known: NDArray[np.bool_], count: float) -> None:
+    """Warn of infinite ends that are not due to too few rows or an empty window, of which there was a word."""
+    if setting.calibration.shift is None and float(setting.level) * (count + 1) > count:
+        return
+    (places,) = np.nonzero(known & np.any(np.isinf(bounds.lower) | np.isinf(bounds.upper), axis=1))
+    if places.size:
+        warn_caller(
+            f"{places.size} of {len(known)} prediction intervals (the first is of query {places[0]}) are infinite: too "
+            "many rows have no other row in their window, or hang on a new one so much that nothing bounds it; use a "
+            "larger bandwidth, or a kernel of infinite support",
+            InferenceWarning,
+        )

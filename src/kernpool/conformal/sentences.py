@@ -1,0 +1,97 @@
+"""What is guaranteed, in one sentence: never more than holds."""
+
+from __future__ import annotations
+
+from kernpool.conformal.folds import fold_sizes
+from kernpool.conformal.setting import Setting
+
+
+def at_least(setting: Setting, promised: str | None = None) -> str:
+    """Return the sentence of methods that cover with at least the level, or with what is said in its place.
+
+    Parameters
+    ----------
+    setting : Setting
+        Whose calibration rows and bandwidth decide what holds.
+    promised : str, optional
+        What is promised in place of the level, such as ``"1 - 2 alpha, here 0.8"``.
+
+    Returns
+    -------
+    str
+        One sentence.
+
+    Notes
+    -----
+    Coverage is that of a new row, on average over the calibration rows too: not at a given place, and not given the
+    rows at hand. It rests on rows that could as well come in any other order.
+    """
+    if setting.doubt:
+        return approximately(setting, setting.doubt)
+    number = f"{float(setting.level):g}" if promised is None else promised
+    what = "a new value" if not setting.calibration.clusters else "a value of a new cluster"
+    return f"Covers {what} with a probability of at least {number}, on average over {whom(setting)}."
+
+
+def whom(setting: Setting) -> str:
+    """Return what the probability is an average over, and what that rests on."""
+    calibration = setting.calibration
+    rows = "clusters" if calibration.clusters else "rows"
+    if not calibration.own:
+        return f"new places and calibration {rows}, if new {rows} are exchangeable with these"
+    if setting.bandwidth == "unsearched":
+        return (
+            f"new places and training rows, if new rows are exchangeable with the {calibration.rows:g} training rows "
+            "that the search for the bandwidth has not seen"
+        )
+    return (
+        f"new places and training {rows}, if new {rows} are exchangeable with these and the bandwidth was not chosen "
+        "by them"
+    )
+
+
+def approximately(setting: Setting, why: str) -> str:
+    """Return the sentence of methods without a guarantee in finite samples, which says why there is none."""
+    what = "a new value" if not setting.calibration.clusters else "a value of a new cluster"
+    return (
+        f"Covers {what} with a probability of about {float(setting.level):g}, without a finite-sample guarantee: {why}."
+    )
+
+
+def of_adaptive(setting: Setting) -> str:
+    """Return the sentence of scaled scores: those of training rows are left out, and their scales nearly are."""
+    if not setting.calibration.own:
+        return at_least(setting)
+    return approximately(
+        setting,
+        "scores of training rows are scaled by residuals of fits that have seen them; calibration rows have one",
+    )
+
+
+def of_jackknife(setting: Setting) -> str:
+    """Return the sentence of the plain jackknife."""
+    return approximately(
+        setting, "the jackknife covers in the limit of many rows if the fit hardly depends on any one of them"
+    )
+
+
+def of_twice(setting: Setting) -> str:
+    """Return the sentence of the jackknife+, which promises with twice the error rate."""
+    return _of_plus(setting, float(2 * setting.level - 1), "1 - 2 alpha")
+
+
+def of_folds(setting: Setting) -> str:
+    """Return the sentence of CV+, which promises a little less."""
+    folds, size = fold_sizes(setting.calibration.rows)
+    rows = folds * size
+    less = 0.0
+    if rows:
+        less = min(2.0 * (1.0 - 1.0 / folds) / (size + 1.0), (1.0 - folds / rows) / (folds + 1.0))
+    return _of_plus(setting, float(2 * setting.level - 1) - less, f"1 - 2 alpha - {less:.3g}")
+
+
+def _of_plus(setting: Setting, number: float, formula: str) -> str:
+    if setting.doubt or number <= 0.0:
+        return approximately(setting, setting.doubt or f"the least that holds, {formula}, is none at this level")
+    least = f"{number:.4g} ({formula}), and typically about {float(setting.level):g}"
+    return at_least(setting, least)

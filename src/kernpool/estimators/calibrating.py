@@ -1,0 +1,198 @@
+"""Which rows calibrate a prediction interval, read from what the caller gives."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_array
+
+from kernpool.conformal import Calibration
+from kernpool.conformal.predicting import predict, predict_without_clusters, predict_without_each
+from kernpool.conformal.setting import Origin
+from kernpool.core.keys import Prepared
+from kernpool.data.groups import group_codes
+from kernpool.estimators.fitted import read_query, scale_of
+from kernpool.estimators.smoothing_rows import fit_of_rows
+from kernpool.inference import Places, Smoother, number_clusters
+
+Array = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+MANY_ROWS = 100_000  # from which on those that were not searched are enough
+CALIBRATIONS = (None, "all", "unsearched")
+
+
+def places_of(model: Any, X: ArrayLike) -> Places:
+    """Read places in the units in which a model compares them."""
+    numeric, code = read_query(model, X)
+    return Places(np.asarray(scale_of(model).apply(numeric), dtype=np.float64), code)
+
+
+def check_rows(X_calibration: Any, y_calibration: Any, calibration: Any) -> bool:
+    """Refuse calibration rows that do not go together; return whether there are any."""
+    if (X_calibration is None) != (y_calibration is None):
+        missing = "X_calibration" if X_calibration is None else "y_calibration"
+        raise ValueError(f"X_calibration and y_calibration go together, and {missing} is None; give both, or neither")
+    if not (calibration is None or isinstance(calibration, str)) or calibration not in CALIBRATIONS:
+        raise ValueError(f"calibration must be None, 'all' or 'unsearched', got {calibration!r}")
+    if X_calibration is not None and calibration is not None:
+        raise ValueError(
+            f"calibration={calibration!r} is about the training rows, and X_calibration gives others; leave one out"
+        )
+    return X_calibration is not None
+
+
+def other_rows(model: Any, smoother: Smoother, X: Any, y: Any, groups: Any) -> Calibration:
+    """Return rows that the model was not fitted to, and its predictions at them."""
+    try:
+        places = places_of(model, X)
+    except (ValueError, TypeError) as error:
+        raise type(error)(f"X_calibration: {error}") from None
+    value = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y_calibration")
+    expected = (len(places.query), *model.value_.shape[1:])
+    if value.shape != expected:
+        raise ValueError(
+            f"y_calibration must have shape {expected}, one output for each row of X_calibration as in the fit, got "
+            f"{value.shape}"
+        )
+    group = None if groups is None else group_codes(groups, len(value))
+    table = value.reshape(len(value), -1)
+    return Calibration(places, table, predict(smoother, places), np.ones(len(table)), own=False, group=group)
+
+
+def training_rows(
+    model: Any, smoother: Smoother, calibration: str | None, groups: Any
+) -> tuple[Calibration, Array, Origin]:
+    """Return training rows as the others predict them.
+
+    Parameters
+    ----------
+    model : KernelSmoother
+        Fitted to arrays.
+    smoother : Smoother
+        Its rows.
+    calibration : {None, "all", "unsearched"}
+        Which of them.
+    groups : array_like or None
+        Clusters; by default those of the fit.
+
+    Returns
+    -------
+    calibration : Calibration
+        The rows of positive weight.
+    left_out : ndarray of shape (n, c)
+        Predictions of all rows.
+    origin : str
+        How the bandwidth came.
+    """
+    weight = smoother.weight
+    given = vars(model).get("key_group_") if groups is None else groups
+    code = None if given is None else number_clusters(given, weight)
+    kept, origin = weight > 0, origin_of(model)
+    searched = vars(model).get("search_rows_")
+    if calibration == "unsearched":
+        _check_searched(model, searched, code)
+    elif calibration is None and searched is not None and code is None and len(weight) >= MANY_ROWS:
+        calibration = "unsearched"
+    if calibration == "unsearched":
+        kept[searched] = False
+        origin = "repeated" if _has_copies(model, weight, searched) else "unsearched"
+    left_out = _left_out(model, smoother, code)
+    (which,) = np.nonzero(kept)
+    rows = Calibration(
+        smoother.training.rows(which), smoother.value[which], left_out[which], weight[which], own=True, which=which,
+        group=None if code is None else code[which],
+    )  # fmt: skip
+    return rows, left_out, origin
+
+
+def origin_of(model: Any) -> Origin:
+    """Return how the bandwidth of a model came: given as numbers, or found on training rows."""
+    return "found" if isinstance(model.bandwidth, str) else "given"
+
+
+def with_ratios(model: Any, calibration: Calibration, weights: Any, X_calibration: Any, X: ArrayLike) -> Calibration:
+    """Return calibration rows with the likelihood ratios of new rows to them.
+
+    Parameters
+    ----------
+    model : KernelSmoother
+        Fitted to arrays.
+    calibration : Calibration
+        Rows, with `which` of training rows.
+    weights : callable, or (array_like, array_like)
+        A function of a table like X; or the ratios of all rows of which some calibrate, and of X.
+    X_calibration, X : array_like
+        The rows that calibrate, None for training rows, and the places.
+
+    Returns
+    -------
+    Calibration
+        With `shift` and `place_shift`.
+    """
+    which = calibration.which
+    rows = len(calibration.weight) if which is None else len(model.key_)
+    if callable(weights):
+        if X_calibration is None and model.encoding_ is not None:
+            raise ValueError(
+                "weights cannot be a function for training rows with categorical columns, which the model holds as "
+                "level numbers; give a pair of arrays, the ratios of all training rows and of X"
+            )
+        weights = weights(model.key_ if X_calibration is None else X_calibration), weights(X)
+    if not (isinstance(weights, tuple | list) and len(weights) == 2):
+        raise ValueError(
+            "weights must be a function that returns the likelihood ratio of each row of a table like X, or a pair: "
+            f"those of the rows that calibrate, and those of X; got {type(weights).__name__}"
+        )
+    what = "training rows" if X_calibration is None else "calibration rows"
+    of_rows, of_places = _ratios(what, weights[0], rows), _ratios("X", weights[1], len(np.asarray(X)))
+    shift = of_rows if which is None else of_rows[which]
+    if not np.any(shift * calibration.weight):
+        raise ValueError(f"weights of the {what} are all zero, so that none of them tells about new rows")
+    return replace(calibration, shift=shift, place_shift=of_places)
+
+
+def _ratios(what: str, given: Any, count: int) -> Array:
+    read = np.asarray(given, dtype=np.float64)
+    if read.shape != (count,):
+        raise ValueError(f"weights of the {what} must have shape ({count},), got {read.shape}")
+    if not np.all(np.isfinite(read)) or np.any(read < 0):
+        raise ValueError(f"weights of the {what} must be finite and not negative, as ratios of densities are")
+    return read
+
+
+def _left_out(model: Any, smoother: Smoother, code: Integers | None) -> Array:
+    """Return the training rows as the others predict them, found once per fit, clusters and policy."""
+    prepared: Prepared = vars(model).setdefault("_prepared", Prepared())
+    of = (smoother.recipe.empty, None if code is None else code.tobytes(), *fit_of_rows(model, smoother))
+
+    def make() -> Array:
+        return predict_without_each(smoother) if code is None else predict_without_clusters(smoother, code)
+
+    return prepared.get("left out", of, make)
+
+
+def _check_searched(model: Any, searched: Integers | None, code: Integers | None) -> None:
+    if code is not None:
+        raise ValueError(
+            "calibration='unsearched' is for single rows: the search has seen some rows of most clusters; give "
+            "X_calibration of other clusters, or calibration='all'"
+        )
+    if searched is None:
+        how = "was searched on all rows" if isinstance(model.bandwidth, str) else "was given, and not searched"
+        raise ValueError(
+            f"calibration='unsearched' needs rows that the search for the bandwidth has not seen, and it {how}; fit "
+            "with max_search_rows less than the number of rows, or leave calibration out"
+        )
+
+
+def _has_copies(model: Any, weight: Array, searched: Integers) -> bool:
+    """Whether rows that were searched stand for several: then new rows may equal one, and others never do."""
+    if np.any(weight[searched] > 1.0):
+        return True
+    values = model.value_[searched].reshape(len(searched), -1)
+    table = np.column_stack([model.key_[searched], model.key_code_[searched], values])
+    return len(np.unique(table, axis=0)) < len(searched)
