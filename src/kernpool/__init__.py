@@ -16,7 +16,7 @@ from kernpool.pooling import Plan, RunningPool, choose, pool, pool_state, poolin
 
 if TYPE_CHECKING:
     from kernpool import datasets
-    from kernpool.conformal import PredictionInterval
+    from kernpool.conformal import PredictionInterval, PredictionSet
     from kernpool.displays import (
         AttentionDisplay,
         BandwidthPathDisplay,
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from kernpool.inference import (
         InferenceWarning,
         Interval,
+        ProbabilityInterval,
         Residuals,
         SlopeMap,
         Summary,
@@ -75,6 +76,8 @@ __all__ = [
     "Plan",
     "PoolState",
     "PredictionInterval",
+    "PredictionSet",
+    "ProbabilityInterval",
     "Problem",
     "QuantileFanDisplay",
     "RankDeficiencyWarning",
@@ -128,6 +131,8 @@ _LAZY = {
     "NadarayaWatsonClassifier": "kernpool.estimators",
     "NadarayaWatsonRegressor": "kernpool.estimators",
     "PredictionInterval": "kernpool.conformal",
+    "PredictionSet": "kernpool.conformal",
+    "ProbabilityInterval": "kernpool.inference",
     "Residuals": "kernpool.inference",
     "SlopeMap": "kernpool.inference",
     "Summary": "kernpool.inference",

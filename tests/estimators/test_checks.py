@@ -20,6 +20,7 @@ VARIANTS = [
     NadarayaWatsonRegressor(bandwidth=0.5, algorithm="brute"),
     LocalLinearRegressor(kernel="epanechnikov", bandwidth="scott", empty="nearest"),
     NadarayaWatsonClassifier(kernel="boxcar", bandwidth="scott"),
+    NadarayaWatsonClassifier(bandwidth="scott", recalibrate="isotonic"),
 ]
 
 

@@ -133,3 +133,32 @@ def prior_of_others(label: Array, weight: Array | None = None, group: NDArray[np
     alone = others <= 0.0 if group is None else others <= ROUNDING * of_class
     found = np.where(alone, of_class, others) / np.where(alone, total, np.maximum(total - itself, others))
     return np.where(found > 0.0, found, 1.0)  # of weight zero with all of its class: it does not count
+
+
+def priors_of_others(label: Array, weight: Array | None = None, group: NDArray[np.int64] | None = None) -> Array:
+    r"""Return the priors of all classes among all other rows, one unit of the weight of each row left out.
+
+    Parameters
+    ----------
+    label, weight, group
+        As of `prior_of_others`.
+
+    Returns
+    -------
+    ndarray of shape (n, k)
+        Rows add up to one. A class that no other row has is zero there; without other rows, the priors of all rows.
+
+    Examples
+    --------
+    >>> priors_of_others(np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]]))
+    array([[0.5, 0.5],
+           [0.5, 0.5],
+           [1. , 0. ]])
+    """
+    weight = np.ones(len(label)) if weight is None else weight
+    total, of_class = float(weight.sum()), weight @ label
+    like = of_class - weight_left_out(weight, label, group)[1]
+    like = np.where(like <= ROUNDING * of_class, 0.0, like)
+    others = like.sum(axis=1, keepdims=True)
+    others = np.where(others > 0.0, others, np.nan)
+    return np.where(np.isnan(others), of_class / total, like / others)

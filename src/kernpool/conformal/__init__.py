@@ -1,9 +1,10 @@
 """Where the next value is expected: prediction intervals that cover in finite samples.
 
 Read `intervals.py` first: the table of methods. `setting.py` is what each is given, `ranks.py` which order statistic
-ends an interval, `sentences.py` what is promised.
+ends an interval, `sentences.py` what is promised. Sets of classes begin with `sets.py` and `class_scores.py`.
 """
 
+from kernpool.conformal.class_results import PredictionSet
 from kernpool.conformal.intervals import METHODS, check_method, prediction_interval
 from kernpool.conformal.ranks import as_level
 from kernpool.conformal.results import PredictionInterval
@@ -15,6 +16,7 @@ __all__ = [
     "Calibration",
     "MethodRecord",
     "PredictionInterval",
+    "PredictionSet",
     "Setting",
     "as_level",
     "check_method",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,8 +12,11 @@ from sklearn.base import ClassifierMixin
 from kernpool.bandwidth.prior_share import prior_of_others, prior_share
 from kernpool.core.keys import Prepared
 from kernpool.data.chunks.base import Chunks
-from kernpool.estimators.labels import class_prior, mixed, one_hot
+from kernpool.estimators.class_probabilities import ClassProbabilities
+from kernpool.estimators.class_sets import ClassSets
+from kernpool.estimators.labels import class_prior, one_hot
 from kernpool.estimators.parameters import check_parameters
+from kernpool.estimators.recalibration import isotonic_maps
 from kernpool.estimators.rows import read_rows
 from kernpool.estimators.smoother import KernelSmoother
 from kernpool.kernels import Kernel
@@ -21,7 +24,7 @@ from kernpool.kernels import Kernel
 Array = NDArray[np.float64]
 
 
-class NadarayaWatsonClassifier(ClassifierMixin, KernelSmoother):  # type: ignore[misc]  # scikit-learn ships no types
+class NadarayaWatsonClassifier(ClassSets, ClassProbabilities, ClassifierMixin, KernelSmoother):  # type: ignore[misc]
     r"""Nadaraya-Watson (local constant) kernel classification.
 
     .. math:: \hat p_c(x) = (1 - s) \frac{\sum_j w_j K((x - x_j)/h)\, [y_j = c]}{\sum_j w_j K((x - x_j)/h)}
@@ -41,6 +44,10 @@ class NadarayaWatsonClassifier(ClassifierMixin, KernelSmoother):  # type: ignore
         Share of the class priors in every probability. ``"loo"`` finds the one of the least leave-one-out log loss,
         between 1/(n + 1) and n/(n + 1), by one pass over the training rows after the search. 0.0 gives the pooled
         labels as they are; a probability is then exactly zero for a class that is in no window.
+    recalibrate : {"isotonic"} or None, default=None
+        ``"isotonic"`` maps the probabilities of each class to what leave-one-out probabilities of that size have meant,
+        by an increasing map from one more pass over the training rows, and divides by their sum. For many rows whose
+        calibration curve is off; steps of the map may cost log loss, and `predict_set` goes without it.
     bandwidth_convention, composition, unordered, ordered, ordered_by, unordered_kernel, ordered_kernel
         As in `NadarayaWatsonRegressor`.
     smoothing, unseen, common_factor, max_search_rows, max_search_seconds, random_state
@@ -66,6 +73,8 @@ class NadarayaWatsonClassifier(ClassifierMixin, KernelSmoother):  # type: ignore
         Weighted shares of the classes among the training rows.
     prior_share_ : float
         The share of the priors in `predict_proba`.
+    recalibration_ : ndarray of shape (points, 3)
+        Number of a class, probability, and what becomes of it, linear in between; only with `recalibrate`.
     loo_error_ : float
         Leave-one-out Brier score of the pooled labels without the share, the squared error summed over classes; only
         with ``bandwidth="loo"``.
@@ -91,7 +100,7 @@ class NadarayaWatsonClassifier(ClassifierMixin, KernelSmoother):  # type: ignore
     constant share is Cestnik's m-estimate with :math:`s = m/(n + m)` [2]_, found as in deleted interpolation [3]_.
 
     `attention_weights` are those of the pooled labels: times the one-hot labels they give the probabilities before the
-    share is mixed in, and so does `leave_one_out`.
+    share is mixed in, and so does the `prediction` of `leave_one_out`; its `probability` has the share.
 
     References
     ----------
@@ -121,6 +130,7 @@ class NadarayaWatsonClassifier(ClassifierMixin, KernelSmoother):  # type: ignore
            [1.  , 0.  ]])
     """
 
+    _arrays: ClassVar[tuple[str, ...]] = (*KernelSmoother._arrays, "recalibration_")
     _results: ClassVar[dict[str, type]] = KernelSmoother._results | {"prior_share_": float}
     _standardise = False  # one-hot labels have the same unit
 
@@ -143,6 +153,7 @@ class NadarayaWatsonClassifier(ClassifierMixin, KernelSmoother):  # type: ignore
         max_search_seconds: float | None = None,
         random_state: Any = 0,
         prior_share: Any = "loo",
+        recalibrate: str | None = None,
         algorithm: str = "auto",
         tol: float | None = None,
         empty: str = "mean",
@@ -165,6 +176,7 @@ class NadarayaWatsonClassifier(ClassifierMixin, KernelSmoother):  # type: ignore
         self.max_search_seconds = max_search_seconds
         self.random_state = random_state
         self.prior_share = prior_share
+        self.recalibrate = recalibrate
         self.algorithm = algorithm
         self.tol = tol
         self.empty = empty
@@ -212,17 +224,21 @@ class NadarayaWatsonClassifier(ClassifierMixin, KernelSmoother):  # type: ignore
         return self
 
     def _find_more(self, fitted: dict[str, Any]) -> None:
-        """Find the share of the priors at the bandwidths that were found or given."""
+        """Find the share of the priors at the bandwidths that were found or given, and what probabilities mean."""
         label, weight, share = fitted["value_"].astype(np.float64), fitted["key_weight_"], self.prior_share
-        group = fitted["key_group_"]
+        group, pooled = fitted["key_group_"], np.zeros(fitted["value_"].shape)
+        rows = len(label) if weight is None else float(weight.sum())
+        judge = type(self)(**self.get_params(deep=False))  # so that a failure leaves an earlier fit whole
+        if rows > 1.0 and (share == "loo" or self.recalibrate is not None):
+            judge._replace_fit(fitted)
+            pooled = KernelSmoother.leave_one_out(judge).prediction
         if share == "loo":
-            pooled = np.zeros(len(label))
-            if (len(label) if weight is None else float(weight.sum())) > 1.0:
-                judge = type(self)(**self.get_params(deep=False))  # so that a failure leaves an earlier fit whole
-                judge._replace_fit(fitted)
-                pooled = np.sum(label * judge.leave_one_out().prediction, axis=1)
-            share = prior_share(pooled, prior_of_others(label, weight, group), weight).share
+            own = np.sum(label * pooled, axis=1)
+            share = prior_share(own, prior_of_others(label, weight, group), weight).share
         fitted["prior_share_"] = float(share)
+        if self.recalibrate is not None:
+            judge._replace_fit(fitted)
+            fitted["recalibration_"] = isotonic_maps(judge._left_out_probability(pooled, label, weight), label, weight)
 
     @classmethod
     def _upgraded(cls, header: dict[str, Any]) -> dict[str, Any]:
@@ -239,22 +255,6 @@ class NadarayaWatsonClassifier(ClassifierMixin, KernelSmoother):  # type: ignore
         of = self.value_, self.key_weight_
         found: Array = self.__dict__.setdefault("_prepared", Prepared()).get("prior", of, lambda: class_prior(*of))
         return found
-
-    def predict_proba(self, X: ArrayLike) -> Array:
-        """Pool the one-hot labels, and mix in the share of the class priors.
-
-        Parameters
-        ----------
-        X : array_like of shape (m, d)
-            Queries.
-
-        Returns
-        -------
-        ndarray of shape (m, n_classes)
-            Probabilities in the order of `classes_`.
-        """
-        pooled = cast(Array, np.clip(self._pool(X), 0.0, 1.0))  # rounding may leave -1e-17
-        return mixed(pooled, self.class_prior_, self.prior_share_)
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Predict the class of the highest probability.

@@ -14,6 +14,7 @@ from kernpool.core.reading import as_tol
 from kernpool.core.similarity import check_composition
 from kernpool.data.checks import as_bandwidth
 from kernpool.estimators.extrapolation import check_extrapolate
+from kernpool.estimators.recalibration import check_recalibrate
 from kernpool.estimators.scale import check_scale
 from kernpool.execution.threads import resolve_n_jobs
 from kernpool.kernels import check_convention, get_categorical_kernel, get_kernel
@@ -145,4 +146,5 @@ CHECKS: dict[str, Callable[[Any], object]] = {
     "kernel": get_kernel,
     "ridge": check_ridge,
     "prior_share": check_prior_share,
+    "recalibrate": check_recalibrate,
 }

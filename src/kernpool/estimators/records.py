@@ -19,6 +19,7 @@ from kernpool.data.folders import ModelFileError, Record, plain
 from kernpool.data.frames import Encoding
 from kernpool.estimators.fitted import scale_of
 from kernpool.estimators.parameters import check_restored
+from kernpool.estimators.recalibration import check_maps
 from kernpool.estimators.references import open_reference
 from kernpool.estimators.scale import read_scale, written_scale
 from kernpool.kernels import get_kernel, registered_name
@@ -26,10 +27,13 @@ from kernpool.kernels import get_kernel, registered_name
 VERSION, VERSION_ON_CHUNKS = 2, 3  # older readers know version 2, and can read it
 # Parameters that are younger than these versions, and what a model did before there were any. They are written where
 # they say something else, in files of a version of their own.
-YOUNGER, VERSION_WITH_YOUNGER = {"scale": "raw", "extrapolate": "plane", "ridge": None, "max_search_seconds": None}, 4
+YOUNGER: dict[str, Any] = {
+    "scale": "raw", "extrapolate": "plane", "ridge": None, "max_search_seconds": None, "recalibrate": None,
+}  # fmt: skip
+VERSION_WITH_YOUNGER = 4
 ENTRIES = {"format", "version", "estimator", "parameters", "encoding", "features", "target", "results", "arrays"}
 ROWS = {"key_", "value_", "key_weight_", "key_code_", "key_group_", "search_rows_"}
-YOUNGER_ARRAYS = {"key_group_", "search_rows_"}
+YOUNGER_ARRAYS = {"key_group_", "search_rows_", "recalibration_"}
 NAMES = "feature_names_in_"
 
 
@@ -197,6 +201,8 @@ def _check_fit(model: Any, features: Sequence[str]) -> None:
         _of_kind("classes_", parts.get("classes_", np.zeros(0)), "biufUS", value.shape[1:])
         if not 0.0 <= parts.get("prior_share_", -1.0) < 1.0:
             raise ValueError("prior_share_ is missing, or not in [0, 1)")
+        if "recalibration_" in parts:
+            check_maps(model.recalibration_, value.shape[1])
     elif "classes_" in parts:
         raise ValueError("there are classes_ of a regressor")
 

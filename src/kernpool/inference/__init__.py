@@ -12,6 +12,8 @@ What resamples begins with `linear_map.py`: shares do not depend on values, so n
 the random numbers, `bootstrap.py` the resamples of a fit, `sample.py` the rows of a test. Tests by residuals share the
 statistic of `pairs.py`: `columns.py`, `specification.py`. Those of curves are `monotonicity.py` and `curves.py`,
 with `offsets.py` where they are parallel and `overlap.py`, which groups can be compared.
+
+How sure probabilities of classes are is in `probabilities.py` and `wilson.py`.
 """
 
 from kernpool.inference.bootstrap import bootstrap
@@ -27,12 +29,14 @@ from kernpool.inference.smoother import Places, Smoother
 from kernpool.inference.specification import specification_test
 from kernpool.inference.summary import Summary, summarise
 from kernpool.inference.warnings import InferenceWarning
+from kernpool.inference.wilson import ProbabilityInterval
 
 __all__ = [
     "Clusters",
     "InferenceWarning",
     "Interval",
     "Places",
+    "ProbabilityInterval",
     "Residuals",
     "SlopeMap",
     "Smoother",

@@ -62,16 +62,36 @@ def local_noise(smoother: Smoother, places: Places, squared: Array, sums: Summed
         Two passes over the keys.
     """
     wide = smoother.of_degree(0).widened(WINDOW, levels=False)
-    problem = wide.problem(places)
+    fitted = fit_squares(wide, places, squared)
+    share = value_shares(fitted)
+    variance = np.where(fitted.fit.occupied[:, None], np.maximum(fitted.fit.intercept, 0.0), np.nan)
+    with np.errstate(divide="ignore"):
+        return Noise(variance, 1.0 / inner(share, share, wide.sums if sums is None else sums))
+
+
+def fit_squares(smoother: Smoother, places: Places, squared: Array) -> Fitted:
+    """Average squares around some places, without loss of digits where they are small.
+
+    Parameters
+    ----------
+    smoother : Smoother
+        Of degree 0.
+    places : Places
+        Where.
+    squared : ndarray of shape (n, c)
+        Squares of the rows.
+
+    Returns
+    -------
+    Fitted
+        One pass over the keys.
+    """
+    problem = smoother.problem(places)
     # A sum of squares has no center to be taken off, which would cost digits where there is little noise. Algorithms
     # want a constant column to be zero.
     kept = np.ones(len(squared), dtype=bool) if problem.key_weight is None else problem.key_weight > 0
     low, high = squared[kept].min(axis=0), squared[kept].max(axis=0)
     center = np.where(low == high, low, 0.0)
     problem = replace(problem, value=np.ascontiguousarray(squared - center), value_center=center, prepared=None)
-    state = wide.sums(problem)
-    fitted = Fitted(wide, problem, state, wide.settled(problem, state))
-    share = value_shares(fitted)
-    variance = np.where(fitted.fit.occupied[:, None], np.maximum(fitted.fit.intercept, 0.0), np.nan)
-    with np.errstate(divide="ignore"):
-        return Noise(variance, 1.0 / inner(share, share, wide.sums if sums is None else sums))
+    state = smoother.sums(problem)
+    return Fitted(smoother, problem, state, smoother.settled(problem, state))

@@ -1,0 +1,297 @@
+"""Sets of classes by thresholds, against their definitions written out."""
+
+from fractions import Fraction
+from itertools import pairwise
+from math import ceil
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from kernpool import InferenceWarning, NadarayaWatsonClassifier
+from kernpool.conformal.class_scores import (
+    PENALTIES,
+    ClassRows,
+    adaptive_mass,
+    choose_regularisation,
+    least_ambiguous,
+    regularised_mass,
+)
+from tests.support import dense_classes as twin
+
+NAMES = np.array(["a", "b", "c"])
+RANDOM = ("aps", "raps")
+
+
+def sample(generator, n=60):
+    X = generator.uniform(-1.0, 1.0, size=(n, 2))
+    score = 2 * X[:, :1] * np.arange(3) + generator.gumbel(size=(n, 3))
+    return X, NAMES[np.argmax(score, axis=1)]
+
+
+@pytest.fixture
+def rows(generator):
+    return sample(generator)
+
+
+@pytest.fixture
+def model(rows):
+    return NadarayaWatsonClassifier(bandwidth=0.4, prior_share=0.05).fit(*rows)
+
+
+def numbers(y):
+    return np.searchsorted(NAMES, y)
+
+
+def own(table, y):
+    return table[np.arange(len(y)), numbers(y)]
+
+
+def kth_smallest(score, level):
+    """Of n scores the one of rank ``ceil(level (n + 1))``."""
+    rank = ceil(Fraction(str(level)) * (len(score) + 1))
+    return np.inf if rank > len(score) else np.sort(score)[rank - 1]
+
+
+LEVELS = [0.5, 0.8, 0.9, 0.95]
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_least_ambiguous_sets_by_the_formula(level, model, rows, generator):
+    """As MAPIE has them: probabilities of at least one less the quantile of what is missing to certainty."""
+    X, y = rows
+    X_new, y_new = sample(generator, 80)
+    places = generator.uniform(-1.2, 1.2, size=(50, 2))
+    found = model.predict_set(places, level, X_calibration=X_new, y_calibration=y_new)
+    score = 1.0 - own(model.predict_proba(X_new), y_new)
+    as_mapie = np.quantile(score, ceil(Fraction(str(level)) * 81) / 80, method="higher")
+    np.testing.assert_allclose(found.threshold, as_mapie, rtol=1e-13)
+    np.testing.assert_array_equal(found.member, model.predict_proba(places) >= 1.0 - as_mapie - 1e-12)
+    assert found.n_calibration == 80
+    alone = model.predict_set(places, level)
+    threshold = kth_smallest(1.0 - own(twin.left_out(model, X), y), level)
+    np.testing.assert_allclose(alone.threshold, threshold, rtol=1e-12)
+    np.testing.assert_array_equal(alone.member, model.predict_proba(places) >= 1.0 - threshold - 1e-12)
+
+
+@pytest.mark.slow  # loads MAPIE
+def test_sets_of_mapie(model, generator):
+    mapie = pytest.importorskip("mapie.classification", reason="MAPIE is a peer of the benchmarks alone")
+    X, y = sample(generator, 75)
+    places = generator.uniform(-1.2, 1.2, size=(200, 2))
+    peer = mapie.SplitConformalClassifier(model, confidence_level=0.9, prefit=True, conformity_score="lac")
+    _, sets = peer.conformalize(X, y).predict_set(places)
+    found = model.predict_set(places, 0.9, X_calibration=X, y_calibration=y)
+    np.testing.assert_array_equal(found.member, sets[:, :, 0])
+
+
+def adaptive_set(probability, threshold, u):
+    """The set S(x, u; pi, tau) of Romano, Sesia and Candes, equations 3 and 4, for one row."""
+    order = np.argsort(-probability, kind="stable")
+    mass = np.cumsum(probability[order])
+    if threshold > mass[-1]:
+        return set(order.tolist())
+    last = int(np.argmax(mass >= threshold))  # L - 1
+    left = (mass[last] - threshold) / probability[order[last]]
+    return set(order[: last if u <= left else last + 1].tolist())
+
+
+def test_adaptive_sets_by_their_definition(generator):
+    """The least threshold whose set has the class; their uniform number is one less ours."""
+    probability, draw = generator.dirichlet(np.ones(5), size=40), generator.uniform(size=40)
+    score = adaptive_mass(probability, draw)
+    for i in range(40):
+        for c in range(5):
+            for threshold in (score[i, c] - 1e-9, score[i, c] + 1e-9):
+                is_in = c in adaptive_set(probability[i], threshold, 1.0 - draw[i])
+                assert is_in == (score[i, c] <= threshold)
+
+
+def test_regularised_scores_by_their_formula(generator):
+    probability, draw = generator.dirichlet(np.ones(5), size=40), generator.uniform(size=40)
+    score = regularised_mass(probability, draw, 0.1, 2)
+    for p, u, found in zip(probability, draw, score, strict=True):
+        for c in range(5):
+            before = p[p > p[c]]
+            expected = before.sum() + u * p[c] + 0.1 * max(len(before) + 1 - 2, 0)
+            assert found[c] == pytest.approx(expected, abs=1e-14)
+
+
+def test_of_equal_probabilities_the_first_comes_first():
+    score = adaptive_mass(np.full((1, 4), 0.25), np.array([1.0]))
+    np.testing.assert_array_equal(score, [[0.25, 0.5, 0.75, 1.0]])
+
+
+def test_regularisation_is_chosen_by_the_size_of_sets(generator):
+    probability, draw = generator.dirichlet(np.ones(6) * 0.5, size=300), generator.uniform(size=300)
+    number = np.array([generator.choice(6, p=p) for p in probability])
+    found = choose_regularisation(ClassRows(probability, number, np.ones(300)), draw, Fraction(9, 10))
+    ranks = np.array([1 + np.sum(p > p[c]) for p, c in zip(probability, number, strict=True)])
+    assert found.free == kth_smallest(ranks, 0.9)
+    sizes = []
+    for penalty in PENALTIES:
+        score = regularised_mass(probability, draw, penalty, found.free)
+        sizes.append(np.sum(score <= kth_smallest(score[np.arange(300), number], 0.9)))
+    assert found.penalty == PENALTIES[int(np.argmin(sizes))]
+    assert len(set(sizes)) > 1
+
+
+@pytest.mark.parametrize("with_rows", [False, True])
+@pytest.mark.parametrize("method", RANDOM)
+@pytest.mark.parametrize("by_class", [False, True])
+def test_random_sets_by_the_formula(method, by_class, with_rows, model, rows, generator):
+    (X, y), places = rows, generator.uniform(-1.2, 1.2, size=(30, 2))
+    probability, options = twin.left_out(model, X), {}
+    if with_rows:
+        X_new, y_new = sample(generator, 90)
+        probability, y = model.predict_proba(X_new), y_new
+        options = {"X_calibration": X_new, "y_calibration": y_new}
+    found = model.predict_set(places, 0.8, method=method, by_class=by_class, random_state=3, **options)
+    random = np.random.RandomState(3)
+    draw, there = random.uniform(size=len(y)), random.uniform(size=30)
+
+    def score(probability, draw):
+        if method == "aps":
+            return adaptive_mass(probability, draw)
+        return regularised_mass(probability, draw, found.penalty, found.free_ranks)
+
+    calibrating = own(score(probability, draw), y)
+    groups = [y == name for name in NAMES] if by_class else [y == y] * 3
+    threshold = [kth_smallest(calibrating[of], 0.8) for of in groups]
+    np.testing.assert_allclose(found.threshold, threshold, rtol=1e-12)
+    np.testing.assert_array_equal(
+        found.member, score(model.predict_proba(places), there) <= np.array(threshold) + 1e-12
+    )
+    assert (found.penalty is None) == (method == "aps")
+
+
+def test_thresholds_by_class(model, rows):
+    X, y = rows
+    found = model.predict_set(X, 0.8, by_class=True)
+    score = 1.0 - own(twin.left_out(model, X), y)
+    np.testing.assert_allclose(found.threshold, [kth_smallest(score[y == name], 0.8) for name in NAMES], rtol=1e-12)
+    np.testing.assert_array_equal(found.member, 1.0 - model.predict_proba(X) <= found.threshold + 1e-12)
+    assert len(set(found.threshold)) == 3
+
+
+@pytest.mark.parametrize("method", ["lac", "aps", "raps", "full"])
+@pytest.mark.parametrize("by_class", [False, True])
+def test_weights_are_repeated_rows(method, by_class, rows, generator):
+    X, y = rows
+    weight, places = generator.integers(0, 4, size=60), generator.uniform(-1.0, 1.0, size=(40, 2))
+    parameters = {"bandwidth": 0.4, "prior_share": 0.05}
+    one = NadarayaWatsonClassifier(**parameters).fit(X, y, sample_weight=weight.astype(float))
+    other = NadarayaWatsonClassifier(**parameters).fit(np.repeat(X, weight, axis=0), np.repeat(y, weight))
+    a, b = (m.predict_set(places, 0.8, method=method, by_class=by_class, random_state=1) for m in (one, other))
+    np.testing.assert_allclose(a.threshold, b.threshold, rtol=1e-12)
+    np.testing.assert_array_equal(a.member, b.member)
+    assert a.n_calibration == b.n_calibration == weight.sum()
+    if method == "full":
+        np.testing.assert_allclose(a.p_value, b.p_value, rtol=1e-13)
+
+
+@pytest.mark.parametrize("method", ["lac", "aps", "full"])
+def test_sets_grow_with_the_level(method, model, generator):
+    places = generator.uniform(-1.2, 1.2, size=(60, 2))
+    tables = [model.predict_set(places, level, method=method, random_state=0).member for level in LEVELS]
+    for less, more in pairwise(tables):
+        assert np.all(more >= less)
+    assert tables[-1].sum() > tables[0].sum()
+
+
+@pytest.mark.parametrize("method", ["lac", "aps", "raps", "full"])
+def test_no_set_is_empty_if_none_may_be(method, model, generator):
+    places = generator.uniform(-1.0, 1.0, size=(200, 2))
+    one, other = (
+        model.predict_set(places, 0.3, method=method, never_empty=choice, random_state=0) for choice in (False, True)
+    )
+    assert one.size.min() == 0
+    assert other.size.min() == 1
+    top = np.eye(3, dtype=bool)[model.predict_proba(places).argmax(axis=1)]
+    np.testing.assert_array_equal(other.member, one.member | top)
+
+
+@pytest.mark.parametrize("method", ["lac", "aps", "raps", "full"])
+def test_too_few_rows_name_the_least_number(method, rows):
+    X, _ = rows
+    model = NadarayaWatsonClassifier(bandwidth=0.5, prior_share=0.1).fit(X[:18], NAMES[np.arange(18) % 3])
+    with pytest.warns(InferenceWarning, match=r"level 0.95 need at least 19 rows .* there are 18, so that every set"):
+        found = model.predict_set(X, 0.95, method=method)
+    assert found.member.all()
+    message = r"level 0.9 need at least 9 rows of each class .* there are 6 of 'a', 6 of 'b', 6 of 'c', so that these"
+    with pytest.warns(InferenceWarning, match=message):
+        assert model.predict_set(X, 0.9, method=method, by_class=True).member.all()
+    model.fit(X[:19], NAMES[np.arange(19) % 3])
+    assert not model.predict_set(X, 0.6, method=method, by_class=True).member.all()
+
+
+def test_ties_are_in(generator):
+    """Two places, all rows at the one or the other: scores of a class are equal but for rounding."""
+    X, y = np.repeat([[0.0], [0.1]], 30, axis=0), np.tile(np.repeat(["a", "b"], [20, 10]), 2)
+    model = NadarayaWatsonClassifier(bandwidth=0.3, prior_share=0.0).fit(X, y)
+    found = model.predict_set([[0.0], [0.1]], 0.6)
+    assert found.labels == [["a"], ["a"]]
+
+
+def test_sets_go_by_the_order_of_no_row(model, rows, generator):
+    X, y = rows
+    order = generator.permutation(60)
+    other = NadarayaWatsonClassifier(bandwidth=0.4, prior_share=0.05).fit(X[order], y[order])
+    for method in ("lac", "full"):
+        a, b = (m.predict_set(X, 0.8, method=method) for m in (model, other))
+        np.testing.assert_array_equal(a.member, b.member)
+        np.testing.assert_allclose(a.threshold, b.threshold, rtol=1e-12)
+
+
+def test_levels_of_columns_and_many_classes(generator):
+    frame = pd.DataFrame({"x": generator.normal(size=300), "level": pd.Categorical(list("abc") * 100)})
+    y = np.clip(np.round(2 * frame.x + 3 * (frame.level == "a") + generator.normal(size=300)), -5, 7).astype(int)
+    model = NadarayaWatsonClassifier(bandwidth=0.4, smoothing=0.1, prior_share=0.01).fit(frame, y)
+    score = 1.0 - np.sum(twin.labels_of(model) * twin.left_out(model, frame), axis=1)
+    found = model.predict_set(frame, 0.9)
+    np.testing.assert_allclose(found.threshold[0], kth_smallest(score, 0.9), rtol=1e-12)
+    for method in RANDOM:
+        inside = model.predict_set(frame, 0.9, method=method, random_state=0).member[np.arange(300), y - y.min()]
+        assert inside.mean() > 0.85
+
+
+def test_the_record_prints_and_lists_labels(model, rows):
+    X, _ = rows
+    found = model.predict_set(X, 0.8)
+    assert found.labels == [NAMES[row].tolist() for row in found.member]
+    np.testing.assert_array_equal(found.size, [len(labels) for labels in found.labels])
+    text = str(found)
+    assert "places     60, the first below" in text
+    assert "method     lac, calibrated by 60 rows" in text
+    assert f"threshold  {found.threshold[0]:.4g}" in text
+    assert found.guarantee in text
+    text = str(model.predict_set(X, 0.8, method="raps", by_class=True, random_state=0))
+    assert "level      0.8, of each class" in text
+    assert "beyond rank" in text
+    assert "threshold" not in str(model.predict_set(X, 0.8, method="full"))
+
+
+def test_what_is_guaranteed(rows, generator):
+    X, y = rows
+    other = dict(zip(("X_calibration", "y_calibration"), sample(generator, 50), strict=True))
+    given = NadarayaWatsonClassifier(bandwidth=0.5, prior_share=0.1).fit(X, y)
+    found = NadarayaWatsonClassifier(bandwidth="scott").fit(X, y)
+    ranked = NadarayaWatsonClassifier(bandwidth=0.2, prior_share=0.1, scale="rank").fit(X, y)
+
+    def says(model, **options):
+        return model.predict_set(X[:3], 0.8, **options).guarantee
+
+    for model in (given, found, ranked):
+        assert "at least 0.8, on average over new places and calibration rows" in says(model, **other)
+        assert "about 0.8, without a finite-sample guarantee" in says(model)
+    assert "at least 0.8" in says(given, method="full")
+    assert "whichever class it has, with a probability of at least" in says(given, method="full", by_class=True)
+    assert "the bandwidth and the share of the priors were found on the rows" in says(found, method="full")
+    assert "ranks that count the training rows" in says(ranked, method="full")
+    clustered = given.fit(X, y, groups=np.arange(60) // 3)
+    assert "a new row in a new cluster" in says(clustered)
+
+
+def test_the_score_of_lac_is_one_less_the_probability(generator):
+    probability = generator.dirichlet(np.ones(3), size=5)
+    np.testing.assert_array_equal(least_ambiguous(probability, np.zeros(5)), 1.0 - probability)

@@ -1,0 +1,332 @@
+"""Classifiers asked for sets, leave-one-out probabilities and recalibration: what they take, keep and refuse."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.calibration import calibration_curve
+from sklearn.isotonic import IsotonicRegression
+
+from kernpool import NadarayaWatsonClassifier, load_model, save_model
+from tests.support import dense_classes as twin
+
+METHODS = ["lac", "aps", "raps", "full"]
+
+
+def sample(generator, n=80):
+    X = generator.uniform(-1.0, 1.0, size=(n, 2))
+    score = 2 * X[:, :1] * np.arange(3) + generator.gumbel(size=(n, 3))
+    return X, np.array(["a", "b", "c"])[np.argmax(score, axis=1)]
+
+
+@pytest.fixture
+def rows(generator):
+    return sample(generator)
+
+
+@pytest.fixture
+def model(rows):
+    return NadarayaWatsonClassifier(bandwidth=0.4, prior_share=0.05).fit(*rows)
+
+
+def test_leave_one_out_probabilities_are_those_of_the_other_rows(model, rows):
+    X, y = rows
+    found = model.leave_one_out()
+    np.testing.assert_allclose(found.probability, twin.left_out(model, X), rtol=1e-12)
+    for i in (0, 7, 30):
+        rest = np.arange(80) != i
+        other = clone(model).fit(X[rest], y[rest])
+        np.testing.assert_allclose(found.probability[i], other.predict_proba(X[i : i + 1])[0], rtol=1e-12)
+    squared = np.sum((found.prediction - twin.labels_of(model)) ** 2, axis=1)
+    assert found.error == pytest.approx(squared.mean(), rel=1e-12)
+    assert found.empty_windows == 0
+
+
+def test_leave_one_out_probabilities_of_clusters(rows):
+    X, y = rows
+    school = np.arange(80) // 4
+    model = NadarayaWatsonClassifier(bandwidth=0.4, prior_share=0.05).fit(X, y, groups=school)
+    found = model.leave_one_out().probability
+    for i in (0, 41):
+        rest = school != school[i]
+        other = clone(model).fit(X[rest], y[rest])
+        np.testing.assert_allclose(found[i], other.predict_proba(X[i : i + 1])[0], rtol=1e-12)
+    score = 1.0 - np.sum(twin.labels_of(model) * found, axis=1)
+    threshold = model.predict_set(X, 0.8).threshold[0]
+    assert threshold == pytest.approx(np.sort(score)[65 - 1], rel=1e-12)  # .8 (80 + 1) = 64.8
+
+
+def test_a_calibration_curve(generator):
+    matplotlib = pytest.importorskip("matplotlib", reason="pictures need the extra 'plot'")
+    matplotlib.use("agg")
+    from sklearn.calibration import CalibrationDisplay
+
+    X = generator.uniform(-1.0, 1.0, size=(400, 1))
+    y = generator.uniform(size=400) < 1 / (1 + np.exp(-3 * X[:, 0]))
+    model = NadarayaWatsonClassifier().fit(X, y)
+    probability = model.leave_one_out().probability
+    assert probability.min() >= 0.0
+    assert probability.max() <= 1.0
+    shown = CalibrationDisplay.from_predictions(y, probability[:, 1], n_bins=4)
+    np.testing.assert_allclose(shown.prob_true, shown.prob_pred, atol=0.1)
+    matplotlib.pyplot.close("all")
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("kind", [str, int, bool, float])
+def test_labels_of_any_kind(kind, method, generator):
+    X, _ = sample(generator)
+    number = (X[:, 0] + 0.3 * generator.normal(size=80) > 0).astype(int)
+    y = np.array(["no", "yes"])[number] if kind is str else number.astype(kind)
+    model = NadarayaWatsonClassifier(bandwidth=0.4, prior_share=0.05).fit(X, y)
+    found = model.predict_set(X[:9], 0.9, method=method, random_state=0)
+    assert {type(label) for labels in found.labels for label in labels} == {type(y.tolist()[0])}
+    if method != "full":
+        found = model.predict_set(X[:9], 0.8, method=method, X_calibration=X[:20], y_calibration=y[:20].tolist())
+        assert found.n_calibration == 20
+
+
+def test_sets_are_right_more_often_than_not(model, generator):
+    X, y = sample(generator, 400)
+    for method in METHODS:
+        found = model.predict_set(X, 0.9, method=method, random_state=1)
+        inside = np.mean([label in labels for label, labels in zip(y, found.labels, strict=True)])
+        assert 0.8 < inside < 0.98
+        assert found.member.mean() < 0.9
+
+
+def test_columns_of_other_types_and_frames(rows):
+    X, y = rows
+    model = NadarayaWatsonClassifier(bandwidth=0.4, prior_share=0.05)
+    single = model.fit(X.astype(np.float32), y).predict_set(X[:9].astype(np.float32), method="full").p_value
+    double = (
+        clone(model)
+        .fit(X.astype(np.float32).astype(float), y)
+        .predict_set(X[:9].astype(np.float32).astype(float), method="full")
+    )
+    np.testing.assert_array_equal(single, double.p_value)
+    frame = pd.DataFrame(X, columns=["one", "two"])
+    named = (
+        clone(model).fit(frame, y).predict_set(frame[["one", "two"]], X_calibration=frame, y_calibration=pd.Series(y))
+    )
+    assert named.member.shape == (80, 3)
+
+
+def test_empty_windows_have_the_sets_of_the_priors(rows):
+    X, y = rows
+    for empty in ("mean", "nan", "zero", "nearest"):
+        model = NadarayaWatsonClassifier("epanechnikov", 0.5, prior_share=0.1, empty=empty).fit(X, y)
+        for method in METHODS:
+            found = model.predict_set([[9.0, 9.0]], 0.9, method=method, random_state=0)
+            assert found.member[0].sum() >= 2
+        score = 1.0 - model.class_prior_
+        found = model.predict_set([[9.0, 9.0]], 0.9)
+        np.testing.assert_array_equal(found.member[0], score <= found.threshold)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"method": "lap"}, ValueError, "method must be one of 'lac', 'aps', 'raps', 'full', got 'lap'"),
+        ({"method": 3}, ValueError, "method must be one of"),
+        ({"level": 1.0}, ValueError, "level must lie between 0 and 1"),
+        ({"level": 90}, ValueError, "90 percent is level=0.9"),
+        ({"by_class": "yes"}, ValueError, "by_class must be True or False, got 'yes'"),
+        ({"never_empty": 1}, ValueError, "never_empty must be True or False, got 1"),
+        ({"X_calibration": [[0.0, 0.0]]}, TypeError, "X_calibration is given without y_calibration"),
+        ({"y_calibration": ["a"]}, TypeError, "y_calibration is given without X_calibration"),
+        ({"X_calibration": [[0.0]], "y_calibration": ["a"]}, ValueError, "X has 1 features"),
+        ({"X_calibration": [[0.0, 0.0]], "y_calibration": ["a", "b"]}, ValueError, "one label per row of X_calib"),
+        (
+            {"X_calibration": [[0.0, 0.0]] * 3, "y_calibration": ["a", "z", "new"]},
+            ValueError,
+            "classes that no training row has: new, z; the classes are a, b, c. Fit the model",
+        ),
+        ({"X_calibration": [[0.0, 0.0]], "y_calibration": [1]}, ValueError, "classes that no training row has: 1;"),
+        (
+            {"method": "full", "X_calibration": [[0.0, 0.0]], "y_calibration": ["a"]},
+            ValueError,
+            "method='full' calibrates by the training rows themselves",
+        ),
+    ],
+)
+def test_bad_input(options, error, message, model):
+    with pytest.raises(error, match=message):
+        model.predict_set([[0.0, 0.0]], **options)
+
+
+def test_full_sets_of_clusters_are_refused(rows):
+    model = NadarayaWatsonClassifier(bandwidth=0.4).fit(*rows, groups=np.arange(80) // 4)
+    with pytest.raises(ValueError, match="takes rows as exchangeable, and this model was fitted with groups"):
+        model.predict_set(rows[0], method="full")
+
+
+def test_what_was_left_out_is_found_once(model, rows, monkeypatch):
+    X, _ = rows
+    model.predict_set(X)
+    calls = []
+    from kernpool.inference.smoother import Smoother
+
+    found = Smoother.sums
+    monkeypatch.setattr(
+        Smoother, "sums", lambda self, problem: calls.append(problem.self_index) or found(self, problem)
+    )
+    model.predict_set(X, 0.8, method="aps")
+    model.predict_proba(X, return_std=True)
+    assert calls
+    assert all(own is None for own in calls)
+    model.set_params(bandwidth=0.3).fit(*rows).predict_set(X)
+    assert any(own is not None for own in calls)
+
+
+# Recalibration
+
+
+def test_isotonic_maps_are_those_of_scikit_learn(rows):
+    X, y = rows
+    model = NadarayaWatsonClassifier(bandwidth=0.4, recalibrate="isotonic").fit(X, y)
+    plain = clone(model).set_params(recalibrate=None).fit(X, y)
+    said, prior = np.round(plain.leave_one_out().probability, 12), plain.class_prior_
+    new = np.random.default_rng(1).uniform(-1.5, 1.5, size=(50, 2))
+    mapped = []
+    for c, name in enumerate("abc"):
+        peer = IsotonicRegression(y_min=prior[c] / 81, y_max=1 - (1 - prior[c]) / 81, out_of_bounds="clip")
+        peer.fit(said[:, c], y == name)
+        mapped.append(peer.predict(plain.predict_proba(new)[:, c]))
+    expected = np.stack(mapped, axis=1)
+    np.testing.assert_allclose(
+        model.predict_proba(new), expected / expected.sum(axis=1, keepdims=True), rtol=1e-12, atol=1e-15
+    )
+    assert plain.prior_share_ == model.prior_share_
+    assert not hasattr(plain, "recalibration_")
+
+
+def test_two_classes_are_recalibrated_alike(generator):
+    X = generator.uniform(-1.0, 1.0, size=(200, 1))
+    y = generator.uniform(size=200) < 0.5 + 0.4 * X[:, 0]
+    model = NadarayaWatsonClassifier(bandwidth=0.2, recalibrate="isotonic").fit(X, y)
+    one, other = (model.recalibration_[model.recalibration_[:, 0] == c, 1:] for c in range(2))
+    np.testing.assert_allclose(one, 1.0 - other[::-1], atol=1e-11)
+
+
+def test_recalibration_corrects_what_is_wrong(generator):
+    """Windows far too wide say .5 everywhere; rows to learn from are many."""
+    X = generator.uniform(-1.0, 1.0, size=(2000, 1))
+    y = generator.uniform(size=2000) < 1 / (1 + np.exp(-5 * X[:, 0]))
+    losses = {}
+    for recalibrate in (None, "isotonic"):
+        model = NadarayaWatsonClassifier(bandwidth=1.0, prior_share=0.0, recalibrate=recalibrate)
+        probability = model.fit(X[:1000], y[:1000]).predict_proba(X[1000:])[:, 1]
+        observed, said = calibration_curve(y[1000:], probability, n_bins=5)
+        losses[recalibrate] = np.max(np.abs(observed - said))
+    assert losses[None] > 0.2
+    assert losses["isotonic"] < 0.1
+
+
+def test_no_class_becomes_impossible(rows):
+    X, y = rows
+    model = NadarayaWatsonClassifier(bandwidth=0.1, prior_share=0.0, recalibrate="isotonic").fit(X, y)
+    probability = model.predict_proba(X)
+    np.testing.assert_allclose(probability.sum(axis=1), 1.0, rtol=1e-14)
+    assert probability.min() > 0.5 * model.class_prior_.min() / 81
+
+
+def test_recalibrated_weights_are_repeated_rows(rows, generator):
+    X, y = rows
+    weight = generator.integers(0, 4, size=80)
+    model = NadarayaWatsonClassifier(bandwidth=0.4, recalibrate="isotonic")
+    one = clone(model).fit(X, y, sample_weight=weight * 1.0)
+    other = clone(model).fit(np.repeat(X, weight, axis=0), np.repeat(y, weight))
+    np.testing.assert_allclose(one.predict_proba(X), other.predict_proba(X), atol=1e-7)  # the share of the priors is
+
+
+def test_sets_and_errors_are_those_before_recalibration(rows):
+    X, y = rows
+    plain = NadarayaWatsonClassifier(bandwidth=0.4).fit(X, y)
+    model = NadarayaWatsonClassifier(bandwidth=0.4, recalibrate="isotonic").fit(X, y)
+    for method in METHODS:
+        one, other = (m.predict_set(X, method=method, random_state=0) for m in (plain, model))
+        np.testing.assert_array_equal(one.member, other.member)
+    np.testing.assert_array_equal(
+        plain.predict_proba(X, return_std=True)[1], model.predict_proba(X, return_std=True)[1]
+    )
+    np.testing.assert_array_equal(plain.leave_one_out().probability, model.leave_one_out().probability)
+
+
+def test_predictions_are_of_the_recalibrated_probabilities(rows):
+    X, y = rows
+    model = NadarayaWatsonClassifier(bandwidth=0.4, recalibrate="isotonic").fit(X, y)
+    np.testing.assert_array_equal(model.predict(X), model.classes_[model.predict_proba(X).argmax(axis=1)])
+
+
+@pytest.mark.parametrize("share", ["loo", 0.0])
+def test_classes_of_one_row_and_one_class(share, rows):
+    X, y = rows
+    model = NadarayaWatsonClassifier(bandwidth=0.4, prior_share=share, recalibrate="isotonic")
+    probability = model.fit(X, np.where(np.arange(80) == 3, "odd", y)).predict_proba(X)
+    np.testing.assert_allclose(probability.sum(axis=1), 1.0, rtol=1e-14)
+    np.testing.assert_allclose(model.fit(X, np.full(80, 2)).predict_proba(X), 1.0)
+    with pytest.raises(ValueError, match=r"needs rows to leave out, got 1 sample; leave recalibrate=None"):
+        model.fit(X[:1], y[:1])
+
+
+def test_empty_windows_keep_what_empty_says(rows):
+    X, y = rows
+    model = NadarayaWatsonClassifier("epanechnikov", 0.5, empty="zero", recalibrate="isotonic").fit(X, y)
+    probability = model.predict_proba([[9.0, 9.0], X[0]])
+    assert np.all(probability[0] == 0.0)
+    assert probability[1].sum() == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("recalibrate", ["sigmoid", True, 1.0, ["isotonic"]])
+def test_no_recalibration(recalibrate, rows):
+    with pytest.raises(ValueError, match="recalibrate must be None or 'isotonic'"):
+        NadarayaWatsonClassifier(recalibrate=recalibrate).fit(*rows)
+
+
+def test_a_failed_refit_leaves_the_model_whole(model, rows):
+    X, _ = rows
+    before = model.predict_proba(X)
+    with pytest.raises(ValueError, match="1 sample"):
+        model.set_params(recalibrate="isotonic").fit(X[:1], ["a"])
+    np.testing.assert_array_equal(model.predict_proba(X), before)
+    model.fit(*rows)
+    model.set_params(recalibrate=None).fit(*rows)
+    assert not hasattr(model, "recalibration_")
+
+
+def test_recalibrated_models_in_files(rows, tmp_path):
+    X, y = rows
+    model = NadarayaWatsonClassifier(bandwidth=0.4, recalibrate="isotonic").fit(X, y)
+    save_model(model, tmp_path / "model")
+    again = load_model(tmp_path / "model")
+    assert again.recalibrate == "isotonic"
+    np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+    np.testing.assert_array_equal(again.predict_set(X).member, model.predict_set(X).member)
+    assert again.to_record().header == model.to_record().header
+    plain = NadarayaWatsonClassifier(bandwidth=0.4).fit(X, y).to_record()
+    assert "recalibrate" not in plain.header["parameters"]
+    assert "recalibration_" not in plain.arrays
+    assert plain.header["version"] < model.to_record().header["version"]
+
+
+def test_edited_maps_are_refused(rows):
+    record = NadarayaWatsonClassifier(bandwidth=0.4, recalibrate="isotonic").fit(*rows).to_record()
+    maps = record.arrays["recalibration_"]
+    falling, twice, missing, large, many = (maps.copy() for _ in range(5))
+    falling[1, 2] = 0.0
+    falling[0, 2] = 0.5
+    twice[1, 1] = twice[0, 1]
+    missing[maps[:, 0] == 1, 0] = 2
+    large[-1, 2] = 1.5
+    many[0, 0] = np.nan
+    for wrong in (falling, twice, missing, large, many, maps[:, :2], maps.astype(np.float32), maps[::-1].copy()):
+        with pytest.raises(ValueError, match="does not hold increasing maps"):
+            NadarayaWatsonClassifier.from_record(replace(record, arrays=record.arrays | {"recalibration_": wrong}))
+    with pytest.raises(ValueError, match="recalibrate must be None or 'isotonic'"):
+        header = record.header | {"parameters": record.header["parameters"] | {"recalibrate": "other"}}
+        NadarayaWatsonClassifier.from_record(replace(record, header=header))
+    with pytest.raises(ValueError, match="entries of a model"):
+        NadarayaWatsonClassifier.from_record(replace(record, header=record.header | {"version": 2}))

@@ -1,0 +1,196 @@
+"""Standard errors of probabilities and Wilson's intervals, against tables of shares and statsmodels."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from statsmodels.stats.proportion import proportion_confint
+
+from kernpool import EmptyWindowWarning, InferenceWarning, NadarayaWatsonClassifier, kernel_names
+from kernpool.inference.wilson import wilson_interval
+from tests.support import dense_classes as twin
+
+
+def sample(generator, n=40, classes=3, columns=2):
+    X = generator.uniform(-1.0, 1.0, size=(n, columns))
+    y = np.array(["a", "b", "c"])[
+        np.argmax(X[:, :1] * np.arange(classes) + generator.gumbel(size=(n, classes)), axis=1)
+    ]
+    return X, y
+
+
+CASES = {
+    "three classes": {},
+    "two classes": {"classes": 2},
+    "one column": {"columns": 1},
+    "no prior": {"prior_share": 0.0},
+    "much prior": {"prior_share": 0.7},
+    "weights": {"weighted": True},
+    "product": {"composition": "product", "kernel": "biweight", "bandwidth": 2.5},
+}
+
+
+def fitted(generator, kernel="gaussian", bandwidth=0.5, classes=3, columns=2, weighted=False, **options):
+    X, y = sample(generator, classes=classes, columns=columns)
+    weight = np.arange(40) % 4 * 0.75 if weighted else None
+    return X, NadarayaWatsonClassifier(kernel, bandwidth, **options).fit(X, y, sample_weight=weight)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_standard_errors_are_those_of_tables(case, generator):
+    X, model = fitted(generator, **CASES[case])
+    new = np.concatenate([X[:5], generator.uniform(-1.5, 1.5, size=(20, X.shape[1]))])
+    probability, error = model.predict_proba(new, return_std=True)
+    np.testing.assert_allclose(error, twin.standard_errors(model, X, new), rtol=1e-11)
+    np.testing.assert_array_equal(probability, model.predict_proba(new))
+    np.testing.assert_allclose(twin.shares(model, new) @ twin.labels_of(model), probability, rtol=1e-11, atol=1e-15)
+
+
+@pytest.mark.parametrize("kernel", kernel_names())
+def test_every_kernel(kernel, generator):
+    X, model = fitted(generator, kernel=kernel, bandwidth=1.5)
+    np.testing.assert_allclose(
+        model.predict_proba(X, return_std=True)[1], twin.standard_errors(model, X, X), rtol=1e-11
+    )
+    rows = model.probability_interval(X).effective_rows
+    np.testing.assert_allclose(rows, 1.0 / np.sum(model.attention_weights(X) ** 2, axis=1), rtol=1e-11)
+
+
+def test_levels(generator):
+    frame = pd.DataFrame({"x": generator.normal(size=40), "level": pd.Categorical(list("abca") * 10)})
+    y = (frame.x + (frame.level == "a") + generator.normal(size=40) > 0.5).to_numpy()
+    model = NadarayaWatsonClassifier(bandwidth=0.6, smoothing=0.2).fit(frame, y)
+    found = model.predict_proba(frame, return_std=True)[1]
+    np.testing.assert_allclose(found, twin.standard_errors(model, frame, frame), rtol=1e-11)
+
+
+def test_weights_are_repeated_rows(generator):
+    X, y = sample(generator)
+    weight = generator.integers(0, 4, size=40)
+    parameters = {"bandwidth": 0.4, "prior_share": 0.05}
+    one = NadarayaWatsonClassifier(**parameters).fit(X, y, sample_weight=weight.astype(float))
+    other = NadarayaWatsonClassifier(**parameters).fit(np.repeat(X, weight, axis=0), np.repeat(y, weight))
+    for a, b in zip(one.predict_proba(X, return_std=True), other.predict_proba(X, return_std=True), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-12)
+    a, b = one.probability_interval(X), other.probability_interval(X)
+    for name in ("center", "lower", "upper", "effective_rows"):
+        np.testing.assert_allclose(getattr(a, name), getattr(b, name), rtol=1e-11, atol=1e-15)
+
+
+def test_two_classes_have_the_same_error(generator):
+    X, model = fitted(generator, classes=2)
+    error = model.predict_proba(X, return_std=True)[1]
+    np.testing.assert_array_equal(error[:, 0], error[:, 1])
+
+
+def test_one_class_has_none(generator):
+    X, _ = sample(generator)
+    model = NadarayaWatsonClassifier(bandwidth=0.5).fit(X, np.full(40, 7))
+    assert np.all(model.predict_proba(X, return_std=True)[1] == 0.0)
+
+
+def test_standard_errors_are_the_spread_of_new_samples(generator):
+    """Of labels that are drawn again, at the places of the same rows."""
+    X = generator.uniform(-1.0, 1.0, size=(300, 1))
+    chance, new = 1 / (1 + np.exp(-2 * X[:, 0])), np.array([[-0.5], [0.0], [0.5]])
+    said, probability = [], []
+    for _ in range(150):
+        y = generator.uniform(size=300) < chance
+        model = NadarayaWatsonClassifier(bandwidth=0.2, prior_share=0.1).fit(X, y)
+        both = model.predict_proba(new, return_std=True)
+        probability.append(both[0][:, 1])
+        said.append(both[1][:, 1])
+    np.testing.assert_allclose(
+        np.mean(said, axis=0), np.std(probability, axis=0), rtol=0.2
+    )  # of 150: a sd of 6 percent
+
+
+def test_empty_windows_are_told(generator):
+    _, model = fitted(generator, kernel="epanechnikov", bandwidth=1.0)
+    new = np.array([[0.0, 0.0], [9.0, 0.0]])
+    with pytest.warns(EmptyWindowWarning, match=r"1 of 2 queries \(the first is query 1\) have no key"):
+        probability, error = model.predict_proba(new, return_std=True)
+    np.testing.assert_allclose(probability[1], model.class_prior_)
+    assert np.isfinite(error[0]).all()
+    assert np.isnan(error[1]).all()
+    with pytest.warns(EmptyWindowWarning):
+        found = model.probability_interval(new)
+    for numbers in (found.center, found.lower, found.upper, found.effective_rows):
+        assert np.isfinite(numbers[0]).all()
+        assert np.isnan(numbers[1]).all()
+
+
+def test_far_away_the_nearest_row_is_all(generator):
+    _, model = fitted(generator, prior_share=0.0)
+    assert model.probability_interval([[50.0, 50.0]]).effective_rows == pytest.approx(1.0)
+    with pytest.warns(InferenceWarning, match="so far from all rows that rounding of their weights leaves no digit"):
+        assert np.isnan(model.predict_proba([[1e7, 0.0]], return_std=True)[1]).all()
+
+
+def test_too_few_rows_and_groups(generator):
+    X, y = sample(generator)
+    model = NadarayaWatsonClassifier(bandwidth=0.5).fit(X[:4], y[:4])
+    with pytest.raises(ValueError, match="at least 5 rows, got 4"):
+        model.predict_proba(X, return_std=True)
+    model.fit(X, y, groups=np.arange(40) // 4)
+    with pytest.raises(ValueError, match="count rows as independent, and this model was fitted with groups"):
+        model.predict_proba(X, return_std=True)
+    with pytest.raises(ValueError, match="intervals of probabilities count rows as independent"):
+        model.probability_interval(X)
+
+
+@given(
+    st.floats(0.0, 1.0),
+    st.floats(1.0, 1e6),
+    st.floats(0.01, 0.999),
+)
+def test_wilson_is_that_of_statsmodels(share, rows, level):
+    lower, upper = wilson_interval(np.array([share]), np.array([rows]), level)
+    expected = proportion_confint(share * rows, rows, 1.0 - level, method="wilson")
+    np.testing.assert_allclose([lower[0], upper[0]], expected, rtol=1e-8, atol=1e-12)  # a difference there
+    assert 0.0 <= lower[0] <= share <= upper[0] <= 1.0
+
+
+def test_wilson_where_nothing_was_seen():
+    lower, upper = wilson_interval(np.array([0.0, 1.0]), np.full(2, 12.0), 0.95)
+    z2 = 1.959963984540054**2
+    assert lower[0] == 0.0
+    assert upper[1] == 1.0
+    np.testing.assert_allclose([upper[0], lower[1]], [z2 / (12 + z2), 12 / (12 + z2)], rtol=1e-13)
+
+
+def test_wilson_keeps_its_digits():
+    """To the last, beside the formula in 50 digits."""
+    from mpmath import mp, mpf, sqrt
+
+    with mp.workdps(50):
+        z2 = mpf("1.959963984540054235524594430520552") ** 2
+        for share, rows in ((1e-9, 1e6), (0.3, 7.5), (1e-300, 20.0)):
+            p, n = mpf(share), mpf(rows)
+            middle, root = p + z2 / (2 * n), sqrt(z2 * (p * (1 - p) / n + z2 / (4 * n**2)))
+            exact = [float((middle - root) / (1 + z2 / n)), float((middle + root) / (1 + z2 / n))]
+            lower, upper = wilson_interval(np.array([share]), np.array([rows]), 0.95)
+            if share > 1e-20:  # fifty digits of a difference
+                np.testing.assert_allclose(lower[0], exact[0], rtol=1e-14)
+            np.testing.assert_allclose(upper[0], exact[1], rtol=1e-14)
+
+
+def test_a_window_of_twelve_without_a_class():
+    X = np.r_[np.linspace(0.0, 1.0, 12), 10.0, 10.1][:, None]
+    model = NadarayaWatsonClassifier("boxcar", 2.0).fit(X, ["no"] * 12 + ["yes"] * 2)
+    found = model.probability_interval([[0.5]])
+    assert found.effective_rows[0] == pytest.approx(12.0, rel=1e-14)
+    assert (found.lower[0, 1], found.upper[0, 0]) == (0.0, 1.0)
+    assert found.upper[0, 1] == pytest.approx(0.2425, abs=1e-4)
+
+
+def test_the_interval_prints(generator):
+    X, model = fitted(generator)
+    text = str(model.probability_interval(X, level=0.8))
+    assert "places    40, the first below" in text
+    assert "level     0.8, each place and class by itself" in text
+    assert text.endswith("...")
+    for level in (0.0, 1.0, 95, "all"):
+        with pytest.raises(ValueError, match="level must lie between 0 and 1"):
+            model.probability_interval(X, level=level)
