@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from kernpool.core.empty import EmptyWindowWarning
 from kernpool.displays.style import BLUE
+from kernpool.inference import InferenceWarning
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -40,8 +41,10 @@ def expected_along(estimator: Any, section: Section, level: float | None, method
             "prediction=None, or NadarayaWatsonRegressor or LocalLinearRegressor"
         )
     with warnings.catch_warnings():
-        # The caller did not choose the points of the grid; where windows are empty, the shade has gaps.
+        # The caller did not choose the points of the grid; where windows are empty, the shade has gaps. That there are
+        # too few rows for the level is said.
         warnings.simplefilter("ignore", EmptyWindowWarning)
+        warnings.filterwarnings("ignore", r"\d+ of \d+ prediction intervals", InferenceWarning)
         found: PredictionInterval = ask(section.query, level=level, method=method)
     return found
 
