@@ -289,7 +289,13 @@ class ClassSetDisplay:
         for i, region in enumerate(regions):
             if region.hatch is not None:
                 drawn = ax.contourf(
-                    self.x, self.y, number == i, levels=[0.5, 1.5], colors="none", hatches=[region.hatch], zorder=0.5
+                    self.x,
+                    self.y,
+                    (number == i) * 1.0,
+                    levels=[0.5, 1.5],
+                    colors="none",
+                    hatches=[region.hatch],
+                    zorder=0.5,
                 )
                 drawn.set(edgecolor=GRAY, linewidth=0.0)
             patch = Patch(facecolor=region.fill, hatch=region.hatch, edgecolor=GRAY, linewidth=0.4)
