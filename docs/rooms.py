@@ -23,6 +23,7 @@ PLACES = {
     "estimators": (66, "scikit-learn: X, y in, y out"),
     "torch": (41, "differentiable layers"),
     "dask": (88, "sums on a cluster"),
+    "conformal": (65, "prediction intervals"),
     "inference": (54, "how sure"),
     "distribution": (76, "what to expect"),
     "bandwidth": (66, "which h"),

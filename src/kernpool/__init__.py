@@ -16,7 +16,7 @@ from kernpool.pooling import Plan, RunningPool, choose, pool, pool_state, poolin
 
 if TYPE_CHECKING:
     from kernpool import datasets
-    from kernpool.conformal import PredictionInterval, PredictionSet
+    from kernpool.conformal import DensityRatio, PredictionInterval, PredictionSet, density_ratio
     from kernpool.displays import (
         AttentionDisplay,
         BandwidthPathDisplay,
@@ -62,6 +62,7 @@ __all__ = [
     "CoverageDisplay",
     "CurveComparisonDisplay",
     "DaskNadarayaWatsonRegressor",
+    "DensityRatio",
     "EmptyWindowWarning",
     "InferenceWarning",
     "Interval",
@@ -93,6 +94,7 @@ __all__ = [
     "compare_curves",
     "convert_bandwidth",
     "datasets",
+    "density_ratio",
     "empty_state",
     "get_kernel",
     "kernel_names",
@@ -117,6 +119,7 @@ _LAZY = {
     "CoverageDisplay": "kernpool.displays",
     "CurveComparisonDisplay": "kernpool.displays",
     "DaskNadarayaWatsonRegressor": "kernpool.estimators.dask_regressor",
+    "DensityRatio": "kernpool.conformal",
     "InferenceWarning": "kernpool.inference",
     "Interval": "kernpool.inference",
     "KernelCurveDisplay": "kernpool.displays",
@@ -139,6 +142,7 @@ _LAZY = {
     "TestResult": "kernpool.inference",
     "compare_curves": "kernpool.inference",
     "datasets": "kernpool.datasets",
+    "density_ratio": "kernpool.conformal",
     "load_model": "kernpool.estimators.saving",
     "monotonicity_test": "kernpool.inference",
     "pool_quantile": "kernpool.distribution",

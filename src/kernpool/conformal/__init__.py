@@ -7,6 +7,7 @@ ends an interval, `sentences.py` what is promised. Sets of classes begin with `s
 from kernpool.conformal.class_results import PredictionSet
 from kernpool.conformal.intervals import METHODS, check_method, prediction_interval
 from kernpool.conformal.ranks import as_level
+from kernpool.conformal.ratio import DensityRatio, density_ratio
 from kernpool.conformal.results import PredictionInterval
 from kernpool.conformal.setting import Bounds, Calibration, MethodRecord, Setting
 
@@ -14,11 +15,13 @@ __all__ = [
     "METHODS",
     "Bounds",
     "Calibration",
+    "DensityRatio",
     "MethodRecord",
     "PredictionInterval",
     "PredictionSet",
     "Setting",
     "as_level",
     "check_method",
+    "density_ratio",
     "prediction_interval",
 ]

@@ -28,6 +28,7 @@ from kernpool.conformal.clusters import cluster_weight
 from kernpool.conformal.predicting import predict, predict_problem, thinned
 from kernpool.conformal.ranks import upper_rank, upper_statistic
 from kernpool.conformal.setting import Bounds, Setting
+from kernpool.conformal.shift import upper_scores
 from kernpool.inference.smoother import Smoother
 
 Array = NDArray[np.float64]
@@ -48,10 +49,13 @@ def score_quantile(setting: Setting, score: Array) -> Array:
 
     Returns
     -------
-    ndarray of shape (c,)
+    ndarray of shape (c,), or (m, c) under a shift
         Infinite if there are too few rows; of clusters each counts as one row.
     """
     calibration = setting.calibration
+    if calibration.shift is not None:
+        assert calibration.place_shift is not None
+        return upper_scores(score, calibration.weight, calibration.shift, calibration.place_shift, setting.level)
     if calibration.group is not None:
         weight, count = cluster_weight(calibration.group, calibration.weight), float(calibration.clusters)
         return upper_statistic(score.T, weight, float(setting.level * (int(count) + 1)))

@@ -26,7 +26,7 @@ from kernpool.inference.smoother import Smoother, log_mass
 Array = NDArray[np.float64]
 Rows = NDArray[np.intp]
 
-PAIRS_AT_ONCE = 1 << 18  # arrays of 2 MB, of which a tile has some ten
+PAIRS_AT_ONCE = 1 << 15  # arrays of 256 KB, of which a tile has some ten
 MOST_PAIRS = 1 << 30  # about a minute
 
 
@@ -93,11 +93,11 @@ class Designs:
 
         Returns
         -------
-        leverage, share : ndarray of shape (m, k), or float
+        leverage, share : ndarray of shape (m, k), or ()
             One each for local constant fits.
         """
         if not offsets:
-            return np.float64(1.0), np.float64(1.0)
+            return np.ones(()), np.ones(())
         share = self.fit.base[:, None] + sum(
             tilt[:, None] * t for tilt, t in zip(self.fit.tilt.T, offsets, strict=True)
         )

@@ -24,9 +24,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.conformal.designs import Designs
-from kernpool.conformal.predicting import predict
+from kernpool.conformal.predicting import filled
 from kernpool.conformal.ranks import upper_rank, upper_statistic
 from kernpool.conformal.setting import Bounds, Setting
+from kernpool.conformal.shift import in_unit, weighted_upper
 from kernpool.core.problem import Problem
 
 Array = NDArray[np.float64]
@@ -34,6 +35,8 @@ Array = NDArray[np.float64]
 # Beyond the last one K |t|^2 has to be small: a flat kernel has no bound.
 RADII = np.concatenate([np.linspace(0.0, 10.0, 20_001), np.geomspace(10.0, 1e6, 2001)[1:]])
 SMALL = 1e-3
+ROUNDING = 4.0 * float(np.finfo(np.float64).eps)
+MOST_DOUBLINGS = 2048  # beyond all numbers
 
 
 def enclosure(setting: Setting) -> Bounds:
@@ -43,21 +46,29 @@ def enclosure(setting: Setting) -> Bounds:
     assert which is not None
     at_rows = Designs.of(smoother, smoother.problem(smoother.training, exclude_self=True)).some(which)
     share, move = share_bounds(at_rows)
-    at_places = smoother.fit(setting.places).fit
+    fitted = smoother.fit(setting.places)
+    at_places = fitted.fit
     rank, weight = upper_rank(setting.level, calibration.rows), calibration.unit_weight
     center, width = at_places.intercept, np.full(at_places.intercept.shape, np.inf)
     for output in range(center.shape[1]):
         value, without = calibration.value[:, output], at_rows.fit.intercept[:, output]
         middle, half = 0.5 * value.max() + 0.5 * value.min(), 0.5 * value.max() - 0.5 * value.min()
+        half = max(half, ROUNDING * abs(middle), np.finfo(np.float64).tiny)  # outputs that do not vary
         doubled = _doublings(np.abs(center[:, output] - middle), half)
         for times in np.unique(doubled[at_places.occupied]):
-            reach = half * 2.0**times if half > 0 else 2.0**times
+            reach = half * 2.0**times
             with np.errstate(divide="ignore", invalid="ignore"):
                 bound = np.abs(value - without) + move[:, output] + share * (np.abs(without - middle) + reach)
                 bound = np.where(share < 1.0, bound / (1.0 - share), np.inf)
             found = at_places.occupied & (doubled == times)
-            width[found, output] = upper_statistic(np.where(np.isnan(bound), np.inf, bound), weight, rank)
-    return Bounds(center - width, center + width, predict(smoother, setting.places))
+            bound = np.where(np.isnan(bound), np.inf, bound)
+            if calibration.shift is None or calibration.place_shift is None:
+                width[found, output] = upper_statistic(bound, weight, rank)
+            else:
+                units = in_unit(calibration.weight, calibration.shift, calibration.place_shift[found])
+                width[found, output] = weighted_upper(bound, *units, setting.level)
+    lower, upper = center - width, center + width
+    return Bounds(lower, upper, filled(smoother, fitted.problem, center.copy(), at_places.occupied))
 
 
 def share_bounds(at_rows: Designs) -> tuple[Array, Array]:
@@ -130,6 +141,6 @@ def _log_levels(problem: Problem) -> Array | float:
 
 def _doublings(distance: Array, half: float) -> NDArray[np.int64]:
     """Return how often half the range of the outputs has to be doubled to reach some distances."""
-    unit = half if half > 0 else 1.0
-    with np.errstate(divide="ignore"):
-        return np.asarray(np.maximum(np.ceil(np.log2(distance / unit)), 0.0)).astype(np.int64)
+    with np.errstate(divide="ignore", over="ignore"):
+        times = np.ceil(np.log2(distance / half))
+    return np.asarray(np.clip(times, 0.0, MOST_DOUBLINGS)).astype(np.int64)

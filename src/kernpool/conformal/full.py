@@ -18,7 +18,8 @@ because :math:`s_i` is the size of a line in y whose slope is less than one, so 
 changes sign once on either side of :math:`\hat m(q)`. Each of these intervals holds :math:`\hat m(q)`. So the values of
 y that at least :math:`k_{\mathrm{low}}` of them hold, those with a conformal p-value above alpha, are the interval
 :math:`[l_{(k_{\mathrm{low}})}, u_{(k_{\mathrm{up}})}]`. It covers with at least the level, and with at most
-:math:`1/(n + 1)` more where no scores are tied [1]_.
+:math:`1/(n + 1)` more where no scores are tied [1]_. Under a shift the order statistics are those of weighted
+rows (`kernpool.conformal.shift`), for the same reasons.
 
 Where the slope is one or more, as a row that stands alone has it, the interval is the half line or the line.
 
@@ -35,9 +36,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.conformal.designs import PAIRS_AT_ONCE, Designs, check_pairs, pair_logits
-from kernpool.conformal.predicting import predict
-from kernpool.conformal.ranks import lower_statistic, upper_rank, upper_statistic
+from kernpool.conformal.predicting import filled
 from kernpool.conformal.setting import Bounds, Setting
+from kernpool.conformal.shift import upper_at_places
 from kernpool.core.problem import Problem
 from kernpool.execution.threads import cut, resolve_n_jobs, run_blocks
 
@@ -56,7 +57,6 @@ def full(setting: Setting) -> Bounds:
     at_rows = Designs.of(smoother, smoother.problem(smoother.training, exclude_self=True)).some(which)
     at_places = smoother.fit(setting.places)
     center, occupied = at_places.fit.intercept, at_places.fit.occupied
-    rank, weight = upper_rank(setting.level, calibration.rows), calibration.unit_weight
     lower, upper = np.full(center.shape, -np.inf), np.full(center.shape, np.inf)
 
     def work(rows: slice) -> Iterator[None]:
@@ -66,13 +66,13 @@ def full(setting: Setting) -> Bounds:
             for output in range(center.shape[1]):
                 middle = center[found, output]
                 below, above = pairs.intervals(output, middle)
-                lower[found, output] = middle + lower_statistic(below, weight, rank)
-                upper[found, output] = middle + upper_statistic(above, weight, rank)
+                lower[found, output] = middle - upper_at_places(setting, -below, found)
+                upper[found, output] = middle + upper_at_places(setting, above, found)
         yield
 
     blocks = cut(len(center), max(1, PAIRS_AT_ONCE // len(which)))
     run_blocks(work, blocks, resolve_n_jobs(smoother.recipe.n_jobs), None)
-    return Bounds(lower, upper, predict(smoother, setting.places))
+    return Bounds(lower, upper, filled(smoother, at_places.problem, center.copy(), occupied))
 
 
 class _Added:
@@ -102,13 +102,16 @@ class _Added:
         with np.errstate(over="ignore", invalid="ignore"):
             inverse = np.exp(at_rows.log_mass[:, None] - self._logits)  # infinite outside the window, zero if alone
             share = share / (inverse + leverage)
-        near, alone = self._logits > -np.inf, ~at_rows.fit.occupied
-        self._share = np.where(near, share, 0.0)
-        self._share[alone] = near[alone]
+        alone = ~at_rows.fit.occupied
+        self._share = np.asarray(share)
+        if alone.any():
+            self._share[alone] = self._logits[alone] > -np.inf
         self._alone = alone
         # A new row may give planes a direction that the others do not determine: these are solved once more.
+        row = place = np.zeros(0, dtype=np.intp)
         deficient = at_rows.fit.occupied & (at_rows.fit.rank < len(offsets))
-        row, place = np.nonzero(near & deficient[:, None])
+        if deficient.any():
+            row, place = np.nonzero(deficient[:, None] & (self._logits > -np.inf))
         self._again = (row, place)
         if row.size:
             t = np.stack([offset[row, place] for offset in self._offsets], axis=1)

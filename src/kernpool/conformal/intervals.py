@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.conformal import around, enclosure, folds, full, leaving, sentences
+from kernpool.conformal import around, cqr, enclosure, folds, full, leaving, localized, sentences, shift
 from kernpool.conformal.ranks import warn_of_few
 from kernpool.conformal.results import PredictionInterval
 from kernpool.conformal.setting import Bounds, MethodRecord, Setting
@@ -17,14 +17,17 @@ from kernpool.execution.warnings import warn_caller
 from kernpool.inference.warnings import InferenceWarning
 
 METHODS: Mapping[str, MethodRecord] = {
-    "adaptive": MethodRecord(around.adaptive, sentences.of_adaptive, clusters=True),
-    "full": MethodRecord(full.full, sentences.at_least, rows="own"),
+    "adaptive": MethodRecord(around.adaptive, sentences.of_adaptive, clusters=True, shift=True),
+    "full": MethodRecord(full.full, sentences.at_least, rows="own", shift=True),
     "jackknife+": MethodRecord(leaving.jackknife_plus, sentences.of_twice, rows="own", clusters=True),
     "minmax": MethodRecord(leaving.minmax, sentences.at_least, rows="own"),
-    "enclosure": MethodRecord(enclosure.enclosure, sentences.at_least, rows="own"),
+    "enclosure": MethodRecord(enclosure.enclosure, sentences.at_least, rows="own", shift=True),
     "cv+": MethodRecord(folds.cv_plus, sentences.of_folds, rows="own"),
-    "split": MethodRecord(around.constant_width, sentences.at_least, rows="other", clusters=True),
-    "jackknife": MethodRecord(around.constant_width, sentences.of_jackknife, rows="own", clusters=True),
+    "split": MethodRecord(around.constant_width, sentences.at_least, rows="other", clusters=True, shift=True),
+    "cqr": MethodRecord(cqr.conformal_quantiles, cqr.of_conformal_quantiles, clusters=True, shift=True),
+    "localized": MethodRecord(localized.localized, localized.of_localized, unbounded=localized.TOO_FEW),
+    "rlcp": MethodRecord(localized.randomized, localized.of_randomized, unbounded=localized.TOO_FEW),
+    "jackknife": MethodRecord(around.constant_width, sentences.of_jackknife, rows="own", clusters=True, shift=True),
 }
 
 
@@ -54,10 +57,11 @@ def prediction_interval(setting: Setting, method: str) -> PredictionInterval:
         If there are too few rows for the level, or places around which nothing bounds the interval.
     """
     record = check_method(method, setting.calibration.own, bool(setting.calibration.clusters))
-    if setting.calibration.shift is not None and not record.shift:
-        raise ValueError(f"weights are for {_listed('shift')}, got method={method!r}")
     calibration = setting.calibration
     clustered = calibration.group is not None
+    if calibration.shift is not None and (clustered or not record.shift):
+        what = "rows in clusters, whose ratios are others" if clustered else f"method={method!r}"
+        raise ValueError(f"weights are for {_listed('shift')}, of single rows, got {what}; use one of these")
     count = float(calibration.clusters) if clustered else calibration.rows
     if calibration.shift is None:
         warn_of_few(setting.level, count, "clusters" if clustered else "rows")
@@ -65,7 +69,7 @@ def prediction_interval(setting: Setting, method: str) -> PredictionInterval:
     known = ~np.isnan(bounds.center).any(axis=1)
     if empty in ("nan", "raise"):
         fill_empty(bounds.center, known, empty)  # which warns of them, or raises
-    _warn_of_unbounded(setting, bounds, known, count)
+    _warn_of_unbounded(setting, bounds, known, count, record.unbounded if calibration.shift is None else shift.BEYOND)
     return PredictionInterval(
         bounds.center, bounds.lower, bounds.upper, float(setting.level), method, record.sentence(setting),
         calibration.rows,
@@ -104,15 +108,14 @@ def _listed(field: str) -> str:
     return f"method={', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else f"method={', '.join(names)}"
 
 
-def _warn_of_unbounded(setting: Setting, bounds: Bounds, known: NDArray[np.bool_], count: float) -> None:
+def _warn_of_unbounded(setting: Setting, bounds: Bounds, known: NDArray[np.bool_], count: float, reason: str) -> None:
     """Warn of infinite ends that are not due to too few rows or an empty window, of which there was a word."""
     if setting.calibration.shift is None and float(setting.level) * (count + 1) > count:
         return
     (places,) = np.nonzero(known & np.any(np.isinf(bounds.lower) | np.isinf(bounds.upper), axis=1))
     if places.size:
         warn_caller(
-            f"{places.size} of {len(known)} prediction intervals (the first is of query {places[0]}) are infinite: too "
-            "many rows have no other row in their window, or hang on a new one so much that nothing bounds it; use a "
-            "larger bandwidth, or a kernel of infinite support",
+            f"{places.size} of {len(known)} prediction intervals (the first is of query {places[0]}) are infinite: "
+            f"{reason}",
             InferenceWarning,
         )

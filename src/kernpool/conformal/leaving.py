@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.conformal.designs import PAIRS_AT_ONCE, Designs, check_pairs, pair_logits
-from kernpool.conformal.predicting import predict
+from kernpool.conformal.predicting import filled
 from kernpool.conformal.ranks import upper_rank, upper_statistic
 from kernpool.conformal.setting import Bounds, Setting
 from kernpool.execution.threads import cut, resolve_n_jobs, run_blocks
@@ -104,7 +104,8 @@ def _tiled(setting: Setting, method: str, ends: Ends) -> Bounds:
 
     blocks = cut(places, max(1, PAIRS_AT_ONCE // len(calibration.weight)))
     run_blocks(work, blocks, resolve_n_jobs(smoother.recipe.n_jobs), None)
-    return Bounds(lower, upper, predict(smoother, setting.places))
+    center, occupied = designs.fit.intercept.copy(), designs.fit.occupied
+    return Bounds(lower, upper, filled(smoother, designs.problem, center, occupied))
 
 
 def _without_each(designs: Designs, setting: Setting, places: Rows) -> Iterator[Array]:
@@ -120,8 +121,12 @@ def _without_each(designs: Designs, setting: Setting, places: Rows) -> Iterator[
     leverage, share = part.tilted(offsets)
     rest = 1.0 - alpha * leverage
     hard = rest < 1.0 - LARGE_LEVERAGE
-    change = np.divide(alpha * share, rest, out=np.zeros_like(rest), where=~hard)
-    place, row = np.nonzero(hard)
+    place = row = np.zeros(0, dtype=np.intp)
+    if hard.any():
+        place, row = np.nonzero(hard)
+        rest[hard] = 1.0
+    change = alpha * share
+    change /= rest
     again = _sum_again(designs, places[place], which[row]) if place.size else None
     for output, value in enumerate(calibration.value.T):
         without = part.fit.intercept[:, output, None] - change * (value - part.plane(offsets, output))

@@ -62,12 +62,34 @@ def predict_without_clusters(smoother: Smoother, code: Integers) -> Array:
 
 def predict_problem(smoother: Smoother, problem: Problem) -> Array:
     """Predict at the queries of a problem; see `predict`."""
-    state, recipe = smoother.sums(problem), smoother.recipe
+    state = smoother.sums(problem)
     values, occupied = np.empty((len(problem.query), problem.value.shape[1])), np.empty(len(problem.query), dtype=bool)
     for rows in cut(len(values), ROWS_AT_ONCE):
         fit = smoother.settled(problem, state.rows(rows))
         values[rows], occupied[rows] = fit.intercept, fit.occupied
-    (empty,) = np.nonzero(~occupied)
+    return filled(smoother, problem, values, occupied)
+
+
+def filled(smoother: Smoother, problem: Problem, values: Array, occupied: NDArray[np.bool_]) -> Array:
+    """Give predictions in empty windows what the policy says; changes them in place.
+
+    Parameters
+    ----------
+    smoother : Smoother
+        The fit.
+    problem : Problem
+        Of its queries.
+    values : ndarray of shape (m, c)
+        Predictions; those of empty windows may be anything.
+    occupied : ndarray of bool, shape (m,)
+        Which windows have a row.
+
+    Returns
+    -------
+    ndarray of shape (m, c)
+        As of `predict`.
+    """
+    recipe, (empty,) = smoother.recipe, np.nonzero(~occupied)
     if not empty.size:
         return values
     if recipe.empty in ("mean", "nearest"):

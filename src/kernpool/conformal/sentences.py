@@ -37,6 +37,12 @@ def whom(setting: Setting) -> str:
     """Return what the probability is an average over, and what that rests on."""
     calibration = setting.calibration
     rows = "clusters" if calibration.clusters else "rows"
+    if calibration.shift is not None:
+        kind = "training" if calibration.own else "calibration"
+        return (
+            f"new places and {kind} rows, if new rows differ from these by the likelihood ratios in weights= and in "
+            "nothing else, which estimated ratios say only nearly"
+        )
     if not calibration.own:
         return f"new places and calibration {rows}, if new {rows} are exchangeable with these"
     if setting.bandwidth == "unsearched":
@@ -64,7 +70,8 @@ def of_adaptive(setting: Setting) -> str:
         return at_least(setting)
     return approximately(
         setting,
-        "scores of training rows are scaled by residuals of fits that have seen them; calibration rows have one",
+        "training rows are scaled by residuals of fits that have seen them, as a new row is not; with X_calibration "
+        "there is one",
     )
 
 

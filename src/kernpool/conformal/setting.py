@@ -179,6 +179,8 @@ class MethodRecord(NamedTuple):
         Whether rows may come in clusters.
     shift : bool
         Whether new rows may have likelihood ratios.
+    unbounded : str
+        Why some intervals are infinite, and the remedy, where there are rows enough for the level.
     """
 
     find: Method
@@ -186,3 +188,7 @@ class MethodRecord(NamedTuple):
     rows: Literal["any", "own", "other"] = "any"
     clusters: bool = False
     shift: bool = False
+    unbounded: str = (
+        "too many rows have no other row in their window, or hang on a new one so much that nothing bounds it; use a "
+        "larger bandwidth, or a kernel of infinite support"
+    )

@@ -129,12 +129,27 @@ def choose_bandwidth(
         "max_search_rows": max_search_rows,
         "max_search_seconds": max_search_seconds,
     }
-    if bandwidth == "log_loss":
+    found = _search(X, value, times, bandwidth, degree, standardise, ridge, options)
+    return found if drawn is None else found | {"search_rows_": np.flatnonzero(kept)[drawn[1]].astype(np.int64)}
+
+
+def _search(
+    X: Array,
+    value: Array,
+    times: Array,
+    criterion: str,
+    degree: int,
+    standardise: bool,
+    ridge: float | None,
+    options: dict[str, Any],
+) -> dict[str, Any]:
+    """Return what a search by a criterion finds."""
+    if criterion == "log_loss":
         search = search_log_loss(X, value, times, **options)
     else:
-        ridge = 0.0 if ridge is None and not CRITERIA[bandwidth].regular else ridge
+        ridge = 0.0 if ridge is None and not CRITERIA[criterion].regular else ridge
         search = search_bandwidth(
-            X, value, times, criterion=bandwidth, degree=degree, standardise=standardise, ridge=ridge, **options
+            X, value, times, criterion=criterion, degree=degree, standardise=standardise, ridge=ridge, **options
         )
     found = {
         "bandwidth_": search.bandwidth,
@@ -142,11 +157,9 @@ def choose_bandwidth(
         "relevance_": search.relevance,
         "bandwidth_search_": search,
     }
-    if drawn is not None:
-        found["search_rows_"] = np.flatnonzero(kept)[drawn[1]].astype(np.int64)
     if degree:
         found["ridge_"] = search.ridge
-    if bandwidth == "log_loss" or CRITERIA[bandwidth].exclude_self:
+    if criterion == "log_loss" or CRITERIA[criterion].exclude_self:
         found |= {"loo_error_": search.error, "loo_empty_windows_": search.empty_windows}
     return found
 

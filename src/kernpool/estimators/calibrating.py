@@ -12,6 +12,7 @@ from sklearn.utils import check_array
 from kernpool.conformal import Calibration
 from kernpool.conformal.predicting import predict, predict_without_clusters, predict_without_each
 from kernpool.conformal.setting import Origin
+from kernpool.conformal.shift import read_weights
 from kernpool.core.keys import Prepared
 from kernpool.data.groups import group_codes
 from kernpool.estimators.fitted import read_query, scale_of
@@ -114,7 +115,9 @@ def origin_of(model: Any) -> Origin:
     return "found" if isinstance(model.bandwidth, str) else "given"
 
 
-def with_ratios(model: Any, calibration: Calibration, weights: Any, X_calibration: Any, X: ArrayLike) -> Calibration:
+def with_ratios(
+    model: Any, calibration: Calibration, weights: Any, X_calibration: Any, X: ArrayLike, places: int
+) -> Calibration:
     """Return calibration rows with the likelihood ratios of new rows to them.
 
     Parameters
@@ -127,41 +130,35 @@ def with_ratios(model: Any, calibration: Calibration, weights: Any, X_calibratio
         A function of a table like X; or the ratios of all rows of which some calibrate, and of X.
     X_calibration, X : array_like
         The rows that calibrate, None for training rows, and the places.
+    places : int
+        How many of these.
 
     Returns
     -------
     Calibration
         With `shift` and `place_shift`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If weights are no likelihood ratios (`kernpool.conformal.shift.read_weights`), or a function of training rows
+        with levels.
     """
-    which = calibration.which
-    rows = len(calibration.weight) if which is None else len(model.key_)
-    if callable(weights):
-        if X_calibration is None and model.encoding_ is not None:
+
+    def rows() -> Any:
+        if X_calibration is not None:
+            return X_calibration
+        if model.encoding_ is not None:
             raise ValueError(
                 "weights cannot be a function for training rows with categorical columns, which the model holds as "
                 "level numbers; give a pair of arrays, the ratios of all training rows and of X"
             )
-        weights = weights(model.key_ if X_calibration is None else X_calibration), weights(X)
-    if not (isinstance(weights, tuple | list) and len(weights) == 2):
-        raise ValueError(
-            "weights must be a function that returns the likelihood ratio of each row of a table like X, or a pair: "
-            f"those of the rows that calibrate, and those of X; got {type(weights).__name__}"
-        )
-    what = "training rows" if X_calibration is None else "calibration rows"
-    of_rows, of_places = _ratios(what, weights[0], rows), _ratios("X", weights[1], len(np.asarray(X)))
-    shift = of_rows if which is None else of_rows[which]
-    if not np.any(shift * calibration.weight):
-        raise ValueError(f"weights of the {what} are all zero, so that none of them tells about new rows")
-    return replace(calibration, shift=shift, place_shift=of_places)
+        return model.key_
 
-
-def _ratios(what: str, given: Any, count: int) -> Array:
-    read = np.asarray(given, dtype=np.float64)
-    if read.shape != (count,):
-        raise ValueError(f"weights of the {what} must have shape ({count},), got {read.shape}")
-    if not np.all(np.isfinite(read)) or np.any(read < 0):
-        raise ValueError(f"weights of the {what} must be finite and not negative, as ratios of densities are")
-    return read
+    which = calibration.which
+    count = len(calibration.weight) if which is None else len(model.key_)
+    shift, place_shift = read_weights(weights, rows, X, (count, places), which)
+    return replace(calibration, shift=shift, place_shift=place_shift)
 
 
 def _left_out(model: Any, smoother: Smoother, code: Integers | None) -> Array:

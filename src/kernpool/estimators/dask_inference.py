@@ -102,7 +102,7 @@ class DaskInference:
         """Raise a TypeError that names the remedy."""
         refuse_without_rows(self, "standard errors, intervals, summaries and tests need")
 
-    confidence_interval = summary = significance_test = standard_error
+    confidence_interval = prediction_interval = summary = significance_test = standard_error
 
 
 def refuse_without_rows(model: Any, what: str) -> NoReturn:

@@ -48,13 +48,17 @@ class PredictionIntervals:
             guarantee of `level`. ``"enclosure"``: contains it, for any number of rows. ``"jackknife+"`` and ``"cv+"``:
             guarantee twice the error rate, by fits without each row or each tenth. ``"minmax"``: the widest jackknife,
             guarantees `level`. ``"jackknife"``: one width, no guarantee. ``"split"``: one width from calibration rows.
-            Others in ``kernpool.conformal.METHODS``.
+            ``"cqr"``: two conditional quantiles, moved until they cover; for skew noise. ``"localized"``: as wide as a
+            quantile of the residuals around x. ``"rlcp"``: around a random place near x, which makes its guarantee
+            exact with calibration rows.
         weights : callable or (array_like, array_like), optional
             Likelihood ratios of new rows to those that calibrate, where X is distributed differently: a function of a
-            table like X, or an array for all calibration (or training) rows and one for X. For methods that say so.
+            table like X, such as ``density_ratio(X_train, X_new)``, or an array for all calibration (or training) rows
+            and one for X. Up to a common factor. For ``"adaptive"``, ``"split"``, ``"full"``, ``"enclosure"``,
+            ``"cqr"`` and ``"jackknife"``, of single rows.
         X_calibration, y_calibration : array_like of shape (k, d) and (k,) or (k, c), optional
-            Rows that the model was not fitted to, nor its bandwidth found on. For ``"split"`` and ``"adaptive"``, which
-            then guarantee `level` whatever the fit.
+            Rows that the model was not fitted to, nor its bandwidth found on. For ``"split"``, ``"adaptive"``,
+            ``"cqr"`` and ``"rlcp"``, which then guarantee `level` whatever the fit, and for ``"localized"``.
         calibration : {None, "all", "unsearched"}, default=None
             Which training rows calibrate. ``"unsearched"``: those that the search for the bandwidth has not seen, if it
             drew `max_search_rows`; then guarantees hold although the bandwidth was searched. None takes them from 100
@@ -63,7 +67,7 @@ class PredictionIntervals:
             Cluster of each training row, or of each calibration row if these are given; the interval is then for a row
             of a new cluster, and each cluster counts as one row. By default those that `fit` was given, if any.
         random_state : int, RandomState, Generator or None, default=None
-            Seed of methods that draw: ``"cv+"`` draws its folds.
+            Seed of methods that draw: ``"cv+"`` its folds, ``"rlcp"`` a place near each.
 
         Returns
         -------
@@ -135,7 +139,7 @@ class PredictionIntervals:
         else:
             rows, known, origin = training_rows(self, smoother, calibration, groups)
         if weights is not None:
-            rows = with_ratios(self, rows, weights, X_calibration, X)
+            rows = with_ratios(self, rows, weights, X_calibration, X, len(places.query))
         found = prediction_interval(
             Setting(
                 smoother,

@@ -1,0 +1,113 @@
+"""What is no question is refused, with what was expected."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, open_chunks
+from kernpool.conformal import METHODS
+from kernpool.conformal.designs import MOST_PAIRS, check_pairs
+from kernpool.conformal.enclosure import moment_bounds
+from kernpool.kernels import make_kernel
+
+X, Y = np.linspace(0.0, 1.0, 40)[:, None], np.sin(7.0 * np.linspace(0.0, 1.0, 40))
+
+
+@pytest.fixture(scope="module")
+def model():
+    return NadarayaWatsonRegressor(bandwidth=0.1).fit(X, Y)
+
+
+@pytest.mark.parametrize(
+    ("level", "message"),
+    [
+        (0, "level must lie between 0 and 1, got 0"),
+        (1.0, "level must lie between 0 and 1"),
+        (90, "90 percent is level=0.9"),
+        ("0.9", "level must lie between 0 and 1"),
+        (np.nan, "level must lie between 0 and 1"),
+        (True, "level must lie between 0 and 1"),
+    ],
+)
+def test_levels_are_probabilities(model, level, message):
+    with pytest.raises(ValueError, match=message):
+        model.prediction_interval(X, level=level)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"method": "naive"}, "method must be one of 'adaptive', 'full'"),
+        ({"method": ["full"]}, "method must be one of"),
+        ({"method": "split"}, "needs calibration rows that the model was not fitted to: give X_calibration"),
+        ({"X_calibration": X}, "go together, and y_calibration is None"),
+        ({"y_calibration": Y}, "go together, and X_calibration is None"),
+        ({"calibration": "half"}, "calibration must be None, 'all' or 'unsearched', got 'half'"),
+        ({"calibration": "unsearched"}, "it was given, and not searched; fit with max_search_rows"),
+        ({"calibration": "all", "X_calibration": X, "y_calibration": Y}, "is about the training rows"),
+        ({"method": "full", "X_calibration": X, "y_calibration": Y}, "has no use for X_calibration"),
+        ({"X_calibration": np.ones((3, 2)), "y_calibration": Y[:3]}, "X_calibration: X has 2 features"),
+        ({"X_calibration": X, "y_calibration": Y[:3]}, r"y_calibration must have shape \(40,\).*got \(3,\)"),
+        ({"X_calibration": X, "y_calibration": np.ones((40, 2))}, r"y_calibration must have shape \(40,\)"),
+        ({"X_calibration": X, "y_calibration": np.full(40, np.nan)}, "y_calibration contains NaN"),
+        ({"method": "full", "groups": np.arange(40)}, "groups are for method='adaptive'"),
+        ({"groups": np.arange(3)}, "groups must have one label for each of the 40 rows"),
+        ({"groups": np.arange(40) % 3}, "needs at least 5"),
+        ({"method": "minmax", "weights": (np.ones(40), np.ones(40))}, "weights are for"),
+        ({"random_state": "now", "method": "cv+"}, "random_state must be an integer"),
+    ],
+)
+def test_options_that_do_not_go_together_are_refused(model, options, message):
+    with pytest.raises(ValueError, match=message):
+        model.prediction_interval(X, **options)
+
+
+def test_likelihood_ratios_are_read(model):
+    """All that can be wrong with them is in `test_shift.py`."""
+    with pytest.raises(TypeError, match="weights must be a function of X"):
+        model.prediction_interval(X, weights="ratio")
+    with pytest.raises(ValueError, match=r"weights of the rows that calibrate must be one per row, 40, got shape"):
+        model.prediction_interval(X, weights=(np.ones(3), np.ones(40)))
+
+
+def test_functions_cannot_be_asked_about_levels():
+    frame = pd.DataFrame({"x": X[:, 0], "kind": pd.Categorical(["a", "b"] * 20)})
+    model = NadarayaWatsonRegressor(bandwidth=0.1, smoothing=[0.2]).fit(frame, Y)
+    with pytest.raises(ValueError, match="cannot be a function for training rows with categorical columns"):
+        model.prediction_interval(frame, weights=lambda table: np.ones(len(table)))
+
+
+def test_models_on_chunks_have_no_rows_to_leave_out():
+    model = NadarayaWatsonRegressor(bandwidth=0.1).fit(open_chunks([(X, Y)]))
+    with pytest.raises(TypeError, match="prediction intervals need the rows themselves; fit it to arrays"):
+        model.prediction_interval(X)
+
+
+def test_too_many_pairs_are_refused_with_the_remedy():
+    check_pairs("full", 1 << 15, 1 << 15, "use method='enclosure'")
+    with pytest.raises(ValueError, match="at most 1,073,741,824, got 32,769 times 32,768; use method='enclosure'"):
+        check_pairs("full", (1 << 15) + 1, 1 << 15, "use method='enclosure'")
+    assert MOST_PAIRS == 1 << 30
+
+
+def test_the_enclosure_needs_a_kernel_that_does_not_increase():
+    ring = make_kernel("ring of the test", lambda u: u**2 * np.exp(-u), is_compact=False)
+    model = LocalLinearRegressor(kernel=ring, bandwidth=0.2).fit(X, Y)
+    with pytest.raises(ValueError, match="needs a kernel whose profile does not increase"):
+        model.prediction_interval(X, method="enclosure")
+
+
+def test_bounds_of_a_flat_kernel_are_infinite():
+    model = LocalLinearRegressor(kernel="constant", bandwidth=1.0).fit(X, Y)
+    from kernpool.estimators.smoothing_rows import smoother_of
+
+    smoother = smoother_of(model)
+    assert np.isinf(moment_bounds(smoother.problem(smoother.training))[1:]).all()
+
+
+def test_rows_of_no_weight_do_not_calibrate():
+    weight = np.r_[np.ones(20), np.zeros(20)]
+    model = NadarayaWatsonRegressor(bandwidth=0.1).fit(X, Y, sample_weight=weight)
+    for method, record in METHODS.items():
+        if record.rows != "other":
+            assert model.prediction_interval(X[:3], level=0.5, method=method).n_calibration == 20.0

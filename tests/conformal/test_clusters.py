@@ -1,0 +1,117 @@
+"""Rows in clusters: each cluster counts as one row, and new rows are of a new one."""
+
+import numpy as np
+import pytest
+
+from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor
+from kernpool.conformal.clusters import cluster_weight
+from kernpool.inference import InferenceWarning
+
+PLACES = np.array([[0.1], [0.5], [0.9]])
+
+
+def clustered(count=24, seed=0):
+    generator = np.random.default_rng(seed)
+    size = generator.integers(1, 6, count)
+    group = np.repeat(np.arange(count), size)
+    X = generator.uniform(size=(len(group), 1))
+    shock = 0.4 * generator.normal(size=count)
+    return X, np.sin(6 * X[:, 0]) + shock[group] + 0.2 * generator.normal(size=len(group)), group
+
+
+def weighted_rank(score, share, level, count):
+    """The least score that shares of at least this level are at or below, one share being infinite."""
+    order = np.argsort(score)
+    reached = np.cumsum(share[order]) >= level * (count + 1) - 1e-9
+    return score[order][np.argmax(reached)] if reached.any() else np.inf
+
+
+@pytest.mark.parametrize("model", [NadarayaWatsonRegressor, LocalLinearRegressor])
+def test_the_jackknife_leaves_clusters_out_and_weighs_them_alike(model):
+    X, y, group = clustered()
+    fitted = model(bandwidth=0.2).fit(X, y)
+    without = np.empty(len(y))
+    for g in np.unique(group):
+        without[group == g] = model(bandwidth=0.2).fit(X[group != g], y[group != g]).predict(X[group == g])
+    share = 1.0 / np.bincount(group)[group]
+    np.testing.assert_allclose(cluster_weight(group, np.ones(len(y))), share)
+    width = weighted_rank(np.abs(y - without), share, 0.9, 24)
+    found = fitted.prediction_interval(PLACES, method="jackknife", groups=group)
+    np.testing.assert_allclose(found.upper - found.center, width, rtol=1e-11)
+    assert "a value of a new cluster" in found.guarantee
+
+
+def test_the_jackknife_plus_is_of_fits_without_each_cluster():
+    X, y, group = clustered()
+    fitted = LocalLinearRegressor(bandwidth=0.2).fit(X, y)
+    lower, upper, share = (np.empty((3, len(y))), np.empty((3, len(y))), 1.0 / np.bincount(group)[group])
+    for g in np.unique(group):
+        rest, mine = group != g, group == g
+        left = LocalLinearRegressor(bandwidth=0.2).fit(X[rest], y[rest])
+        reach = np.abs(y[mine] - left.predict(X[mine]))
+        lower[:, mine] = left.predict(PLACES)[:, None] - reach
+        upper[:, mine] = left.predict(PLACES)[:, None] + reach
+    found = fitted.prediction_interval(PLACES, method="jackknife+", groups=group, level=0.8)
+    for place in range(3):
+        assert found.upper[place] == pytest.approx(weighted_rank(upper[place], share, 0.8, 24), rel=1e-11)
+        assert found.lower[place] == pytest.approx(-weighted_rank(-lower[place], share, 0.8, 24), rel=1e-11)
+    assert "at least 0.6 (1 - 2 alpha)" in found.guarantee
+
+
+@pytest.mark.parametrize("method", ["adaptive", "split"])
+def test_calibration_clusters_count_as_one_row_each(method):
+    X, y, group = clustered()
+    fitted = NadarayaWatsonRegressor(bandwidth=0.2).fit(X[group < 10], y[group < 10])
+    there = group >= 10
+    found = fitted.prediction_interval(
+        PLACES, method=method, X_calibration=X[there], y_calibration=y[there], groups=group[there], level=0.8
+    )
+    if method == "split":
+        score = np.abs(y[there] - fitted.predict(X[there]))
+        share = 1.0 / np.bincount(group)[group[there]]
+        np.testing.assert_allclose(found.upper - found.center, weighted_rank(score, share, 0.8, 14), rtol=1e-11)
+    assert "a value of a new cluster with a probability of at least 0.8" in found.guarantee
+    # Every row of a cluster twice changes no share.
+    again = np.r_[np.flatnonzero(there), np.flatnonzero(there)]
+    doubled = fitted.prediction_interval(
+        PLACES, method=method, X_calibration=X[again], y_calibration=y[again], groups=group[again], level=0.8
+    )
+    np.testing.assert_allclose(doubled.upper, found.upper, rtol=1e-12)
+
+
+def test_groups_of_the_fit_are_the_default():
+    X, y, group = clustered()
+    with_groups = NadarayaWatsonRegressor(bandwidth=0.2).fit(X, y, groups=group)
+    without = NadarayaWatsonRegressor(bandwidth=0.2).fit(X, y)
+    for method in ("adaptive", "jackknife", "jackknife+"):
+        one = with_groups.prediction_interval(PLACES, method=method)
+        other = without.prediction_interval(PLACES, method=method, groups=group)
+        np.testing.assert_array_equal(one.upper, other.upper)
+        assert np.all(one.upper != without.prediction_interval(PLACES, method=method).upper)
+    with pytest.raises(ValueError, match=r"groups are for method='adaptive', .*got method='full'"):
+        with_groups.prediction_interval(PLACES, method="full")
+    # Groups of one row each are rows.
+    single = with_groups.prediction_interval(PLACES, method="jackknife", groups=np.arange(len(y)))
+    np.testing.assert_allclose(single.upper, without.prediction_interval(PLACES, method="jackknife").upper, rtol=1e-11)
+
+
+def test_too_few_clusters_are_said_to_be():
+    X, y, group = clustered(8)
+    fitted = NadarayaWatsonRegressor(bandwidth=0.2).fit(X, y)
+    with pytest.warns(InferenceWarning, match="needs at least 9 clusters to calibrate it, got 8"):
+        found = fitted.prediction_interval(PLACES, groups=group)
+    assert np.isinf(found.width).all()
+
+
+@pytest.mark.parametrize("method", ["adaptive", "jackknife", "jackknife+"])
+def test_weights_are_repeated_rows_of_a_cluster(method):
+    X, y, group = clustered()
+    weight = np.random.default_rng(1).integers(1, 4, len(y))
+    kept = np.repeat(np.arange(len(y)), weight)
+    one = NadarayaWatsonRegressor(bandwidth=0.2).fit(X, y, sample_weight=weight)
+    other = NadarayaWatsonRegressor(bandwidth=0.2).fit(X[kept], y[kept])
+    np.testing.assert_allclose(
+        one.prediction_interval(PLACES, method=method, groups=group).upper,
+        other.prediction_interval(PLACES, method=method, groups=group[kept]).upper,
+        rtol=1e-10,
+    )

@@ -1,0 +1,89 @@
+"""Sentences promise what holds, and no more."""
+
+import numpy as np
+import pytest
+
+from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor
+from kernpool.conformal import METHODS
+
+GENERATOR = np.random.default_rng(0)
+X = GENERATOR.uniform(size=(60, 1))
+Y = np.sin(6 * X[:, 0]) + 0.3 * GENERATOR.normal(size=60)
+EXACT = ("full", "enclosure", "minmax")
+
+
+def sentence(model, method, **options):
+    return model.prediction_interval([[0.5]], method=method, random_state=0, **options).guarantee
+
+
+@pytest.mark.parametrize("method", EXACT)
+def test_given_bandwidths_have_the_level(method):
+    said = sentence(NadarayaWatsonRegressor(bandwidth=0.1).fit(X, Y), method, level=0.8)
+    assert said.startswith("Covers a new value with a probability of at least 0.8, on average over new places")
+    assert "the bandwidth was not chosen by them" in said
+
+
+@pytest.mark.parametrize("method", [*EXACT, "jackknife+", "cv+"])
+@pytest.mark.parametrize("bandwidth", ["loo", "scott", "regularised"])
+def test_searched_bandwidths_have_none(method, bandwidth):
+    said = sentence(NadarayaWatsonRegressor(bandwidth=bandwidth).fit(X, Y), method)
+    assert "without a finite-sample guarantee: the bandwidth was found on the rows that calibrate" in said
+    assert "at least" not in said
+
+
+def test_the_jackknife_plus_promises_with_twice_the_error_rate():
+    model = LocalLinearRegressor(bandwidth=0.1).fit(X, Y)
+    assert "at least 0.8 (1 - 2 alpha), and typically about 0.9" in sentence(model, "jackknife+")
+    assert "at least" not in sentence(model, "jackknife+", level=0.5)
+    # K = 10, n = 60: the smaller of 2 (1 - 1/10) / 7 and (1 - 10/60) / 11.
+    assert "at least 0.7242 (1 - 2 alpha - 0.0758)" in sentence(model, "cv+")
+
+
+@pytest.mark.parametrize("method", ["adaptive", "jackknife"])
+def test_methods_without_a_guarantee_say_so(method):
+    said = sentence(NadarayaWatsonRegressor(bandwidth=0.1).fit(X, Y), method)
+    assert "about 0.9, without a finite-sample guarantee" in said
+    assert "at least" not in said
+
+
+@pytest.mark.parametrize("method", ["adaptive", "split"])
+def test_calibration_rows_guarantee_whatever_the_fit(method):
+    model = NadarayaWatsonRegressor().fit(X[:40], Y[:40], sample_weight=np.full(40, 0.5))
+    said = sentence(model, method, X_calibration=X[40:], y_calibration=Y[40:])
+    assert "at least 0.9" in said
+    assert "calibration rows" in said
+
+
+def test_clusters_are_what_is_exchangeable():
+    model = NadarayaWatsonRegressor(bandwidth=0.1).fit(X[:40], Y[:40])
+    said = sentence(model, "split", X_calibration=X, y_calibration=Y, groups=np.arange(60) // 4)
+    assert said.startswith("Covers a value of a new cluster with a probability of at least 0.9")
+    assert "calibration clusters" in said
+
+
+def test_fractions_of_rows_and_ranks_are_no_unit_rows():
+    model = NadarayaWatsonRegressor(bandwidth=0.1).fit(X, Y, sample_weight=np.full(60, 0.7))
+    assert "weights are no whole numbers of rows" in sentence(model, "full")
+    model = NadarayaWatsonRegressor(bandwidth=0.1, scale="rank").fit(X, Y)
+    assert "columns are compared by ranks" in sentence(model, "full")
+
+
+def test_all_sentences_are_one():
+    model = NadarayaWatsonRegressor(bandwidth=0.1).fit(X, Y)
+    for method, record in METHODS.items():
+        options = {"X_calibration": X, "y_calibration": Y} if record.rows == "other" else {}
+        said = sentence(model, method, **options)
+        assert said[0].isupper()
+        assert said.endswith(".")
+        assert ". " not in said
+
+
+def test_records_print_as_tables():
+    found = NadarayaWatsonRegressor(bandwidth=0.1).fit(X, Y).prediction_interval(np.full((9, 1), 0.5), method="full")
+    text = str(found)
+    assert text.splitlines()[0] == "places     9, the first below"
+    assert "full, calibrated by 60 rows" in text
+    assert text.endswith("...")
+    np.testing.assert_array_equal(found.width, found.upper - found.lower)
+    both = NadarayaWatsonRegressor(bandwidth=0.1).fit(X, np.column_stack([Y, Y])).prediction_interval([[0.5]])
+    assert "place  output  center" in str(both)

@@ -1,0 +1,217 @@
+"""Laws of prediction intervals: rows that are repeated, shuffled, moved and scaled, and windows that are empty."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kernpool import EmptyWindowWarning, LocalLinearRegressor, NadarayaWatsonRegressor
+from kernpool.inference import InferenceWarning
+
+MODELS = [NadarayaWatsonRegressor, LocalLinearRegressor]
+OF_TRAINING = ["adaptive", "full", "enclosure", "jackknife+", "minmax", "cv+", "jackknife"]
+OTHERS = ("split", "adaptive")
+PLACES = np.array([[0.05], [0.4], [0.75], [1.3]])
+
+
+def rows(n=40, seed=0, d=1):
+    generator = np.random.default_rng(seed)
+    X = generator.uniform(size=(n, d))
+    return X, np.sin(6 * X[:, 0]) + 0.3 * generator.normal(size=n), generator
+
+
+def ends(model, method, X=PLACES, **options):
+    found = model.prediction_interval(X, method=method, random_state=0, **options)
+    return np.stack([found.lower, found.upper])
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("method", OF_TRAINING)
+def test_weights_are_repeated_rows(model, method):
+    X, y, generator = rows()
+    weight = generator.integers(0, 4, len(y))
+    kept = np.repeat(np.arange(len(y)), weight)
+    one = model(bandwidth=0.15).fit(X, y, sample_weight=weight)
+    other = model(bandwidth=0.15).fit(X[kept], y[kept])
+    np.testing.assert_allclose(ends(one, method), ends(other, method), rtol=0, atol=1e-11)
+    assert one.prediction_interval(PLACES, method=method).n_calibration == weight.sum()
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("method", [name for name in OF_TRAINING if name != "cv+"])  # whose folds are drawn
+def test_the_order_of_rows_does_not_matter(model, method):
+    X, y, generator = rows()
+    order = generator.permutation(len(y))
+    one, other = model(bandwidth=0.15).fit(X, y), model(bandwidth=0.15).fit(X[order], y[order])
+    np.testing.assert_allclose(ends(one, method), ends(other, method), rtol=0, atol=1e-11)
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("method", OF_TRAINING)
+def test_intervals_move_with_the_outputs(model, method):
+    X, y, _ = rows()
+    one, other = model(bandwidth=0.15).fit(X, y), model(bandwidth=0.15).fit(X, 5.0 - 2.0 * y)
+    np.testing.assert_allclose(5.0 - 2.0 * ends(one, method)[::-1], ends(other, method), rtol=0, atol=1e-11)
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("method", OF_TRAINING)
+def test_several_outputs_are_one_by_one(model, method):
+    X, y, generator = rows()
+    both = np.column_stack([y, generator.normal(size=len(y))])
+    together = ends(model(bandwidth=0.15).fit(X, both), method)
+    for output in range(2):
+        alone = ends(model(bandwidth=0.15).fit(X, both[:, output]), method)
+        np.testing.assert_allclose(together[..., output], alone, rtol=0, atol=1e-11)
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("method", OF_TRAINING)
+def test_levels_of_one_kind_apart_are_models_apart(model, method):
+    X, y, generator = rows(60)
+    kind = generator.choice(["a", "b"], len(y))
+    frame = pd.DataFrame({"x": X[:, 0], "kind": pd.Categorical(kind)})
+    options = {"bandwidth": 0.2, "smoothing": [0.0]}
+    if model is LocalLinearRegressor:
+        options["unordered"] = ["kind"]
+    both = model(**options).fit(frame, y)
+    new = pd.DataFrame({"x": PLACES[:, 0], "kind": pd.Categorical(["a"] * 4, categories=["a", "b"])})
+    found = both.prediction_interval(new, method=method, random_state=0)
+    assert found.lower.shape == (4,)
+    assert np.all(found.lower < found.upper)
+    alone = model(bandwidth=0.2).fit(X[kind == "a"], y[kind == "a"])
+    np.testing.assert_allclose(found.center, alone.predict(PLACES), rtol=0, atol=1e-12)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.sampled_from(["gaussian", "epanechnikov", "triangular"]), st.sampled_from(MODELS))
+def test_the_intervals_are_nested(seed, kernel, model):
+    generator = np.random.default_rng(seed)
+    n, d = int(generator.integers(5, 40)), int(generator.integers(1, 3))
+    X = np.round(generator.uniform(size=(n, d)), int(generator.integers(1, 4)))
+    y = np.round(X[:, 0] + generator.standard_t(2, n), int(generator.integers(0, 4)))
+    q = generator.uniform(-0.2, 1.2, size=(5, d))
+    level = float(generator.choice([0.5, 0.8, 0.9]))
+    fitted = model(kernel=kernel, bandwidth=float(generator.uniform(0.05, 1.0))).fit(X, y)
+    slack = 1e-9 * max(1.0, np.abs(y).max())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        low, high = ends(fitted, "full", q, level=level)
+        outer_low, outer_high = ends(fitted, "enclosure", q, level=level)
+        plus, widest = ends(fitted, "jackknife+", q, level=level), ends(fitted, "minmax", q, level=level)
+    for found in (low, high, outer_low, outer_high, plus, widest):
+        assert not np.isnan(found).any()
+    assert np.all(outer_low <= low + slack)
+    assert np.all(high <= outer_high + slack)
+    assert np.all(widest[0] <= plus[0] + slack)
+    assert np.all(plus[1] <= widest[1] + slack)
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.sampled_from(MODELS))
+def test_full_conformal_does_not_tell_the_new_row_from_the_others(seed, model):
+    # y is in the interval exactly if its rank among the scores of all n + 1 rows is not too high: for a given set of
+    # rows just so many of them can be outside, whichever is the new one.
+    generator = np.random.default_rng(seed)
+    X = generator.uniform(size=(20, 1))
+    y = np.sin(6 * X[:, 0]) + generator.normal(size=20)
+    outside = 0
+    for new in range(20):
+        others = np.arange(20) != new
+        found = (
+            model(bandwidth=0.3)
+            .fit(X[others], y[others])
+            .prediction_interval(X[new : new + 1], level=0.8, method="full")
+        )
+        outside += not found.lower[0] <= y[new] <= found.upper[0]
+    assert outside == 4
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("method", OF_TRAINING)
+def test_places_without_rows_have_the_infinite_interval(model, method):
+    X, y, _ = rows()
+    fitted = model(kernel="epanechnikov", bandwidth=0.3).fit(X, y)
+    with pytest.warns(EmptyWindowWarning, match="1 of 2 queries"):
+        found = fitted.prediction_interval([[0.5], [9.0]], method=method)
+    assert np.isfinite([found.lower[0], found.upper[0]]).all()
+    assert (found.lower[1], found.upper[1]) == (-np.inf, np.inf)
+    assert np.isnan(found.center[1])
+    with pytest.raises(ValueError, match="no key with positive weight"):
+        fitted.set_params(empty="raise").prediction_interval([[9.0]], method=method)
+    fitted.set_params(empty="mean")
+    if method in ("full", "enclosure", "jackknife+", "minmax"):
+        with pytest.warns(InferenceWarning, match="are infinite"):
+            found = fitted.prediction_interval([[9.0]], method=method)
+    else:
+        found = fitted.prediction_interval([[9.0]], method=method)
+        assert np.isfinite([found.lower, found.upper]).all()
+    assert found.center[0] == pytest.approx(y.mean())
+    assert found.lower[0] < found.center[0] < found.upper[0]
+
+
+@pytest.mark.parametrize("method", ["full", "jackknife", "jackknife+", "minmax", "adaptive", "enclosure"])
+def test_rows_alone_in_their_window_have_infinite_scores(method):
+    X, y, _ = rows(30)
+    X[:4] = [[10.0], [20.0], [30.0], [40.0]]
+    fitted = NadarayaWatsonRegressor(kernel="epanechnikov", bandwidth=0.5).fit(X, y)
+    assert np.isfinite(ends(fitted, method, [[0.5]], level=0.8)).all()  # at most 6 of 30 may be outside
+    with pytest.warns(InferenceWarning, match="1 of 1 prediction intervals"):
+        assert np.isinf(ends(fitted, method, [[0.5]], level=0.9)).all()
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("method", OF_TRAINING)
+def test_too_few_rows_have_infinite_intervals(model, method):
+    X, y, _ = rows(8)
+    fitted = model(bandwidth=0.3).fit(X, y)
+    with pytest.warns(InferenceWarning, match="level 0.9 needs at least 9 rows to calibrate it, got 8"):
+        assert np.isinf(ends(fitted, method, [[0.5]])).all()
+    assert np.isfinite(ends(fitted, method, [[0.5]], level=0.8)).all()
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("method", OF_TRAINING)
+def test_outputs_that_do_not_vary_have_no_width(model, method):
+    X, _, _ = rows()
+    found = ends(model(bandwidth=0.2).fit(X, np.full(40, 3.0)), method)
+    np.testing.assert_allclose(found, 3.0, rtol=1e-12)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_the_same_bits_for_any_number_of_threads(model):
+    X, y, _ = rows(400)
+    q = np.linspace(0, 1, 2000)[:, None]
+    for method in ("full", "jackknife+"):
+        one, two = (ends(model(bandwidth=0.1, n_jobs=jobs).fit(X, y), method, q) for jobs in (1, 2))
+        np.testing.assert_array_equal(one, two)
+
+
+def test_a_row_that_has_most_of_a_window_is_summed_again():
+    # The share of the nearest row is 1 - 1e-13: the change of the fit by taking it away has lost all digits of others.
+    X, y = np.array([[0.0], [7.75], [7.8], [7.9]] + [[8.0]] * 20), np.arange(24.0)
+    fitted = NadarayaWatsonRegressor(bandwidth=1.0).fit(X, y)
+    low, high = ends(fitted, "jackknife+", [[0.0]], level=0.5)
+    assert 1 - fitted.attention_weights([[0.0]])[0, 0] < 1e-11
+    weight = np.exp(-0.5 * X[1:, 0] ** 2 + 30.0)
+    without = weight @ y[1:] / weight.sum()
+    from tests.support import dense_conformal
+
+    residual = np.abs(y - fitted.leave_one_out().prediction[:, 0])
+    fits = fitted.predict([[0.0]])[0] * np.ones(24)
+    fits[0] = without
+    k_low, k_up = dense_conformal.ranks(0.5, 24)
+    assert low[0] == pytest.approx(np.sort(fits - residual)[k_low - 1], abs=1e-9)
+    assert high[0] == pytest.approx(np.sort(fits + residual)[k_up - 1], abs=1e-9)
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_calibration_rows_as_they_are_do_not_change_the_center(name):
+    X, y, _ = rows()
+    fitted = LocalLinearRegressor(bandwidth=0.15).fit(X[:20], y[:20])
+    found = fitted.prediction_interval(PLACES, method=name, X_calibration=X[20:], y_calibration=y[20:])
+    np.testing.assert_array_equal(found.center, fitted.predict(PLACES))
+    assert found.n_calibration == 20.0

@@ -1,0 +1,230 @@
+"""Likelihood ratios: order statistics weighed by them are those of rows repeated, scaled or reordered."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kernpool import InferenceWarning, LocalLinearRegressor, NadarayaWatsonRegressor
+from kernpool.conformal import METHODS, prediction_interval
+from kernpool.conformal.predicting import predict
+from kernpool.conformal.ranks import upper_rank, upper_statistic
+from kernpool.conformal.shift import read_weights, upper_scores, weighted_upper
+from tests.support.conformal_settings import setting_of, smallest_reaching
+
+LEVELS = [Fraction(1, 2), Fraction(8, 10), Fraction(9, 10), Fraction(95, 100), Fraction(1, 3)]
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_equal_ratios_are_ranks(level):
+    g = np.random.default_rng(0)
+    for n in [*range(1, 60), 99, 100, 999, 1999]:
+        score = g.normal(size=n)
+        expected = upper_statistic(score, None, upper_rank(level, n))
+        for factor in (1.0, 1 / 3, 1e-300, 1e300):
+            found = weighted_upper(score, np.full(n, factor), np.array([factor]), level)
+            assert found[0] == expected
+
+
+@settings(max_examples=60)
+@given(
+    seed=st.integers(0, 10_000),
+    n=st.integers(1, 40),
+    level=st.sampled_from(LEVELS),
+    ties=st.booleans(),
+    zeros=st.floats(0, 0.9),
+)
+def test_against_the_definition(seed, n, level, ties, zeros):
+    """Whole numbers as ratios, so that sums meet shares exactly, in rational arithmetic."""
+    g = np.random.default_rng(seed)
+    score = np.round(g.normal(size=n), 0 if ties else 6)
+    weight = np.where(g.random(n) < zeros, 0, g.integers(0, 9, n))
+    weight[g.integers(n)] += 1
+    extra = np.array([0, 1, 3, 40, 1000])
+    found = weighted_upper(score, weight.astype(float), extra.astype(float), level)
+    for ratio, value in zip(extra.tolist(), found, strict=True):
+        need = level * (int(weight.sum()) + ratio)
+        enough = [s for s in np.sort(score) if int(weight[score <= s].sum()) >= need]
+        assert value == (enough[0] if enough else math.inf)
+
+
+@settings(max_examples=40)
+@given(seed=st.integers(0, 10_000), factor=st.sampled_from([1e-200, 0.7, 3.0, 1e150]))
+def test_a_common_factor_and_the_order_of_rows_do_not_matter(seed, factor):
+    g = np.random.default_rng(seed)
+    score, weight, shift = g.normal(size=(30, 2)), g.integers(1, 4, 30).astype(float), g.exponential(size=30)
+    places, level, order = g.exponential(size=7) * 3, Fraction(8, 10), g.permutation(30)
+    found = upper_scores(score, weight, shift, places, level)
+    assert found.shape == (7, 2)
+    np.testing.assert_array_equal(upper_scores(score, weight, shift * factor, places * factor, level), found)
+    np.testing.assert_array_equal(upper_scores(score[order], weight[order], shift[order], places, level), found)
+    times = weight.astype(int)
+    repeated = upper_scores(np.repeat(score, times, 0), np.ones(times.sum()), np.repeat(shift, times), places, level)
+    np.testing.assert_array_equal(repeated, found)
+
+
+def test_a_larger_ratio_of_a_place_never_narrows_its_interval():
+    g = np.random.default_rng(0)
+    score, weight = g.normal(size=50), g.exponential(size=50)
+    found = weighted_upper(score, weight, np.linspace(0, 30, 200), Fraction(9, 10))
+    assert (found[1:] >= found[:-1]).all()
+    assert np.isinf(found[-1])
+    assert np.isfinite(found[0])
+
+
+def test_infinite_ratios_of_places_and_scores():
+    score, weight = np.array([1.0, np.inf, 2.0]), np.ones(3)
+    found = weighted_upper(score, weight, np.array([0.0, 2.0, np.inf]), Fraction(1, 2))
+    assert found.tolist() == [2.0, np.inf, np.inf]
+    assert weighted_upper(score, np.array([1.0, 0.0, 1.0]), np.array([0.0]), Fraction(9, 10)) == 2.0
+
+
+def shifted_rows(n, g, at=1.0):
+    """Return rows around zero, with noise that grows."""
+    X = g.normal(size=(n, 1)) + at
+    return X, np.sin(2 * X[:, 0]) + 0.3 * np.exp(0.5 * X[:, 0]) * g.normal(size=n)
+
+
+def ratio(X):
+    """Of normal rows around 1 to those around 0."""
+    return np.exp(np.asarray(X)[:, 0] - 0.5)
+
+
+@pytest.mark.parametrize("method", ["split", "adaptive", "jackknife", "cqr", "full", "enclosure"])
+@pytest.mark.parametrize("kind", [NadarayaWatsonRegressor, LocalLinearRegressor])
+def test_methods_weigh_their_scores(kind, method):
+    """Half widths at two places of equal ratio are the same score, whatever is around them: that of the definition."""
+    g = np.random.default_rng(1)
+    (X, y), other, (new, _) = shifted_rows(90, g, 0.0), shifted_rows(80, g, 0.0), shifted_rows(25, g)
+    model = kind(bandwidth=0.3).fit(X, y)
+    calibration = None if METHODS[method].rows == "own" else other
+    rows = X if calibration is None else other[0]
+    setting = setting_of(model, new, 0.8, calibration, shift=ratio(rows), place_shift=ratio(new))
+    found = prediction_interval(setting, method)
+    assert found.lower.shape == (25, 1)
+    plain = prediction_interval(setting_of(model, new, 0.8, calibration), method)
+    equal = setting_of(model, new, 0.8, calibration, shift=np.full(len(rows), 0.1), place_shift=np.full(25, 0.1))
+    unshifted = prediction_interval(equal, method)
+    np.testing.assert_array_equal(unshifted.lower, plain.lower)
+    np.testing.assert_array_equal(unshifted.upper, plain.upper)
+    if method in ("split", "jackknife"):
+        center = predict(setting.smoother, setting.places)[:, 0]
+        for i, own in enumerate(ratio(new)):
+            need = 0.8 * (ratio(rows).sum() + own)
+            low, high = smallest_reaching(setting.calibration.score[:, 0], ratio(rows), need)
+            assert low == high
+            np.testing.assert_allclose(found.upper[i, 0] - center[i], low, rtol=1e-13)
+    assert "likelihood ratios" in found.guarantee or "without a finite-sample guarantee" in found.guarantee
+
+
+def test_places_that_count_too_much_are_said():
+    g = np.random.default_rng(1)
+    (X, y), other = shifted_rows(90, g, 0.0), shifted_rows(20, g, 0.0)
+    model = NadarayaWatsonRegressor(bandwidth=0.3).fit(X, y)
+    new = np.array([[0.0], [6.0], [7.0]])
+    setting = setting_of(model, new, 0.9, other, shift=ratio(other[0]), place_shift=ratio(new))
+    with pytest.warns(InferenceWarning, match=r"2 of 3 prediction intervals \(the first is of query 1\) are infinite: "
+                      "they count for more") as caught:  # fmt: skip
+        found = prediction_interval(setting, "split")
+    assert len(caught) == 1
+    assert np.isinf(found.upper[:, 0]).tolist() == [False, True, True]
+
+
+@pytest.mark.parametrize("method", sorted(name for name, record in METHODS.items() if not record.shift))
+def test_methods_for_which_nothing_is_proved_refuse_ratios(method):
+    g = np.random.default_rng(1)
+    X, y = shifted_rows(90, g, 0.0)
+    model = NadarayaWatsonRegressor(bandwidth=0.3).fit(X, y)
+    setting = setting_of(model, X[:3], shift=ratio(X), place_shift=ratio(X[:3]))
+    with pytest.raises(ValueError, match=r"weights are for method='adaptive'.*got method="):
+        prediction_interval(setting, method)
+
+
+def test_a_function_of_rows_and_a_pair_of_arrays_are_the_same():
+    rows, places = np.arange(6.0).reshape(3, 2), np.arange(4.0).reshape(2, 2)
+
+    def row_sums(table):
+        return table.sum(axis=1)
+
+    for weights in (row_sums, (row_sums(rows), row_sums(places)), [[1.0, 5.0, 9.0], [1, 5]]):
+        shift, place_shift = read_weights(weights, lambda: rows, places, (3, 2))
+        assert shift.tolist() == [1.0, 5.0, 9.0]
+        assert place_shift.tolist() == [1.0, 5.0]
+
+
+def test_rows_are_asked_for_only_by_functions():
+    def refuse():
+        raise AssertionError
+
+    read_weights(([1.0], [1.0]), refuse, None, (1, 1))
+
+
+@pytest.mark.parametrize(
+    ("weights", "error", "message"),
+    [
+        (np.ones(3), TypeError, "function of X.*or a pair of arrays.*got an array of shape"),
+        (1.0, TypeError, "function of X.*got float"),
+        ((np.ones(3),), TypeError, "function of X"),
+        ((np.ones(2), np.ones(2)), ValueError, r"rows that calibrate must be one per row, 3, got shape \(2,\)"),
+        ((np.ones(3), np.ones((2, 1))), ValueError, r"rows of X must be one per row, 2, got shape \(2, 1\)"),
+        (([1.0, -1.0, 1.0], np.ones(2)), ValueError, "rows that calibrate must not be negative or NaN, got -1.0"),
+        ((np.ones(3), [1.0, np.nan]), ValueError, "rows of X must not be negative or NaN, got nan"),
+        ((["a", "b", "c"], np.ones(2)), TypeError, "must be numbers"),
+        (([1.0, np.inf, 1.0], np.ones(2)), ValueError, "must be finite"),
+        ((np.zeros(3), np.ones(2)), ValueError, "all zero"),
+    ],
+)
+def test_ratios_that_are_none(weights, error, message):
+    with pytest.raises(error, match=message):
+        read_weights(weights, lambda: np.ones((3, 1)), np.ones((2, 1)), (3, 2))
+
+
+def test_places_may_be_out_of_reach():
+    _, place_shift = read_weights((np.ones(3), [np.inf, 0.0]), lambda: None, None, (3, 2))
+    assert place_shift.tolist() == [np.inf, 0.0]
+
+
+@pytest.mark.filterwarnings("ignore::kernpool.InferenceWarning")  # some places count for too much
+@pytest.mark.parametrize("kind", [NadarayaWatsonRegressor, LocalLinearRegressor])
+def test_full_conformal_of_weighted_rows_is_a_search_over_outputs(kind):
+    """The values whose weighted p-value is above alpha are those between both ends, and the enclosure has them all."""
+    g = np.random.default_rng(4)
+    (X, y), (new, _) = shifted_rows(40, g, 0.0), shifted_rows(6, g)
+    model, level = kind(bandwidth=0.5).fit(X, y), 0.8
+    shifted = setting_of(model, new, level, shift=ratio(X), place_shift=ratio(new))
+    found, wider = prediction_interval(shifted, "full"), prediction_interval(shifted, "enclosure")
+    assert (wider.lower <= found.lower + 1e-12).all()
+    assert (wider.upper >= found.upper - 1e-12).all()
+    total = ratio(X).sum() + ratio(new)
+    for i, place in enumerate(new):
+        lower, upper = found.lower[i, 0], found.upper[i, 0]
+        if not np.isfinite(upper - lower):
+            assert ratio(new)[i] > (1 - level) * total[i]
+            continue
+        margin = 1e-6 * (upper - lower)
+        for value, inside in ((lower - margin, False), (lower + margin, True), (upper - margin, True),
+                              (upper + margin, False)):  # fmt: skip
+            rows, outputs = np.vstack([X, place]), np.append(y, value)
+            score = np.abs(outputs - kind(bandwidth=0.5).fit(rows, outputs).leave_one_out().prediction.ravel())
+            at_least = ratio(X)[score[:-1] >= score[-1]].sum() + ratio(new)[i]
+            assert (at_least > (1 - level) * total[i]) == inside
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::kernpool.InferenceWarning")  # some places count for too much
+@pytest.mark.parametrize("method", ["split", "adaptive"])
+def test_coverage_under_a_shift(method):
+    """300 samples of 10 places, a binomial error of about one percent; unweighted constant width covers in 80."""
+    g, covered, plain = np.random.default_rng(0), [], []
+    for _ in range(300):
+        (X, y), other, (new, z) = shifted_rows(100, g, 0.0), shifted_rows(100, g, 0.0), shifted_rows(10, g)
+        model = NadarayaWatsonRegressor(bandwidth="loo", n_jobs=1).fit(X, y)
+        shifted = setting_of(model, new, 0.9, other, shift=ratio(other[0]), place_shift=ratio(new))
+        for of, setting in ((covered, shifted), (plain, setting_of(model, new, 0.9, other))):
+            found = prediction_interval(setting, method)
+            of.append(np.mean((found.lower[:, 0] <= z) & (z <= found.upper[:, 0])))
+    assert 0.89 <= np.mean(covered) <= 0.93
+    assert np.mean(plain) < np.mean(covered) - 0.03

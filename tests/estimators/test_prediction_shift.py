@@ -1,0 +1,123 @@
+"""Prediction intervals of a model at places from elsewhere, and by the methods that weigh rows around a place."""
+
+import numpy as np
+import pytest
+
+from kernpool import InferenceWarning, LocalLinearRegressor, NadarayaWatsonRegressor, density_ratio
+from kernpool.conformal.shift import weighted_upper
+
+
+def rows(n, at, seed):
+    g = np.random.default_rng(seed)
+    X = g.normal(at, 1.0, size=(n, 1))
+    return X, np.sin(X[:, 0]) + 0.3 * np.exp(0.3 * X[:, 0]) * g.normal(size=n)
+
+
+@pytest.fixture
+def situation():
+    (X, y), (other, z), (new, _) = rows(150, 0.0, 0), rows(140, 0.0, 1), rows(30, 0.5, 2)
+    return X, y, other, z, new
+
+
+def shape(X):
+    return np.exp(0.5 * np.asarray(X)[:, 0])
+
+
+@pytest.mark.parametrize("method", ["split", "adaptive", "cqr", "full", "enclosure", "jackknife"])
+def test_a_function_and_its_values_are_the_same_weights(situation, method):
+    X, y, other, z, new = situation
+    model = LocalLinearRegressor(bandwidth=0.4).fit(X, y)
+    given = {"X_calibration": other, "y_calibration": z} if method in ("split", "adaptive", "cqr") else {}
+    at = other if given else X
+    one = model.prediction_interval(new, method=method, weights=shape, **given)
+    two = model.prediction_interval(new, method=method, weights=(shape(at), shape(new)), **given)
+    np.testing.assert_array_equal(one.lower, two.lower)
+    np.testing.assert_array_equal(one.upper, two.upper)
+    assert one.lower.shape == (30,)
+    plain = model.prediction_interval(new, method=method, **given)
+    assert not np.array_equal(one.upper, plain.upper)
+    assert "weights=" in one.guarantee or "without a finite-sample guarantee" in one.guarantee
+
+
+def test_an_estimated_ratio_leaves_training_rows_out_of_their_own_density(situation):
+    X, y, _, _, new = situation
+    model = NadarayaWatsonRegressor(bandwidth=0.3).fit(X, y)
+    ratio = density_ratio(X, new, bandwidth=0.3, largest=3.0)
+    with pytest.warns(InferenceWarning, match="becomes that"):
+        found = model.prediction_interval(new, method="jackknife", weights=ratio)
+    score = np.abs(y - model.leave_one_out().prediction.ravel())
+    with pytest.warns(InferenceWarning, match="becomes that"):
+        width = weighted_upper(score, ratio.at_training, ratio.at_new, 0.9)
+    np.testing.assert_allclose(found.upper - found.center, width, rtol=1e-10)
+
+
+def test_rows_of_weight_zero_and_repeated_rows(situation):
+    X, y, _, _, new = situation
+    times = np.random.default_rng(0).integers(0, 3, len(X))
+    weighted = NadarayaWatsonRegressor(bandwidth=0.3).fit(X, y, sample_weight=times)
+    repeated = NadarayaWatsonRegressor(bandwidth=0.3).fit(np.repeat(X, times, axis=0), np.repeat(y, times))
+    for method in ("adaptive", "full"):
+        found = weighted.prediction_interval(new, method=method, weights=shape)
+        expected = repeated.prediction_interval(new, method=method, weights=shape)
+        np.testing.assert_allclose(found.upper, expected.upper, rtol=1e-10)
+        np.testing.assert_allclose(found.lower, expected.lower, rtol=1e-10)
+
+
+def test_a_frame_with_levels_takes_a_function_of_calibration_rows_alone():
+    pandas = pytest.importorskip("pandas")
+    g = np.random.default_rng(0)
+
+    def frame(n):
+        return pandas.DataFrame({"x": g.uniform(size=n), "k": pandas.Categorical(g.choice(["a", "b"], n))})
+
+    X, other, new = frame(80), frame(60), frame(5)
+    y, z = g.normal(size=80), g.normal(size=60)
+    model = NadarayaWatsonRegressor(bandwidth=0.3, smoothing=[0.2]).fit(X, y)
+
+    def weights(table):
+        return 1.0 + (table["k"] == "a").to_numpy()
+
+    found = model.prediction_interval(new, method="split", weights=weights, X_calibration=other, y_calibration=z)
+    pair = weights(other), weights(new)
+    same = model.prediction_interval(new, method="split", weights=pair, X_calibration=other, y_calibration=z)
+    np.testing.assert_array_equal(found.upper, same.upper)
+    with pytest.raises(ValueError, match=r"cannot be a function for training rows with categorical columns.*pair"):
+        model.prediction_interval(new, weights=weights)
+    assert np.isfinite(model.prediction_interval(new, weights=(weights(X), weights(new))).upper).all()
+
+
+def test_weights_that_are_none(situation):
+    X, y, _, _, new = situation
+    model = NadarayaWatsonRegressor(bandwidth=0.3).fit(X, y)
+    with pytest.raises(ValueError, match=r"rows that calibrate must be one per row, 150, got shape \(30,\)"):
+        model.prediction_interval(new, weights=(np.ones(30), np.ones(30)))
+    with pytest.raises(TypeError, match="weights must be a function of X"):
+        model.prediction_interval(new, weights=np.ones(150))
+    with pytest.raises(ValueError, match="weights are for method='adaptive'"):
+        model.prediction_interval(new, weights=shape, method="jackknife+")
+    with pytest.raises(ValueError, match="rows in clusters"):
+        model.prediction_interval(new, weights=shape, groups=np.arange(150) % 20)
+    with pytest.raises(ValueError, match="all zero"):
+        model.prediction_interval(new, weights=(np.zeros(150), np.ones(30)))
+
+
+@pytest.mark.parametrize("method", ["cqr", "rlcp", "localized"])
+@pytest.mark.parametrize("kind", [NadarayaWatsonRegressor, LocalLinearRegressor])
+def test_shapes_and_what_is_promised(situation, kind, method):
+    X, y, other, z, new = situation
+    new = np.clip(new, -1, 1)
+    both = kind(bandwidth=0.4).fit(X, np.column_stack([y, -y]))
+    given = {"X_calibration": other, "y_calibration": np.column_stack([z, -z])}
+    found = both.prediction_interval(new, method=method, random_state=1, **given)
+    assert found.lower.shape == found.center.shape == (30, 2)
+    np.testing.assert_allclose(found.center, both.predict(new), rtol=1e-12)
+    assert (found.lower <= found.upper).all()
+    one = kind(bandwidth=0.4).fit(X, y)
+    single = one.prediction_interval(new, method=method, random_state=1, X_calibration=other, y_calibration=z)
+    assert single.upper.shape == (30,)
+    np.testing.assert_allclose(single.upper, found.upper[:, 0], rtol=0, atol=1e-12)
+    exact = method != "localized"
+    assert ("at least 0.9" in single.guarantee) == exact
+    assert "without a finite-sample guarantee" in one.prediction_interval(new, method=method).guarantee
+    again = one.prediction_interval(new, method=method, random_state=1, X_calibration=other, y_calibration=z)
+    np.testing.assert_array_equal(again.upper, single.upper)

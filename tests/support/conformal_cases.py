@@ -1,0 +1,39 @@
+"""Settings of prediction intervals, and the twin of each case."""
+
+import numpy as np
+
+from kernpool.conformal import Calibration, Setting, as_level
+from kernpool.conformal.predicting import predict, predict_without_clusters, predict_without_each
+from kernpool.inference import Places
+from tests.support.inference_cases import pair
+
+
+def own_setting(smoother, places, level=0.9, *, group=None, which=None, seed=0, **options):
+    """Training rows calibrate."""
+    left_out = predict_without_each(smoother) if group is None else predict_without_clusters(smoother, group)
+    kept = np.flatnonzero(smoother.weight > 0) if which is None else which
+    rows = Calibration(
+        smoother.training.rows(kept),
+        smoother.value[kept],
+        left_out[kept],
+        smoother.weight[kept],
+        own=True,
+        which=kept,
+        group=None if group is None else group[kept],
+    )
+    return Setting(smoother, places, as_level(level), rows, np.random.default_rng(seed), **options)
+
+
+def other_setting(smoother, places, calibration_places, value, level=0.9, *, group=None):
+    """Other rows calibrate."""
+    n = len(value)
+    prediction = predict(smoother, calibration_places)
+    rows = Calibration(calibration_places, value, prediction, np.ones(n), own=False, group=group)
+    return Setting(smoother, places, as_level(level), rows, np.random.default_rng(0))
+
+
+def case(kernel, situation, degree, n=30, m=4):
+    """A smoother, its twin, places, and their levels, none of them unseen: the twin has no row for these."""
+    smoother, dense, places = pair(kernel, situation, degree, n, m)
+    code = None if places.code is None else np.maximum(places.code, 0)
+    return smoother, dense, Places(places.query, code), code

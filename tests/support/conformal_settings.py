@@ -1,0 +1,45 @@
+"""What a method of prediction intervals is given, made of a fitted model without its public method."""
+
+import numpy as np
+
+from kernpool.conformal import Calibration, Setting, as_level
+from kernpool.conformal.predicting import predict, predict_without_each
+from kernpool.estimators.fitted import read_query, scale_of
+from kernpool.estimators.smoothing_rows import smoother_of
+from kernpool.inference import Places
+
+
+def places_of(model, X):
+    numeric, code = read_query(model, X)
+    return Places(np.asarray(scale_of(model).apply(numeric), dtype=np.float64), code)
+
+
+def setting_of(model, X, level=0.9, calibration=None, seed=0, **options):
+    """Return a setting with training rows left out, or with ``calibration=(X, y)``."""
+    smoother = smoother_of(model)
+    if calibration is None:
+        which = np.flatnonzero(smoother.weight > 0)
+        code = None if smoother.key_code is None else smoother.key_code[which]
+        where = Places(smoother.training.query[which], code)
+        left_out = predict_without_each(smoother)[which]
+        rows = Calibration(where, smoother.value[which], left_out, smoother.weight[which], True, which, **options)
+    else:
+        where, y = places_of(model, calibration[0]), np.asarray(calibration[1], dtype=np.float64)
+        y = y.reshape(len(y), -1)
+        rows = Calibration(where, y, predict(smoother, where), np.ones(len(y)), False, **options)
+    return Setting(smoother, places_of(model, X), as_level(level), rows, np.random.default_rng(seed))
+
+
+def smallest_reaching(score, weight, need):
+    """Return the smallest and the largest score that rounding lets be the first at which weights reach a sum.
+
+    Infinite where all weights are not enough.
+    """
+    order = np.argsort(score, kind="stable")
+    kept = order[weight[order] > 0]
+    sums = np.cumsum(weight[kept].astype(np.longdouble))
+    ends = []
+    for shift in (1 - 1e-11, 1 + 1e-11):
+        place = int(np.searchsorted(sums, need * shift, side="left"))
+        ends.append(score[kept][place] if place < len(kept) else np.inf)
+    return ends
