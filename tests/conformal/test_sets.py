@@ -225,12 +225,19 @@ def test_too_few_rows_name_the_least_number(method, rows):
     assert not model.predict_set(X, 0.6, method=method, by_class=True).member.all()
 
 
-def test_ties_are_in(generator):
-    """Two places, all rows at the one or the other: scores of a class are equal but for rounding."""
-    X, y = np.repeat([[0.0], [0.1]], 30, axis=0), np.tile(np.repeat(["a", "b"], [20, 10]), 2)
-    model = NadarayaWatsonClassifier(bandwidth=0.3, prior_share=0.0).fit(X, y)
-    found = model.predict_set([[0.0], [0.1]], 0.6)
-    assert found.labels == [["a"], ["a"]]
+@pytest.mark.parametrize("method", ["lac", "full"])
+def test_ties_are_in(method, model, rows, generator):
+    """Places where calibration rows are: the score of the class is the threshold, but for rounding."""
+    place, other = np.array([[0.05, 0.1]]), generator.uniform(-1.0, 1.0, size=(997, 2))
+    options = {"X_calibration": np.repeat(place, 30, axis=0), "y_calibration": ["b"] * 30} if method == "lac" else {}
+    X, y = rows
+    if method == "full":  # a row of the fit, and as many like it as there are others
+        X, y = np.concatenate([X, np.repeat(place, 60, axis=0)]), np.append(y, ["b"] * 60)
+        model.fit(X, y)
+    for count in (1, 7, 31, 400):
+        places = np.concatenate([np.repeat(place, count, axis=0), other])
+        found = model.predict_set(places, 0.4, method=method, **options)
+        assert found.member[:count, 1].all()
 
 
 def test_sets_go_by_the_order_of_no_row(model, rows, generator):

@@ -135,10 +135,18 @@ def test_empty_windows_have_the_sets_of_the_priors(rows):
         ({"level": 90}, ValueError, "90 percent is level=0.9"),
         ({"by_class": "yes"}, ValueError, "by_class must be True or False, got 'yes'"),
         ({"never_empty": 1}, ValueError, "never_empty must be True or False, got 1"),
-        ({"X_calibration": [[0.0, 0.0]]}, TypeError, "X_calibration is given without y_calibration"),
-        ({"y_calibration": ["a"]}, TypeError, "y_calibration is given without X_calibration"),
-        ({"X_calibration": [[0.0]], "y_calibration": ["a"]}, ValueError, "X has 1 features"),
-        ({"X_calibration": [[0.0, 0.0]], "y_calibration": ["a", "b"]}, ValueError, "one label per row of X_calib"),
+        ({"X_calibration": [[0.0, 0.0]]}, ValueError, "go together, and y_calibration is None"),
+        ({"y_calibration": ["a"]}, ValueError, "go together, and X_calibration is None"),
+        (
+            {"X_calibration": [[0.0]], "y_calibration": ["a"]},
+            ValueError,
+            "X_calibration or y_calibration: X has 1 features",
+        ),
+        (
+            {"X_calibration": [[0.0, 0.0]], "y_calibration": ["a", "b"]},
+            ValueError,
+            "one label for each row of X_calibration",
+        ),
         (
             {"X_calibration": [[0.0, 0.0]] * 3, "y_calibration": ["a", "z", "new"]},
             ValueError,
@@ -325,8 +333,8 @@ def test_edited_maps_are_refused(rows):
     for wrong in (falling, twice, missing, large, many, maps[:, :2], maps.astype(np.float32), maps[::-1].copy()):
         with pytest.raises(ValueError, match="does not hold increasing maps"):
             NadarayaWatsonClassifier.from_record(replace(record, arrays=record.arrays | {"recalibration_": wrong}))
+    header = record.header | {"parameters": record.header["parameters"] | {"recalibrate": "other"}}
     with pytest.raises(ValueError, match="recalibrate must be None or 'isotonic'"):
-        header = record.header | {"parameters": record.header["parameters"] | {"recalibrate": "other"}}
         NadarayaWatsonClassifier.from_record(replace(record, header=header))
     with pytest.raises(ValueError, match="entries of a model"):
         NadarayaWatsonClassifier.from_record(replace(record, header=record.header | {"version": 2}))

@@ -11,11 +11,11 @@ from numpy.typing import ArrayLike, NDArray
 from kernpool.bandwidth import LeaveOneOut
 from kernpool.bandwidth.prior_share import priors_of_others
 from kernpool.core.keys import Prepared
-from kernpool.estimators.fitted import pool_at, read_query, scale_of
+from kernpool.estimators.calibrating import places_of
+from kernpool.estimators.fitted import pool_at
 from kernpool.estimators.labels import mixed
 from kernpool.estimators.recalibration import recalibrated
-from kernpool.estimators.smoothing_rows import smoother_of
-from kernpool.inference import Places
+from kernpool.estimators.smoothing_rows import fit_of_rows, smoother_of
 from kernpool.inference.intervals import check_level
 from kernpool.inference.probabilities import Probabilities, effective_rows, standard_errors
 from kernpool.inference.wilson import ProbabilityInterval, wilson_interval
@@ -207,21 +207,11 @@ class ClassProbabilities:
         return (1.0 - share) * np.clip(pooled, 0.0, 1.0) + share * prior
 
 
-def places_of(model: Any, X: ArrayLike) -> Places:
-    """Read places of a fitted model."""
-    numeric, code = read_query(model, X)
-    return Places(np.asarray(scale_of(model).apply(numeric), dtype=np.float64), code)
-
-
 def probabilities_of(model: Any) -> Probabilities:
     """Return the rows of a fitted classifier and how probabilities are pooled; what is left out is kept per fit."""
     smoother = smoother_of(model)
     label, group = np.asarray(model.value_, dtype=np.float64), vars(model).get("key_group_")
-    recipe = smoother.recipe
-    of = (
-        smoother.keys.rows.array, model.value_, model.key_weight_, model.key_code_, group, recipe.kernel,
-        recipe.composition, recipe.bandwidth, recipe.algorithm, smoother.smoothing, float(model.prior_share_),
-    )  # fmt: skip
+    of = group, smoother.recipe.algorithm, float(model.prior_share_), *fit_of_rows(model, smoother)
     prepared: Prepared = vars(model).setdefault("_prepared", Prepared())
     return prepared.get("probabilities", of, lambda: Probabilities(smoother, label, float(model.prior_share_), group))
 

@@ -12,7 +12,8 @@ from kernpool.conformal.class_results import PredictionSet
 from kernpool.conformal.class_scores import ClassRows
 from kernpool.conformal.ranks import as_level
 from kernpool.conformal.sets import SET_METHODS, SetSetting, find_sets
-from kernpool.estimators.class_probabilities import places_of, probabilities_of
+from kernpool.estimators.calibrating import check_rows, places_of
+from kernpool.estimators.class_probabilities import probabilities_of
 from kernpool.estimators.smoothing_rows import need_rows
 from kernpool.inference.probabilities import Probabilities
 
@@ -72,10 +73,9 @@ class ClassSets:
         Raises
         ------
         ValueError
-            If the level, the method, or the calibration rows are none; if these have classes that the training rows do
-            not have; or for ``"full"``, if there are calibration rows, or the model was fitted with `groups`.
-        TypeError
-            If one of `X_calibration` and `y_calibration` is missing.
+            If the level, the method, or the calibration rows are none, or only one of `X_calibration` and
+            `y_calibration` is given; if these have classes that the training rows do not have; or for ``"full"``, if
+            there are calibration rows, or the model was fitted with `groups`.
 
         Warns
         -----
@@ -154,15 +154,15 @@ def _check_full(of: Probabilities, X_calibration: Any, y_calibration: Any) -> No
 
 def _calibration_rows(model: Any, of: Probabilities, X: Any, y: Any) -> ClassRows | None:
     """Read rows that calibrate, and find their probabilities; None if there are none."""
-    if X is None and y is None:
+    if not check_rows(X, y, None):
         return None
-    if X is None or y is None:
-        given, missing = ("X", "y") if y is None else ("y", "X")
-        raise TypeError(f"{given}_calibration is given without {missing}_calibration; give both, or none")
-    places, label = places_of(model, X), column_or_1d(y)
+    try:
+        places, label = places_of(model, X), column_or_1d(y)
+    except (ValueError, TypeError) as error:
+        raise type(error)(f"X_calibration or y_calibration: {error}") from None
     if len(label) != len(places.query):
         raise ValueError(
-            f"y_calibration must have one label per row of X_calibration, {len(places.query)}, got {len(label)}"
+            f"y_calibration must have one label for each row of X_calibration, {len(places.query)}, got {len(label)}"
         )
     return ClassRows(of.at(places)[0], _numbers(model.classes_, label), np.ones(len(label)))
 
