@@ -162,7 +162,7 @@ def test_what_has_no_fan(rows, model):
         QuantileFanDisplay.from_estimator(model, X, y[:-1])
     with pytest.raises(ValueError, match="belong together"):
         QuantileFanDisplay.from_quantiles([0.0], [[1.0]], [0.5], x_train=[1.0])
-    levels = NadarayaWatsonRegressor(bandwidth=0.4, unordered=[1]).fit(np.c_[X, np.arange(90) % 2], y)
+    levels = NadarayaWatsonRegressor(bandwidth=0.4, unordered=[1], smoothing=0.3).fit(np.c_[X, np.arange(90) % 2], y)
     with pytest.raises(ValueError, match=r"X has categorical columns.*give it to QuantileFanDisplay\.from_quantiles"):
         QuantileFanDisplay.from_estimator(levels, np.c_[X, np.arange(90) % 2], y, feature=0)
 
@@ -266,7 +266,7 @@ def test_coverage_is_counted_slice_by_slice(model, new_rows):
     assert list(display.line_.get_ydata()) == [0.8, 0.8]
     assert title(display.ax_) == f"all 60 rows: {100 * inside.mean():.1f} % inside"
     assert entries(display.ax_)[:2] == ["promised: 80 %", "slices of 12 rows, 95 % binomial bars"]
-    assert (display.ax_.get_xlabel(), display.ax_.get_ylabel()) == ("x", "share of yield inside its interval")
+    assert (display.ax_.get_xlabel(), display.ax_.get_ylabel()) == ("x", "share of yield inside the interval")
     for artist in (display.line_, display.bars_[0].lines[0]):
         assert pixels_of(display.figure_, artist) > 50
 

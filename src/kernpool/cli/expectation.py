@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -137,13 +138,18 @@ class Expectation:
         if self.level is not None:
             interval = model.prediction_interval(query, level=self.level, **options)
             columns |= {"new_lower": interval.lower, "new_upper": interval.upper}
-            notes.append(interval.guarantee)
+            notes.append(_in_options(interval.guarantee))
         if self.sets is not None:
             chosen = model.predict_set(query, self.sets, **options)
             inside = chosen.member.astype(np.float64).T
             columns |= {f"in_{label}": one for label, one in zip(chosen.classes, inside, strict=True)}
-            notes.append(chosen.guarantee)
+            notes.append(_in_options(chosen.guarantee))
         return columns, notes
+
+
+def _in_options(sentence: str) -> str:
+    """Return a guarantee with the options for what functions call ``X_calibration``."""
+    return re.sub(r"\bX_calibration( and y_calibration)?", "--calibration", sentence)
 
 
 def _check_method(method: str, known: tuple[str, ...], option: str) -> None:

@@ -16,7 +16,7 @@ Color = tuple[float, float, float]
 
 NAMED = 6  # so many sets of several classes are told apart; if there are more, they go by their size
 HATCHES = ("////", "\\\\\\\\", "xxx", "---", "|||", "+++")
-ONE, SEVERAL = 0.5, 0.22  # ink of the regions
+ONE, SEVERAL = 0.42, 0.2  # ink of the regions
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from kernpool.displays.class_regions import regions_of
 from kernpool.displays.plane import Plane
-from kernpool.displays.style import CLASSES, GRAY, MARKERS, evenly, new_axes, tidy
+from kernpool.displays.style import BLACK, CLASSES, GRAY, MARKERS, evenly, new_axes, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -303,7 +303,9 @@ class ClassSetDisplay:
                 handles.append(patch)
             else:  # with the mark of its rows
                 color, marker = colors[region.only], MARKERS[region.only % len(MARKERS)]
-                handles.append((patch, Line2D([], [], color=color, marker=marker, linestyle="none", markersize=6)))
+                mark = Line2D([], [], color=color, marker=marker, linestyle="none", markersize=6)
+                mark.set(markeredgecolor=BLACK, markeredgewidth=0.4)
+                handles.append((patch, mark))
         self.scatter_ = self._rows(ax, colors, scatter_kwargs or {})
         ax.set(xlabel=self.x_label, ylabel=self.y_label)
         ax.set(xlim=(self.x[0], self.x[-1]), ylim=(self.y[0], self.y[-1]))
@@ -322,6 +324,6 @@ class ClassSetDisplay:
         for c, label in enumerate(self.classes):
             own = self.y_train == label
             default: dict[str, Any] = {"s": 14 + 18 * crowd, "color": colors[c], "marker": MARKERS[c % len(MARKERS)]}
-            default |= {"edgecolors": "white", "linewidths": 0.5, "zorder": 2, "label": f"rows of {label}"}
+            default |= {"edgecolors": BLACK, "linewidths": 0.4, "zorder": 2, "label": f"rows of {label}"}
             drawn.append(ax.scatter(self.X_train[own, 0], self.X_train[own, 1], **(default | style)))
         return drawn

@@ -66,7 +66,7 @@ class CoverageDisplay:
         infinite: int = 0,
         unknown: int = 0,
         x_label: str = "x",
-        y_label: str = "share of values inside their interval",
+        y_label: str = "share of values inside the interval",
     ) -> None:
         self.slices = slices
         self.level = level
@@ -173,7 +173,7 @@ class CoverageDisplay:
         slices: int = 10,
         confidence: float = 0.95,
         x_label: str = "x",
-        target: str = "value",
+        target: str = "values",
         ax: Axes | None = None,
         **style: Any,
     ) -> CoverageDisplay:
@@ -195,7 +195,7 @@ class CoverageDisplay:
             Of the binomial bars.
         x_label : str, default="x"
             Axis label.
-        target : str, default="value"
+        target : str, default="values"
             What y is called.
         ax : matplotlib Axes, optional
             Where to draw; a new figure by default.
@@ -224,7 +224,7 @@ class CoverageDisplay:
             infinite=rows.infinite,
             unknown=rows.unknown,
             x_label=x_label,
-            y_label=f"share of {target} inside its interval",
+            y_label=f"share of {target} inside the interval",
         ).plot(ax=ax, **style)
 
     def plot(
@@ -248,7 +248,7 @@ class CoverageDisplay:
         CoverageDisplay
             Itself, with `ax_`, `figure_`, `bars_` and `line_`.
         """
-        from matplotlib.ticker import PercentFormatter
+        from matplotlib.ticker import FuncFormatter, MaxNLocator
 
         ax = new_axes() if ax is None else ax
         self.ax_, self.figure_, of = ax, ax.figure, self.slices
@@ -275,7 +275,8 @@ class CoverageDisplay:
             ax.set_xlim(-0.5, len(of.labels) - 0.5)
         low = min(float(of.lower.min()), self.level)
         ax.set_ylim(max(-0.01, low - 0.08 * (1.0 - low)), 1.0 + 0.03 * (1.0 - low))
-        ax.yaxis.set_major_formatter(PercentFormatter(1.0, symbol=" %"))
+        ax.yaxis.set_major_locator(MaxNLocator(7, steps=[1, 2, 5, 10]))
+        ax.yaxis.set_major_formatter(FuncFormatter(lambda share, _: f"{100 * share:.6g} %"))
         ax.set(xlabel=self.x_label, ylabel=self.y_label)
         ax.legend(
             title=self.summary(), frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2,
