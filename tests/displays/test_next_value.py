@@ -123,7 +123,7 @@ def test_given_quantiles_in_any_order(rows, model):
     found, order = model.quantile(at[:, None], [0.5, 0.1, 0.9]), np.argsort(at)
     display = QuantileFanDisplay.from_quantiles(
         at, found, [0.5, 0.1, 0.9], color="green", x_label="age", y_label="size",
-        band_kwargs={"label": "mine"}, median_kwargs={"color": "black"},
+        band_kwargs={"label": "mine"}, median_kwargs={"color": "green"},
     )  # fmt: skip
     x, lower, upper = ends(display.bands_[0])
     np.testing.assert_array_equal(x, at[order])
@@ -133,7 +133,7 @@ def test_given_quantiles_in_any_order(rows, model):
     assert display.scatter_ is None
     red, green, blue, _ = display.bands_[0].get_facecolor()[0]
     assert green > red == blue
-    assert display.line_.get_color() == "black"
+    assert display.line_.get_color() == "green"
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from kernpool.core.empty import EmptyWindowWarning
 from kernpool.displays.samples import draw_samples
 from kernpool.displays.section import Section
-from kernpool.displays.style import BLUE, RED, evenly, mixed_with_white, new_axes, tidy
+from kernpool.displays.style import BLACK, BLUE, evenly, mixed_with_white, new_axes, tidy
 from kernpool.distribution import as_levels
 
 if TYPE_CHECKING:
@@ -301,7 +301,7 @@ class QuantileFanDisplay:
         if len(self.levels) % 2:
             middle = len(self.levels) // 2
             level = self.levels[middle]
-            style = {"color": RED, "linewidth": 1.6, "zorder": 3}
+            style = {"color": BLACK, "linewidth": 1.6, "zorder": 3}
             style |= {"label": "median" if level == 0.5 else f"quantile {level:g}"}
             (self.line_,) = ax.plot(self.x, self.quantile[:, middle], **(style | (median_kwargs or {})))
         ax.set(xlabel=self.x_label, ylabel=self.y_label)

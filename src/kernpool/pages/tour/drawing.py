@@ -277,8 +277,10 @@ def draw_expectation(n: Namespace, words: Words) -> Figures:
     both.bands_[0].set_label(words["pointwise"])
     for ax in axes:
         ax.set(xlabel=words["blood fat"], ylabel=words["progression"])
-        ax.legend(frameon=False, fontsize="small", loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
+        ax.get_legend().remove()
         ax.label_outer()
+    entries = {label: handle for ax in axes for handle, label in zip(*ax.get_legend_handles_labels(), strict=True)}
+    figure.legend(entries.values(), entries, loc="outside upper center", ncols=3, frameon=False)
     held, ax = _panels(1, 1, 6.4, 4.0)
     display = CoverageDisplay.from_intervals(
         n["blood_fat"][:, 0], n["progress"], (n["lower"], n["upper"]), level=0.9, slices=6, ax=ax
@@ -288,7 +290,7 @@ def draw_expectation(n: Namespace, words: Words) -> Figures:
     for bars in display.bars_:
         bars.set_label(words["slices"].format(sizes.min(), sizes.max()))
     ax.set(xlabel=words["blood fat"], ylabel=words["share inside"])
-    ax.legend(frameon=False, loc="lower center")
+    ax.legend(frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, fontsize="small")
     return {"expectation": figure, "coverage": held}
 
 
