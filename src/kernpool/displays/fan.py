@@ -306,7 +306,10 @@ class QuantileFanDisplay:
             (self.line_,) = ax.plot(self.x, self.quantile[:, middle], **(style | (median_kwargs or {})))
         ax.set(xlabel=self.x_label, ylabel=self.y_label)
         tidy(ax)
-        ax.legend(title=self.note, frameon=True, framealpha=0.75, edgecolor="none")
+        ax.legend(
+            title=self.note, frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, fontsize="small",
+            title_fontsize="small",
+        )  # fmt: skip
         return self
 
 
