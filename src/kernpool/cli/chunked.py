@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernpool.cli.beside import Beside, Columns, Predict
 from kernpool.cli.parsing import parse_features
 from kernpool.cli.terminal import UsageError, progress_bar, say
-from kernpool.cli.uncertainty import Columns, Predict, Uncertainty, columns_of, need_rows
 from kernpool.data.chunks.base import Chunks
 from kernpool.data.chunks.opening import NpyChunks, open_chunks
 from kernpool.data.chunks.parquet import ParquetChunks
@@ -93,22 +93,28 @@ def load_for_tables(options: argparse.Namespace, memory: int | None = None) -> t
     return model, header
 
 
-def predict_in_chunks(options: argparse.Namespace, memory: int | None, asked: Uncertainty) -> None:
+def predict_in_chunks(options: argparse.Namespace, memory: int | None, asked: Beside) -> None:
     """Predict some rows at a time, here or on a cluster."""
     if options.cluster is not None and not re.fullmatch(r"\w+://\S+", options.cluster):
         raise UsageError(f"--cluster must be the address of a Dask scheduler, tcp://host:port, got {options.cluster!r}")
     model, header = load_for_tables(options, memory)
-    if asked.wanted:
-        need_rows(model, options.model, "--se or --interval")
+    asked = asked.ready(model, options.model, header)
     rows, blocks = open_queries(options.data, options.format, memory, header["features"])
     target = header["target"] or "prediction"
     with predictor(model, options.cluster) as predict, progress_bar("predicting", options.quiet):
-        predicted = _predicted(blocks, rows, lambda query: columns_of(model, query, target, asked, predict))
+        predicted = _predicted(blocks, rows, lambda query: asked.columns(model, query, target, predict))
         first = next(predicted)
         with row_writer(options.out, list(first), rows, force=options.force) as write:
             write(np.column_stack(list(first.values())))
             for block in predicted:
                 write(np.column_stack(list(block.values())))
+    report_notes(asked, options.quiet)
+
+
+def report_notes(asked: Beside, quiet: bool) -> None:
+    """Say what is guaranteed of what was written."""
+    for note in () if quiet else asked.notes:
+        say(f"guarantee  {note}")
 
 
 def _predicted(blocks: Iterator[Array], rows: int, answer: Answer) -> Iterator[Columns]:

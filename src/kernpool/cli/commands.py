@@ -14,12 +14,13 @@ from typing import Any
 import numpy as np
 
 from kernpool.bandwidth import LeaveOneOut
-from kernpool.cli.chunked import QUERIES, fit_in_chunks, load_for_tables, predict_in_chunks
+from kernpool.cli.beside import Beside
+from kernpool.cli.chunked import QUERIES, fit_in_chunks, load_for_tables, predict_in_chunks, report_notes
 from kernpool.cli.describing import describe_model
 from kernpool.cli.parsing import parse_bandwidth, parse_features, parse_memory
 from kernpool.cli.terminal import UsageError, bar, is_terminal, need_output, progress_bar, say
 from kernpool.cli.testing import run_test
-from kernpool.cli.uncertainty import Uncertainty, columns_of, need_rows, summary_of
+from kernpool.cli.uncertainty import need_rows, summary_of
 from kernpool.core.problem import Problem
 from kernpool.data.checks import as_bandwidth
 from kernpool.data.files import refuse_existing, whole_file
@@ -200,7 +201,7 @@ def run_predict(options: argparse.Namespace) -> None:
         resolve_n_jobs(options.jobs)
     except ValueError as error:
         raise UsageError(str(error)) from None
-    asked = Uncertainty.of(options)
+    asked = Beside.of(options)
     if options.out == "-":
         need_output("name a file with --out")
     else:
@@ -210,12 +211,12 @@ def run_predict(options: argparse.Namespace) -> None:
         predict_in_chunks(options, memory, asked)
         return
     model, header = load_for_tables(options)
-    if asked.wanted:
-        need_rows(model, options.model, "--se or --interval")
+    asked = asked.ready(model, options.model, header)
     X = read_table(options.data, options.format).numbers(header["features"], QUERIES)
     with progress_bar("predicting", options.quiet):
-        columns = columns_of(model, X, header["target"] or "prediction", asked, model.predict)
+        columns = asked.columns(model, X, header["target"] or "prediction", model.predict)
     write_table(options.out, columns, force=options.force)
+    report_notes(asked, options.quiet)
 
 
 def run_info(options: argparse.Namespace) -> None:

@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
+from kernpool.cli.asking import add_what_is_beside
 from kernpool.cli.terminal import UsageError, say, stream_name
 
 EXAMPLES = """\
@@ -22,7 +23,9 @@ examples:
   cat new-households.csv | kernpool predict engel-model - > predictions.csv
   kernpool fit big.parquet --target y --memory 2GiB --model big-model
   kernpool predict big-model queries.parquet --memory 2GiB --out predictions.parquet
-  kernpool predict engel-model new-households.csv --interval 0.95 > intervals.csv
+  kernpool predict engel-model new-households.csv --interval 0.95 > intervals-of-the-curve.csv
+  kernpool predict engel-model new-households.csv --interval 0.9 --method full > expected.csv
+  kernpool predict engel-model new-households.csv --quantiles 0.1,0.5,0.9 > quantiles.csv
   kernpool fit visits.csv --target y --features dose --groups patient --model visits-model
   kernpool info engel-model --summary
   kernpool test significance engel-model --column income
@@ -155,25 +158,7 @@ def _add_predict(commands: Any) -> argparse.ArgumentParser:
     predict.add_argument(
         "--cluster", metavar="ADDRESS", help="pool on the Dask cluster of this scheduler: tcp://host:port"
     )
-    predict.add_argument(
-        "--se", action="store_true", help="write the standard error of each prediction beside it, as column Y_se"
-    )
-    predict.add_argument(
-        "--interval",
-        type=float,
-        metavar="LEVEL",
-        help="write intervals for the curve, such as 0.95: columns Y_center (bias taken off), Y_lower, Y_upper",
-    )
-    predict.add_argument(
-        "--simultaneous",
-        action="store_true",
-        help="with --interval, cover all rows of DATA at once; of one column, the curve between them too",
-    )
-    predict.add_argument(
-        "--variance",
-        choices=["local", "sandwich", "nn", "hc0", "hc1", "hc2", "hc3"],
-        help="with --se and --interval, where the noise is taken from (default: local); sandwich where it jumps",
-    )
+    add_what_is_beside(predict)
     predict.add_argument("--groups", metavar="G", help=argparse.SUPPRESS)  # is told where it belongs
     predict.set_defaults(run="run_predict")
     return predict
@@ -271,7 +256,8 @@ def in_options(command: str, text: str) -> str:
     """
     text = re.sub(r"; [^;]*\bempty=[^;]*", f"; {ADVICE.get(command, '')}", text, count=1)
     if command == "predict":
-        text = re.sub(r"\b(empty|variance)='(\w+)'", r"--\1 \2", text).replace("empty= says", "--empty says")
+        text = re.sub(r"\b(empty|variance|method)='([\w+]+)'", r"--\1 \2", text).replace("empty= says", "--empty says")
+        text = re.sub(r"\bX_calibration( and y_calibration)?", "--calibration", text)
         text = text.replace("leave variance out, or groups", "leave --variance out")
     if command == "fit":
         text = text.replace("groups has ", "--groups has ")

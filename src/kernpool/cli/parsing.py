@@ -64,3 +64,26 @@ def parse_bandwidth(text: str, names: Sequence[str] = ()) -> str | float | list[
         known = f"one of {', '.join(names)}, " if names else ""
         raise UsageError(f"--bandwidth must be {known}a number, or numbers separated by commas; got {text!r}") from None
     return numbers[0] if len(numbers) == 1 else numbers
+
+
+def parse_levels(text: str) -> tuple[float, ...]:
+    """Return levels of quantiles, in the order in which they were written.
+
+    Examples
+    --------
+    >>> parse_levels(".1, .5,.9")
+    (0.1, 0.5, 0.9)
+    """
+    try:
+        levels = tuple(float(part) for part in text.split(","))
+    except ValueError:
+        raise UsageError(
+            f"--quantiles must be numbers separated by commas, such as 0.1,0.5,0.9; got {text!r}"
+        ) from None
+    wrong = [level for level in levels if not 0.0 <= level <= 1.0]
+    if wrong:
+        hint = f"; {wrong[0]:g} percent is {wrong[0] / 100:g}" if 1.0 < wrong[0] <= 100.0 else ""
+        raise UsageError(f"--quantiles must lie between 0 and 1, got {wrong[0]:g}{hint}")
+    if len(set(levels)) < len(levels):
+        raise UsageError(f"--quantiles must differ from each other, got {text!r}")
+    return levels

@@ -1,9 +1,9 @@
-"""How sure predictions are: columns beside them, and the summary of a fit."""
+"""How sure the curve is: columns beside predictions, and the summary of a fit."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,13 +15,11 @@ from kernpool.estimators.regression import KernelRegressor
 from kernpool.inference.intervals import check_level
 
 Array = NDArray[np.float64]
-Columns = dict[str, Array]
-Predict = Callable[[Array], Array]
 
 
 @dataclass(frozen=True)
 class Uncertainty:
-    """What is written beside predictions.
+    """What is written beside predictions of the curve.
 
     Parameters
     ----------
@@ -48,29 +46,30 @@ class Uncertainty:
                 "--groups is of kernpool fit: what a model fitted with it says of --se and --interval is of clusters; "
                 "fit again with --groups, and leave it out here"
             )
-        asked = [name for name, given in (("--se", options.se), ("--interval", options.interval is not None)) if given]
-        if options.simultaneous and options.interval is None:
+        interval = options.interval
+        if options.simultaneous and interval is None:
             raise UsageError("--simultaneous is for intervals: say --interval 0.95 too")
-        if options.variance is not None and not asked:
+        for name, given in (("simultaneous", options.simultaneous), ("variance", options.variance is not None)):
+            if given and options.method is not None:
+                raise UsageError(
+                    f"--{name} is of intervals for the curve, and --method of those for the next value; leave one of "
+                    "them out"
+                )
+        if options.variance is not None and interval is None and not options.se:
             raise UsageError("--variance is of standard errors and intervals: say --se or --interval 0.95 too")
-        if options.interval is not None:
-            try:
-                check_level(options.interval)
-            except ValueError as error:
-                text = str(error).replace("level=", "--interval ").replace("level ", "--interval ")
-                raise UsageError(text) from None
+        if interval is not None:
+            checked_level("--interval", interval)
         if options.simultaneous and options.memory is not None:
             raise UsageError(
                 "--simultaneous is of the whole curve, and --memory shows a part of DATA at a time; leave --memory out"
             )
-        if asked and options.cluster is not None:
-            raise UsageError(f"{' and '.join(asked)} cannot be had from a cluster; predict here, without --cluster")
-        return cls(options.se, options.interval, options.simultaneous, options.variance or "local")
+        of_curve = interval if options.method is None else None
+        return cls(options.se, of_curve, options.simultaneous, options.variance or "local")
 
     @property
-    def wanted(self) -> bool:
-        """Whether there is anything beside the predictions."""
-        return self.error or self.level is not None
+    def asked(self) -> list[str]:
+        """The options that ask for something."""
+        return ["--se"] * self.error + ["--interval"] * (self.level is not None)
 
     def beside(self, model: Any, query: Array) -> dict[str, Array]:
         """Return columns for the ends of names: of queries of a model that holds its rows."""
@@ -85,31 +84,13 @@ class Uncertainty:
         return columns
 
 
-def columns_of(model: Any, query: Array, target: str, asked: Uncertainty, predict: Predict) -> Columns:
-    """Return predictions and what is asked for beside them: y, y_se, y_center and so on; y_0, y_0_se of several.
-
-    Parameters
-    ----------
-    model : KernelSmoother
-        Fitted.
-    query : ndarray of shape (m, d)
-        Where.
-    target : str
-        Name of the output.
-    asked : Uncertainty
-        What is asked for.
-    predict : callable
-        Predicts; the model, or a cluster.
-    """
-    predicted = predict(query)
-    beside = asked.beside(model, query) if asked.wanted else {}
-    if predicted.ndim == 1:
-        return {target: predicted} | {f"{target}_{end}": column for end, column in beside.items()}
-    columns: Columns = {}
-    for i, output in enumerate(predicted.T):
-        columns[f"{target}_{i}"] = output
-        columns |= {f"{target}_{i}_{end}": column[:, i] for end, column in beside.items()}
-    return columns
+def checked_level(option: str, level: float) -> None:
+    """Refuse a level that is none, in the words of an option."""
+    try:
+        check_level(level)
+    except ValueError as error:
+        text = str(error).replace("level=", f"{option} ").replace("level ", f"{option} ")
+        raise UsageError(text) from None
 
 
 def need_rows(model: Any, folder: str, what: str) -> None:

@@ -1,4 +1,4 @@
-"""Intervals around a curve, as shades: each place by itself, and the whole curve at once."""
+"""A curve, and intervals around it as shades: each place by itself, and the whole curve at once."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SEEN = 0.02  # half widths between curve and center: less is not to be seen
 REACH = 1.0  # spans of rows and curve that a shade may add to the y axis on either side
 
 
-def bands_of(estimator: Any, section: Section, band: str, **options: Any) -> tuple[Interval, ...]:
+def bands_of(estimator: Any, section: Section, band: str | None, **options: Any) -> tuple[Interval, ...]:
     """Ask an estimator for its intervals along a section.
 
     Parameters
@@ -35,7 +35,7 @@ def bands_of(estimator: Any, section: Section, band: str, **options: Any) -> tup
         With `confidence_interval`.
     section : Section
         Where.
-    band : {"confidence", "simultaneous"}
+    band : {"confidence", "simultaneous"} or None
         The second is both.
     **options
         `level`, `of`, `method`, `variance` of `confidence_interval`.
@@ -52,6 +52,8 @@ def bands_of(estimator: Any, section: Section, band: str, **options: Any) -> tup
     TypeError
         If the estimator has no intervals.
     """
+    if band is None:
+        return ()
     if band not in BANDS:
         raise ValueError(f"band must be 'confidence', 'simultaneous' or None, got {band!r}")
     ask = getattr(estimator, "confidence_interval", None)
@@ -69,6 +71,29 @@ def bands_of(estimator: Any, section: Section, band: str, **options: Any) -> tup
             found.append(ask(section.query, **options))
     slopes = found[0].center.ndim > 1
     return tuple(_part(one, (slice(None), section.column)) if slopes else one for one in found)
+
+
+def curve_along(estimator: Any, section: Section, of: str) -> Array:
+    """Return the predictions of an estimator along a section, or their slopes, as `of` says."""
+    with warnings.catch_warnings():
+        # The caller did not choose the points of the grid; where windows are empty, the curve has gaps.
+        warnings.simplefilter("ignore", EmptyWindowWarning)
+        if of == "derivative":
+            curve = np.asarray(estimator.derivative(section.query))[:, section.column]
+        else:
+            curve = np.asarray(estimator.predict(section.query))
+    if curve.ndim != 1:
+        raise ValueError(f"one output can be drawn at a time, the estimator predicts {curve.shape[1]}")
+    return curve
+
+
+def need_intervals(bands: Sequence[Interval], x: Array) -> None:
+    """Refuse intervals at other places than those of a curve."""
+    if any(np.shape(interval.center) != x.shape for interval in bands):
+        raise ValueError(
+            f"bands must hold intervals for the {x.size} places of the curve, of one output and one column, got "
+            f"shapes {[np.shape(interval.center) for interval in bands]}"
+        )
 
 
 def in_order(interval: Interval, order: NDArray[np.intp]) -> Interval:
@@ -118,7 +143,7 @@ def leaves(curve: Array, interval: Interval) -> bool:
     return bool(np.any(apart))
 
 
-def limit_height(ax: Axes, drawn: Sequence[Array | None], bands: Sequence[Interval]) -> None:
+def limit_height(ax: Axes, drawn: Sequence[Array | None], bands: Sequence[Any]) -> None:
     """Keep shades that are wide where rows are few from pressing all else flat; they run out of the picture there."""
     values = np.concatenate([np.ravel(one) for one in drawn if one is not None])
     values = values[np.isfinite(values)]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kernpool.displays.style import GRAY, GROUPS, evenly, new_axes, tidy
+from kernpool.displays.style import GRAY, GROUPS, MARKERS, evenly, new_axes, tidy
 from kernpool.inference.curves import NULLS
 from kernpool.inference.group_curves import GroupCurves, group_curves
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-LINES, MARKERS = ("-", "--", "-.", ":"), ("o", "^", "s", "D", "v", "P")
+LINES = ("-", "--", "-.", ":")
 
 
 class CurveComparisonDisplay:

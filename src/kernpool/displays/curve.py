@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kernpool.core.empty import EmptyWindowWarning
-from kernpool.displays.bands import bands_of, draw_bands, in_order, leaves, limit_height
+from kernpool.displays.bands import bands_of, curve_along, draw_bands, in_order, leaves, limit_height, need_intervals
+from kernpool.displays.expected import draw_expected, expected_along, expected_in_order, need_places
+from kernpool.displays.samples import draw_samples
 from kernpool.displays.section import Section
 from kernpool.displays.style import BLACK, GRAY, RED, evenly, new_axes, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from kernpool.conformal import PredictionInterval
     from kernpool.inference import Interval
 
 Array = NDArray[np.float64]
@@ -39,6 +40,8 @@ class KernelCurveDisplay:
         The true function on the grid.
     bands : sequence of Interval, default=()
         Of `confidence_interval` on the grid, at most one pointwise and one simultaneous; of one output and one column.
+    prediction_interval : PredictionInterval, optional
+        Of `prediction_interval` on the grid, of one output.
     name : str, default="prediction"
         Legend entry of the fitted curve.
     x_label, y_label : str
@@ -54,6 +57,8 @@ class KernelCurveDisplay:
         Truth, if any, and prediction.
     bands_ : list of matplotlib PolyCollection
         A shade for each of `bands`, the widest first.
+    expected_ : matplotlib PolyCollection or None
+        The shade of `prediction_interval`, between dashed ends.
     center_line_ : matplotlib Line2D or None
         Middle of the shades, dotted below the curve: None where it is the curve.
     scatter_ : matplotlib PathCollection or None
@@ -78,6 +83,7 @@ class KernelCurveDisplay:
         y_train: Array | None = None,
         truth: Array | None = None,
         bands: Sequence[Interval] = (),
+        prediction_interval: PredictionInterval | None = None,
         name: str = "prediction",
         x_label: str = "x",
         y_label: str = "y",
@@ -88,11 +94,9 @@ class KernelCurveDisplay:
         self.x_train = x_train
         self.y_train = y_train
         self.truth = truth
-        if any(np.shape(interval.center) != x.shape for interval in bands):
-            raise ValueError(
-                f"bands must hold intervals for the {x.size} places of the curve, of one output and one column, got "
-                f"shapes {[np.shape(interval.center) for interval in bands]}"
-            )
+        need_intervals(bands, x)
+        need_places(prediction_interval, x)
+        self.prediction_interval = prediction_interval
         self.bands = sorted(bands, key=lambda interval: interval.critical is None)  # the pointwise one above
         self.name = name
         self.x_label = x_label
@@ -112,6 +116,8 @@ class KernelCurveDisplay:
         level: float = 0.95,
         method: str = "robust",
         variance: str = "local",
+        prediction: float | None = None,
+        prediction_method: str = "adaptive",
         truth: Callable[[Array], Array] | None = None,
         grid_resolution: int | None = None,
         subsample: int | None = 1000,
@@ -142,6 +148,11 @@ class KernelCurveDisplay:
             Probability that a shade covers.
         method, variance : str
             As in `confidence_interval`.
+        prediction : float, optional
+            Level of a band for the next value, such as 0.9, beside that for the curve: the former is as wide as values
+            scatter, the latter as narrow as many of them make it.
+        prediction_method : str, default="adaptive"
+            Method of `prediction_interval`.
         truth : callable, optional
             The true function of that column, or its slope, vectorized.
         grid_resolution : int, optional
@@ -155,7 +166,7 @@ class KernelCurveDisplay:
         ax : matplotlib Axes, optional
             Where to draw; a new figure by default.
         **style
-            `curve_kwargs`, `scatter_kwargs`, `truth_kwargs`, `band_kwargs`, `center_kwargs` of `plot`.
+            Keywords of `plot`, such as `curve_kwargs` and `band_kwargs`.
 
         Returns
         -------
@@ -165,38 +176,31 @@ class KernelCurveDisplay:
         Raises
         ------
         ValueError
-            If X has several columns and `feature` is not given or not one of them; or `of`, `band` or `level` are none
-            of the above.
+            If X has several columns and `feature` is not given or not one of them; or `of`, `band`, a level or a method
+            are none of the above; or a slope is to have a prediction band.
         TypeError
-            If `band` is given, and the estimator has no intervals or was fitted to chunks.
+            If a band is asked for, and the estimator has no intervals or was fitted to chunks.
         """
         if of not in ("fit", "derivative"):
             raise ValueError(f"of must be 'fit' or 'derivative', got {of!r}")
         is_slope = of == "derivative"
+        if is_slope and prediction is not None:
+            raise ValueError("prediction bands are of values, and no slope is observed; leave prediction out")
         section = Section.of(estimator, X, feature, grid_resolution)
         inputs, column = section.inputs, section.column
         if len(np.asarray(y)) != len(inputs):
             raise ValueError(f"X has {len(inputs)} rows and y has {len(np.asarray(y))}; one output per row is needed")
-        with warnings.catch_warnings():
-            # The caller did not choose the points of the grid; where windows are empty, the curve has gaps.
-            warnings.simplefilter("ignore", EmptyWindowWarning)
-            if is_slope:
-                prediction = np.asarray(estimator.derivative(section.query))[:, column]
-            else:
-                prediction = np.asarray(estimator.predict(section.query))
-        if prediction.ndim != 1:
-            raise ValueError(f"one output can be drawn at a time, the estimator predicts {prediction.shape[1]}")
-        bands: tuple[Interval, ...] = ()
-        if band is not None:
-            bands = bands_of(estimator, section, band, level=level, of=of, method=method, variance=variance)
+        curve = curve_along(estimator, section, of)
+        bands = bands_of(estimator, section, band, level=level, of=of, method=method, variance=variance)
         kept = evenly(len(inputs), subsample)
         return cls(
             x=section.x,
-            prediction=prediction,
+            prediction=curve,
             x_train=None if is_slope else inputs[kept, column],
             y_train=None if is_slope else np.asarray(y, dtype=np.float64).ravel()[kept],
             truth=None if truth is None else np.broadcast_to(truth(section.x), section.x.shape),
             bands=bands,
+            prediction_interval=expected_along(estimator, section, prediction, prediction_method),
             name=name if name is not None else "slope" if is_slope else "prediction",
             x_label=section.label,
             y_label=f"slope of {target} per unit of {section.label}" if is_slope else target,
@@ -213,6 +217,7 @@ class KernelCurveDisplay:
         y_train: ArrayLike | None = None,
         truth: ArrayLike | None = None,
         bands: Sequence[Interval] = (),
+        prediction_interval: PredictionInterval | None = None,
         name: str = "prediction",
         x_label: str = "x",
         y_label: str = "y",
@@ -231,6 +236,8 @@ class KernelCurveDisplay:
             The true function at `x`.
         bands : sequence of Interval, default=()
             Of `confidence_interval` at `x`, pointwise, simultaneous or both.
+        prediction_interval : PredictionInterval, optional
+            Of `prediction_interval` at `x`.
         name : str, default="prediction"
             Legend entry of the curve.
         x_label, y_label : str
@@ -238,7 +245,7 @@ class KernelCurveDisplay:
         ax : matplotlib Axes, optional
             Where to draw; a new figure by default.
         **style
-            `curve_kwargs`, `scatter_kwargs`, `truth_kwargs`, `band_kwargs`, `center_kwargs` of `plot`.
+            Keywords of `plot`, such as `curve_kwargs` and `band_kwargs`.
 
         Returns
         -------
@@ -261,6 +268,7 @@ class KernelCurveDisplay:
             y_train=None if y_train is None else np.ravel(np.asarray(y_train)),
             truth=None if truth is None else np.ravel(np.asarray(truth))[order],
             bands=[in_order(interval, order) for interval in bands],
+            prediction_interval=expected_in_order(prediction_interval, order),
             name=name,
             x_label=x_label,
             y_label=y_label,
@@ -275,6 +283,7 @@ class KernelCurveDisplay:
         truth_kwargs: dict[str, Any] | None = None,
         band_kwargs: dict[str, Any] | None = None,
         center_kwargs: dict[str, Any] | None = None,
+        expected_kwargs: dict[str, Any] | None = None,
     ) -> KernelCurveDisplay:
         """Draw.
 
@@ -282,31 +291,26 @@ class KernelCurveDisplay:
         ----------
         ax : matplotlib Axes, optional
             Where; a new figure by default.
-        curve_kwargs, scatter_kwargs, truth_kwargs, band_kwargs, center_kwargs : dict, optional
-            Passed to matplotlib for the curve, the samples, the truth, the shades and their middle. Shades and middle
-            have the color of the curve.
+        curve_kwargs, scatter_kwargs, truth_kwargs, band_kwargs, center_kwargs, expected_kwargs : dict, optional
+            Passed to matplotlib for the curve, the samples, the truth, the shades of the curve and their middle, which
+            have its color, and the shade of the next value.
 
         Returns
         -------
         KernelCurveDisplay
-            Itself, with `ax_`, `figure_`, `lines_`, `bands_`, `center_line_` and `scatter_`.
+            Itself, with `ax_`, `figure_`, `lines_`, `bands_`, `expected_`, `center_line_` and `scatter_`.
         """
         ax = new_axes() if ax is None else ax
         self.ax_, self.figure_ = ax, ax.figure
         self.lines_: list[Any] = []
-        self.scatter_: Any = None
         style: dict[str, Any]
-        if self.x_train is not None and self.y_train is not None:
-            # Many overlapping circles must not become a blot: the more there are, the smaller and more transparent.
-            crowd = min(1.0, 100 / len(self.x_train))
-            style = {"s": 14 + 22 * crowd, "color": GRAY, "alpha": 0.2 + 0.25 * crowd, "linewidths": 0}
-            style |= {"label": "training samples", "zorder": 1}
-            self.scatter_ = ax.scatter(self.x_train, self.y_train, **(style | (scatter_kwargs or {})))
+        self.scatter_ = draw_samples(ax, self.x_train, self.y_train, scatter_kwargs or {})
         curve: dict[str, Any] = {"color": RED, "linewidth": 2.0 if len(self.x) < 1000 else 1.2, "label": self.name}
         curve |= {"zorder": 3} | (curve_kwargs or {})
         color = curve.get("color", RED)
         if self.zero_line:
             ax.axhline(0.0, color=GRAY, linewidth=0.8, zorder=1)
+        self.expected_ = draw_expected(ax, self.x, self.prediction_interval, expected_kwargs or {})
         self.bands_ = draw_bands(ax, self.x, self.bands, {"color": color, "zorder": 1.5} | (band_kwargs or {}))
         if self.truth is not None:
             style = {"color": BLACK, "linestyle": "--", "linewidth": 1.5, "label": "truth", "zorder": 2}
@@ -316,9 +320,10 @@ class KernelCurveDisplay:
         if self.bands and leaves(self.prediction, self.bands[-1]):
             style = {"color": color, "linestyle": ":", "linewidth": 1.5, "zorder": 2.5, "label": CENTER}
             (self.center_line_,) = ax.plot(self.x, self.bands[-1].center, **(style | (center_kwargs or {})))
-        if self.bands:
-            limit_height(ax, [self.prediction, self.truth, self.y_train], self.bands)
+        shades: list[Any] = [*self.bands, *([] if self.prediction_interval is None else [self.prediction_interval])]
+        if shades:
+            limit_height(ax, [self.prediction, self.truth, self.y_train], shades)
         ax.set(xlabel=self.x_label, ylabel=self.y_label)
         tidy(ax)
-        ax.legend(frameon=bool(self.bands), framealpha=0.75, edgecolor="none")  # which lies on the shades
+        ax.legend(frameon=bool(shades), framealpha=0.75, edgecolor="none")  # which lies on the shades
         return self

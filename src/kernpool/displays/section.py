@@ -39,7 +39,13 @@ class Section:
 
     @classmethod
     def of(
-        cls, estimator: Any, X: ArrayLike, feature: int | str | None = None, grid_resolution: int | None = None
+        cls,
+        estimator: Any,
+        X: ArrayLike,
+        feature: int | str | None = None,
+        grid_resolution: int | None = None,
+        *,
+        instead: str = "KernelCurveDisplay.from_predictions",
     ) -> Section:
         """Lay a grid over one column of the training inputs.
 
@@ -53,6 +59,8 @@ class Section:
             Which column; needed if there are several.
         grid_resolution : int, optional
             Points; by default eight per bandwidth, at least 200 and at most 4000.
+        instead : str
+            What to use where columns are categorical, for the message.
 
         Returns
         -------
@@ -64,26 +72,44 @@ class Section:
         ValueError
             If X has categorical columns or another shape, or there is no such column.
         """
-        names = list(getattr(X, "columns", []))
-        if not all(isinstance(name, str) for name in names):  # scikit-learn ignores other names too
-            names, X = [], np.asarray(X)
-        if getattr(estimator, "encoding_", None) is not None:
-            raise ValueError(
-                "X has categorical columns, and a curve needs numbers; draw predictions for one level at a time with "
-                "KernelCurveDisplay.from_predictions"
-            )
-        inputs = np.asarray(X, dtype=np.float64)
-        if inputs.ndim != 2:
-            raise ValueError(f"X must have shape (n, columns), got {inputs.shape}; a single column is x[:, None]")
-        column = _column_index(feature, names, inputs.shape[1])
+        inputs, names, make_frame = read_inputs(estimator, X, instead)
+        column = column_index(feature, names, inputs.shape[1])
         grid = _grid(estimator, inputs[:, column], column, grid_resolution)
-        query: Any = np.tile(np.median(inputs, axis=0), (len(grid), 1))
+        query = np.tile(np.median(inputs, axis=0), (len(grid), 1))
         query[:, column] = grid
-        if names:  # the estimator saw names in fit and compares them in predict
-            make_frame: Any = type(X)
-            query = make_frame(dict(zip(names, query.T, strict=True)))
         label = names[column] if names else ("x" if inputs.shape[1] == 1 else f"column {column}")
-        return cls(grid, query, column, label, inputs)
+        return cls(grid, as_query(query, names, make_frame), column, label, inputs)
+
+
+def read_inputs(estimator: Any, X: Any, instead: str) -> tuple[Array, list[str], Any]:
+    """Return training inputs as numbers, the names of their columns, if any, and what makes a frame.
+
+    Parameters
+    ----------
+    estimator : fitted
+        Whose rows they are.
+    X : array_like or data frame of shape (n, d)
+        Training inputs.
+    instead : str
+        What to use where columns are categorical, for the message.
+    """
+    names = list(getattr(X, "columns", []))
+    if not all(isinstance(name, str) for name in names):  # scikit-learn ignores other names too
+        names, X = [], np.asarray(X)
+    if getattr(estimator, "encoding_", None) is not None:
+        raise ValueError(
+            "X has categorical columns, and a picture over columns needs numbers; find what to draw for one level at a "
+            f"time, and give it to {instead}"
+        )
+    inputs = np.asarray(X, dtype=np.float64)
+    if inputs.ndim != 2:
+        raise ValueError(f"X must have shape (n, columns), got {inputs.shape}; a single column is x[:, None]")
+    return inputs, names, type(X)
+
+
+def as_query(query: Array, names: list[str], make_frame: Any) -> Any:
+    """Return places as a frame if there are names: the estimator saw them in fit and compares them in predict."""
+    return make_frame(dict(zip(names, query.T, strict=True))) if names else query
 
 
 def _grid(estimator: Any, values: Array, column: int, grid_resolution: int | None) -> Array:
@@ -103,15 +129,28 @@ def _grid(estimator: Any, values: Array, column: int, grid_resolution: int | Non
     return grid
 
 
-def _column_index(feature: int | str | None, names: list[str], d: int) -> int:
+def column_index(feature: int | str | None, names: list[str], d: int, *, name: str = "feature") -> int:
+    """Return the number of a column that is given by number or name.
+
+    Parameters
+    ----------
+    feature : int, str or None
+        Which one; None is the only one.
+    names : list of str
+        Names of the columns, empty if they have none.
+    d : int
+        How many there are.
+    name : str, default="feature"
+        Of the argument, for messages.
+    """
     if feature is None:
         if d == 1:
             return 0
-        raise ValueError(f"X has {d} columns, so feature= must say which one to draw over")
+        raise ValueError(f"X has {d} columns, so {name}= must say which one to draw over")
     if isinstance(feature, str):
         if feature not in names:
-            raise ValueError(f"feature {feature!r} is not a column of X; columns: {names or 'none have names'}")
+            raise ValueError(f"{name} {feature!r} is not a column of X; columns: {names or 'none have names'}")
         return names.index(feature)
     if not 0 <= feature < d:
-        raise ValueError(f"feature must lie in [0, {d - 1}], got {feature}")
+        raise ValueError(f"{name} must lie in [0, {d - 1}], got {feature}")
     return feature

@@ -14,6 +14,11 @@ if TYPE_CHECKING:
 BLUE, RED, GRAY, BLACK = "#3f90da", "#bd1f01", "#717581", "#000000"
 # Of groups, in turn; with another line and marker each.
 GROUPS = (BLUE, RED, "#e08a00", "#832db6", "#5f6f52", "#a96b59")
+MARKERS = ("o", "^", "s", "D", "v", "P", "X", "<", ">", "h")
+# Of classes, whose order means nothing and which may be ten: the longest of Petroff's sequences.
+CLASSES = (
+    BLUE, "#ffa90e", RED, "#94a4a2", "#832db6", "#a96b59", "#e76300", "#b9ac70", GRAY, "#92dadd",
+)  # fmt: skip
 # From white to dark red with falling lightness: more weight is more ink, in black and white too.
 WEIGHT_COLORS = "Reds"
 
@@ -46,6 +51,14 @@ def as_array(values: Any) -> NDArray[np.float64]:
     if read.dtype.kind not in "fiub":
         raise TypeError(f"real numbers are needed for a picture, got dtype {read.dtype}")
     return read.astype(np.float64)
+
+
+def mixed_with_white(color: Any, ink: float) -> tuple[float, float, float]:
+    """Return a color with so much white in it that a share `ink` of it is left."""
+    from matplotlib.colors import to_rgb
+
+    red, green, blue = (1.0 - ink * (1.0 - part) for part in to_rgb(color))
+    return red, green, blue
 
 
 def tidy(ax: Axes) -> None:

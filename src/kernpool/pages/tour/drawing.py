@@ -11,8 +11,10 @@ import numpy as np
 from kernpool.displays import (
     AttentionDisplay,
     BandwidthPathDisplay,
+    CoverageDisplay,
     KernelCurveDisplay,
     KernelDisplay,
+    QuantileFanDisplay,
     TrainingDisplay,
     import_pyplot,
 )
@@ -156,8 +158,8 @@ def draw_bandwidth(n: Namespace, words: Words) -> Figures:
         ax.lines[-1].set_data(fine, pool(fine, n["x_train"], n["y_train"], bandwidth=h))
         ax.label_outer()
     path, ax = _panels(1, 1, 6.4, 3.8)
-    BandwidthPathDisplay.from_estimator(n["model"], ax=ax, labels=(words["loo error"], words["smallest at"]))
-    ax.set_xlabel(words["bandwidth h"])
+    BandwidthPathDisplay.from_estimator(n["model"], ax=ax, labels=(words["smallest at"], ""))
+    ax.set(xlabel=words["bandwidth h"], ylabel=words["loo error"])
     return {"bandwidths": figure, "bandwidth-path": path}
 
 
@@ -257,6 +259,39 @@ def draw_uncertainty(n: Namespace, words: Words) -> Figures:
         ax.get_legend().remove()
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=2, frameon=False)
     return {"uncertainty": figure}
+
+
+def draw_expectation(n: Namespace, words: Words) -> Figures:
+    """The fan of quantiles, the next value beside the curve, and the coverage of held-out rows by slices."""
+    figure, axes = _panels(1, 2, 10.0, 4.6, sharey=True)
+    samples = {"scatter_kwargs": {"label": words["patients"]}}
+    fan = QuantileFanDisplay.from_estimator(n["curve"], n["blood_fat"], n["progress"], ax=axes[0], **samples)
+    for shade, share in zip(fan.bands_, (90, 50), strict=True):
+        shade.set_label(words["share of patients"].format(share))
+    fan.line_.set_label(words["median"])
+    both = KernelCurveDisplay.from_estimator(
+        n["curve"], n["blood_fat"], n["progress"], band="confidence", prediction=0.9, ax=axes[1],
+        name=words["curve of means"], center_kwargs={"label": words["bias taken off"]}, **samples,
+    )  # fmt: skip
+    both.expected_.set_label(words["next patient"])
+    both.bands_[0].set_label(words["pointwise"])
+    for ax in axes:
+        ax.set(xlabel=words["blood fat"], ylabel=words["progression"])
+        ax.get_legend().remove()
+        ax.label_outer()
+    entries = {label: handle for ax in axes for handle, label in zip(*ax.get_legend_handles_labels(), strict=True)}
+    figure.legend(entries.values(), entries, loc="outside upper center", ncols=3, frameon=False)
+    held, ax = _panels(1, 1, 6.4, 4.0)
+    display = CoverageDisplay.from_intervals(
+        n["blood_fat"][:, 0], n["progress"], (n["lower"], n["upper"]), level=0.9, slices=6, ax=ax
+    )
+    display.line_.set_label(words["promised"])
+    sizes = display.slices.rows
+    for bars in display.bars_:
+        bars.set_label(words["slices"].format(sizes.min(), sizes.max()))
+    ax.set(xlabel=words["blood fat"], ylabel=words["share inside"])
+    ax.legend(frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, fontsize="small")
+    return {"expectation": figure, "coverage": held}
 
 
 def draw_scores(n: Namespace, words: Words) -> Figures:

@@ -15,7 +15,8 @@ from kernpool.displays import import_pyplot
 from kernpool.execution.progress import Progress
 from kernpool.pages.tour.page import Section, render_page
 from kernpool.pages.tour.pictures import Pictures
-from kernpool.pages.tour.steps import STEPS, Step
+from kernpool.pages.tour.step import Step
+from kernpool.pages.tour.steps import STEPS
 
 LANGUAGES = ("en", "zh")
 LARGEST_SEED = 2**53  # exact in every JSON, and small enough for torch and for seeds derived from it

@@ -9,7 +9,7 @@ from importlib.resources import files
 from typing import Any
 
 from kernpool.pages.tour.pictures import Picture, formula_url
-from kernpool.pages.tour.steps import Step
+from kernpool.pages.tour.step import Step
 
 
 @dataclass(frozen=True)

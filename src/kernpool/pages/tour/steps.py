@@ -5,46 +5,8 @@ Codes share one namespace, in order, like the cells of a notebook.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
-
 from kernpool.pages.tour import drawing
-
-Namespace = dict[str, Any]
-Words = Mapping[str, str]
-
-
-@dataclass(frozen=True)
-class Step:
-    """One section of the page.
-
-    Parameters
-    ----------
-    name : str
-        Key of its texts, and part of its file names.
-    formula : str
-        In mathtext.
-    code : str
-        What a reader would type; executed in the namespace of the steps before it.
-    numbers : callable
-        From the namespace to the numbers of the section, formatted.
-    draw : callable
-        From namespace and words to figures by name.
-    animate : callable or None
-        From namespace, words and path to an animation.
-    variant : callable
-        From the namespace to the suffix of the paragraphs that are true of it, usually none.
-    """
-
-    name: str
-    formula: str
-    code: str
-    numbers: Callable[[Namespace], dict[str, str]]
-    draw: Callable[[Namespace, Words], dict[str, Any]]
-    animate: Callable[[Namespace, Words, Path], object] | None = None
-    variant: Callable[[Namespace], str] = lambda _: ""
+from kernpool.pages.tour.step import Namespace, Step
 
 
 def _error(n: Namespace, fit: str) -> str:
@@ -268,6 +230,34 @@ KernelCurveDisplay.from_estimator(curve, blood_fat, progress, band="simultaneous
             "to": f"{n['rising'].max():.1f}",
         },
         draw=drawing.draw_uncertainty,
+    ),
+    Step(
+        name="expectation",
+        formula=r"\hat Q(\tau \mid x) = \hat m(x) + \min\{r : \sum_{j:\, r_j \leq r} \alpha_j(x) \geq \tau\},"
+        r" \qquad \hat m(x) \pm \hat s(x)\, R_{(\lceil 0.9 (n + 1) \rceil)}",
+        code="""\
+from kernpool import CoverageDisplay, QuantileFanDisplay
+
+next_patient = curve.prediction_interval([[5.0]], level=0.9)
+quantiles = curve.quantile([[5.0]], [0.05, 0.5, 0.95])
+QuantileFanDisplay.from_estimator(curve, blood_fat, progress)
+KernelCurveDisplay.from_estimator(curve, blood_fat, progress, band="confidence", prediction=0.9)
+lower, upper = np.zeros((2, len(progress)))
+for k in range(10):                              # each tenth of the patients, by a model of the others
+    new = np.arange(len(progress)) % 10 == k
+    found = LocalLinearRegressor().fit(blood_fat[~new], progress[~new]).prediction_interval(blood_fat[new])
+    lower[new], upper[new] = found.lower, found.upper
+CoverageDisplay.from_intervals(blood_fat[:, 0], progress, (lower, upper), level=0.9, slices=6)
+""",
+        numbers=lambda n: {
+            "lower": f"{n['next_patient'].lower[0]:.0f}",
+            "upper": f"{n['next_patient'].upper[0]:.0f}",
+            "low": f"{n['quantiles'][0, 0]:.0f}",
+            "median": f"{n['quantiles'][0, 1]:.0f}",
+            "high": f"{n['quantiles'][0, 2]:.0f}",
+            "covered": f"{100 * ((n['lower'] <= n['progress']) & (n['progress'] <= n['upper'])).mean():.1f} %",
+        },
+        draw=drawing.draw_expectation,
     ),
     Step(
         name="scores",

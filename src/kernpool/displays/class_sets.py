@@ -1,0 +1,329 @@
+"""Regions of a plane by the classes that the next row there may have."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kernpool.displays.class_regions import regions_of
+from kernpool.displays.plane import Plane
+from kernpool.displays.style import BLACK, CLASSES, GRAY, MARKERS, evenly, new_axes, tidy
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Array = NDArray[np.float64]
+
+
+class ClassSetDisplay:
+    """Regions of two columns, colored by the set of classes that a new row there is expected to be of.
+
+    Plain regions have one class; hatched ones several, which the training rows do not tell apart at this level; dotted
+    ones none, where no class looks like the rows that calibrated.
+
+    Parameters
+    ----------
+    x : ndarray of shape (g,)
+        Places along the first column, increasing.
+    y : ndarray of shape (k,)
+        Places along the second column, increasing.
+    member : ndarray of bool, shape (k, g, c)
+        Which classes are in the set of each place.
+    classes : sequence of length c
+        Their labels.
+    X_train : ndarray of shape (n, 2), optional
+        Training rows.
+    y_train : ndarray of shape (n,), optional
+        Their labels.
+    x_label, y_label : str
+        Axis labels.
+    note : str, optional
+        Title of the legend.
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib Axes and Figure
+        Where it was drawn.
+    mesh_ : matplotlib QuadMesh
+        The regions, by their numbers in `regions_`.
+    regions_ : list of str
+        Legend entries: none, classes by themselves, several of them; beyond six sets of several, how many.
+    scatter_ : list of matplotlib PathCollection
+        Training rows, class by class.
+
+    Raises
+    ------
+    ValueError
+        If shapes do not match, or there are more classes than colors.
+
+    Examples
+    --------
+    >>> from kernpool import ClassSetDisplay, NadarayaWatsonClassifier
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = NadarayaWatsonClassifier().fit(X[:, :2], y)
+    >>> display = ClassSetDisplay.from_estimator(model, X[:, :2], y)  # doctest: +SKIP
+    """
+
+    def __init__(
+        self,
+        *,
+        x: Array,
+        y: Array,
+        member: NDArray[np.bool_],
+        classes: Sequence[Any] | NDArray[Any],
+        X_train: Array | None = None,
+        y_train: NDArray[Any] | None = None,
+        x_label: str = "column 0",
+        y_label: str = "column 1",
+        note: str | None = None,
+    ) -> None:
+        member, labels = np.asarray(member), np.asarray(classes).tolist()
+        if member.dtype != np.bool_ or member.shape != (len(y), len(x), len(labels)):
+            raise ValueError(
+                f"member must say True or False for {len(y)} x {len(x)} places and {len(labels)} classes, got dtype "
+                f"{member.dtype} and shape {member.shape}"
+            )
+        if (X_train is None) != (y_train is None) or (X_train is not None and len(X_train) != np.size(y_train)):
+            raise ValueError("X_train and y_train belong together: give both, of one length, or neither")
+        self.x = x
+        self.y = y
+        self.member = member
+        self.classes = labels
+        self.X_train = X_train
+        self.y_train = y_train
+        self.x_label = x_label
+        self.y_label = y_label
+        self.note = note
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        features: Sequence[int | str] | None = None,
+        level: float = 0.9,
+        method: str = "lac",
+        set_kwargs: dict[str, Any] | None = None,
+        grid_resolution: int = 150,
+        subsample: int | None = 1000,
+        ax: Axes | None = None,
+        **style: Any,
+    ) -> ClassSetDisplay:
+        """Find sets of classes on a grid over two columns, the others at their medians, and draw.
+
+        Parameters
+        ----------
+        estimator : NadarayaWatsonClassifier
+            Fitted.
+        X : array_like or data frame of shape (n, d)
+            Training inputs.
+        y : array_like of shape (n,)
+            Training labels.
+        features : pair of int or str, optional
+            Which columns; needed unless there are two.
+        level : float, default=0.9
+            Probability that a set holds the class of a new row.
+        method : str, default="lac"
+            As in `predict_set`.
+        set_kwargs : dict, optional
+            Further arguments of `predict_set`, such as `by_class` or `X_calibration`.
+        grid_resolution : int, default=150
+            Places along each column.
+        subsample : int or None, default=1000
+            Draw at most so many evenly chosen rows; None draws all.
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure by default.
+        **style
+            `colors`, `scatter_kwargs` and `mesh_kwargs` of `plot`.
+
+        Returns
+        -------
+        ClassSetDisplay
+            The display, drawn.
+
+        Raises
+        ------
+        ValueError
+            If `features` are no two columns, X has categorical columns, X and y differ in length, there are more
+            classes than colors, or a level or method is none.
+        TypeError
+            If the estimator has no sets of classes.
+        """
+        ask = getattr(estimator, "predict_set", None)
+        if ask is None:
+            raise TypeError(f"{type(estimator).__name__} has no predict_set; use NadarayaWatsonClassifier")
+        plane = Plane.of(estimator, X, features, grid_resolution, instead="ClassSetDisplay.from_sets")
+        label = np.ravel(np.asarray(y))
+        if len(label) != len(plane.inputs):
+            raise ValueError(f"X has {len(plane.inputs)} rows and y has {len(label)}; one label per row is needed")
+        found = ask(plane.query, level=level, method=method, **(set_kwargs or {}))
+        kept = evenly(len(label), subsample)
+        more = ", other columns at their medians" * (plane.inputs.shape[1] > 2)
+        return cls(
+            x=plane.x,
+            y=plane.y,
+            member=np.asarray(found.member).reshape(len(plane.y), len(plane.x), -1),
+            classes=estimator.classes_,
+            X_train=plane.inputs[np.ix_(kept, plane.columns)],
+            y_train=label[kept],
+            x_label=plane.labels[0],
+            y_label=plane.labels[1],
+            note=f"{100 * level:.6g} % sets of classes{more}",
+        ).plot(ax=ax, **style)
+
+    @classmethod
+    def from_sets(
+        cls,
+        x: ArrayLike,
+        y: ArrayLike,
+        member: ArrayLike,
+        classes: Sequence[Any],
+        *,
+        X_train: ArrayLike | None = None,
+        y_train: ArrayLike | None = None,
+        x_label: str = "column 0",
+        y_label: str = "column 1",
+        note: str | None = None,
+        ax: Axes | None = None,
+        **style: Any,
+    ) -> ClassSetDisplay:
+        """Draw given sets.
+
+        Parameters
+        ----------
+        x : array_like of shape (g,)
+            Places along the first column, increasing.
+        y : array_like of shape (k,)
+            Places along the second column, increasing.
+        member : array_like of bool, shape (k, g, c)
+            Which classes are in the set of each place.
+        classes : sequence of length c
+            Their labels.
+        X_train, y_train : array_like of shape (n, 2) and (n,), optional
+            Training rows and labels.
+        x_label, y_label, note : str
+            Axis labels, and the title of the legend.
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure by default.
+        **style
+            `colors`, `scatter_kwargs` and `mesh_kwargs` of `plot`.
+
+        Returns
+        -------
+        ClassSetDisplay
+            The display, drawn.
+
+        Raises
+        ------
+        ValueError
+            As for the class, and if x or y do not increase.
+        """
+        axes = [np.ravel(np.asarray(axis, dtype=np.float64)) for axis in (x, y)]
+        for name, axis in zip("xy", axes, strict=True):
+            if len(axis) < 2 or not np.all(np.diff(axis) > 0):
+                raise ValueError(f"{name} must be at least two places, increasing, got {axis[:3].tolist()} ...")
+        return cls(
+            x=axes[0],
+            y=axes[1],
+            member=np.asarray(member),
+            classes=classes,
+            X_train=None if X_train is None else np.asarray(X_train, dtype=np.float64),
+            y_train=None if y_train is None else np.ravel(np.asarray(y_train)),
+            x_label=x_label,
+            y_label=y_label,
+            note=note,
+        ).plot(ax=ax, **style)
+
+    def plot(
+        self,
+        *,
+        ax: Axes | None = None,
+        colors: Sequence[Any] = CLASSES,
+        scatter_kwargs: dict[str, Any] | None = None,
+        mesh_kwargs: dict[str, Any] | None = None,
+    ) -> ClassSetDisplay:
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where; a new figure by default.
+        colors : sequence of colors
+            One per class; regions have them mixed with white, those of several classes the mean of theirs.
+        scatter_kwargs, mesh_kwargs : dict, optional
+            Passed to matplotlib for the rows and the regions.
+
+        Returns
+        -------
+        ClassSetDisplay
+            Itself, with `ax_`, `figure_`, `mesh_`, `regions_` and `scatter_`.
+
+        Raises
+        ------
+        ValueError
+            If there are fewer colors than classes.
+        """
+        from matplotlib.colors import ListedColormap
+        from matplotlib.lines import Line2D
+        from matplotlib.patches import Patch
+
+        if len(colors) < len(self.classes):
+            raise ValueError(
+                f"{len(self.classes)} classes need as many colors, got {len(colors)}; give colors=, or draw fewer "
+                "classes"
+            )
+        ax = new_axes(6.4, 5.0) if ax is None else ax
+        self.ax_, self.figure_ = ax, ax.figure
+        number, regions = regions_of(self.member, self.classes, colors)
+        self.regions_ = [region.name for region in regions]
+        style: dict[str, Any] = {"cmap": ListedColormap([region.fill for region in regions]), "zorder": 0}
+        style |= {"vmin": -0.5, "vmax": len(regions) - 0.5, "rasterized": True, "shading": "nearest"}
+        self.mesh_ = ax.pcolormesh(self.x, self.y, number, **(style | (mesh_kwargs or {})))
+        handles: list[Any] = []
+        for i, region in enumerate(regions):
+            if region.hatch is not None:
+                drawn = ax.contourf(
+                    self.x,
+                    self.y,
+                    (number == i) * 1.0,
+                    levels=[0.5, 1.5],
+                    colors="none",
+                    hatches=[region.hatch],
+                    zorder=0.5,
+                )
+                drawn.set(edgecolor=GRAY, linewidth=0.0)
+            patch = Patch(facecolor=region.fill, hatch=region.hatch, edgecolor=GRAY, linewidth=0.4)
+            if region.only is None:
+                handles.append(patch)
+            else:  # with the mark of its rows
+                color, marker = colors[region.only], MARKERS[region.only % len(MARKERS)]
+                mark = Line2D([], [], color=color, marker=marker, linestyle="none", markersize=6)
+                mark.set(markeredgecolor=BLACK, markeredgewidth=0.4)
+                handles.append((patch, mark))
+        self.scatter_ = self._rows(ax, colors, scatter_kwargs or {})
+        ax.set(xlabel=self.x_label, ylabel=self.y_label)
+        ax.set(xlim=(self.x[0], self.x[-1]), ylim=(self.y[0], self.y[-1]))
+        ax.legend(
+            handles, self.regions_, title=self.note, frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0),
+            ncols=3, fontsize="small", title_fontsize="small", handlelength=2.4, handleheight=1.4,
+        )  # fmt: skip
+        tidy(ax)
+        return self
+
+    def _rows(self, ax: Axes, colors: Sequence[Any], style: dict[str, Any]) -> list[Any]:
+        """Scatter the training rows, class by class."""
+        if self.X_train is None or self.y_train is None:
+            return []
+        crowd, drawn = min(1.0, 100 / max(len(self.y_train), 1)), []
+        for c, label in enumerate(self.classes):
+            own = self.y_train == label
+            default: dict[str, Any] = {"s": 14 + 18 * crowd, "color": colors[c], "marker": MARKERS[c % len(MARKERS)]}
+            default |= {"edgecolors": BLACK, "linewidths": 0.4, "zorder": 2, "label": f"rows of {label}"}
+            drawn.append(ax.scatter(self.X_train[own, 0], self.X_train[own, 1], **(default | style)))
+        return drawn

@@ -1,0 +1,305 @@
+"""Whether intervals hold what they promise, slice by slice."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kernpool.displays.inside import Inside, column_of, is_training
+from kernpool.displays.slices import Slices
+from kernpool.displays.style import BLACK, BLUE, RED, new_axes, tidy
+from kernpool.inference.intervals import check_level
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Array = NDArray[np.float64]
+
+
+class CoverageDisplay:
+    """Share of values inside their intervals, by slices of a column or of the prediction, with binomial bars.
+
+    An interval that holds 90 percent of all values may hold 75 percent where they scatter most and all of them
+    elsewhere: slices show it. A bar is what chance leaves possible for its slice by itself: at 95 percent confidence
+    one of twenty honest slices misses the line, on average.
+
+    Parameters
+    ----------
+    slices : Slices
+        Rows and hits, slice by slice.
+    level : float
+        What was promised.
+    confidence : float, default=0.95
+        Of the bars.
+    infinite, unknown : int, default=0
+        How many intervals had no end, and how many rows were left out because they had no interval.
+    x_label, y_label : str
+        Axis labels.
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib Axes and Figure
+        Where it was drawn.
+    bars_ : list of matplotlib ErrorbarContainer
+        Slices whose bar holds the level, and those whose bar misses it; either may be missing.
+    line_ : matplotlib Line2D
+        The level.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernpool import CoverageDisplay
+    >>> random = np.random.default_rng(0)
+    >>> x, y = random.uniform(size=400), random.normal(size=400)
+    >>> ends = np.full(400, -1.645), np.full(400, 1.645)
+    >>> display = CoverageDisplay.from_intervals(x, y, ends, level=0.9)  # doctest: +SKIP
+    """
+
+    def __init__(
+        self,
+        slices: Slices,
+        *,
+        level: float,
+        confidence: float = 0.95,
+        infinite: int = 0,
+        unknown: int = 0,
+        x_label: str = "x",
+        y_label: str = "share of values inside the interval",
+    ) -> None:
+        self.slices = slices
+        self.level = level
+        self.confidence = confidence
+        self.infinite = infinite
+        self.unknown = unknown
+        self.x_label = x_label
+        self.y_label = y_label
+
+    @property
+    def coverage(self) -> float:
+        """Share of all rows that are inside."""
+        return float(self.slices.inside.sum() / self.slices.rows.sum())
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        against: int | str | None = None,
+        level: float = 0.9,
+        method: str = "adaptive",
+        interval_kwargs: dict[str, Any] | None = None,
+        slices: int = 10,
+        confidence: float = 0.95,
+        target: str = "y",
+        ax: Axes | None = None,
+        **style: Any,
+    ) -> CoverageDisplay:
+        """Find prediction intervals of rows that were held out, and draw how many hold their value.
+
+        Parameters
+        ----------
+        estimator : NadarayaWatsonRegressor or LocalLinearRegressor
+            Fitted to one output, in memory.
+        X : array_like or data frame of shape (m, d)
+            Inputs of other rows than those of the fit.
+        y : array_like of shape (m,)
+            Their outputs.
+        against : int or str, optional
+            Column by which to slice, numbers or labels; by default the prediction.
+        level : float, default=0.9
+            Probability that an interval holds the value.
+        method : str, default="adaptive"
+            As in `prediction_interval`.
+        interval_kwargs : dict, optional
+            Further arguments of `prediction_interval`, such as `X_calibration`.
+        slices : int, default=10
+            How many slices of about the same number of rows; of a column of labels each label is one.
+        confidence : float, default=0.95
+            Of the binomial bars.
+        target : str, default="y"
+            Name of the output.
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure by default.
+        **style
+            `bar_kwargs` and `line_kwargs` of `plot`.
+
+        Returns
+        -------
+        CoverageDisplay
+            The display, drawn.
+
+        Raises
+        ------
+        ValueError
+            If X are the rows of the fit, whose values the intervals have seen; there is no such column; or as in
+            `from_intervals`.
+        TypeError
+            If the estimator has no prediction intervals, or was fitted to chunks.
+        """
+        ask = getattr(estimator, "prediction_interval", None)
+        if ask is None:
+            raise TypeError(
+                f"{type(estimator).__name__} has no prediction_interval; use NadarayaWatsonRegressor or "
+                "LocalLinearRegressor, fitted in memory, or intervals that you have with CoverageDisplay.from_intervals"
+            )
+        if is_training(estimator, X):
+            raise ValueError(
+                "X are the rows that the model was fitted to, whose outputs its intervals have seen, so that their "
+                "coverage says nothing of new rows; give rows that were held out, or intervals by cross-validation "
+                "with CoverageDisplay.from_intervals"
+            )
+        found = ask(X, level=level, method=method, **(interval_kwargs or {}))
+        if against is None:  # rows without a prediction are in no slice
+            x, label = found.center, f"prediction of {target}"
+            ends = tuple(np.where(np.isnan(x), np.nan, end) for end in (found.lower, found.upper))
+        else:
+            (x, label), ends = column_of(X, against), (found.lower, found.upper)
+        return cls.from_intervals(
+            x, y, ends, level=level, slices=slices, confidence=confidence, x_label=label, target=target, ax=ax, **style
+        )
+
+    @classmethod
+    def from_intervals(
+        cls,
+        x: ArrayLike,
+        y: ArrayLike,
+        interval: Any,
+        *,
+        level: float | None = None,
+        slices: int = 10,
+        confidence: float = 0.95,
+        x_label: str = "x",
+        target: str = "values",
+        ax: Axes | None = None,
+        **style: Any,
+    ) -> CoverageDisplay:
+        """Draw how many of given intervals hold their value.
+
+        Parameters
+        ----------
+        x : array_like of shape (m,)
+            By what to slice: numbers, or labels, each of which is a slice.
+        y : array_like of shape (m,)
+            Values that the intervals are to hold: observations, or the truth for intervals of a curve.
+        interval : PredictionInterval, Interval or pair of array_like
+            With `lower` and `upper` of shape (m,). Ends may be infinite; rows with NaN are left out, and counted.
+        level : float, optional
+            What was promised; by default the level of `interval`.
+        slices : int, default=10
+            How many slices of about the same number of rows; rows of one x stay together.
+        confidence : float, default=0.95
+            Of the binomial bars.
+        x_label : str, default="x"
+            Axis label.
+        target : str, default="values"
+            What y is called.
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure by default.
+        **style
+            `bar_kwargs` and `line_kwargs` of `plot`.
+
+        Returns
+        -------
+        CoverageDisplay
+            The display, drawn.
+
+        Raises
+        ------
+        ValueError
+            If lengths differ, y or numbers x are NaN, an upper end is below its lower one, no row has an interval, or a
+            level or `slices` is none.
+        """
+        _check("confidence", confidence)
+        if isinstance(slices, bool) or not isinstance(slices, int | np.integer) or slices < 1:
+            raise ValueError(f"slices must be a positive number of slices, got {slices!r}")
+        rows = Inside.of(x, y, interval, level)
+        return cls(
+            Slices.of(rows.x, rows.inside, int(slices), confidence),
+            level=rows.level,
+            confidence=confidence,
+            infinite=rows.infinite,
+            unknown=rows.unknown,
+            x_label=x_label,
+            y_label=f"share of {target} inside the interval",
+        ).plot(ax=ax, **style)
+
+    def plot(
+        self,
+        *,
+        ax: Axes | None = None,
+        bar_kwargs: dict[str, Any] | None = None,
+        line_kwargs: dict[str, Any] | None = None,
+    ) -> CoverageDisplay:
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where; a new figure by default.
+        bar_kwargs, line_kwargs : dict, optional
+            Passed to matplotlib for the slices (of `errorbar`) and the line at the level.
+
+        Returns
+        -------
+        CoverageDisplay
+            Itself, with `ax_`, `figure_`, `bars_` and `line_`.
+        """
+        from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+        ax = new_axes() if ax is None else ax
+        self.ax_, self.figure_, of = ax, ax.figure, self.slices
+        style: dict[str, Any] = {"color": BLACK, "linestyle": "--", "linewidth": 1.2, "zorder": 1}
+        style |= {"label": f"promised: {100 * self.level:.6g} %"}
+        self.line_ = ax.axhline(self.level, **(style | (line_kwargs or {})))
+        holds = (of.lower <= self.level) & (self.level <= of.upper)
+        percent = f"{100 * self.confidence:.6g} %"
+        kinds = (
+            (holds, BLUE, "o", f"slices of {_sizes(of.rows)} rows, {percent} binomial bars"),
+            (~holds, RED, "s", "slices whose bar misses it"),
+        )
+        self.bars_: list[Any] = []
+        for which, color, marker, label in kinds:
+            if not which.any():
+                continue
+            across = np.abs(np.stack([of.left, of.right]) - of.center)[:, which]
+            down = np.abs(np.stack([of.lower, of.upper]) - of.coverage)[:, which]
+            style = {"color": color, "fmt": marker, "markersize": 6, "elinewidth": 1.4, "zorder": 2, "label": label}
+            style |= {"yerr": down, "xerr": None if of.labels is not None else across} | (bar_kwargs or {})
+            self.bars_.append(ax.errorbar(of.center[which], of.coverage[which], **style))
+        if of.labels is not None:
+            ax.set_xticks(of.center, [str(label) for label in of.labels])
+            ax.set_xlim(-0.5, len(of.labels) - 0.5)
+        low = min(float(of.lower.min()), self.level)
+        ax.set_ylim(max(-0.01, low - 0.08 * (1.0 - low)), 1.0 + 0.03 * (1.0 - low))
+        ax.yaxis.set_major_locator(MaxNLocator(7, steps=[1, 2, 5, 10]))
+        ax.yaxis.set_major_formatter(FuncFormatter(lambda share, _: f"{100 * share:.6g} %"))
+        ax.set(xlabel=self.x_label, ylabel=self.y_label)
+        ax.legend(
+            title=self.summary(), frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2,
+            fontsize="small", title_fontsize="small",
+        )  # fmt: skip
+        tidy(ax)
+        return self
+
+    def summary(self) -> str:
+        """Return what is true of all rows, in one line."""
+        parts = [f"all {self.slices.rows.sum()} rows: {100 * self.coverage:.1f} % inside"]
+        parts += [f"{self.infinite} intervals infinite"] * (self.infinite > 0)
+        parts += [f"{self.unknown} rows without interval left out"] * (self.unknown > 0)
+        return ", ".join(parts)
+
+
+def _sizes(rows: NDArray[np.int64]) -> str:
+    low, high = int(rows.min()), int(rows.max())
+    return f"{low}" if low == high else f"{low} to {high}"
+
+
+def _check(name: str, level: Any) -> None:
+    try:
+        check_level(level)
+    except ValueError as error:
+        raise ValueError(str(error).replace("level", name)) from None

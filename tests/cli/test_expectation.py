@@ -1,0 +1,251 @@
+"""What to expect of the next value, asked for on the command line: the numbers are those of Python."""
+
+import io
+from importlib.util import find_spec
+
+import numpy as np
+import pytest
+
+from kernpool import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor, load_model, save_model
+from kernpool.cli.asking import INTERVAL_METHODS, SET_METHODS
+from kernpool.cli.parsing import parse_levels
+from kernpool.cli.terminal import UsageError
+from kernpool.conformal.intervals import METHODS
+from kernpool.conformal.sets import SET_METHODS as KNOWN_SETS
+from kernpool.data.chunks.base import FEWEST_ROWS
+from tests.support.commands import kernpool, process
+from tests.support.thinning import slow
+
+needs_pyarrow = pytest.mark.skipif(not find_spec("pyarrow"), reason="Parquet needs the extra 'arrow'")
+
+RANDOM = np.random.default_rng(0)
+X = np.sort(RANDOM.uniform(size=90))
+Y = np.sin(6 * X) + (0.1 + 0.4 * X) * RANDOM.normal(size=90)
+LABEL = np.array(["low", "high", "wide"])[np.digitize(Y, [0.0, 0.7])]
+PLACES = np.linspace(0.05, 0.95, 7)[:, None]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Models of one output, of two, of text labels and of numbers; tables of places and of rows that calibrate."""
+    path = tmp_path_factory.mktemp("expectation")
+    fit = X[::3, None], Y[::3]
+    save_model(NadarayaWatsonRegressor(bandwidth=0.1).fit(*fit), path / "model", features=["x"], target="y")
+    save_model(LocalLinearRegressor(bandwidth=0.15).fit(*fit), path / "planes", features=["x"], target="y")
+    save_model(NadarayaWatsonRegressor(bandwidth=0.1).fit(*fit), path / "nameless", features=["x"])
+    two = NadarayaWatsonRegressor(bandwidth=0.1).fit(X[:, None], np.c_[Y, Y**2])
+    save_model(two, path / "two", features=["x"], target="y")
+    text = NadarayaWatsonClassifier(bandwidth=0.1).fit(X[:, None], LABEL)
+    save_model(text, path / "text", features=["x"], target="kind")
+    number = NadarayaWatsonClassifier(bandwidth=0.1).fit(X[:, None], (Y > 0.3).astype(int))
+    save_model(number, path / "number", features=["x"], target="kind")
+    np.savetxt(path / "new.csv", PLACES, header="x", comments="")
+    other = np.arange(90) % 3 != 0
+    np.savetxt(path / "more.csv", np.c_[X, Y][other], delimiter=",", header="x,y", comments="", fmt="%.17g")
+    for name, label in (("text", LABEL), ("number", (Y > 0.3).astype(int))):
+        lines = [f"{x!r},{kind}" for x, kind in zip(X[other].tolist(), label[other].tolist(), strict=True)]
+        (path / f"more-{name}.csv").write_text("\n".join(["x,kind", *lines]) + "\n")
+    return path
+
+
+def table(done):
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.decode()
+    return lines.split("\n")[0].split(","), np.genfromtxt(io.StringIO(lines), delimiter=",", skip_header=1)
+
+
+def test_the_options_name_the_methods_of_python():
+    assert set(METHODS) <= set(INTERVAL_METHODS)
+    assert set(KNOWN_SETS) == set(SET_METHODS)
+    listed = kernpool("predict", "--help").stdout.decode()
+    for name in (*INTERVAL_METHODS, *SET_METHODS):
+        assert name in listed.replace("\n", " ")
+
+
+@pytest.mark.parametrize("run", [kernpool, *slow(process)])
+@pytest.mark.parametrize("kind", ["model", "planes"])
+def test_quantiles(run, kind, folder):
+    done = run("predict", folder / kind, folder / "new.csv", "--quantiles", ".9,0.5,.05", "--se")
+    names, numbers = table(done)
+    assert names == ["y", "y_se", "y_q0.9", "y_q0.5", "y_q0.05"]  # in the order in which they were asked for
+    model = load_model(folder / kind)
+    np.testing.assert_array_equal(numbers[:, 2:], model.quantile(PLACES, [0.9, 0.5, 0.05]))
+    np.testing.assert_array_equal(numbers[:, 0], model.predict(PLACES))
+    assert done.stderr == b""
+
+
+def test_quantiles_of_several_outputs(folder):
+    names, numbers = table(kernpool("predict", folder / "two", folder / "new.csv", "--quantiles", "0.25,1"))
+    assert names == [f"y_{i}{end}" for i in (0, 1) for end in ("", "_q0.25", "_q1.0")]
+    found = load_model(folder / "two").quantile(PLACES, [0.25, 1.0])
+    np.testing.assert_array_equal(numbers[:, [1, 2, 4, 5]], found.reshape(7, 4))
+
+
+@pytest.mark.parametrize("method", [*METHODS])
+def test_prediction_intervals(method, folder):
+    model = load_model(folder / "model")
+    calibrated = METHODS[method].rows == "other"
+    more = ["--calibration", folder / "more.csv"] if calibrated else []
+    options = ["--interval", ".8", "--method", method, *more, "--seed", "3"]
+    done = kernpool("predict", folder / "model", folder / "new.csv", *options)
+    names, numbers = table(done)
+    assert names == ["y", "y_new_lower", "y_new_upper"]
+    given = {}
+    if calibrated:
+        rows = np.loadtxt(folder / "more.csv", delimiter=",", skiprows=1)
+        given = {"X_calibration": rows[:, :1], "y_calibration": rows[:, 1]}
+    found = model.prediction_interval(PLACES, level=0.8, method=method, random_state=3, **given)
+    np.testing.assert_array_equal(numbers, np.c_[model.predict(PLACES), found.lower, found.upper])
+    assert done.stderr.decode() == f"guarantee  {found.guarantee.replace('X_calibration', '--calibration')}\n"
+    quiet = kernpool("predict", folder / "model", folder / "new.csv", *options, "--quiet")
+    assert (quiet.stdout, quiet.stderr) == (done.stdout, b"")
+
+
+def test_without_a_method_the_interval_is_for_the_curve(folder):
+    curve = kernpool("predict", folder / "model", folder / "new.csv", "--interval", "0.8")
+    names, numbers = table(curve)
+    assert names == ["y", "y_center", "y_lower", "y_upper"]
+    found = load_model(folder / "model").confidence_interval(PLACES, level=0.8)
+    np.testing.assert_array_equal(numbers[:, 2:], np.c_[found.lower, found.upper])
+    assert curve.stderr == b""
+    both = ("--interval", "0.8", "--method", "adaptive", "--quantiles", "0.5", "--se")
+    names, _ = table(kernpool("predict", folder / "model", folder / "new.csv", *both))
+    assert names == ["y", "y_se", "y_q0.5", "y_new_lower", "y_new_upper"]
+
+
+@needs_pyarrow
+@pytest.mark.parametrize(
+    "asked",
+    [
+        ("--quantiles", "0.1,0.5,0.9"),
+        ("--interval", "0.8", "--method", "adaptive"),
+        ("--interval", "0.8", "--method", "full"),
+    ],
+    ids=" ".join,
+)
+def test_parts_of_the_data_have_the_numbers_of_the_whole(asked, folder, tmp_path, monkeypatch):
+    import pyarrow
+    from pyarrow import parquet
+
+    monkeypatch.setattr("kernpool.data.chunks.base.rows_per_chunk", lambda *_: FEWEST_ROWS)
+    monkeypatch.setattr("kernpool.data.chunks.parquet.rows_per_chunk", lambda *_: FEWEST_ROWS)
+    places = np.linspace(0.0, 1.0, 2 * FEWEST_ROWS + 7)
+    parquet.write_table(pyarrow.table({"x": places}), tmp_path / "new.parquet")
+    command = ("predict", folder / "model", tmp_path / "new.parquet", *asked)
+    done = kernpool(*command, "--memory", "1MiB", "--out", tmp_path / "out.parquet")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count(b"guarantee  ") == ("--method" in asked)
+    found = parquet.read_table(tmp_path / "out.parquet")
+    names, whole = table(kernpool(*command))
+    assert found.column_names == names
+    np.testing.assert_allclose(np.column_stack([c.to_numpy() for c in found.columns]), whole, rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("kind", ["text", "number"])
+@pytest.mark.parametrize(
+    ("method", "calibrated"), [(None, False), (None, True), ("aps", False), ("aps", True), ("full", False)]
+)
+def test_sets_of_classes(method, kind, calibrated, folder):
+    model = load_model(folder / kind)
+    more = ["--calibration", folder / f"more-{kind}.csv"] * calibrated
+    asked = ["--sets", ".9", *([] if method is None else ["--method", method]), *more]
+    done = kernpool("predict", folder / kind, folder / "new.csv", *asked)
+    assert done.returncode == 0, done.stderr
+    lines = [line.split(",") for line in done.stdout.decode().splitlines()]
+    assert lines[0] == ["kind", *(f"kind_in_{label}" for label in model.classes_)]
+    given = {}
+    if calibrated:
+        other = np.arange(90) % 3 != 0
+        label = LABEL if kind == "text" else (Y > 0.3).astype(int)
+        given = {"X_calibration": X[other, None], "y_calibration": label[other]}
+    found = model.predict_set(PLACES, 0.9, method=method or "lac", random_state=0, **given)
+    assert [line[0] for line in lines[1:]] == [str(label) for label in model.predict(PLACES)]
+    np.testing.assert_array_equal(np.array([line[1:] for line in lines[1:]], dtype=float), found.member)
+    assert done.stderr.decode() == f"guarantee  {found.guarantee}\n"
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "message"),
+    [
+        (["--quantiles", "50"], 2, "--quantiles must lie between 0 and 1, got 50; 50 percent is 0.5"),
+        (["--quantiles", "0.1,-1"], 2, "--quantiles must lie between 0 and 1, got -1"),
+        (["--quantiles", "nan"], 2, "--quantiles must lie between 0 and 1, got nan"),
+        (["--quantiles", "a,b"], 2, "--quantiles must be numbers separated by commas, such as 0.1,0.5,0.9; got 'a,b'"),
+        (["--quantiles", ".1,"], 2, "--quantiles must be numbers separated by commas"),
+        (["--quantiles", ".1,0.1"], 2, "--quantiles must differ from each other"),
+        (["--quantiles", "0.5", "--cluster", "tcp://nowhere:1"], 2, "--quantiles cannot be had from a cluster"),
+        (["--interval", "90", "--method", "full"], 2, "90 percent is --interval 0.9"),
+        (["--interval", "0.9", "--method", "lac"], 2, "--method lac is not for --interval, which has adaptive, full"),
+        (["--interval", "0.9", "--method", "best"], 2, "invalid choice: 'best'"),
+        (["--method", "full"], 2, "say --interval 0.9 or --sets 0.9 too"),
+        (
+            ["--interval", "0.9", "--method", "full", "--simultaneous"],
+            2,
+            "--simultaneous is of intervals for the curve",
+        ),
+        (["--interval", "0.9", "--method", "full", "--variance", "nn"], 2, "--variance is of intervals for the curve"),
+        (["--interval", "0.9", "--method", "split"], 2, "name their table with --calibration"),
+        (["--interval", "0.9", "--method", "jackknife", "--calibration", "t.csv"], 2, "has no use for --calibration"),
+        (["--interval", "0.9", "--calibration", "t.csv"], 2, "say --interval 0.9 --method split, or --sets 0.9, too"),
+        (["--seed", "1"], 2, "--seed is of prediction intervals and of sets"),
+        (["--interval", "0.9", "--method", "adaptive", "--seed", "-1"], 2, "--seed must not be negative"),
+        (["--interval", "0.9", "--method", "rlcp", "--memory", "1GiB"], 2, "or use --method localized"),
+        (["--sets", "0.9", "--method", "aps", "--memory", "1GiB"], 2, "or use --method lac"),
+        (["--sets", "0.9", "--method", "adaptive"], 2, "--method adaptive is not for --sets, which has lac, aps"),
+        (["--sets", "0.9", "--interval", "0.9"], 2, "--interval is for regressors, and --sets for classifiers"),
+        (["--sets", "90"], 2, "90 percent is --sets 0.9"),
+        (["--sets", "0.9"], 1, "--sets is for classifiers, and"),
+        (["--interval", "0.9", "--method", "split", "--calibration", "missing.csv"], 1, "missing.csv"),
+    ],
+)
+def test_what_cannot_be_meant_writes_nothing(options, code, message, folder, tmp_path):
+    done = kernpool("predict", folder / "model", folder / "new.csv", *options, "--out", tmp_path / "out.csv")
+    assert (done.returncode, message in done.stderr.decode()) == (code, True), done.stderr
+    assert not list(tmp_path.iterdir())
+
+
+def test_models_that_cannot_say_write_nothing(folder, tmp_path):
+    def refuses(model, text, *options):
+        done = kernpool("predict", folder / model, folder / "new.csv", "--out", tmp_path / "out.csv", *options)
+        assert (done.returncode, text in done.stderr.decode()) == (1, True), done.stderr
+        assert not list(tmp_path.iterdir())
+
+    refuses("text", "--quantiles is for regressors, and", "--quantiles", "0.5")
+    refuses("text", "--interval is for regressors, and", "--interval", "0.9", "--method", "full")
+    split = ("--interval", "0.9", "--method", "split", "--calibration")
+    refuses("nameless", "save the model with target=", *split, folder / "more.csv")
+    refuses("model", "no column 'y'", *split, folder / "new.csv")
+    refuses("text", "y_calibration has classes that no training row has", "--sets", ".9", "--calibration",
+            folder / "more-number.csv")  # fmt: skip
+
+
+@needs_pyarrow
+def test_models_in_chunks_hold_no_rows(folder, tmp_path):
+    import pyarrow
+    from pyarrow import parquet
+
+    parquet.write_table(pyarrow.table({"x": X, "y": Y}), folder / "data.parquet")
+    fit = ("fit", folder / "data.parquet", "--target", "y", "--memory", "1MiB", "--bandwidth", "0.1")
+    assert kernpool(*fit, "--model", folder / "chunked").returncode == 0
+    remedy = b"fit a sample of the rows without --memory, with --bandwidth 0.1"
+    for asked in (["--quantiles", "0.5"], ["--interval", "0.9", "--method", "full"]):
+        done = kernpool("predict", folder / "chunked", folder / "new.csv", *asked, "--out", tmp_path / "out.csv")
+        assert (done.returncode, remedy in done.stderr, done.stdout) == (1, True, b""), done.stderr
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.filterwarnings("default")  # as in a process of its own
+def test_too_few_rows_say_so(folder):
+    few = NadarayaWatsonRegressor(bandwidth=0.1).fit(X[:6, None], Y[:6])
+    save_model(few, folder / "few", features=["x"], target="y", force=True)
+    done = kernpool("predict", folder / "few", folder / "new.csv", "--interval", "0.9", "--method", "full")
+    _, numbers = table(done)
+    assert np.isneginf(numbers[:, 1]).all()
+    assert np.isposinf(numbers[:, 2]).all()
+    assert b"warning:" in done.stderr
+
+
+def test_levels_are_read_as_written():
+    assert parse_levels("0.3,.1") == (0.3, 0.1)
+    with pytest.raises(UsageError, match="got ''"):
+        parse_levels("")

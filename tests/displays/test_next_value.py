@@ -1,0 +1,376 @@
+"""Pictures of what to expect of the next value: what is drawn are the numbers of the model."""
+
+import numpy as np
+import pytest
+
+pytest.importorskip("matplotlib", reason="pictures need the extra 'plot'")
+
+import matplotlib as mpl
+
+mpl.use("Agg")
+import matplotlib.pyplot as plt
+from matplotlib.colors import to_rgba
+from scipy.stats import binomtest
+
+from kernpool import (
+    CoverageDisplay,
+    KernelCurveDisplay,
+    LocalLinearRegressor,
+    NadarayaWatsonClassifier,
+    NadarayaWatsonRegressor,
+    QuantileFanDisplay,
+    open_chunks,
+)
+from tests.support.pictures import pixels_of
+
+
+@pytest.fixture(autouse=True)
+def _close_figures():
+    yield
+    plt.close("all")
+
+
+@pytest.fixture
+def rows():
+    random = np.random.default_rng(0)
+    x = np.sort(random.uniform(0, 5, 90))
+    return x[:, None], 2 * np.sin(x) + (0.2 + 0.2 * x) * random.normal(size=90)
+
+
+@pytest.fixture(params=[NadarayaWatsonRegressor, LocalLinearRegressor], ids=["constant", "linear"])
+def model(request, rows):
+    return request.param(bandwidth=0.4).fit(*rows)
+
+
+@pytest.fixture
+def new_rows():
+    random = np.random.default_rng(1)
+    x = random.uniform(0, 5, 60)
+    return x[:, None], 2 * np.sin(x) + (0.2 + 0.2 * x) * random.normal(size=60)
+
+
+def ends(shade):
+    """Lower and upper ends of a shade of `fill_between`, place by place, and the places."""
+    vertices = np.concatenate([path.vertices for path in shade.get_paths()])
+    x = np.unique(vertices[:, 0])
+    at = [vertices[vertices[:, 0] == place, 1] for place in x]
+    return x, np.array([y.min() for y in at]), np.array([y.max() for y in at])
+
+
+def entries(ax):
+    return [text.get_text() for text in ax.get_legend().get_texts()]
+
+
+def title(ax):
+    return ax.get_legend().get_title().get_text()
+
+
+def test_a_fan_is_the_quantiles_of_the_model(rows, model):
+    display = QuantileFanDisplay.from_estimator(model, *rows, levels=(0.9, 0.5, 0.1, 0.25, 0.75), target="yield")
+    at = display.x[:, None]
+    for shade, (low, high) in zip(display.bands_, [(0.1, 0.9), (0.25, 0.75)], strict=True):  # the widest first
+        x, lower, upper = ends(shade)
+        np.testing.assert_array_equal(x, display.x)
+        np.testing.assert_array_equal(lower, model.quantile(at, low))
+        np.testing.assert_array_equal(upper, model.quantile(at, high))
+    np.testing.assert_array_equal(display.line_.get_ydata(), model.quantile(at, 0.5))
+    np.testing.assert_array_equal(display.scatter_.get_offsets(), np.c_[rows[0][:, 0], rows[1]])
+    assert entries(display.ax_) == [
+        "80 % of values: quantiles 0.1 to 0.9", "50 % of values: quantiles 0.25 to 0.75", "training samples", "median",
+    ]  # fmt: skip
+    assert (display.ax_.get_xlabel(), display.ax_.get_ylabel(), title(display.ax_)) == ("x", "yield", "")
+    outer, inner = (shade.get_facecolor()[0] for shade in display.bands_)
+    assert sum(outer[:3]) > sum(inner[:3]) + 0.2  # to be told apart in print
+    assert outer[3] == inner[3] == 1.0  # the colors of the legend are those of the picture
+    for artist in (*display.bands_, display.line_, display.scatter_):
+        assert pixels_of(display.figure_, artist) > 300
+
+
+def test_a_fan_over_one_of_two_columns(rows):
+    pandas = pytest.importorskip("pandas", reason="frames need pandas")
+    frame = pandas.DataFrame({"size": rows[0][:, 0], "age": np.cos(np.arange(90.0))})
+    model = NadarayaWatsonRegressor(bandwidth=[0.5, 0.8]).fit(frame, rows[1])
+    display = QuantileFanDisplay.from_estimator(model, frame, rows[1], feature="age", levels=[0.2, 0.8], subsample=30)
+    at = pandas.DataFrame({"size": np.full(display.x.size, frame["size"].median()), "age": display.x})
+    np.testing.assert_array_equal(ends(display.bands_[0])[1], model.quantile(at, 0.2))
+    np.testing.assert_array_equal(ends(display.bands_[0])[2], model.quantile(at, 0.8))
+    assert display.line_ is None  # an even number of levels has no middle
+    assert len(display.scatter_.get_offsets()) == 30
+    assert (display.ax_.get_xlabel(), title(display.ax_)) == ("age", "other columns at their medians")
+    with pytest.raises(ValueError, match="X has 2 columns, so feature= must say which one to draw over"):
+        QuantileFanDisplay.from_estimator(model, frame, rows[1])
+
+
+def test_one_level_is_a_line(rows, model):
+    display = QuantileFanDisplay.from_estimator(model, *rows, levels=0.3)
+    assert display.bands_ == []
+    assert entries(display.ax_) == ["training samples", "quantile 0.3"]
+    np.testing.assert_array_equal(display.line_.get_ydata(), model.quantile(display.x[:, None], 0.3))
+
+
+def test_empty_windows_leave_gaps_in_the_fan():
+    x = np.r_[np.linspace(0, 1, 40), np.linspace(3, 4, 40)]
+    model = NadarayaWatsonRegressor(kernel="epanechnikov", bandwidth=0.3, empty="nan").fit(x[:, None], np.cos(5 * x))
+    display = QuantileFanDisplay.from_estimator(model, x[:, None], np.cos(5 * x), levels=[0.1, 0.5, 0.9])
+    assert len(display.bands_[0].get_paths()) == 2
+    places = ends(display.bands_[0])[0]
+    assert not np.any((places > 1.31) & (places < 2.69))
+    assert np.isnan(display.line_.get_ydata()).any()
+
+
+def test_given_quantiles_in_any_order(rows, model):
+    at = np.random.default_rng(1).permutation(np.linspace(0.5, 4.5, 40))
+    found, order = model.quantile(at[:, None], [0.5, 0.1, 0.9]), np.argsort(at)
+    display = QuantileFanDisplay.from_quantiles(
+        at, found, [0.5, 0.1, 0.9], color="green", x_label="age", y_label="size",
+        band_kwargs={"label": "mine"}, median_kwargs={"color": "green"},
+    )  # fmt: skip
+    x, lower, upper = ends(display.bands_[0])
+    np.testing.assert_array_equal(x, at[order])
+    np.testing.assert_array_equal((lower, upper), found[order][:, [1, 2]].T)
+    np.testing.assert_array_equal(display.line_.get_ydata(), found[order, 0])
+    assert entries(display.ax_) == ["mine", "median"]
+    assert display.scatter_ is None
+    red, green, blue, _ = display.bands_[0].get_facecolor()[0]
+    assert green > red == blue
+    assert display.line_.get_color() == "green"
+
+
+@pytest.mark.parametrize(
+    ("quantiles", "levels", "message"),
+    [
+        ([[1.0, 2.0]] * 3, [0.1, 0.1], "levels must differ from each other"),
+        ([[1.0, 2.0]] * 3, [0.1, 90], "levels must be between 0 and 1, got 90"),
+        ([[1.0, 2.0]] * 3, [0.9, 0.1], "that of level 0.9 is below that of 0.1; columns are in the order of levels"),
+        ([[1.0, 2.0]] * 3, [0.1, 0.5, 0.9], r"one column per level, \(3, 3\), got shape \(3, 2\)"),
+        ([[1.0, 2.0]] * 2, [0.1, 0.9], "x has 3 entries and quantiles shape"),
+    ],
+)
+def test_quantiles_that_are_none(quantiles, levels, message):
+    with pytest.raises(ValueError, match=message):
+        QuantileFanDisplay.from_quantiles([0.0, 1.0, 2.0], quantiles, levels)
+
+
+def test_what_has_no_fan(rows, model):
+    X, y = rows
+    with pytest.raises(TypeError, match=r"NadarayaWatsonClassifier has no quantile; use NadarayaWatsonRegressor or"):
+        QuantileFanDisplay.from_estimator(NadarayaWatsonClassifier(bandwidth=0.4).fit(X, y > 0), X, y > 0)
+    two = type(model)(bandwidth=0.4).fit(X, np.c_[y, -y])
+    with pytest.raises(ValueError, match="one output can be drawn at a time, the estimator has 2"):
+        QuantileFanDisplay.from_estimator(two, X, y)
+    with pytest.raises(ValueError, match="one output per row is needed"):
+        QuantileFanDisplay.from_estimator(model, X, y[:-1])
+    with pytest.raises(ValueError, match="belong together"):
+        QuantileFanDisplay.from_quantiles([0.0], [[1.0]], [0.5], x_train=[1.0])
+    levels = NadarayaWatsonRegressor(bandwidth=0.4, unordered=[1], smoothing=0.3).fit(np.c_[X, np.arange(90) % 2], y)
+    with pytest.raises(ValueError, match=r"X has categorical columns.*give it to QuantileFanDisplay\.from_quantiles"):
+        QuantileFanDisplay.from_estimator(levels, np.c_[X, np.arange(90) % 2], y, feature=0)
+
+
+@pytest.mark.parametrize("method", ["adaptive", "full"])
+def test_the_prediction_band_is_that_of_the_model(rows, model, method):
+    display = KernelCurveDisplay.from_estimator(
+        model, *rows, band="confidence", prediction=0.8, prediction_method=method
+    )
+    expected = model.prediction_interval(display.x[:, None], level=0.8, method=method)
+    x, lower, upper = ends(display.expected_)
+    np.testing.assert_array_equal(x, display.x)
+    np.testing.assert_array_equal((lower, upper), (expected.lower, expected.upper))
+    (shade,) = display.bands_
+    inner = model.confidence_interval(display.x[:, None])
+    np.testing.assert_array_equal(ends(shade)[1], inner.lower)
+    assert entries(display.ax_)[:3] == [
+        "training samples", "80 % prediction: the next value", "95 % pointwise: each place by itself",
+    ]  # fmt: skip
+    assert tuple(display.expected_.get_facecolor()[0][:3]) != tuple(shade.get_facecolor()[0][:3])
+    assert display.expected_.get_linestyle() != shade.get_linestyle()  # dashed ends: to be told apart without colors
+    assert display.expected_.get_zorder() < shade.get_zorder()
+    for artist in (display.expected_, shade):
+        assert pixels_of(display.figure_, artist) > 500
+    assert KernelCurveDisplay.from_estimator(model, *rows).expected_ is None
+
+
+def test_given_prediction_intervals(rows, model):
+    at = np.random.default_rng(1).permutation(np.linspace(0.5, 4.5, 40))
+    interval, order = model.prediction_interval(at[:, None]), np.argsort(at)
+    display = KernelCurveDisplay.from_predictions(
+        at,
+        model.predict(at[:, None]),
+        prediction_interval=interval,
+        expected_kwargs={"color": "green", "label": "mine"},
+    )
+    x, lower, upper = ends(display.expected_)
+    np.testing.assert_array_equal(x, at[order])
+    np.testing.assert_array_equal((lower, upper), (interval.lower[order], interval.upper[order]))
+    assert to_rgba(display.expected_.get_facecolor()[0])[:3] == to_rgba("green")[:3]
+    assert "mine" in entries(display.ax_)
+    short = model.prediction_interval(at[:-1, None])
+    with pytest.raises(ValueError, match=r"must be for the 40 places of the curve, of one output, got shape \(39,\)"):
+        KernelCurveDisplay.from_predictions(at, at, prediction_interval=short)
+
+
+def test_infinite_ends_leave_gaps_and_the_curve_its_room(rows, model):
+    at = np.linspace(0, 5, 50)
+    interval = model.prediction_interval(at[:, None])
+    interval.upper[10:20] = np.inf
+    interval.lower[-3:] -= 1e4
+    display = KernelCurveDisplay.from_predictions(at, model.predict(at[:, None]), prediction_interval=interval)
+    places = ends(display.expected_)[0]
+    np.testing.assert_array_equal(places, np.delete(at, np.s_[10:20]))
+    assert display.ax_.get_ylim()[0] > -50
+
+
+def test_what_has_no_prediction_band(rows, model):
+    X, y = rows
+    for options, message in (
+        ({"prediction": 90}, "90 percent is"),
+        ({"prediction": 0.9, "prediction_method": "best"}, "method must be one of"),
+        ({"prediction": 0.9, "of": "derivative"}, "no slope is observed; leave prediction out"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            KernelCurveDisplay.from_estimator(model, X, y, **options)
+    classifier = NadarayaWatsonClassifier(bandwidth=0.4).fit(X, y > 0)
+    with pytest.raises(TypeError, match=r"NadarayaWatsonClassifier has no prediction_interval.*use prediction=None"):
+        KernelCurveDisplay.from_estimator(classifier, X, y > 0, prediction=0.9)
+    chunked = type(model)(bandwidth=0.4).fit(open_chunks([(X, y)]))
+    with pytest.raises(TypeError, match="was fitted to chunks"):
+        KernelCurveDisplay.from_estimator(chunked, X, y, prediction=0.9)
+
+
+def drawn(display):
+    """Centers, coverage, and ends of the bars of all slices, from left to right."""
+    found = []
+    for container in display.bars_:
+        line, _, bars = container.lines
+        down = bars[-1].get_segments()
+        found += [
+            (x, y, low, high)
+            for x, y, ((_, low), (_, high)) in zip(*line.get_data(), down, strict=True)
+        ]  # fmt: skip
+    return np.array(sorted(found)).T
+
+
+def test_coverage_is_counted_slice_by_slice(model, new_rows):
+    X, y = new_rows
+    display = CoverageDisplay.from_estimator(model, X, y, against=0, level=0.8, slices=5, target="yield")
+    found = model.prediction_interval(X, level=0.8)
+    inside = (found.lower <= y) & (y <= found.upper)
+    order = np.argsort(X[:, 0])
+    center, coverage, low, high = drawn(display)
+    parts = np.array_split(order, 5)
+    np.testing.assert_allclose(center, [np.median(X[part, 0]) for part in parts])
+    np.testing.assert_allclose(coverage, [inside[part].mean() for part in parts])
+    limits = [binomtest(int(inside[part].sum()), 12).proportion_ci(0.95, "exact") for part in parts]
+    np.testing.assert_allclose(np.stack([low, high], axis=1), limits, atol=1e-12)
+    assert display.coverage == pytest.approx(inside.mean())
+    assert list(display.line_.get_ydata()) == [0.8, 0.8]
+    assert title(display.ax_) == f"all 60 rows: {100 * inside.mean():.1f} % inside"
+    assert entries(display.ax_)[:2] == ["promised: 80 %", "slices of 12 rows, 95 % binomial bars"]
+    assert (display.ax_.get_xlabel(), display.ax_.get_ylabel()) == ("x", "share of yield inside the interval")
+    for artist in (display.line_, display.bars_[0].lines[0]):
+        assert pixels_of(display.figure_, artist) > 50
+
+
+def test_by_default_slices_are_of_the_prediction(model, new_rows):
+    display = CoverageDisplay.from_estimator(model, *new_rows, method="full", interval_kwargs={"random_state": 0})
+    by = np.sort(model.predict(new_rows[0])).reshape(10, 6)
+    np.testing.assert_allclose(drawn(display)[0], np.median(by, axis=1))
+    np.testing.assert_allclose((display.slices.left, display.slices.right), (by[:, 0], by[:, -1]))
+    assert display.ax_.get_xlabel() == "prediction of y"
+
+
+def test_slices_that_miss_the_level_look_different():
+    x = np.arange(100.0)
+    y = np.where(x < 50, 0.0, 9.0)
+    ends_of = np.where(np.arange(100) % 10 == 0, 5.0, -1.0), np.full(100, 8.0)  # 90 % on the left, none on the right
+    display = CoverageDisplay.from_intervals(x, y, ends_of, level=0.9, slices=2)
+    holds, misses = display.bars_
+    assert holds.lines[0].get_xydata().tolist() == [[24.5, 0.9]]
+    assert misses.lines[0].get_xydata().tolist() == [[74.5, 0.0]]
+    assert holds.lines[0].get_marker() != misses.lines[0].get_marker()
+    assert holds.lines[0].get_color() != misses.lines[0].get_color()
+    assert entries(display.ax_)[-1] == "slices whose bar misses it"
+    only = CoverageDisplay.from_intervals(x, y, ends_of, level=0.5, slices=1)
+    assert [bar.get_label() for bar in only.bars_] == ["slices of 100 rows, 95 % binomial bars"]
+
+
+def test_rows_of_one_value_stay_together_and_labels_are_slices():
+    x = np.repeat([1.0, 2.0, 3.0], [5, 80, 15])
+    ends_of = np.zeros(100), np.ones(100)
+    display = CoverageDisplay.from_intervals(x, np.r_[np.ones(85), np.full(15, 2.0)], ends_of, level=0.9, slices=10)
+    assert display.slices.center.tolist() == [1.0, 2.0, 3.0]
+    assert display.slices.rows.tolist() == [5, 80, 15]
+    assert display.slices.coverage.tolist() == [1.0, 1.0, 0.0]
+    assert entries(display.ax_)[1] == "slices of 5 to 80 rows, 95 % binomial bars"
+    named = CoverageDisplay.from_intervals(
+        np.array(["b", "a"])[(x > 2).astype(int)], np.ones(100), ends_of, level=0.9, x_label="street"
+    )
+    assert [text.get_text() for text in named.ax_.get_xticklabels()] == ["a", "b"]
+    assert named.slices.rows.tolist() == [15, 85]
+    with pytest.raises(ValueError, match="100 different labels, and at most 30 can be drawn"):
+        CoverageDisplay.from_intervals([f"{i}" for i in range(100)], np.ones(100), ends_of, level=0.9)
+
+
+def test_infinite_and_missing_intervals_are_counted():
+    y, x = np.zeros(40), np.arange(40.0)
+    lower, upper = np.full(40, -1.0), np.full(40, 1.0)
+    upper[:4], lower[4], x[5] = np.inf, np.nan, np.nan
+    lower[5] = np.nan
+    display = CoverageDisplay.from_intervals(x, y, (lower, upper), level=0.9, slices=2)
+    assert title(display.ax_) == "all 38 rows: 100.0 % inside, 4 intervals infinite, 2 rows without interval left out"
+    assert display.slices.rows.tolist() == [19, 19]
+
+
+def test_coverage_by_a_column_of_a_frame(new_rows):
+    pandas = pytest.importorskip("pandas", reason="frames need pandas")
+    frame = pandas.DataFrame({"size": new_rows[0][:, 0], "street": np.array(["elm", "oak"])[np.arange(60) % 2]})
+    random = np.random.default_rng(2)
+    train = pandas.DataFrame({"size": random.uniform(0, 5, 80), "street": np.array(["elm", "oak"])[np.arange(80) % 2]})
+    model = NadarayaWatsonRegressor(bandwidth=0.4, smoothing=0.3).fit(train, np.sin(train["size"]))
+    display = CoverageDisplay.from_estimator(model, frame, np.sin(frame["size"]), against="street")
+    assert [text.get_text() for text in display.ax_.get_xticklabels()] == ["elm", "oak"]
+    assert display.slices.rows.tolist() == [30, 30]
+    assert display.ax_.get_xlabel() == "street"
+    with pytest.raises(ValueError, match=r"against 'age' is not a column of X; columns: \['size', 'street'\]"):
+        CoverageDisplay.from_estimator(model, frame, np.sin(frame["size"]), against="age")
+
+
+def test_confidence_intervals_are_asked_about_the_truth(rows, model):
+    at = np.linspace(0.2, 4.8, 50)
+    interval = model.confidence_interval(at[:, None])
+    display = CoverageDisplay.from_intervals(at, 2 * np.sin(at), interval, slices=5, target="truth")
+    assert display.level == 0.95
+    inside = (interval.lower <= 2 * np.sin(at)) & (2 * np.sin(at) <= interval.upper)
+    np.testing.assert_allclose(drawn(display)[1], inside.reshape(5, 10).mean(axis=1))
+    styled = display.plot(line_kwargs={"color": "green"}, bar_kwargs={"color": "green"})
+    assert styled.line_.get_color() == styled.bars_[0].lines[0].get_color() == "green"
+
+
+def test_what_has_no_coverage(rows, model, new_rows):
+    X, y = new_rows
+    with pytest.raises(ValueError, match=r"are the rows that the model was fitted to.*give rows that were held out"):
+        CoverageDisplay.from_estimator(model, *rows)
+    classifier = NadarayaWatsonClassifier(bandwidth=0.4).fit(X, y > 0)
+    with pytest.raises(TypeError, match=r"NadarayaWatsonClassifier has no prediction_interval"):
+        CoverageDisplay.from_estimator(classifier, *rows)
+    pair = y - 1, y + 1
+    for arguments, options, message in (
+        ((X[:, 0], y, pair), {}, "level must say what a pair of ends promises"),
+        ((X[:, 0], y, pair), {"level": 90}, "90 percent is level=0.9"),
+        ((X[:, 0], y, pair), {"level": 0.9, "confidence": 95}, "95 percent is confidence=0.95"),
+        ((X[:, 0], y, pair), {"level": 0.9, "slices": 0}, "slices must be a positive number of slices, got 0"),
+        ((X[:, 0], y, pair[::-1]), {"level": 0.9}, r"lower end first: interval=\(lower, upper\)"),
+        (
+            (X[:, 0], y[:-1], pair),
+            {"level": 0.9},
+            r"one number for each row, of one output: got shapes \(60,\), \(59,\)",
+        ),
+        ((X, y, pair), {"level": 0.9}, "one number for each row"),
+        ((X[:, 0], y * np.nan, pair), {"level": 0.9}, "y must be finite, got nan; leave such rows out"),
+        ((X[:, 0] * np.inf, y, pair), {"level": 0.9}, "x must be finite, got inf"),
+        ((X[:, 0], y, (y * np.nan, y)), {"level": 0.9}, "none of the 60 rows has an interval"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            CoverageDisplay.from_intervals(*arguments, **options)
+    with pytest.raises(TypeError, match="interval must be what prediction_interval or confidence_interval returns"):
+        CoverageDisplay.from_intervals(X[:, 0], y, 1.96, level=0.9)
