@@ -26,7 +26,7 @@ if TYPE_CHECKING:
         SiZerDisplay,
         TrainingDisplay,
     )
-    from kernpool.distribution import pool_quantile
+    from kernpool.distribution import QuantileInterval, pool_cdf, pool_quantile
     from kernpool.estimators import (
         LearnedPoolingClassifier,
         LearnedPoolingRegressor,
@@ -69,6 +69,7 @@ __all__ = [
     "Plan",
     "PoolState",
     "Problem",
+    "QuantileInterval",
     "RankDeficiencyWarning",
     "ResidualDisplay",
     "Residuals",
@@ -91,6 +92,7 @@ __all__ = [
     "monotonicity_test",
     "open_chunks",
     "pool",
+    "pool_cdf",
     "pool_quantile",
     "pool_state",
     "pooling_weights",
@@ -116,6 +118,7 @@ _LAZY = {
     "LocalLinearRegressor": "kernpool.estimators",
     "NadarayaWatsonClassifier": "kernpool.estimators",
     "NadarayaWatsonRegressor": "kernpool.estimators",
+    "QuantileInterval": "kernpool.distribution",
     "Residuals": "kernpool.inference",
     "SlopeMap": "kernpool.inference",
     "Summary": "kernpool.inference",
@@ -124,6 +127,7 @@ _LAZY = {
     "datasets": "kernpool.datasets",
     "load_model": "kernpool.estimators.saving",
     "monotonicity_test": "kernpool.inference",
+    "pool_cdf": "kernpool.distribution",
     "pool_quantile": "kernpool.distribution",
     "save_model": "kernpool.estimators.saving",
     "specification_test": "kernpool.inference",
