@@ -71,7 +71,7 @@ class QuantileInterval:
             where = at[:-1] if self.levels.ndim else at
             ends = (self.center[at], self.lower[at], self.upper[at])
             lines.append(
-                [*map(str, where), f"{tau:g}", *(f"{x:.4g}" for x in ends), f"{self.effective_rows[at[0]]:.3g}"]
+                [*map(str, where), f"{tau:g}", *(f"{x + 0.0:.4g}" for x in ends), f"{self.effective_rows[at[0]]:.3g}"]
             )
             shown += 1
         cut = self.center.size > shown

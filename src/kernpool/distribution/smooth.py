@@ -100,8 +100,8 @@ def _pooled(
             break
         state = choose(part, algorithm, often=True).reduce(part, n_jobs=recipe.n_jobs)
         occupied = state.denominator > 0
-        mean = np.divide(state.numerator, state.denominator[:, None], where=occupied[:, None])
-        found[occupied, some] = np.maximum(mean[occupied], 0.0) + first
+        mean = state.numerator[occupied] / state.denominator[occupied, None]
+        found[occupied, some] = np.maximum(mean, 0.0) + first
     return found, occupied
 
 

@@ -98,6 +98,48 @@ def check_y_bandwidth(y_bandwidth: Any, outputs: int) -> str | Array:
     return np.array(np.broadcast_to(width, (outputs,)))
 
 
+def indicators(output: Array, weight: Array | None, thresholds: int) -> Array:
+    """Return the columns ``output <= t`` for quantiles t of outputs, equal ones once.
+
+    Parameters
+    ----------
+    output : ndarray of shape (n,) or (n, c)
+        The outputs.
+    weight : ndarray of shape (n,), optional
+        Frequencies.
+    thresholds : int
+        How many quantiles, at equal distances between 0 and 1.
+
+    Returns
+    -------
+    ndarray of shape (n, b)
+        At most so many for each output: none of those that are one for all rows.
+
+    Raises
+    ------
+    ValueError
+        If there is none, or their number is not positive.
+
+    Examples
+    --------
+    >>> indicators(np.array([3.0, 1.0, 2.0]), None, 3)
+    array([[0., 0.],
+           [1., 1.],
+           [0., 1.]])
+    """
+    if isinstance(thresholds, bool) or not isinstance(thresholds, int | np.integer) or thresholds < 1:
+        raise ValueError(f"thresholds must be a positive number of quantiles of y, got {thresholds!r}")
+    times, levels = np.ones(len(output)) if weight is None else weight, np.arange(1, thresholds + 1) / (thresholds + 1)
+    columns = []
+    for column in np.asarray(output, dtype=np.float64).reshape(len(output), -1).T:
+        quantiles = np.unique(np.quantile(column, levels, weights=times, method="inverted_cdf"))
+        columns.append(column[:, None] <= quantiles[quantiles < column[times > 0].max()])
+    found = np.concatenate(columns, axis=1).astype(np.float64)
+    if not found.shape[1]:
+        raise ValueError("y does not vary, so that its distribution depends on nothing; there is no bandwidth to find")
+    return found
+
+
 def _some_rows(weight: Array) -> NDArray[np.intp]:
     """Return rows to look at, the same each time: all, or drawn ones."""
     (rows,) = np.nonzero(weight > 0)

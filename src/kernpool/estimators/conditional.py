@@ -13,6 +13,7 @@ from kernpool.core.problem import Problem
 from kernpool.distribution import QuantileInterval, Sums, as_levels, known_quantiles
 from kernpool.distribution.quantile_interval import levels_around, without_ends
 from kernpool.distribution.smooth import known_smooth_quantiles
+from kernpool.estimators.conditional_bandwidths import ConditionalBandwidths
 from kernpool.estimators.conditional_functions import ConditionalFunctions
 from kernpool.estimators.conditional_scores import ConditionalScores
 from kernpool.estimators.smoothing_rows import clusters_of, need_rows, read_places, shaped
@@ -31,7 +32,7 @@ Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 
 
-class ConditionalDistribution(ConditionalFunctions, ConditionalScores):
+class ConditionalDistribution(ConditionalFunctions, ConditionalScores, ConditionalBandwidths):
     """Conditional quantiles of a regressor, and draws; the whole distribution, and scores of it."""
 
     def quantile(self, X: ArrayLike | None, levels: ArrayLike = 0.5, *, y_bandwidth: Any = None) -> Array:

@@ -161,56 +161,6 @@ class ConditionalFunctions:
         at_zero = normal_density(threshold / widths[:, None]) / widths[:, None]
         return without_axes(self, weighed.answered(answer, at_zero), with_axis)
 
-    def y_bandwidth(self, method: str = "rule") -> float | Array:
-        """Find the bandwidth by which a distribution is smoothed in y.
-
-        Parameters
-        ----------
-        method : {"rule", "ml"}, default="rule"
-            Silverman's rule, of the leave-one-out residuals and the median of the effective sample sizes; or maximum
-            likelihood of the rows, each from the others (`kernpool.distribution.y_bandwidth` has the formulas).
-
-        Returns
-        -------
-        float, or ndarray of shape (c,)
-            In units of y: the standard deviation of the normal distribution around each value.
-
-        Raises
-        ------
-        ValueError
-            If there is no such method, y does not differ from the fit, or no row has another one in its window.
-        TypeError
-            If the model was fitted to chunks.
-
-        Warns
-        -----
-        UserWarning
-            If the likelihood has no maximum, as where outputs are equal to the last digit.
-
-        Notes
-        -----
-        The rule is for noise that is near to normal, and takes the same time at any n; it oversmooths where there are
-        several modes. The likelihood finds these, and follows tails: a value far from all others widens the bandwidth
-        for all. Both look at up to 1000 rows and all that they are predicted from, 2**21 pairs where that leaves at
-        least 50 rows; the result is kept until the next fit.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from kernpool import LocalLinearRegressor
-        >>> rng = np.random.default_rng(0)
-        >>> x = rng.uniform(size=(300, 1))
-        >>> y = x[:, 0] + rng.choice([-1.0, 1.0], 300) + 0.1 * rng.normal(size=300)
-        >>> model = LocalLinearRegressor(bandwidth=0.2).fit(x, y)
-        >>> model.y_bandwidth("ml") < 0.3 * model.y_bandwidth()
-        True
-        """
-        need_rows(self, "a bandwidth in y needs")
-        if not isinstance(method, str):
-            raise ValueError(f"method must be 'rule' or 'ml', got {method!r}")
-        widths = y_bandwidths(self, method)
-        return float(widths[0]) if self.value_.ndim == 1 else widths.copy()  # type: ignore[attr-defined]
-
     def _thresholds(self, weighed: Weighed, y: ArrayLike) -> tuple[Array, bool]:
         several = self.value_.ndim > 1  # type: ignore[attr-defined]
         return as_thresholds(y, len(weighed.problem.query), weighed.output.shape[1], several=several)
