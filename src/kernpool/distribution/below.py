@@ -86,7 +86,16 @@ def shares_below(recipe: Recipe, problem: Problem, order: Index, rank: Index) ->
             _put_ranges(recipe, ordered, rank[0], share) if len(rank) == 1 else _put_tree(recipe, ordered, ranks, share)
         )
         _put_dense(ordered, far, ranks, share)
+    if share.shape[1] > 1:
+        _keep_order(share, rank)
     return share, ~np.isnan(share[:, 0]) if rank.shape[1] else np.zeros(m, dtype=bool)
+
+
+def _keep_order(share: Array, rank: Index) -> None:
+    """Let no share be less than that of a lower rank, by the rounding of other sums."""
+    order = np.argsort(rank, axis=1, kind="stable")
+    rows = np.arange(len(share))[:, None]
+    share[rows, order] = np.maximum.accumulate(share[rows, order], axis=1)
 
 
 def _quotient(below: Array, above: Array) -> Array:

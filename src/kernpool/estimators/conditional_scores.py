@@ -86,8 +86,9 @@ class ConditionalScores:
         def answer(
             problem: Problem, number: int, value: Array, center: Array | None, rows: Index
         ) -> tuple[Array, NDArray[np.bool_]]:
-            of = given[rows, number], uniform[rows, number]
-            found, occupied = known_pit(weighed.recipe, problem, value, *of, center, weighed.dtype)
+            seen, center = _seen(weighed, given, X is None, number, center, rows)
+            of = seen, uniform[rows, number], center
+            found, occupied = known_pit(weighed.recipe, problem, value, *of, weighed.dtype)
             return found[:, None], occupied
 
         at_zero = np.where(given == 0, uniform, given > 0)[:, :, None]
@@ -146,7 +147,8 @@ class ConditionalScores:
         def answer(
             problem: Problem, number: int, value: Array, center: Array | None, rows: Index
         ) -> tuple[Array, NDArray[np.bool_]]:
-            found, occupied = known_crps(weighed.recipe, problem, value, given[rows, number], center)
+            seen, center = _seen(weighed, given, X is None, number, center, rows)
+            found, occupied = known_crps(weighed.recipe, problem, value, seen, center)
             return found[:, None], occupied
 
         return without_axes(self, weighed.answered(answer, np.abs(given)[:, :, None]))
@@ -163,3 +165,16 @@ class ConditionalScores:
         if y is None:
             return weighed, weighed.output
         return weighed, one_per_row(y, (len(weighed.problem.query), weighed.output.shape[1]))
+
+
+def _seen(
+    weighed: Weighed, given: Array, training: bool, number: int, center: Array | None, rows: Index
+) -> tuple[Array, Array | None]:
+    """Return what was observed of an output, and the center of its distributions.
+
+    Training rows are their residuals, to the last bit: a prediction and a residual, added and rounded, would miss ties
+    between equal rows.
+    """
+    if training and center is not None:
+        return weighed.value[rows, number], None
+    return given[rows, number], center
