@@ -101,7 +101,8 @@ def _keep_order(share: Array, rank: Index) -> None:
 def _quotient(below: Array, above: Array) -> Array:
     """Return the share below; NaN if there is nothing on either side."""
     total = below + above
-    return np.divide(below, total, where=total > 0, out=np.full(total.shape, np.nan))
+    quotient: Array = np.divide(below, total, where=total > 0, out=np.full(total.shape, np.nan))
+    return quotient
 
 
 def _put_dense(ordered: Problem, queries: Index, rank: Index, share: Array) -> None:

@@ -9,6 +9,8 @@ gaps: nothing is taken from anything.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -32,7 +34,7 @@ def known_pit(
     y: Array,
     uniform: Array,
     center: Array | None = None,
-    dtype: type | np.dtype = np.float64,  # type: ignore[type-arg]
+    dtype: Any = np.float64,
 ) -> tuple[Array, NDArray[np.bool_]]:
     """Return the probability integral transform of one value per query, and which windows are not empty.
 

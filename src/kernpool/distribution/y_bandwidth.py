@@ -74,7 +74,7 @@ def find_y_bandwidth(
     spread = _spread((output - fitted)[counts], weight[counts])
     if not spread > 1e-12 * np.ptp(output[counts]):
         raise ValueError("y_bandwidth cannot be found: y does not differ from the fit; give it as a number")
-    rule = SILVERMAN * spread * size**-0.2
+    rule = float(SILVERMAN * spread * size**-0.2)
     if method == "rule":
         return rule
     return _likeliest(tables, (output - center)[rows, None] - value, weight[rows], rule)

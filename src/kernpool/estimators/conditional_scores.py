@@ -77,7 +77,7 @@ class ConditionalScores:
         >>> x = rng.uniform(size=(500, 1))
         >>> model = LocalLinearRegressor(bandwidth=0.1).fit(x, x[:, 0] + rng.normal(size=500))
         >>> np.histogram(model.pit(), bins=4, range=(0, 1))[0] // 10
-        array([12, 11, 12, 13])
+        array([12, 12, 12, 12])
         """
         weighed, given = self._observed(X, y, "a probability integral transform needs")
         random = random_state if isinstance(random_state, np.random.Generator) else check_random_state(random_state)
@@ -140,7 +140,7 @@ class ConditionalScores:
         >>> from kernpool import NadarayaWatsonRegressor
         >>> model = NadarayaWatsonRegressor(bandwidth=0.5).fit([[0.0], [0.1], [0.2], [3.0]], [1.0, 2.0, 9.0, 5.0])
         >>> model.crps([[0.1], [3.0]], [3.0, 3.0]).round(3)
-        array([1.653, 2.   ])
+        array([1.215, 2.   ])
         """
         weighed, given = self._observed(X, y, "a score needs")
 
