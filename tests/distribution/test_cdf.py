@@ -33,6 +33,7 @@ def way(request, monkeypatch):
     if request.param == "sums":
         monkeypatch.setattr(below, "FEW_PAIRS", 0)
         monkeypatch.setattr(below, "FEWEST_KEYS", 7)
+        monkeypatch.setattr(below, "QUICK_PAIRS", 1)
     return request.param
 
 

@@ -81,6 +81,7 @@ def test_beyond_many_pairs_quantiles_come_near(monkeypatch):
 def test_the_transform_is_between_both_sides_of_a_step(few, monkeypatch):
     monkeypatch.setattr(below, "FEW_PAIRS", few)
     monkeypatch.setattr(below, "FEWEST_KEYS", 7)
+    monkeypatch.setattr(below, "QUICK_PAIRS", 1)
     query, key, value, y, generator = make_rows()
     problem, uniform = Problem.from_arrays(query, key, value, bandwidth=0.3), generator.uniform(size=len(y))
     assert np.isin(y, value).any()

@@ -30,6 +30,7 @@ Index = NDArray[np.intp]
 FEW_PAIRS = 100_000  # that tables do sooner than sums over parts of the keys
 PAIRS = 1 << 18  # in one table
 FEWEST_KEYS = 512  # that are halved
+QUICK_PAIRS = 1 << 20  # looked through in the time that some more sums take to begin
 MASKED_PAIRS = 1 << 22  # under one mask, of a byte each
 # Of logarithms of sums: beyond, the units of two of them are rounded to more than 3e-13 of their quotient.
 FAR = 2.0**10
@@ -211,7 +212,7 @@ class Tree:
         nodes = deque([(0, self.problem.shape[1], np.arange(len(self.rows)))])
         while nodes:
             start, stop, requests = nodes.popleft()
-            if stop - start <= FEWEST_KEYS:
+            if stop - start <= FEWEST_KEYS or (stop - start) * len(requests) <= QUICK_PAIRS:
                 self._look_through(slice(start, stop), requests)
                 continue
             middle = (start + stop) // 2
