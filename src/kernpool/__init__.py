@@ -30,7 +30,7 @@ if TYPE_CHECKING:
         SiZerDisplay,
         TrainingDisplay,
     )
-    from kernpool.distribution import pool_quantile
+    from kernpool.distribution import QuantileInterval, pool_cdf, pool_quantile
     from kernpool.estimators import (
         LearnedPoolingClassifier,
         LearnedPoolingRegressor,
@@ -81,6 +81,7 @@ __all__ = [
     "ProbabilityInterval",
     "Problem",
     "QuantileFanDisplay",
+    "QuantileInterval",
     "RankDeficiencyWarning",
     "ResidualDisplay",
     "Residuals",
@@ -104,6 +105,7 @@ __all__ = [
     "monotonicity_test",
     "open_chunks",
     "pool",
+    "pool_cdf",
     "pool_quantile",
     "pool_state",
     "pooling_weights",
@@ -136,6 +138,7 @@ _LAZY = {
     "PredictionInterval": "kernpool.conformal",
     "PredictionSet": "kernpool.conformal",
     "ProbabilityInterval": "kernpool.inference",
+    "QuantileInterval": "kernpool.distribution",
     "Residuals": "kernpool.inference",
     "SlopeMap": "kernpool.inference",
     "Summary": "kernpool.inference",
@@ -145,6 +148,7 @@ _LAZY = {
     "density_ratio": "kernpool.conformal",
     "load_model": "kernpool.estimators.saving",
     "monotonicity_test": "kernpool.inference",
+    "pool_cdf": "kernpool.distribution",
     "pool_quantile": "kernpool.distribution",
     "save_model": "kernpool.estimators.saving",
     "specification_test": "kernpool.inference",

@@ -2,32 +2,40 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtri
 from sklearn.utils import check_random_state
 
 from kernpool.core.problem import Problem
-from kernpool.distribution import Sums, as_levels, known_quantiles, with_limits
-from kernpool.estimators.fitted import read_query, scale_of
-from kernpool.estimators.smoothing_rows import clusters_of, need_rows, read_places, shaped, smoother_of
+from kernpool.distribution import QuantileInterval, Sums, as_levels, known_quantiles
+from kernpool.distribution.quantile_interval import levels_around, without_ends
+from kernpool.distribution.smooth import known_smooth_quantiles
+from kernpool.estimators.conditional_bandwidths import ConditionalBandwidths
+from kernpool.estimators.conditional_functions import ConditionalFunctions
+from kernpool.estimators.conditional_scores import ConditionalScores
+from kernpool.estimators.smoothing_rows import clusters_of, need_rows, read_places, shaped
+from kernpool.estimators.weighed import Weighed, without_axes, y_bandwidths
 from kernpool.execution.progress import current_progress
-from kernpool.inference import Places
 from kernpool.inference.corrected import estimate
+from kernpool.inference.intervals import check_level
 from kernpool.inference.noise import local_noise
+from kernpool.inference.quadratic_forms import squared_norm
+from kernpool.inference.shares import Shares
+from kernpool.inference.smoother import log_mass
 from kernpool.inference.standard_errors import errors_of, rounding_of
 from kernpool.inference.warnings import checked_errors, warn_of_empty
-from kernpool.pooling.recipe import Recipe
 
 Array = NDArray[np.float64]
+Index = NDArray[np.intp]
 
 
-class ConditionalDistribution:
-    """Conditional quantiles of a regressor, and draws."""
+class ConditionalDistribution(ConditionalFunctions, ConditionalScores, ConditionalBandwidths):
+    """Conditional quantiles of a regressor, and draws; the whole distribution, and scores of it."""
 
-    def quantile(self, X: ArrayLike, levels: ArrayLike = 0.5) -> Array:
+    def quantile(self, X: ArrayLike | None, levels: ArrayLike = 0.5, *, y_bandwidth: Any = None) -> Array:
         r"""Find the values that y stays below with given probabilities, at new rows.
 
         .. math:: \hat Q(\tau \mid x) = \min \Big\{ v_j : \sum_{l:\, v_l \le v_j} \alpha_l(x) \ge \tau \Big\}
@@ -36,10 +44,13 @@ class ConditionalDistribution:
 
         Parameters
         ----------
-        X : array_like of shape (m, d)
-            Places.
+        X : array_like of shape (m, d), or None
+            Places; None is for the training rows, each without itself, or without its group after a fit with `groups`.
         levels : float or array_like of shape (l,), default=0.5
             Probabilities, in any order; by default the conditional median.
+        y_bandwidth : float, array_like of shape (c,), "rule" or "ml", default=None
+            Smooths the distribution in y (`cdf`), whose inverse is then no longer a step function. None is for
+            quantiles that are values.
 
         Returns
         -------
@@ -60,6 +71,8 @@ class ConditionalDistribution:
 
         See Also
         --------
+        quantile_interval : How well quantiles are known.
+        cdf : The inverse.
         confidence_interval : How well the mean is known, which is another question.
         pool_quantile : The same of arrays.
 
@@ -74,11 +87,14 @@ class ConditionalDistribution:
 
         The bandwidth is that of the mean. Where few rows count, extreme levels are the extremes of a small sample:
         quantiles say nothing about values beyond those seen. About log2(n / 512) passes over rows and places, or one
-        over all pairs where that is less, and O(n + m) memory.
+        over all pairs where that is less, and O(n + m) memory. Smoothed ones are solved for by Newton's steps, about
+        eight looks at all pairs for each level.
 
         References
         ----------
         .. [1] C. J. Stone, "Consistent nonparametric regression", Annals of Statistics 5 (1977), 595-620, section 1.
+        .. [2] Q. Li and J. S. Racine, "Nonparametric estimation of conditional CDF and quantile functions with mixed
+           categorical and continuous data", Journal of Business and Economic Statistics 26 (2008), 423-434.
 
         Examples
         --------
@@ -89,20 +105,115 @@ class ConditionalDistribution:
                [5., 5., 5.]])
         """
         level = as_levels(levels)
-        weighed = _Weighed.of(self, X, "quantiles need")
+        if y_bandwidth is not None:
+            return self._smooth_quantile(X, level, y_bandwidth)
+        weighed = Weighed.of(self, X, "quantiles need")
         progress = current_progress()
         found, occupied = known_quantiles(weighed.recipe, weighed.problem, weighed.value, level.ravel(), progress)
         found = weighed.filled(weighed.added(found), occupied, level.ravel())
-        found = found[:, 0] if self.value_.ndim == 1 else found  # type: ignore[attr-defined]
-        return found if level.ndim else found[..., 0]
+        return without_axes(self, found, level.ndim > 0)
 
-    def sample(self, X: ArrayLike, size: int = 1, *, random_state: Any = None) -> Array:
-        r"""Draw values of y at new rows from the conditional distribution.
+    def _smooth_quantile(self, X: ArrayLike | None, level: Array, y_bandwidth: Any) -> Array:
+        need_rows(self, "quantiles need")
+        widths = y_bandwidths(self, y_bandwidth)
+        weighed = Weighed.of(self, X, "quantiles need")
+
+        def answer(
+            problem: Problem, number: int, value: Array, center: Array | None, _rows: Index
+        ) -> tuple[Array, NDArray[np.bool_]]:
+            found, occupied = known_smooth_quantiles(problem, value, level.ravel(), float(widths[number]))
+            return (found if center is None else found + center[:, None]), occupied
+
+        found = weighed.answered(answer, widths[:, None] * ndtri(level.ravel()))
+        return without_axes(self, found.astype(weighed.dtype, copy=False), level.ndim > 0)
+
+    def quantile_interval(self, X: ArrayLike, levels: ArrayLike = 0.5, *, level: float = 0.95) -> QuantileInterval:
+        r"""Find conditional quantiles, with intervals for them.
+
+        .. math:: \big[\hat Q(\tau - d \mid x),\ \hat Q(\tau + d \mid x)\big], \qquad
+                  d = z_{(1 + \text{level}) / 2} \sqrt{\tau (1 - \tau)}\, \lVert \alpha(x) \rVert
 
         Parameters
         ----------
         X : array_like of shape (m, d)
             Places.
+        levels : float or array_like of shape (l,), default=0.5
+            Of the quantiles, as for `quantile`.
+        level : float, default=0.95
+            Probability that an interval covers the quantile at its place.
+
+        Returns
+        -------
+        QuantileInterval
+            With `center`, `lower` and `upper` in the shape of `quantile`; infinite where the window has too few rows
+            for an end.
+
+        Raises
+        ------
+        ValueError
+            If a level is not between 0 and 1.
+        TypeError
+            If the model was fitted to chunks.
+
+        Warns
+        -----
+        EmptyWindowWarning
+            If windows are empty and ``empty="nan"``.
+
+        See Also
+        --------
+        confidence_interval : For the mean.
+
+        Notes
+        -----
+        As between order statistics of a sample: no density is estimated, and ends are values as quantiles are. The bias
+        of a window, within which the distribution changes, is not taken off, and rows are taken as independent. For a
+        `LocalLinearRegressor` the prediction is taken as known: an error of it that all rows of the window share is in
+        their residuals, too, with the other sign. Empty windows have the ends that `quantile` gives at these levels.
+
+        References
+        ----------
+        .. [1] J. D. Gibbons and S. Chakraborti, "Nonparametric Statistical Inference", 5th edition (2011), section 5.2.
+
+        Examples
+        --------
+        >>> from kernpool import NadarayaWatsonRegressor
+        >>> X, y = [[0.0]] * 100, [float(i) for i in range(100)]
+        >>> found = NadarayaWatsonRegressor(bandwidth=1.0).fit(X, y).quantile_interval([[0.0]])
+        >>> found.center, found.lower, found.upper
+        (array([49.]), array([40.]), array([59.]))
+        """
+        tau = as_levels(levels)
+        check_level(level)
+        weighed = Weighed.of(self, X, "intervals of quantiles need")
+        problem, smoother = weighed.problem, weighed.smoother
+        mass = log_mass(smoother.sums(problem))
+        share = Shares(problem, smoother.factor, mass, np.ones(len(mass)), np.zeros((len(mass), 0)))
+        squared = squared_norm([(1.0, share)], smoother.sums)
+        occupied = np.isfinite(mass)
+        norm = np.where(occupied, np.sqrt(squared, where=occupied, out=np.zeros(len(mass))), 0.0)
+        low, high = levels_around(tau.ravel(), norm, float(level))
+        wanted = np.concatenate([np.broadcast_to(tau.ravel(), low.shape), low, high], axis=1).clip(0.0, 1.0)
+        found, occupied = known_quantiles(weighed.recipe, problem, weighed.value, wanted)
+        center, *ends = np.split(weighed.filled(weighed.added(found), occupied, wanted), 3, axis=2)
+        lower, upper = without_ends(low, high, (ends[0], ends[1]))
+        with_axis = tau.ndim > 0
+        return QuantileInterval(
+            without_axes(self, center, with_axis),
+            without_axes(self, lower, with_axis),
+            without_axes(self, upper, with_axis),
+            tau,
+            float(level),
+            np.divide(1.0, norm**2, where=occupied, out=np.zeros(len(norm))),
+        )
+
+    def sample(self, X: ArrayLike | None, size: int = 1, *, random_state: Any = None) -> Array:
+        r"""Draw values of y at new rows from the conditional distribution.
+
+        Parameters
+        ----------
+        X : array_like of shape (m, d), or None
+            Places; None is for the training rows, each without itself or its group.
         size : int, default=1
             How many draws at each.
         random_state : int, RandomState or None, default=None
@@ -130,7 +241,7 @@ class ConditionalDistribution:
         """
         if isinstance(size, bool) or not isinstance(size, (int, np.integer)) or size < 1:
             raise ValueError(f"size must be a positive number of draws, got {size!r}")
-        weighed = _Weighed.of(self, X, "draws need")
+        weighed = Weighed.of(self, X, "draws need")
         random = random_state if isinstance(random_state, np.random.Generator) else check_random_state(random_state)
         level = random.uniform(size=(len(weighed.problem.query), int(size)))
         sums = Sums.of(weighed.problem, weighed.recipe)
@@ -138,62 +249,6 @@ class ConditionalDistribution:
         found = weighed.added(np.moveaxis(weighed.value[places], 1, 2))
         found = np.moveaxis(weighed.filled(found, sums.occupied, level), 1, 2)
         return found[..., 0] if self.value_.ndim == 1 else found  # type: ignore[attr-defined]
-
-
-@dataclass(frozen=True, eq=False)
-class _Weighed:
-    """What weights at some places are of.
-
-    Parameters
-    ----------
-    recipe : Recipe
-        How weights are summed, and what empty windows get.
-    whole, problem : Problem
-        Of the weights; in the second one rows without a residual have none.
-    output, value : ndarray of shape (n, c)
-        Outputs of the rows, and what is weighed: these, or residuals.
-    center : ndarray of shape (m, c)
-        What is added: nothing, or the fit.
-    dtype : dtype
-        Of predictions.
-    """
-
-    recipe: Recipe
-    whole: Problem
-    problem: Problem
-    output: Array
-    value: Array
-    center: Array
-    dtype: np.dtype[Any]
-
-    @classmethod
-    def of(cls, model: Any, X: ArrayLike, what: str) -> _Weighed:
-        """Read places, and what is weighed there."""
-        need_rows(model, what)
-        smoother = smoother_of(model)
-        numeric, code = read_query(model, X)
-        places = Places(np.asarray(scale_of(model).apply(numeric), dtype=np.float64), code)
-        whole = problem = smoother.of_degree(0).problem(places)
-        output = np.asarray(model.value_, dtype=np.float64).reshape(len(model.value_), -1)
-        dtype = np.result_type(numeric, model.key_, model.value_)
-        if smoother.recipe.degree == 0:
-            center = np.zeros((len(problem.query), output.shape[1]))
-            return cls(smoother.recipe, problem, problem, output, output, center, dtype)
-        left_out = model.leave_one_out()
-        residual, known = output - left_out.prediction.reshape(output.shape), left_out.occupied
-        if not known.all():
-            weight = np.ones(len(output)) if whole.key_weight is None else whole.key_weight
-            problem = replace(whole, key_weight=np.where(known, weight, 0.0), prepared=None)
-        center = smoother.fit(places).fit.intercept
-        return cls(smoother.recipe, whole, problem, output, residual, center, dtype)
-
-    def added(self, found: Array) -> Array:
-        """Add the fit to what is weighed, of shape (m, c, l)."""
-        return found + self.center[:, :, None]
-
-    def filled(self, found: Array, occupied: NDArray[np.bool_], level: Array) -> Array:
-        """Give empty windows quantiles of the outputs, or what else is asked for; of shape (m, c, l)."""
-        return with_limits(self.recipe, self.whole, self.output, level, found, occupied).astype(self.dtype, copy=False)
 
 
 def std_of_new(model: Any, X: ArrayLike) -> Array:

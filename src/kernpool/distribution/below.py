@@ -1,0 +1,246 @@
+r"""The share of the weights of a query that lies below a threshold: a distribution function, exactly.
+
+.. math:: F(q, r) = \sum_{j < r} \alpha_j(q)
+
+with the keys in the order of their values, and r, the rank of the threshold, the number of keys at or below it. Keys on
+either side are summed by themselves, so that nothing is taken from a sum that is one already, and F is exactly 0 and 1
+where there is nothing on one side.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernpool.algorithms import ALGORITHMS
+from kernpool.algorithms.reference import pair_weights
+from kernpool.core.problem import Problem
+from kernpool.core.state import PoolState, empty_state
+from kernpool.pooling.choice import choose
+from kernpool.pooling.recipe import Recipe
+
+Array = NDArray[np.float64]
+Index = NDArray[np.intp]
+
+FEW_PAIRS = 100_000  # that tables do sooner than sums over parts of the keys
+PAIRS = 1 << 18  # in one table
+FEWEST_KEYS = 512  # that are halved
+QUICK_PAIRS = 1 << 20  # looked through in the time that some more sums take to begin
+MASKED_PAIRS = 1 << 22  # under one mask, of a byte each
+# Of logarithms of sums: beyond, the units of two of them are rounded to more than 3e-13 of their quotient.
+FAR = 2.0**10
+
+
+def shares_below(recipe: Recipe, problem: Problem, order: Index, rank: Index) -> tuple[Array, NDArray[np.bool_]]:
+    """Sum the shares of the first keys in some order.
+
+    Parameters
+    ----------
+    recipe : Recipe
+        By which algorithm, and on how many threads.
+    problem : Problem
+        Whose weights; its values do not matter.
+    order : ndarray of int, shape (n,)
+        Keys, as a rule by rising value.
+    rank : ndarray of int, shape (1, t) or (m, t)
+        How many of them count as below, from 0 to n; one row is for all queries.
+
+    Returns
+    -------
+    share : ndarray of shape (m, t)
+        Between 0 and 1, and not falling with the rank; NaN where the window is empty.
+    occupied : ndarray of bool, shape (m,)
+        Which queries have a key of positive weight.
+
+    Notes
+    -----
+    With one row of ranks the keys between two of them are summed at once: one pass in all. With others, about log2(n /
+    512) passes, or one over all pairs where that is less. Memory is O(n + m t).
+
+    Examples
+    --------
+    >>> problem = Problem.from_arrays([0.0, 1.0], [0.0, 1.0, 1.0, 9.0], kernel="boxcar", value=[0.0] * 4)
+    >>> shares_below(Recipe.of("boxcar"), problem, np.arange(4), np.array([[0, 1, 2, 3]]))[0].round(3)
+    array([[0.   , 0.333, 0.667, 1.   ],
+           [0.   , 0.333, 0.667, 1.   ]])
+    """
+    bare = replace(problem, value=np.zeros((len(problem.key), 1)), value_center=np.zeros(1), degree=0)
+    if bare.key_weight is not None:
+        counts = bare.key_weight[order] > 0
+        rank = np.append(0, np.cumsum(counts))[rank]
+        order = order[counts]
+    m, n = len(bare.query), len(order)
+    share = np.full((m, rank.shape[1]), np.nan)
+    if not n:
+        return share, np.zeros(m, dtype=bool)
+    ordered, everyone = bare.block(slice(None), order), np.arange(m)
+    ranks = np.broadcast_to(rank, share.shape)
+    if m * n <= FEW_PAIRS:
+        _put_dense(ordered, everyone, ranks, share)
+    else:
+        far = (
+            _put_ranges(recipe, ordered, rank[0], share) if len(rank) == 1 else _put_tree(recipe, ordered, ranks, share)
+        )
+        _put_dense(ordered, far, ranks, share)
+    if share.shape[1] > 1:
+        _keep_order(share, rank)
+    return share, ~np.isnan(share[:, 0]) if rank.shape[1] else np.zeros(m, dtype=bool)
+
+
+def _keep_order(share: Array, rank: Index) -> None:
+    """Let no share be less than that of a lower rank, by the rounding of other sums."""
+    order = np.argsort(rank, axis=1, kind="stable")
+    rows = np.arange(len(share))[:, None]
+    share[rows, order] = np.maximum.accumulate(share[rows, order], axis=1)
+
+
+def _quotient(below: Array, above: Array) -> Array:
+    """Return the share below; NaN if there is nothing on either side."""
+    total = below + above
+    quotient: Array = np.divide(below, total, where=total > 0, out=np.full(total.shape, np.nan))
+    return quotient
+
+
+def _put_dense(ordered: Problem, queries: Index, rank: Index, share: Array) -> None:
+    """Fill in rows by tables of weights, each in the unit of its row."""
+    n = ordered.shape[1]
+    at_once = max(1, PAIRS // n)
+    for start in range(0, len(queries), at_once):
+        some = queries[start : start + at_once]
+        _, below, above = _cumulated(ordered.block(some))
+        share[some] = _quotient(
+            np.take_along_axis(below, rank[some], axis=1), np.take_along_axis(above, rank[some], axis=1)
+        )
+
+
+def _cumulated(block: Problem) -> tuple[Array, Array, Array]:
+    """Return the unit of each query, and the sums of the first keys and of the others, of shape (r, n + 1)."""
+    shift, weight = pair_weights(block.with_dense_factors())
+    below, above = np.zeros((len(weight), weight.shape[1] + 1)), np.zeros((len(weight), weight.shape[1] + 1))
+    np.cumsum(weight, axis=1, out=below[:, 1:])
+    np.cumsum(weight[:, ::-1], axis=1, out=above[:, 1:])
+    return shift, below, above[:, ::-1]
+
+
+def _put_ranges(recipe: Recipe, ordered: Problem, rank: Index, share: Array) -> Index:
+    """Fill in the same ranks of all queries, from the masses between them; return who is too far away for that."""
+    ends = np.unique(np.append(rank, [0, ordered.shape[1]]))
+    states = [_sum(recipe, ordered, slice(None), slice(int(a), int(b))) for a, b in pairwise(ends)]
+    shift = np.stack([np.where(state.denominator > 0, state.shift, -np.inf) for state in states])
+    unit = shift.max(axis=0)
+    mass = np.stack([state.denominator for state in states]) * np.exp(shift - np.where(np.isneginf(unit), 0.0, unit))
+    below, above = np.zeros((len(ends), mass.shape[1])), np.zeros((len(ends), mass.shape[1]))
+    np.cumsum(mass, axis=0, out=below[1:])
+    np.cumsum(mass[::-1], axis=0, out=above[1:])
+    place = np.searchsorted(ends, rank)
+    share[:] = _quotient(below[place], above[::-1][place]).T
+    total = PoolState(unit, mass.sum(axis=0), np.zeros((mass.shape[1], 1)))
+    return _far(total)
+
+
+def _put_tree(recipe: Recipe, ordered: Problem, rank: Index, share: Array) -> Index:
+    """Fill in ranks that differ between queries, down a tree of keys; return who is too far away for that."""
+    m, t = rank.shape
+    tree = Tree.of(recipe, ordered, np.repeat(np.arange(m), t), rank.ravel())
+    tree.descend()
+    shift = np.maximum(tree.below.shift, tree.above.shift)
+    unit = np.where(np.isneginf(shift), 0.0, shift)
+    below, above = (
+        state.denominator * np.exp(np.where(state.denominator > 0, state.shift, -np.inf) - unit)
+        for state in (tree.below, tree.above)
+    )
+    share[:] = _quotient(below, above).reshape(m, t)
+    total = PoolState(shift, below + above, np.zeros((m * t, 1)))
+    return np.unique(_far(total) // t)
+
+
+def _far(state: PoolState) -> Index:
+    occupied = state.denominator > 0
+    return np.flatnonzero(occupied & ~(np.abs(np.where(occupied, state.log_denominator, 0.0)) < FAR))
+
+
+def _sum(recipe: Recipe, ordered: Problem, queries: slice | Index, keys: slice) -> PoolState:
+    return _summed(recipe, ordered.part(queries, keys))
+
+
+def _summed(recipe: Recipe, part: Problem) -> PoolState:
+    """Sum by the algorithm that was asked for where that can do it, which not all can under a mask."""
+    algorithm = recipe.algorithm
+    if algorithm != "auto" and ALGORITHMS[algorithm].refusal(part.without_factors()) is not None:
+        algorithm = "auto"
+    return choose(part, algorithm, often=True).reduce(part, n_jobs=recipe.n_jobs)
+
+
+@dataclass(frozen=True)
+class Tree:
+    """Requests, each for the keys before a rank of its own, on their way down halves of the keys.
+
+    A node is a range of keys that the rank of a request lies in. The half without it is on one side as a whole: below
+    or above. It is summed for all queries that ask at once, by whatever algorithm suits it.
+
+    Parameters
+    ----------
+    recipe : Recipe
+        As of `shares_below`.
+    problem : Problem
+        With its keys in order; all have a weight.
+    rows, rank : ndarray of int, shape (r,)
+        Query and rank of each request.
+    below, above : PoolState
+        Sums on both sides so far; they grow.
+    """
+
+    recipe: Recipe
+    problem: Problem
+    rows: Index
+    rank: Index
+    below: PoolState
+    above: PoolState
+
+    @classmethod
+    def of(cls, recipe: Recipe, problem: Problem, rows: Index, rank: Index) -> Tree:
+        """Return the requests at the root."""
+        return cls(recipe, problem, rows, rank, empty_state(len(rows), 1), empty_state(len(rows), 1))
+
+    def descend(self) -> None:
+        """Sum all that is asked for."""
+        nodes = deque([(0, self.problem.shape[1], np.arange(len(self.rows)))])
+        while nodes:
+            start, stop, requests = nodes.popleft()
+            if stop - start <= FEWEST_KEYS or (stop - start) * len(requests) <= QUICK_PAIRS:
+                self._look_through(slice(start, stop), requests)
+                continue
+            middle = (start + stop) // 2
+            lower = self.rank[requests] <= middle
+            left, right = requests[lower], requests[~lower]
+            for keys, some, side in (
+                (slice(middle, stop), left, self.above),
+                (slice(start, middle), right, self.below),
+            ):
+                if some.size:
+                    queries, inverse = np.unique(self.rows[some], return_inverse=True)
+                    side.add(some, _sum(self.recipe, self.problem, queries, keys).rows(inverse))
+                    nodes.append((start, middle, some) if some is left else (middle, stop, some))
+
+    def _look_through(self, keys: slice, requests: Index) -> None:
+        """Sum the keys of a leaf on either side of each rank, under masks."""
+        places = np.arange(keys.start, keys.stop)
+        for some in _pieces(requests, max(1, MASKED_PAIRS // len(places))):
+            part = self.problem.part(self.rows[some], keys)
+            counts = np.ones((1, 1), dtype=bool) if part.attn_mask is None else part.attn_mask
+            if part.groups is not None:
+                counts, part = counts & part.groups.takes_part(), replace(part, groups=None)
+            lies_below = places < self.rank[some, None]
+            for mask, side in ((counts & lies_below, self.below), (counts & ~lies_below, self.above)):
+                if mask.any():
+                    side.add(some, _summed(self.recipe, replace(part, attn_mask=mask)))
+
+
+def _pieces(requests: Index, size: int) -> Iterator[Index]:
+    for start in range(0, len(requests), size):
+        yield requests[start : start + size]

@@ -1,0 +1,104 @@
+"""Scores of conditional distributions are those of their definitions."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kernpool import Problem, kernel_names, pooling_weights
+from kernpool.distribution import below, scores
+from kernpool.distribution.scores import known_crps, known_pit
+from kernpool.pooling.recipe import Recipe
+from tests.support.dense_distribution import dense_cdf, dense_crps, dense_pit
+
+
+def make_rows(n=60, m=12, seed=0):
+    generator = np.random.default_rng(seed)
+    key, query = generator.uniform(-1, 1, (n, 1)), generator.uniform(-1.2, 1.2, (m, 1))
+    value = np.round(np.sin(3 * key[:, 0]) + 0.4 * generator.normal(size=n), 1)
+    y = np.round(generator.normal(size=m), 1)
+    y[:3] = [value.min() - 2.0, value.max() + 3.0, value.max()][:m]
+    return query, key, value, y, generator
+
+
+@pytest.mark.parametrize("kernel", kernel_names())
+@pytest.mark.parametrize("with_center", [False, True])
+def test_the_crps_is_that_of_pairs_of_draws(kernel, with_center):
+    query, key, value, y, generator = make_rows()
+    weight = generator.integers(0, 3, len(key)).astype(float)
+    center = generator.normal(size=len(query)) if with_center else None
+    problem = Problem.from_arrays(query, key, value, kernel=kernel, bandwidth=0.6, key_weight=weight)
+    weights = pooling_weights(query, key, kernel=kernel, bandwidth=0.6, key_weight=weight, empty="zero")
+    found, occupied = known_crps(Recipe.of(), problem, value, y, center)
+    expected = dense_crps(weights, value, y, 0.0 if center is None else center)
+    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-13)
+    np.testing.assert_array_equal(occupied, weights.any(axis=1))
+
+
+@settings(max_examples=20)
+@given(seed=st.integers(0, 1000), y=st.floats(-4, 4))
+def test_it_is_the_integral_of_squares(seed, y):
+    query, key, value, _, _ = make_rows(n=25, m=2, seed=seed)
+    problem = Problem.from_arrays(query, key, value, bandwidth=0.3)
+    found, _ = known_crps(Recipe.of(), problem, value, np.full(2, y))
+    ends = np.unique(np.append(value, y))
+    middle = (ends[1:] + ends[:-1]) / 2  # the integrand is constant between
+    steps = dense_cdf(pooling_weights(query, key, bandwidth=0.3), value, middle)
+    np.testing.assert_allclose(found, ((steps - (y <= middle)) ** 2) @ np.diff(ends), rtol=0, atol=1e-13)
+
+
+def test_of_one_value_it_is_the_absolute_error():
+    problem = Problem.from_arrays([0.0, 1.0, 2.0], [0.0], [3.0])
+    found, _ = known_crps(Recipe.of(), problem, np.array([3.0]), np.array([1.0, 3.0, 7.5]))
+    assert found.tolist() == [2.0, 0.0, 4.5]
+
+
+def test_it_is_proper():
+    """On average no other weights do better than those that the values are drawn with."""
+    query, key, value, _, _ = make_rows(m=1)
+    weights = pooling_weights(query, key, bandwidth=0.3)[0]
+    losses = {}
+    for width in (0.15, 0.3, 0.6):
+        problem = Problem.from_arrays(np.repeat(query, len(value), axis=0), key, value, bandwidth=width)
+        found, _ = known_crps(Recipe.of(), problem, value, value)
+        losses[width] = weights @ found  # the expectation, exactly
+    assert losses[0.3] < min(losses[0.15], losses[0.6])
+
+
+def test_beyond_many_pairs_quantiles_come_near(monkeypatch):
+    generator = np.random.default_rng(1)
+    key, query = generator.uniform(-1, 1, (3000, 1)), generator.uniform(-1, 1, (40, 1))
+    value, y = generator.normal(size=3000), generator.normal(size=40)
+    problem = Problem.from_arrays(query, key, value, bandwidth=0.3)
+    exact, _ = known_crps(Recipe.of(), problem, value, y)
+    monkeypatch.setattr(scores, "MOST_PAIRS", 0)
+    near, occupied = known_crps(Recipe.of(), problem, value, y)
+    assert occupied.all()
+    assert 0 < np.abs(near / exact - 1).max() < 0.01
+
+
+@pytest.mark.parametrize("few", [0, 1 << 20])
+def test_the_transform_is_between_both_sides_of_a_step(few, monkeypatch):
+    monkeypatch.setattr(below, "FEW_PAIRS", few)
+    monkeypatch.setattr(below, "FEWEST_KEYS", 7)
+    monkeypatch.setattr(below, "QUICK_PAIRS", 1)
+    query, key, value, y, generator = make_rows()
+    problem, uniform = Problem.from_arrays(query, key, value, bandwidth=0.3), generator.uniform(size=len(y))
+    assert np.isin(y, value).any()
+    assert not np.isin(y, value).all()
+    found, occupied = known_pit(Recipe.of(), problem, value, y, uniform)
+    assert occupied.all()
+    expected = dense_pit(pooling_weights(query, key, bandwidth=0.3), value, y, uniform)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-13)
+
+
+def test_transforms_of_draws_are_uniform():
+    """Randomised at ties they are exactly so, whatever the weights."""
+    generator = np.random.default_rng(0)
+    query, key, value, _, _ = make_rows(m=1)
+    weights = pooling_weights(query, key, bandwidth=0.3)[0]
+    y = generator.choice(value, 20000, p=weights)
+    problem = Problem.from_arrays(np.repeat(query, len(y), axis=0), key, value, bandwidth=0.3)
+    found, _ = known_pit(Recipe.of(), problem, value, y, generator.uniform(size=len(y)))
+    counts = np.histogram(found, bins=20, range=(0, 1))[0]
+    assert np.abs(counts / 1000 - 1).max() < 5 / np.sqrt(1000)

@@ -1,0 +1,371 @@
+"""Conditional distributions of models are those of their weights; scores, and bandwidths for them."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from kernpool import (
+    EmptyWindowWarning,
+    LocalLinearRegressor,
+    NadarayaWatsonRegressor,
+    QuantileInterval,
+    open_chunks,
+    pool_quantile,
+    pooling_weights,
+)
+from kernpool.bandwidth import search_bandwidth
+from kernpool.distribution.y_bandwidth import indicators
+from kernpool.kernels import get_kernel
+from tests.support.dense_distribution import dense_cdf, dense_crps, dense_pit, dense_smooth
+from tests.support.dense_quantiles import assert_quantiles
+
+LEVELS = [0.9, 0.1, 0.5]
+THRESHOLDS = [-0.3, 0.2, 9.0]
+REGRESSORS = [NadarayaWatsonRegressor, LocalLinearRegressor]
+both_regressors = pytest.mark.parametrize("regressor", REGRESSORS)
+
+
+def make_rows(n=150, d=1, seed=0):
+    generator = np.random.default_rng(seed)
+    X = generator.uniform(-1, 1, (n, d))
+    return X, np.sin(3 * X[:, 0]) + 0.3 * generator.normal(size=n), generator
+
+
+def weighed_by(model, X, y):
+    """Return values that the weights of a model are of, and what is added to them."""
+    if isinstance(model, NadarayaWatsonRegressor):
+        return y, np.zeros(len(X))
+    return y - model.leave_one_out().prediction[:, 0], model.predict(X)
+
+
+@both_regressors
+def test_the_function_the_density_and_the_scores_are_those_of_weights(regressor):
+    X, y, generator = make_rows(d=2)
+    weight = generator.integers(0, 4, len(y))
+    model = regressor(bandwidth=0.6).fit(X, y, sample_weight=weight)
+    at, seen = X[:20], generator.normal(size=20)
+    weights, (value, center) = pooling_weights(at, X, bandwidth=0.6, key_weight=weight), weighed_by(model, at, y)
+    own = generator.normal(size=(20, 2))
+    for thresholds in (THRESHOLDS, own):
+        expected = dense_cdf(weights, value, thresholds, center)
+        np.testing.assert_allclose(model.cdf(at, thresholds), expected, rtol=0, atol=1e-12)
+        expected = dense_smooth(weights, value, thresholds, 0.2, center)
+        np.testing.assert_allclose(model.cdf(at, thresholds, y_bandwidth=0.2), expected, rtol=0, atol=1e-12)
+        expected = dense_smooth(weights, value, thresholds, 0.2, center, density=True)
+        np.testing.assert_allclose(model.density(at, thresholds, y_bandwidth=0.2), expected, rtol=0, atol=2e-12)
+    np.testing.assert_allclose(model.crps(at, seen), dense_crps(weights, value, seen, center), rtol=1e-11)
+    found = model.pit(at, seen, random_state=0)
+    np.testing.assert_allclose(found, dense_pit(weights, value, seen - center, 0.0), rtol=0, atol=1e-12)
+
+
+@both_regressors
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_the_function_is_the_inverse_of_quantiles(regressor, dtype):
+    """To the last bit of a quantile, though sums of residuals and predictions are rounded."""
+    X, y, _ = make_rows()
+    model = regressor(bandwidth=0.3).fit(X.astype(dtype), np.round(y, 1).astype(dtype))
+    at = X[:40].astype(dtype)
+    found = model.quantile(at, LEVELS)
+    assert found.dtype == dtype
+    assert (model.cdf(at, found) >= np.array(LEVELS) - 1e-13).all()
+    assert (model.cdf(at, np.nextafter(found, dtype(-np.inf))) < np.array(LEVELS) + 1e-13).all()
+    smooth = model.quantile(at, LEVELS, y_bandwidth=0.2)
+    assert smooth.dtype == dtype
+    back = model.cdf(at, smooth, y_bandwidth=0.2)
+    np.testing.assert_allclose(back, np.tile(LEVELS, (40, 1)), rtol=0, atol=1e-11 if dtype == np.float64 else 1e-6)
+
+
+def left_out_weights(X, groups=None, **options):
+    mask = None if groups is None else groups[:, None] != groups
+    return pooling_weights(X, X, exclude_self=groups is None, attn_mask=mask, empty="zero", **options)
+
+
+@both_regressors
+@pytest.mark.parametrize("with_groups", [False, True])
+def test_training_rows_are_left_out_of_their_own_distribution(regressor, with_groups):
+    X, y, generator = make_rows(n=90)
+    groups = generator.integers(0, 12, len(y)) if with_groups else None
+    weight = None if with_groups else generator.integers(1, 3, len(y)).astype(float)
+    model = regressor(bandwidth=0.3).fit(X, y, sample_weight=weight, groups=groups)
+    weights = left_out_weights(X, groups, bandwidth=0.3, key_weight=weight)
+    left_out = model.leave_one_out().prediction[:, 0]
+    value, center = (y, np.zeros(90)) if regressor is NadarayaWatsonRegressor else (y - left_out, left_out)
+    if regressor is NadarayaWatsonRegressor:
+        assert_quantiles(model.quantile(None, LEVELS), weights, y, LEVELS)
+    np.testing.assert_allclose(
+        model.cdf(None, THRESHOLDS), dense_cdf(weights, value, THRESHOLDS, center), rtol=0, atol=1e-12
+    )
+    expected = dense_smooth(weights, value, y[:, None], 0.2, center, density=True)
+    np.testing.assert_allclose(model.density(None, y[:, None], y_bandwidth=0.2), expected, rtol=0, atol=2e-12)
+    np.testing.assert_allclose(model.crps(), dense_crps(weights, value, y, center), rtol=1e-11)
+    # With a weight of two the other unit of a row is among its neighbours, and ties with it.
+    uniform = np.random.RandomState(5).uniform(size=(90, 1))[:, 0]
+    expected = dense_pit(weights, value, value, uniform)
+    np.testing.assert_allclose(model.pit(random_state=5), expected, rtol=0, atol=1e-12)
+
+
+def test_levels_and_ranks_weigh_as_they_do_for_means():
+    X, y, generator = make_rows()
+    frame = pd.DataFrame({"x": X[:, 0], "kind": pd.Categorical(generator.choice(list("abc"), len(y)))})
+    model = NadarayaWatsonRegressor(bandwidth=0.3, smoothing=[0.3], scale="rank").fit(frame, y)
+    weights = model.attention_weights(frame[:20])
+    np.testing.assert_allclose(model.cdf(frame[:20], THRESHOLDS), dense_cdf(weights, y, THRESHOLDS), rtol=0, atol=1e-12)
+    np.testing.assert_allclose(
+        model.pit(frame[:20], y[:20] + 0.01), dense_pit(weights, y, y[:20] + 0.01, 0.0), atol=1e-12
+    )
+    np.testing.assert_allclose(model.crps(frame[:20], y[:20]), dense_crps(weights, y, y[:20]), rtol=1e-11)
+    assert model.quantile_interval(frame[:20]).center.shape == (20,)
+
+
+@both_regressors
+def test_several_outputs_each_have_their_own(regressor):
+    X, y, generator = make_rows()
+    two = np.column_stack([y, 10 * y + generator.normal(size=len(y))])
+    together, at = regressor(bandwidth=0.4).fit(X, two), X[:7]
+    widths = together.y_bandwidth()
+    for number in range(2):
+        alone = regressor(bandwidth=0.4).fit(X, two[:, number])
+        np.testing.assert_allclose(alone.y_bandwidth(), widths[number], rtol=1e-12)
+        pairs = [
+            (together.cdf(at, THRESHOLDS)[:, number], alone.cdf(at, THRESHOLDS)),
+            (
+                together.cdf(at, 0.3, y_bandwidth=[0.1, 0.2])[:, number],
+                alone.cdf(at, 0.3, y_bandwidth=0.1 + 0.1 * number),
+            ),
+            (together.density(at, THRESHOLDS)[:, number], alone.density(at, THRESHOLDS)),
+            (
+                together.quantile(at, LEVELS, y_bandwidth="rule")[:, number],
+                alone.quantile(at, LEVELS, y_bandwidth="rule"),
+            ),
+            (together.crps()[:, number], alone.crps()),
+            (together.pit(at, two[:7] + 0.01)[:, number], alone.pit(at, two[:7, number] + 0.01)),
+            (together.quantile_interval(at, LEVELS).upper[:, number], alone.quantile_interval(at, LEVELS).upper),
+        ]
+        for found, expected in pairs:
+            np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
+    each = together.cdf(at, np.array([[[0.0], [5.0]]]))
+    np.testing.assert_allclose(each[:, 1, 0], together.cdf(at, 5.0)[:, 1])
+
+
+@pytest.mark.parametrize("noise", ["normal", "skew"])
+def test_transforms_of_new_values_are_uniform(noise):
+    """Spread and shape differ over x; windows of 150 rows have 1 in 150 values beyond their own."""
+    generator = np.random.default_rng(3)
+
+    def draw(n):
+        x = generator.uniform(size=(n, 1))
+        error = generator.normal(size=n) if noise == "normal" else generator.exponential(size=n) - 1
+        return x, np.sin(3 * x[:, 0]) + (0.2 + x[:, 0]) * error
+
+    model = LocalLinearRegressor(bandwidth=0.05).fit(*draw(1500))
+    for found in (model.pit(*draw(2000), random_state=0), model.pit(random_state=0)):
+        share = np.histogram(found, bins=10, range=(0, 1))[0] / len(found)
+        assert np.abs(share - 0.1).max() < 0.03
+
+
+def test_draws_have_uniform_transforms():
+    X, y, _ = make_rows(n=60)
+    model = NadarayaWatsonRegressor(bandwidth=0.4).fit(X, np.round(y, 1))
+    at = np.zeros((4000, 1))
+    found = model.pit(at, model.sample(at, random_state=0)[:, 0], random_state=1)
+    assert np.abs(np.histogram(found, bins=10, range=(0, 1))[0] - 400).max() < 5 * np.sqrt(400)
+
+
+def test_draws_at_training_rows_are_of_other_rows():
+    X, y, _ = make_rows(n=12)
+    drawn = NadarayaWatsonRegressor(bandwidth=0.5).fit(X, y).sample(None, 200, random_state=0)
+    assert drawn.shape == (12, 200)
+    assert not (drawn == y[:, None]).any()
+    assert np.isin(drawn, y).all()
+
+
+@both_regressors
+def test_intervals_are_between_quantiles_at_levels_around(regressor):
+    X, y, generator = make_rows()
+    weight = generator.integers(0, 4, len(y)).astype(float)
+    model = regressor(bandwidth=0.3).fit(X, y, sample_weight=weight)
+    at, kept = X[:15], weight > 0
+    weights = pooling_weights(at, X, bandwidth=0.3, key_weight=weight)
+    squares = np.sum(weights[:, kept] ** 2 / weight[kept], axis=1)
+    value, center = weighed_by(model, at, y)
+    found = model.quantile_interval(at, [0.5, 0.02], level=0.9)
+    np.testing.assert_allclose(found.effective_rows, 1 / squares, rtol=1e-9)
+    np.testing.assert_array_equal(found.center, model.quantile(at, [0.5, 0.02]))
+    for number, tau in enumerate([0.5, 0.02]):
+        half = 1.6448536269514722 * np.sqrt(tau * (1 - tau) * squares)
+        for side, ends in ((-1, found.lower), (1, found.upper)):
+            level = tau + side * half
+            options = {"bandwidth": 0.3, "key_weight": weight}
+            expected = [
+                pool_quantile(place[None], X, value, one, **options)[0] if 0 < one < 1 else side * np.inf
+                for place, one in zip(at, level, strict=True)
+            ]
+            np.testing.assert_allclose(ends[:, number], np.array(expected) + center, rtol=0, atol=1e-12)
+    assert np.isneginf(found.lower[:, 1]).any()
+
+
+def test_an_interval_says_what_it_is():
+    X, y, _ = make_rows()
+    found = NadarayaWatsonRegressor(bandwidth=0.3).fit(X, np.column_stack([y, y])).quantile_interval(X, [0.5, 0.9])
+    text = str(found).splitlines()
+    assert isinstance(found, QuantileInterval)
+    assert text[:2] == ["places  150, the first below", "level   0.95, each place by itself"]
+    assert text[3].split() == ["place", "output", "quantile", "center", "lower", "upper", "rows"]
+    assert text[-1] == "  ..."
+    assert len(text) == 11
+    one = NadarayaWatsonRegressor(bandwidth=0.3).fit(X, y).quantile_interval(X[:1])
+    assert len(str(one).splitlines()) == 5
+
+
+@pytest.mark.slow
+@both_regressors
+def test_intervals_cover(regressor):
+    """The true quantiles of normal noise at the middle, in 400 samples."""
+    covered = np.zeros(3)
+    for seed in range(400):
+        generator = np.random.default_rng(seed)
+        x = generator.uniform(-1, 1, (300, 1))
+        y = 0.5 * x[:, 0] + generator.normal(size=300)
+        found = regressor(bandwidth=0.25).fit(x, y).quantile_interval([[0.0]], [0.25, 0.5, 0.8])
+        truth = np.array([-0.6744897501960817, 0.0, 0.8416212335729143])
+        covered += (found.lower[0] <= truth) & (truth <= found.upper[0])
+    assert (np.abs(covered / 400 - 0.95) < 0.035).all(), covered / 400
+
+
+@both_regressors
+def test_empty_windows_have_what_is_asked_for(regressor):
+    X = np.linspace(0, 1, 101)[:, None]
+    y = 10 * X[:, 0]
+    far, seen = [[5.0]], [4.0]
+    for empty, value in (("mean", y), ("nearest", y[-1:]), ("zero", np.zeros(1))):
+        model = regressor("epanechnikov", 0.2, empty=empty).fit(X, y + 0.001 * np.cos(1e4 * y))
+        even = np.full((1, len(value)), 1 / len(value))
+        np.testing.assert_allclose(model.cdf(far, [3.005, -1.0]), dense_cdf(even, value, [3.005, -1.0]), atol=1e-9)
+        expected = dense_smooth(even, value, [3.0, 0.4], 0.5)
+        np.testing.assert_allclose(model.cdf(far, [3.0, 0.4], y_bandwidth=0.5), expected, atol=1e-3)
+        expected = dense_smooth(even, value, [3.0, 0.4], 0.5, density=True)
+        np.testing.assert_allclose(model.density(far, [3.0, 0.4], y_bandwidth=0.5), expected, atol=2e-3)
+        np.testing.assert_allclose(model.crps(far, seen), dense_crps(even, value, seen), atol=2e-3)
+        np.testing.assert_allclose(model.pit(far, [3.005]), dense_cdf(even, value, [3.005])[0], atol=1e-9)
+        median = model.quantile(far, y_bandwidth=0.5)
+        np.testing.assert_allclose(median, np.median(value), atol=2e-3)
+        assert model.quantile_interval(far).effective_rows.tolist() == [0.0]
+    model = regressor("epanechnikov", 0.2).fit(X, y)
+    for ask in (
+        lambda: model.cdf(far, 1.0),
+        lambda: model.density(far, 1.0, y_bandwidth=0.1),
+        lambda: model.crps(far, seen),
+        lambda: model.pit(far, seen),
+        lambda: model.quantile(far, y_bandwidth=0.1),
+        lambda: model.quantile_interval(far).center,
+    ):
+        with pytest.warns(EmptyWindowWarning, match="1 of 1 queries"):
+            assert np.isnan(ask()).all()
+
+
+def test_a_value_of_zero_meets_zero_by_chance():
+    X, y, _ = make_rows()
+    model = NadarayaWatsonRegressor("boxcar", 0.1, empty="zero").fit(X, y)
+    found = model.pit(np.full((3, 1), 9.0), [-1.0, 0.0, 1.0], random_state=0)
+    assert found[[0, 2]].tolist() == [0.0, 1.0]
+    assert 0 < found[1] < 1
+
+
+@both_regressors
+def test_bandwidths_in_y_are_kept_until_the_next_fit(regressor):
+    X, y, _ = make_rows()
+    model = regressor(bandwidth=0.4).fit(X, y)
+    width = model.y_bandwidth("ml")
+    assert isinstance(width, float)
+    np.testing.assert_array_equal(
+        model.density(X[:3], [0.0], y_bandwidth="ml"), model.density(X[:3], [0.0], y_bandwidth=width)
+    )
+    np.testing.assert_array_equal(model.density(X[:3], [0.0]), model.density(X[:3], [0.0], y_bandwidth="rule"))
+    np.testing.assert_allclose(model.fit(X, 10 * y).y_bandwidth("ml"), 10 * width, rtol=1e-3)
+
+
+def test_bandwidths_for_the_distribution_are_those_of_indicators():
+    X, y, generator = make_rows(n=120, d=2)
+    weight = generator.integers(1, 3, len(y)).astype(float)
+    model = NadarayaWatsonRegressor(bandwidth=0.4, common_factor=True).fit(X, y, sample_weight=weight)
+    found = model.distribution_bandwidth()
+    expected = search_bandwidth(
+        X, indicators(y, weight, 19), weight, kernel=get_kernel("gaussian"), common_factor=True, standardise=False
+    )
+    np.testing.assert_array_equal(found.bandwidth, expected.bandwidth)
+    np.testing.assert_allclose(found.error, criterion(X, y, weight, found.bandwidth), rtol=1e-10)
+
+
+def criterion(X, y, weight, bandwidth):
+    """Equation 7 of Li, Lin and Racine, in full."""
+    levels = np.arange(1, 20) / 20
+    thresholds = np.quantile(y, levels, weights=weight, method="inverted_cdf")
+    weights = pooling_weights(X, X, bandwidth=bandwidth, key_weight=weight, exclude_self=True)
+    squares = ((y[:, None] <= thresholds) - dense_cdf(weights, y, thresholds)) ** 2
+    return weight @ squares.sum(axis=1) / weight.sum()
+
+
+def test_bandwidths_for_the_distribution_of_a_frame():
+    X, y, generator = make_rows(n=120)
+    kind = generator.choice(list("ab"), len(y))
+    frame = pd.DataFrame({"x": X[:, 0], "kind": pd.Categorical(kind)})
+    y = generator.normal(size=len(y)) * np.where(kind == "a", 0.1, 2.0)  # whose mean depends on nothing
+    model = NadarayaWatsonRegressor(bandwidth=0.5, smoothing=[0.5]).fit(frame, y)
+    found = model.distribution_bandwidth()
+    assert found.smoothing[0] < 0.1
+    again = NadarayaWatsonRegressor(bandwidth=found.bandwidth, smoothing=found.smoothing).fit(frame, y)
+    assert again.crps().mean() < model.crps().mean()
+
+
+@pytest.mark.parametrize(
+    ("ask", "message"),
+    [
+        (lambda model, X: model.cdf(X, np.zeros((3, 1))), r"y\[:, None\]"),
+        (lambda model, X: model.cdf(X, [np.nan]), "y"),
+        (lambda model, X: model.cdf(X, 0.0, y_bandwidth=-1.0), "y_bandwidth must be a positive number or one for each"),
+        (lambda model, X: model.density(X, 0.0, y_bandwidth=[0.1, 0.2]), "y_bandwidth must be a positive number"),
+        (lambda model, X: model.density(X, 0.0, y_bandwidth="scott"), "y_bandwidth must be a positive number, 'rule'"),
+        (lambda model, _: model.y_bandwidth("cv"), "'rule' or 'ml', got 'cv'"),
+        (lambda model, _: model.y_bandwidth(0.3), "method must be 'rule' or 'ml', got 0.3"),
+        (lambda model, X: model.quantile(X, 0.5, y_bandwidth=0.0), "y_bandwidth must be a positive number"),
+        (lambda model, X: model.pit(X), "X needs y: pass both"),
+        (lambda model, X: model.crps(None, X[:, 0]), "y needs X: pass both"),
+        (lambda model, X: model.pit(X, X[:5, 0]), r"one value for each row of X, shape \(150,\), got shape \(5,\)"),
+        (lambda model, X: model.crps(X, np.full(150, np.nan)), "y"),
+        (lambda model, X: model.quantile_interval(X, 50), "levels must be between 0 and 1, got 50"),
+        (lambda model, X: model.quantile_interval(X, level=95), "level must lie between 0 and 1, got 95"),
+        (lambda model, _: model.cdf(np.ones((2, 3)), 0.0), "features"),
+        (lambda model, _: model.distribution_bandwidth("aicc"), "criterion must be one of 'loo', 'regularised'"),
+        (lambda model, _: model.distribution_bandwidth(thresholds=0), "thresholds must be a positive number"),
+    ],
+)
+def test_what_is_refused(ask, message):
+    X, y, _ = make_rows()
+    with pytest.raises(ValueError, match=message):
+        ask(NadarayaWatsonRegressor(bandwidth=0.4).fit(X, y), X)
+
+
+def test_what_is_of_another_type():
+    X, y, _ = make_rows()
+    model = NadarayaWatsonRegressor(bandwidth=0.4).fit(X, y)
+    with pytest.raises(TypeError, match="y_bandwidth must be a positive number, 'rule' or 'ml', got"):
+        model.cdf(X, 0.0, y_bandwidth={})
+    with pytest.raises(ValueError, match="distribution_bandwidth is for local constants"):
+        LocalLinearRegressor(bandwidth=0.4).fit(X, y).distribution_bandwidth()
+
+
+def test_chunks_are_refused_with_the_remedy():
+    X, y, _ = make_rows()
+    model = NadarayaWatsonRegressor(bandwidth=0.4).fit(open_chunks([(X, y)]))
+    for ask in (
+        lambda: model.cdf(X, 0.0),
+        lambda: model.density(X, 0.0, y_bandwidth=0.1),
+        lambda: model.pit(X, y),
+        lambda: model.crps(),
+        lambda: model.quantile(X, y_bandwidth=0.1),
+        lambda: model.quantile_interval(X),
+        lambda: model.y_bandwidth(),
+        lambda: model.distribution_bandwidth(),
+    ):
+        with pytest.raises(TypeError, match="fit it to arrays, such as a sample of the rows"):
+            ask()
