@@ -126,7 +126,11 @@ def pool_quantile(
     for i in range(len(batch)):
         report = None if progress is None else partial(_report, progress, i, len(batch))
         tables.append(quantiles(recipe, batch.problem(i), batch.values(i), level.ravel(), report))
-    found = np.stack(tables).reshape(*batch.output_shape, level.size).astype(batch.dtype, copy=False)
+    found = (
+        (tables[0] if len(tables) == 1 else np.stack(tables))
+        .reshape(*batch.output_shape, level.size)
+        .astype(batch.dtype, copy=False)
+    )
     return found if level.ndim else found[..., 0]
 
 
@@ -203,20 +207,19 @@ def known_quantiles(
     """Return quantiles of shape (m, c, l), NaN where windows are empty, and which are not; parameters as above."""
     m, c = len(problem.query), value.shape[1]
     level = np.broadcast_to(level, (m, level.shape[-1]))
-    sums = Sums.of(problem, recipe)
-    found = np.full((m, c, level.shape[1]), np.nan)
-    total = max(1, int(sums.occupied.sum()) * level.shape[1] * c)
+    sums, total = Sums.of(problem, recipe), max(1, m * level.shape[1] * c)
+    found, occupied = np.full((m, c, level.shape[1]), np.nan), np.zeros(m, dtype=bool)
     for number, column in enumerate(value.T):
 
         def report(done: int, before: int = number * total // c) -> None:
             if progress is not None:
                 progress(min(before + done, total - 1), total)
 
-        places = sums.places(np.argsort(column, kind="stable"), level, report)
-        found[:, number] = np.where(places >= 0, column[places], np.nan)
+        for rows, place in sums.each(np.argsort(column, kind="stable"), level, report):
+            found[rows, number], occupied[rows] = column[place], True
     if progress is not None:
         progress(total, total)
-    return found, sums.occupied
+    return found, occupied
 
 
 def _report(progress: Progress, item: int, items: int, done: int, total: int) -> None:
