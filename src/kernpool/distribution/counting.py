@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from kernpool.core.problem import Problem
 from kernpool.data.chunks.base import Chunk
 from kernpool.distribution.descent import Descent, Node
+from kernpool.distribution.nearest import WhichNearest
 from kernpool.distribution.places import FAR, LEAST, LN_2, SLACK
 from kernpool.distribution.questions import (
     HowDivided,
@@ -25,7 +26,6 @@ from kernpool.distribution.questions import (
     Pieces,
     Range,
     Weights,
-    WhichNearest,
     WhichRows,
     bare_problem,
     in_unit,

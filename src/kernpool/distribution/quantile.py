@@ -137,18 +137,14 @@ def pool_quantile(
         found = chunk_quantiles(recipe, query, chunks, level.ravel(), progress)
         found = found[:, 0] if chunks.flat else found
         return found if level.ndim else found[..., 0]
-    batch = ArrayPairs(cast(ArrayLike, key), value, key_weight, attn_mask, exclude_self, self_index).batch(
-        recipe, query
-    )
+    pairs = ArrayPairs(cast(ArrayLike, key), value, key_weight, attn_mask, exclude_self, self_index)
+    batch = pairs.batch(recipe, query)
     tables = []
     for i in range(len(batch)):
         report = None if progress is None else partial(_report, progress, i, len(batch))
         tables.append(quantiles(recipe, batch.problem(i), batch.values(i), level.ravel(), report))
-    found = (
-        (tables[0] if len(tables) == 1 else np.stack(tables))
-        .reshape(*batch.output_shape, level.size)
-        .astype(batch.dtype, copy=False)
-    )
+    found = tables[0] if len(tables) == 1 else np.stack(tables)
+    found = found.reshape(*batch.output_shape, level.size).astype(batch.dtype, copy=False)
     return found if level.ndim else found[..., 0]
 
 

@@ -11,6 +11,7 @@ from sklearn.utils import check_random_state
 
 from kernpool.core.problem import Problem
 from kernpool.distribution import Sums, as_levels, known_quantiles, with_limits
+from kernpool.estimators.chunked import quantile_of_chunks
 from kernpool.estimators.fitted import read_query, scale_of
 from kernpool.estimators.smoothing_rows import clusters_of, need_rows, read_places, shaped, smoother_of
 from kernpool.execution.progress import current_progress
@@ -51,7 +52,7 @@ class ConditionalDistribution:
         ValueError
             If a level is not between 0 and 1.
         TypeError
-            If the model was fitted to chunks.
+            If local planes were fitted to chunks, which do not hold their residuals.
 
         Warns
         -----
@@ -73,8 +74,8 @@ class ConditionalDistribution:
         Empty windows get quantiles of outputs all the same. The prediction is not clipped.
 
         The bandwidth is that of the mean. Where few rows count, extreme levels are the extremes of a small sample:
-        quantiles say nothing about values beyond those seen. About log2(n / 512) passes over rows and places, or one
-        over all pairs where that is less, and O(n + m) memory.
+        quantiles say nothing about values beyond those seen. Cost as of `pool_quantile`, and O(n + m) memory; rows in
+        chunks are read again, some times.
 
         References
         ----------
@@ -89,7 +90,9 @@ class ConditionalDistribution:
                [5., 5., 5.]])
         """
         level = as_levels(levels)
-        weighed = _Weighed.of(self, X, "quantiles need")
+        if "chunks_" in vars(self) and not self._degree:  # type: ignore[attr-defined]
+            return quantile_of_chunks(self, X, level)
+        weighed = _Weighed.of(self, X, "residuals, of which planes have quantiles, need")
         progress = current_progress()
         found, occupied = known_quantiles(weighed.recipe, weighed.problem, weighed.value, level.ravel(), progress)
         found = weighed.filled(weighed.added(found), occupied, level.ravel())

@@ -73,7 +73,7 @@ def interpolate(q, node, weight, basis):
 
 @bare_part
 def find_zones(low, high, reach, h, edge, kink, between, zone):
-    """Write from where to where keys are in reach, in smooth reach, and near the kink; keys at the ends belong to it."""
+    """Write from where to where keys are in reach, in smooth reach, and at the kink, with both ends."""
     doubt = MARGIN * h + ULPS * max(abs(low), abs(high))
     zone[0], zone[1] = low - reach - doubt, high + reach + doubt
     zone[2], zone[3] = zone[0], zone[1]
