@@ -1,7 +1,7 @@
 """kernpool for Dask: the same states, made where the rows are and merged by a tree. Needs the extra ``dask``.
 
-`pool` is `kernpool.pool` for collections, and `pool_quantile` likewise. Read `pool.py` first, then `tasks.py`: what runs
-where the rows are.
+`pool` is `kernpool.pool` for collections, and `pool_quantile` likewise. Read `pool.py` first, then `tasks.py`: what
+runs where the rows are.
 """
 
 try:
