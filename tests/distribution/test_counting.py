@@ -1,5 +1,7 @@
 """Quantiles over chunks: rounds of counting find the very rows that arrays have."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -148,9 +150,12 @@ def test_passes_are_few(monkeypatch):
     assert 3 <= len(passes) <= 6
     held = []
     look = counting.Counting._look_among
-    monkeypatch.setattr(
-        counting.Counting, "_look_among", lambda self, rows, *a: held.append(len(rows.key)) or look(self, rows, *a)
-    )
+
+    def counted(self, rows, *given):
+        held.append(len(rows.key))
+        look(self, rows, *given)
+
+    monkeypatch.setattr(counting.Counting, "_look_among", counted)
     pool_quantile(query, chunks, levels=[0.1, 0.5], bandwidth=0.05)
     assert max(held) <= 200
 
@@ -188,7 +193,7 @@ def test_a_model_that_was_fitted_to_chunks():
     arrays = NadarayaWatsonRegressor(bandwidth=0.3).fit(key, value)
     np.testing.assert_array_equal(chunked.quantile(query, [0.1, 0.9]), arrays.quantile(query, [0.1, 0.9]))
     np.testing.assert_array_equal(chunked.quantile(query), arrays.quantile(query))
-    with pytest.raises(TypeError, match="fitted to chunks.*fit it to arrays"):
+    with pytest.raises(TypeError, match=r"fitted to chunks.*fit it to arrays"):
         LocalLinearRegressor(bandwidth=0.3).fit(cut(key, value)).quantile(query)
     with pytest.raises(TypeError, match="fitted to chunks"):
         chunked.sample(query)
@@ -221,7 +226,7 @@ def test_pieces_of_a_summary_hold_as_many_rows_or_one_value(values, pieces):
     cuts = Summary.of(value).cuts(-np.inf, np.inf, pieces)
     assert (np.diff(cuts) > 0).all()
     place = np.searchsorted(value, np.concatenate([[-np.inf], cuts, [np.inf]]), side="right")
-    for first, last in zip(place[:-1], place[1:], strict=True):
+    for first, last in pairwise(place):
         assert last - first <= len(value) / pieces + 1 or value[first] == value[last - 1]
 
 

@@ -110,7 +110,7 @@ def test_equal_weights_meet_levels_exactly_between_nodes(kernel, by_blocks):
 
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_isolated_rows_and_queries_far_from_all(kernel, sizes, by_blocks):
-    query, key, value, generator = make_rows(m=300)
+    query, key, value, _ = make_rows(m=300)
     key[0], value[0] = 7.0, 50.0
     key[1], value[1] = -1e9, -50.0
     query = np.concatenate([query, np.linspace(-3, 10, 600), [1e9, -1e9, 1e15], np.full(30, 7.0)])
@@ -121,11 +121,8 @@ def test_isolated_rows_and_queries_far_from_all(kernel, sizes, by_blocks):
 @pytest.mark.parametrize("kernel", ["gaussian", "triweight", "boxcar"])
 def test_weights_of_any_size(kernel, by_blocks):
     query, key, value, generator = make_rows()
-    for weight in (
-        10.0 ** generator.uniform(-12, 12, len(key)),
-        (value > 0.2) * 1.0,
-        np.where(value > 1.0, 1.0, 1e-40),
-    ):
+    wide = 10.0 ** generator.uniform(-12, 12, len(key))
+    for weight in (wide, (value > 0.2) * 1.0, np.where(value > 1.0, 1.0, 1e-40)):
         check(query, key, value, kernel=kernel, bandwidth=0.2, key_weight=weight)
 
 
