@@ -30,7 +30,7 @@ LEAST_SHARE = 2.0**-40  # of the sum of all weights, below which sums to roundin
 
 # Seconds, to tell whether this is quicker than the tree: per key and node, per key and block, per request; and in the
 # tree per key and level, per request and level, per pair.
-PER_NODE, PER_BLOCK, PER_REQUEST, PER_NEAR = 1.2e-9, 4e-9, 7e-7, 2e-9
+PER_NODE, PER_BLOCK, PER_REQUEST, PER_NEAR = 1.6e-9, 2e-9, 1.2e-6, 2e-9
 TREE_PER_KEY, TREE_PER_REQUEST, PER_PAIR = 5e-8, 1.5e-6, 1.5e-9
 
 

@@ -30,6 +30,7 @@ from kernpool.kernels.forms import Gaussian, NearlyExponential, Polynomial
 NODES = 16
 NODES_OF_COSINE = 10
 COMPACT_WIDTH = 0.25  # bandwidths, of the widest block; where keys are many they are narrower
+SPARE_BITS = 10.0  # sums are used down to 2**-10 of the mean weight of a key, some four bandwidths away from all
 LOST_BITS = 55.0  # what keys out of reach weigh together is below 2**-55 of any sum that is used
 
 
@@ -82,13 +83,13 @@ def smoothness_of(kernel: Kernel) -> Smoothness | None:
 
 def least_sum(kernel: Kernel, keys: int, total: float) -> float:
     """Return the least sum that is used, beside `total` of all keys; any sum, for compact kernels."""
-    return 0.0 if kernel.is_compact else 2.0 ** -(log2(keys) + 2.0) * total
+    return 0.0 if kernel.is_compact else 2.0 ** -(log2(keys) + SPARE_BITS) * total
 
 
 def reach_of(kernel: Kernel, keys: int) -> float:
     """Return how far keys count, in bandwidths, where sums are as large as `least_sum`."""
     if kernel.is_compact:
         return 1.0
-    share = 2.0 ** -(log2(keys) + 2.0 + LOST_BITS)
+    share = 2.0 ** -(log2(keys) + SPARE_BITS + LOST_BITS)
     found = float(radius(kernel, np.zeros(()), np.array(share)))
     return found if found > 0 else inf
