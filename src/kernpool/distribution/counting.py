@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from kernpool.core.problem import Problem
 from kernpool.data.chunks.base import Chunk
-from kernpool.distribution.descent import Descent, Node
+from kernpool.distribution.descent import LN_2, Descent, Node
 from kernpool.distribution.nearest import WhichNearest
-from kernpool.distribution.places import FAR, LEAST, LN_2, SLACK
+from kernpool.distribution.places import FAR, LEAST, SLACK
 from kernpool.distribution.questions import (
     HowDivided,
     HowMuch,
@@ -134,7 +134,9 @@ class Counting:
     ask: Ask
     passes: int = field(default=0, init=False)
 
-    def quantiles(self, level: Array, quantiles_of: Callable[[Problem, Array, Array], Array]) -> tuple[Array, Array]:
+    def quantiles(
+        self, level: Array, quantiles_of: Callable[[Problem, Array, Array], Array]
+    ) -> tuple[Array, NDArray[np.bool_]]:
         """Find quantiles of all value columns.
 
         Parameters

@@ -213,4 +213,4 @@ def is_quicker(problem: Problem, levels: int, report: Callable[[float, float], o
     tree = min(depth * (n * TREE_PER_KEY + m * levels * TREE_PER_REQUEST), m * n * PER_PAIR)
     if report is not None:
         report(ours, tree)
-    return ours < tree
+    return bool(ours < tree)

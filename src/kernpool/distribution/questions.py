@@ -15,6 +15,7 @@ from kernpool.algorithms.reference import pair_weights
 from kernpool.core.problem import Problem
 from kernpool.core.state import PoolState
 from kernpool.data.chunks.base import Chunk
+from kernpool.distribution.descent import LN_2
 from kernpool.distribution.summary import Summary
 from kernpool.pooling.choice import choose
 from kernpool.pooling.chunked import Asked, merge_states
@@ -23,7 +24,6 @@ Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 Answer = TypeVar("Answer")
 
-LN_2 = float(np.log(2.0))
 DENSE_PAIRS = 1 << 17  # of a range of values, up to which a table is sooner made than sums are planned
 
 
