@@ -21,7 +21,7 @@ from kernpool.execution.threads import cut, resolve_n_jobs, run_blocks
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 
-BUCKET = 256  # keys
+BUCKET = 128  # keys
 FEWEST_KEYS = 4096  # that are put in order together, where windows have fewer
 MOST_QUERIES = 1 << 16  # that are held together
 QUERIES_PER_BLOCK = 1 << 13
@@ -113,7 +113,7 @@ class Line:
         while start < len(query):
             low = query[start] - self.reach
             known = self.x[min(int(np.searchsorted(self.x, low)) + FEWEST_KEYS, n - 1)]
-            high = max(query[start] + 2.0 * self.reach, known - self.reach)
+            high = max(query[start] + self.reach, known - self.reach)
             stop = min(int(np.searchsorted(query, high, side="right")), start + MOST_QUERIES)
             yield slice(start, max(stop, start + 1))
             start = max(stop, start + 1)
@@ -202,7 +202,7 @@ def is_quicker(problem: Problem, levels: int, report: Callable[[float, float], o
     asked = query[:: 1 + m // 2048]
     inside = np.searchsorted(sample, asked + reach, side="right") - np.searchsorted(sample, asked - reach)
     window = float(inside.mean()) / len(sample) * n
-    together = max(2.0 * window, float(min(FEWEST_KEYS, n)))
+    together = max(1.5 * window, float(min(FEWEST_KEYS, n)))
     near = window * (2.0 + smooth.kink) * width / 2.0 if smooth.edge else 0.0
     ours = (
         4e-7 * n

@@ -6,7 +6,7 @@ on a block of half width ``r`` bandwidths the interpolant is within ``2 (r / 2)*
 =================== ===================================================== ==================================
 kernels             smooth                                                nodes and widest block
 =================== ===================================================== ==================================
-gaussian            everywhere; ``|K^(P)| < 1.1 sqrt(P!)`` (Cramer)       16, h / 2: within 2e-21
+gaussian            everywhere; ``|K^(P)| < 1.1 sqrt(P!)`` (Cramer)       20, h: within 2e-21
 logistic            everywhere; poles at a distance of pi                 16, h: within 4 / 12.6**16 = 1e-17
 compact polynomials where the window does not end; beside a kink           degree + 1, h / 4: exact
 cosine              where the window does not end                         10, h / 4: within 2e-17
@@ -27,7 +27,7 @@ from kernpool.algorithms.radius import radius
 from kernpool.kernels import Kernel
 from kernpool.kernels.forms import Gaussian, NearlyExponential, Polynomial
 
-NODES = 16
+NODES_OF_GAUSSIAN, NODES_OF_LOGISTIC = 20, 16
 NODES_OF_COSINE = 10
 COMPACT_WIDTH = 0.25  # bandwidths, of the widest block; where keys are many they are narrower
 SPARE_BITS = 10.0  # sums are used down to 2**-10 of the mean weight of a key, some four bandwidths away from all
@@ -71,9 +71,9 @@ def smoothness_of(kernel: Kernel) -> Smoothness | None:
     """Return how a built-in kernel is interpolated, None if it is not."""
     form = kernel.form
     if isinstance(form, Gaussian):
-        return Smoothness(NODES, 0.5, least_of_window=2.0**-17)
+        return Smoothness(NODES_OF_GAUSSIAN, 1.0, least_of_window=2.0**-17)
     if isinstance(form, NearlyExponential):
-        return Smoothness(NODES, 1.0)
+        return Smoothness(NODES_OF_LOGISTIC, 1.0)
     if isinstance(form, Polynomial):
         return Smoothness(1 + form.inner * form.outer, COMPACT_WIDTH, edge=True, kink=form.inner % 2 == 1)
     if kernel.name == "cosine":

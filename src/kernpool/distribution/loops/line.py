@@ -157,15 +157,14 @@ def sum_before(b, basis, mass, near_sum, near_start, own_bucket, removed):
 @part
 def find_shares(
     q, key, key_weight, bandwidth, code, infinite, bucket, basis, mass, near_sum, near_start, floor, share, own,
-    own_weight, removed, found,
+    own_weight, removed, no_mask, buffer, found,
 ):  # fmt: skip
     """Write which key is each share of the weights of one query, if their sum is above `floor`; -1 stays elsewhere."""
-    n, buckets, no_mask = key.shape[1], mass.shape[0] - 1, np.empty(0, dtype=np.bool_)
+    n, buckets = key.shape[1], mass.shape[0] - 1
     own_bucket = own // bucket if own >= 0 else buckets
     whole = sum_before(buckets, basis, mass, near_sum, near_start, own_bucket, removed)
     if not whole > floor or removed > whole:
         return
-    weight_buffer, s_buffer, exponent_buffer = np.empty(bucket), np.empty(bucket), np.empty(bucket)
     for k in range(share.size):
         need, total, under, over = share[k] * whole, 0.0, 0, buckets
         if not need <= whole:
@@ -179,8 +178,8 @@ def find_shares(
                 total, under = before, middle
         begin = under * bucket
         size = min(bucket, n - begin)
-        weight, s = weight_buffer[:size], s_buffer[:size]
-        tile_weights(weight, s, exponent_buffer[:size], s, q, key, begin, bandwidth, code, infinite, False, 0.0)
+        weight, s, exponent = buffer[0, :size], buffer[1, :size], buffer[2, :size]
+        tile_weights(weight, s, exponent, s, q, key, begin, bandwidth, code, infinite, False, 0.0)
         multiply(weight, begin, key_weight, no_mask, own, own_weight)
         place = place_in_tile(weight, total, need)
         if place >= 0:
@@ -212,6 +211,7 @@ def find_in_blocks(
     size, buckets = unit.size, (key.shape[1] + bucket - 1) // bucket
     node_buffer, pull, basis_buffer, zone = np.empty(size), np.empty(size), np.empty(size), np.empty(6)
     mass, near_start = np.empty((buckets + 1, size)), np.zeros(buckets + 1, dtype=np.int64)
+    no_mask, buffer = np.empty(0, dtype=np.bool_), np.empty((3, bucket))
     for block in range(first, last):
         low, high = query[start[block]], query[start[block + 1] - 1]
         nodes, between = place_nodes(query, start[block], start[block + 1], unit, node_buffer)
@@ -240,6 +240,6 @@ def find_in_blocks(
             if near:
                 add_near(query[i : i + 1], near_key, near_weight, bandwidth, code, infinite, near_sum)
             find_shares(
-                query[i : i + 1], key, key_weight, bandwidth, code, infinite, bucket, basis, mass[:, :nodes], near_sum,
-                near_start, floor, share[i], own[i], own_weight[i], removed[i], found[i],
+                query[i : i + 1], key, key_weight, bandwidth, code, infinite, bucket, basis, mass, near_sum, near_start,
+                floor, share[i], own[i], own_weight[i], removed[i], no_mask, buffer, found[i],
             )  # fmt: skip
