@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from kernpool import EmptyWindowWarning, Problem, kernel_names, make_kernel, pool_quantile, pooling_weights
 from kernpool.core import Factors
-from kernpool.distribution import Sums, descent, selection
+from kernpool.distribution import Sums, descent, line, selection
 from kernpool.distribution import places as of_places
 from kernpool.kernels import categorical_kernel_names, get_categorical_kernel
 from kernpool.pooling.recipe import Recipe
@@ -17,11 +17,15 @@ from tests.support.dense_quantiles import assert_quantiles
 LEVELS = [0.5, 0.0, 0.9, 0.05, 1.0, 0.25]  # in no order
 
 
-@pytest.fixture(params=["dense", "loops", "descent"])
+@pytest.fixture(params=["dense", "loops", "descent", "blocks"])
 def way(request, monkeypatch):
-    """Few pairs are done densely; as many would be, loops and the way down the tree have to find the same."""
+    """Few pairs are done densely; as many would be, loops, the tree and blocks on a line have to find the same."""
     if request.param != "dense":
         monkeypatch.setattr(of_places, "FEW_PAIRS", 0)
+        monkeypatch.setattr(of_places, "is_quicker", lambda *_: request.param == "blocks")
+    if request.param == "blocks":
+        for name, value in (("BUCKET", 8), ("FEWEST_KEYS", 16), ("MOST_QUERIES", 50), ("QUERIES_PER_BLOCK", 20)):
+            monkeypatch.setattr(line, name, value)
     if request.param == "descent":
         monkeypatch.setattr(descent, "FEWEST_KEYS", 7)
         monkeypatch.setattr(descent, "QUICK_PAIRS", 1)
@@ -133,6 +137,7 @@ def test_halves_of_the_keys_may_have_no_weight(kernel, columns, way):
 def test_requests_that_rounding_leads_past_all_keys_find_the_last_that_counts(monkeypatch):
     """More is needed than there is, and the descent comes to nodes that are empty, round after round."""
     monkeypatch.setattr(of_places, "FEW_PAIRS", 0)
+    monkeypatch.setattr(of_places, "is_quicker", lambda *_: False)
     for name, value in (("FEWEST_KEYS", 7), ("QUICK_PAIRS", 1), ("PAIR_BY_PAIR", frozenset())):
         monkeypatch.setattr(descent, name, value)
     monkeypatch.setattr(of_places, "SLACK", -1e-13)
@@ -210,6 +215,7 @@ def test_a_large_problem_compared_in_full(algorithm):
 def test_the_tree_is_gone_down_where_sums_are_quick(monkeypatch):
     query, key, value, _ = make_rows(n=4000, m=3000, ties=False)
     monkeypatch.setattr(descent, "QUICK_PAIRS", 1 << 16)
+    monkeypatch.setattr(of_places, "is_quicker", lambda *_: False)
     kept: list[slice] = []
     places = selection.Selection.places
     monkeypatch.setattr(
@@ -283,10 +289,3 @@ def test_levels_that_are_none(levels, message):
 def test_levels_of_another_kind():
     with pytest.raises(TypeError, match="levels"):
         pool_quantile([0.0], [0.0], [1.0], "median")
-
-
-def test_chunks_are_refused_with_the_remedy():
-    from kernpool import open_chunks
-
-    with pytest.raises(TypeError, match="arrays"):
-        pool_quantile([0.0], open_chunks([([0.0], [1.0])]), None)

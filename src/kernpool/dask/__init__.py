@@ -1,6 +1,7 @@
 """kernpool for Dask: the same states, made where the rows are and merged by a tree. Needs the extra ``dask``.
 
-`pool` is `kernpool.pool` for collections. Read `pool.py` first, then `tasks.py`: what runs where the rows are.
+`pool` is `kernpool.pool` for collections, and `pool_quantile` likewise. Read `pool.py` first, then `tasks.py`: what
+runs where the rows are.
 """
 
 try:
@@ -12,5 +13,6 @@ except ImportError as error:
 
 from kernpool.dask.cluster import connect
 from kernpool.dask.pool import pool
+from kernpool.dask.quantile import pool_quantile
 
-__all__ = ["connect", "pool"]
+__all__ = ["connect", "pool", "pool_quantile"]

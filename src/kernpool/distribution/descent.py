@@ -111,11 +111,14 @@ class Descent:
     recipe: Recipe
     report: Callable[[int], object]
 
-    def run(self, need: Array) -> Index:
-        """Return for each request the place of its key; -1 where all weights are zero."""
+    def run(self, need: Array, nodes: list[Node] | None = None) -> Index:
+        """Return for each request the place of its key; -1 where all weights are zero.
+
+        Requests may begin in nodes of their own; by default all begin at the root.
+        """
         found, passed = np.full(len(need), -1), Passed.nothing(len(need))
         selection = Selection(self.problem, self.unit)
-        nodes = [Node(slice(0, self.problem.shape[1]), np.arange(len(need)), need)]
+        nodes = nodes or [Node(slice(0, self.problem.shape[1]), np.arange(len(need)), need)]
         while nodes:
             self._look_through(self._leaves(nodes, passed), selection, found)
             # Rounding of the sums has led some past all keys that count: then it is the last key before that does.

@@ -14,7 +14,9 @@ from numpy.typing import NDArray
 
 from kernpool.data.chunks.base import Chunks
 from kernpool.data.chunks.opening import open_chunks
+from kernpool.distribution import chunk_quantiles
 from kernpool.estimators.bandwidth_choice import choose_bandwidth
+from kernpool.estimators.fitted import check_unchanged, numeric_query, recipe_of
 from kernpool.estimators.parameters import check_parameters, search_parameters
 from kernpool.estimators.search_sample import DEFAULT_SEARCH_ROWS, bandwidth_of_sample, draw, seed_of
 from kernpool.execution.progress import current_progress
@@ -85,3 +87,27 @@ def fit_chunks(model: Any, chunks: Chunks) -> None:
     vars(model).pop("feature_names_in_", None)
     if chunks.labels is not None:
         model.feature_names_in_ = np.array(chunks.labels, dtype=object)
+
+
+def quantile_of_chunks(model: Any, X: Any, level: Array) -> Array:
+    """Return quantiles of a regressor that was fitted to chunks, which are read again.
+
+    Parameters
+    ----------
+    model : NadarayaWatsonRegressor
+        Fitted to chunks.
+    X : array_like of shape (m, d)
+        Queries.
+    level : ndarray of shape () or (l,)
+        Between 0 and 1.
+
+    Returns
+    -------
+    ndarray of shape (m,), (m, l), (m, c) or (m, c, l)
+        As of ``model.quantile``.
+    """
+    query = numeric_query(model, X)
+    check_unchanged(model)
+    found = chunk_quantiles(recipe_of(model), query, model.chunks_, level.ravel(), current_progress())
+    found = found[:, 0] if model.chunks_.flat else found
+    return found if level.ndim else found[..., 0]

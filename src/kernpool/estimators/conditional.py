@@ -13,6 +13,7 @@ from kernpool.core.problem import Problem
 from kernpool.distribution import QuantileInterval, Sums, as_levels, known_quantiles
 from kernpool.distribution.quantile_interval import levels_around, without_ends
 from kernpool.distribution.smooth import known_smooth_quantiles
+from kernpool.estimators.chunked import quantile_of_chunks
 from kernpool.estimators.conditional_bandwidths import ConditionalBandwidths
 from kernpool.estimators.conditional_functions import ConditionalFunctions
 from kernpool.estimators.conditional_scores import ConditionalScores
@@ -62,7 +63,7 @@ class ConditionalDistribution(ConditionalFunctions, ConditionalScores, Condition
         ValueError
             If a level is not between 0 and 1.
         TypeError
-            If the model was fitted to chunks.
+            If local planes were fitted to chunks, which do not hold their residuals.
 
         Warns
         -----
@@ -86,9 +87,9 @@ class ConditionalDistribution(ConditionalFunctions, ConditionalScores, Condition
         Empty windows get quantiles of outputs all the same. The prediction is not clipped.
 
         The bandwidth is that of the mean. Where few rows count, extreme levels are the extremes of a small sample:
-        quantiles say nothing about values beyond those seen. About log2(n / 512) passes over rows and places, or one
-        over all pairs where that is less, and O(n + m) memory. Smoothed ones are solved for by Newton's steps, about
-        eight looks at all pairs for each level.
+        quantiles say nothing about values beyond those seen. Cost as of `pool_quantile`, and O(n + m) memory; rows in
+        chunks are read again, some times. Smoothed ones are solved for by Newton's steps, about eight looks at all
+        pairs for each level.
 
         References
         ----------
@@ -107,7 +108,9 @@ class ConditionalDistribution(ConditionalFunctions, ConditionalScores, Condition
         level = as_levels(levels)
         if y_bandwidth is not None:
             return self._smooth_quantile(X, level, y_bandwidth)
-        weighed = Weighed.of(self, X, "quantiles need")
+        if "chunks_" in vars(self) and not self._degree:  # type: ignore[attr-defined]
+            return quantile_of_chunks(self, X, level)
+        weighed = Weighed.of(self, X, "residuals, of which planes have quantiles, need")
         progress = current_progress()
         found, occupied = known_quantiles(weighed.recipe, weighed.problem, weighed.value, level.ravel(), progress)
         found = weighed.filled(weighed.added(found), occupied, level.ravel())

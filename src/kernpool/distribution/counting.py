@@ -1,0 +1,265 @@
+"""Quantiles of rows that are not held together: rounds of counting, each one pass, that narrow where a value lies.
+
+The first pass sums all weights, and learns about how values are distributed. In each round the range of values in which
+a quantile lies is cut into pieces; chunks sum the weights of their rows in each piece, the sums add up over chunks, and
+the piece in which a level is reached is the next range. When the rows in all ranges can be held they are read, and the
+quantile is looked for among them as it is among the rows of arrays: the result is the value of a row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernpool.core.problem import Problem
+from kernpool.data.chunks.base import Chunk
+from kernpool.distribution.descent import LN_2, Descent, Node
+from kernpool.distribution.nearest import WhichNearest
+from kernpool.distribution.places import FAR, LEAST, SLACK
+from kernpool.distribution.questions import (
+    HowDivided,
+    HowMuch,
+    Pieces,
+    Range,
+    Weights,
+    WhichRows,
+    bare_problem,
+    in_unit,
+    joined_rows,
+    weights_in_unit,
+)
+from kernpool.distribution.selection import can_select
+from kernpool.distribution.summary import Summary
+from kernpool.kernels import get_kernel
+from kernpool.pooling.chunked import Asked
+
+Array = NDArray[np.float64]
+Index = NDArray[np.intp]
+Ask = Callable[[Any], Any]  # a question to the joined answer of all chunks; None if there are none
+
+HELD_ROWS = 1 << 22  # in memory at a time: about those of a chunk
+MASSES = 1 << 22  # numbers that a round may fill
+PIECES = 1 << 12  # that a round may cut all ranges into
+MOST_PIECES = 1 << 8  # of one range
+MOST_ROUNDS = 8
+PAIRS = 1 << 20  # of one table
+
+
+@dataclass
+class Requests:
+    """Where the quantiles of queries and levels are known to lie.
+
+    Parameters
+    ----------
+    row : ndarray of int, shape (r,)
+        The query of each, in rising order.
+    need : ndarray of shape (r,)
+        The sum that is wanted from the values above `low` on, in the unit of the query.
+    low, high : ndarray of shape (r,)
+        The value is above the first and at most the second.
+    passed : ndarray of shape (r, 3)
+        The last range below `low` that has a mass: from where to where, and which; zero if there is none.
+    rows : ndarray of shape (r,)
+        How many rows have a value in the range.
+    value : ndarray of shape (r,)
+        The quantile, NaN until it is known.
+    """
+
+    row: Index
+    need: Array
+    low: Array
+    high: Array
+    passed: Array
+    rows: Array
+    value: Array
+
+    @classmethod
+    def of(cls, row: Index, need: Array, rows: int) -> Requests:
+        """Begin with all values."""
+        r = len(row)
+        return cls(
+            row, need, np.full(r, -np.inf), np.full(r, np.inf), np.zeros((r, 3)), np.full(r, float(rows)),
+            np.full(r, np.nan),
+        )  # fmt: skip
+
+    def ranges(self, which: Index) -> tuple[Array, Array, Array, Index]:
+        """Return the ranges of some requests, ascending and each once, their rows, and which one each request has."""
+        both = np.stack([self.low[which], self.high[which]], axis=1)
+        _, first, inverse = np.unique(both, axis=0, return_index=True, return_inverse=True)
+        one = which[first]
+        return self.low[one], self.high[one], self.rows[one], inverse.ravel()
+
+    def enter(self, which: Index, edges: Array, pieces: Pieces, mass: Array) -> None:
+        """Go on into the piece of a range in which each request is met; `mass` has a row for each of them."""
+        total = np.cumsum(mass, axis=1)
+        met = (total >= self.need[which, None]) & (mass > 0)
+        last = mass.shape[1] - 1 - np.argmax((mass > 0)[:, ::-1], axis=1)  # where rounding misses the need
+        place = np.where(met.any(axis=1), np.argmax(met, axis=1), last)
+        each = np.arange(len(which))
+        before = np.where(place > 0, total[each, np.maximum(place - 1, 0)], 0.0)
+        some = (mass > 0) & (np.arange(mass.shape[1]) < place[:, None])
+        left = mass.shape[1] - 1 - np.argmax(some[:, ::-1], axis=1)
+        has = some.any(axis=1)
+        self.passed[which[has]] = np.stack([edges[left], edges[left + 1], mass[each, left]], axis=1)[has]
+        self.need[which] = self.need[which] - before
+        self.low[which], self.high[which], self.rows[which] = edges[place], edges[place + 1], pieces.rows[place]
+        single = pieces.least[place] == pieces.most[place]
+        self.value[which[single]] = pieces.least[place[single]]
+
+    def step_back(self, which: Index) -> None:
+        """Look for the last value that counts below the ranges of some requests: rounding has led them too far."""
+        self.low[which], self.high[which] = self.passed[which, 0], self.passed[which, 1]
+        self.need[which], self.passed[which] = np.nextafter(self.passed[which, 2], 0.0), 0.0
+
+
+@dataclass
+class Counting:
+    """Quantiles by passes over chunks.
+
+    Parameters
+    ----------
+    asked : Asked
+        Where and how to sum weights; of degree 0.
+    ask : callable
+        Takes a question, asks it of every chunk, and returns the joined answer.
+    passes : int
+        How often that was done.
+    """
+
+    asked: Asked
+    ask: Ask
+    passes: int = field(default=0, init=False)
+
+    def quantiles(
+        self, level: Array, quantiles_of: Callable[[Problem, Array, Array], Array]
+    ) -> tuple[Array, NDArray[np.bool_]]:
+        """Find quantiles of all value columns.
+
+        Parameters
+        ----------
+        level : ndarray of shape (l,)
+            Between 0 and 1.
+        quantiles_of : callable
+            Of a problem, its values and levels: the quantiles of arrays, of shape (m, c, l).
+
+        Returns
+        -------
+        found : ndarray of shape (m, c, l)
+            NaN where windows are empty.
+        occupied : ndarray of bool, shape (m,)
+            Which are not.
+        """
+        weights: Weights = self._ask(HowMuch(self.asked))
+        state, kernel = weights.state, self.asked.recipe.kernel
+        occupied = state.denominator > 0
+        found = np.full((len(self.asked), len(weights.summaries), len(level)), np.nan)
+        unit = np.zeros(len(self.asked))
+        far = np.zeros(len(unit), dtype=bool)
+        if not kernel.is_compact:
+            unit[occupied] = np.rint(state.log_denominator[occupied] / LN_2)
+            far[occupied] = np.abs(state.log_denominator[occupied]) >= FAR
+        near = np.flatnonzero(occupied & ~far)
+        share = np.maximum(level - SLACK * max(4.0, np.sqrt(weights.rows)), LEAST)
+        whole = in_unit(state, unit)
+        for column, summary in enumerate(weights.summaries if near.size else ()):
+            row, need = np.repeat(near, len(level)), (whole[near, None] * share).ravel()
+            requests = Requests.of(row, need, weights.rows)
+            self._narrow(requests, column, unit, summary)
+            self._look(requests, column, unit)
+            found[near, column] = requests.value.reshape(len(near), len(level))
+        others = np.union1d(np.flatnonzero(far), near[np.isnan(found[near]).any(axis=(1, 2))])
+        if len(others):
+            found[others] = self.nearest(others, None, lambda p, v: quantiles_of(p, v, level))
+        return found, occupied
+
+    def nearest(self, rows: Index, limit: str | None, quantiles_of: Callable[[Problem, Array], Array]) -> Array:
+        """Return quantiles of queries for which few rows count, from these rows; for empty windows, of the nearest."""
+        asked = self.asked.at(rows)
+        recipe = asked.recipe
+        if limit == "nearest":
+            recipe = replace(recipe, kernel=get_kernel("gaussian"), bandwidth=1e-8 * recipe.bandwidth)
+        held = self._ask(WhichNearest(replace(asked, recipe=recipe))).rows
+        problem = asked.recipe.problem(asked.query, held.key, held.value, key_weight=held.weight)
+        return quantiles_of(problem, held.value)
+
+    def _ask(self, question: Any) -> Any:
+        self.passes += 1
+        return self.ask(question)
+
+    def _narrow(self, requests: Requests, column: int, unit: Array, summary: Summary) -> None:
+        """Narrow ranges until the rows in them can be held, or have one value each."""
+        for _ in range(MOST_ROUNDS):
+            (which,) = np.nonzero(np.isnan(requests.value))
+            if not len(which):
+                return
+            low, high, rows, inverse = requests.ranges(which)
+            if rows.sum() <= HELD_ROWS:
+                return
+            queries = [np.unique(requests.row[which[inverse == i]]) for i in range(len(low))]
+            most = min(MOST_PIECES, PIECES // len(low), MASSES // sum(map(len, queries)))
+            ranges = [
+                Range(a, b, summary.cuts(a, b, max(2, most)), some)
+                for a, b, some in zip(low, high, queries, strict=True)
+            ]
+            if not any(len(one.cuts) for one in ranges):
+                return
+            answer = self._ask(HowDivided(self.asked, column, unit, tuple(ranges)))
+            summary = answer.summary
+            for i, (one, pieces) in enumerate(zip(ranges, answer.pieces, strict=True)):
+                some = which[inverse == i]
+                mass = pieces.mass[np.searchsorted(one.queries, requests.row[some])]
+                requests.enter(some, np.concatenate([[one.low], one.cuts, [one.high]]), pieces, mass)
+
+    def _look(self, requests: Requests, column: int, unit: Array) -> None:
+        """Read the rows in the ranges, as many at a time as can be held, and look for the quantiles among them."""
+        for _ in range(2):  # once more for what rounding has led beyond all rows that count
+            (which,) = np.nonzero(np.isnan(requests.value))
+            if not len(which):
+                return
+            low, high, rows, inverse = requests.ranges(which)
+            apart = not (low[1:] < high[:-1]).any()  # as they are but for those that have been gone back to
+            part = np.cumsum(rows) // HELD_ROWS if apart else np.arange(len(low))
+            for number in np.unique(part):
+                some = np.flatnonzero(part == number)
+                held = joined_rows(self._ask(WhichRows(column, low[some], high[some])))
+                self._look_among(held, requests, which[np.isin(inverse, some)], unit)
+            lost = which[np.isnan(requests.value[which])]
+            requests.step_back(lost[requests.passed[lost, 2] > 0])
+
+    def _look_among(self, held: Chunk, requests: Requests, which: Index, unit: Array) -> None:
+        if not len(held.key):
+            return
+        order = np.argsort(held.value[:, 0], kind="stable")
+        value, problem = held.value[order, 0], bare_problem(self.asked, held, order)
+        low = np.searchsorted(value, requests.low[which], side="right")
+        high = np.searchsorted(value, requests.high[which], side="right")
+        some = low < high
+        which, low, high = which[some], low[some], high[some]
+        need = requests.need[which] / problem.weight_unit
+        ranges, inverse = np.unique(np.stack([low, high], axis=1), axis=0, return_inverse=True)
+        members = [np.flatnonzero(inverse.ravel() == i) for i in range(len(ranges))]
+        nodes = [Node(slice(int(a), int(b)), i, need[i]) for (a, b), i in zip(ranges, members, strict=True)]
+        if can_select(problem):
+            place = Descent(problem, requests.row[which], unit, self.asked.recipe, int).run(need, nodes)
+        else:
+            place = _by_tables(problem, requests.row[which], unit, nodes)
+        requests.value[which] = np.where(place >= 0, value[place], np.nan)
+
+
+def _by_tables(problem: Problem, rows: Index, unit: Array, nodes: list[Node]) -> Index:
+    """Find places as `Descent` does, for kernels without loops."""
+    found = np.full(len(rows), -1)
+    for node in nodes:
+        at_once = max(1, PAIRS // (node.keys.stop - node.keys.start))
+        for start in range(0, len(node.requests), at_once):
+            some = node.requests[start : start + at_once]
+            weight = weights_in_unit(problem.block(rows[some], node.keys), unit[rows[some]]) / problem.weight_unit
+            total = np.cumsum(weight, axis=1)
+            need = np.minimum(node.need[start : start + at_once], total[:, -1])
+            place = np.argmax((total >= need[:, None]) & (weight > 0), axis=1)
+            found[some] = np.where(total[:, -1] > 0, node.keys.start + place, -1)
+    return found
