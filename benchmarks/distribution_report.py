@@ -106,8 +106,8 @@ INTRODUCTION = """What comes out of the box for the whole distribution of the ne
 more than 1500 rows are cut to 1500, drawn with a fixed seed. Two thirds of the rows are trained on. All models answer
 the same 19 levels, .05 to .95.
 
-*Loss*: twice the mean pinball loss of these levels, which is the continuous ranked probability score up to what
-lies beyond them, over that of the quantiles of the outcomes trained on, whatever the columns say: below 1 the columns
+*Loss*: twice the integral of the pinball loss over levels, which is the continuous ranked probability score, by the
+trapezoidal rule; over that of the quantiles of the outcomes trained on, whatever the columns say: below 1 the columns
 help. *Gap*: the loss less that of the peer that is the best on a table, in hindsight; below zero the model is better
 than every peer. *Rank*: among the peers and one model of kernpool, of those that were run on the table, 1 the best.
 *Covered*: how often the value is between the quantiles .05 and .95; *away from 90*: mean distance over tables, of

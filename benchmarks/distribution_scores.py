@@ -1,7 +1,7 @@
 """What is measured of quantiles at rows that a model has not seen: pinball loss, CRPS, and how often a range covers.
 
-Every model is asked for the same levels. Twice the mean of their pinball losses is the continuous ranked probability
-score, up to what the levels leave out (Gneiting and Ranjan 2011, equation 10): the same for all models.
+Every model is asked for the same levels. Twice the integral of the pinball loss over levels is the continuous ranked
+probability score (Gneiting and Ranjan 2011, section 2); here by the trapezoidal rule, the same for all models.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ def pinball(truth: np.ndarray, quantile: np.ndarray, levels: np.ndarray = LEVELS
 
 
 def crps(truth: np.ndarray, quantile: np.ndarray) -> float:
-    return 2.0 * float(np.mean(pinball(truth, quantile)))
+    """Return the score by the trapezoidal rule between levels; at 0 and 1 the loss is zero."""
+    return 2.0 * float(np.sum(pinball(truth, quantile))) / (len(LEVELS) + 1)
 
 
 def quantile_scores(truth: np.ndarray, quantile: np.ndarray, known: np.ndarray) -> dict[str, float]:

@@ -176,7 +176,8 @@ def main(quick: bool) -> None:
             "",
             f"Sets of three classes, {CLASSES} rows fitted, {CLASSES} to calibrate with, {CLASSES} new ones; one "
             "sample, on which a percent is what chance makes of coverage; many are in "
-            "[prediction-coverage](prediction-coverage.md). Bars: LAC sets are the same, and no sets of ours larger than MAPIE's own default.",
+            "[prediction-coverage](prediction-coverage.md). Bars: LAC sets are the same, and no sets of ours larger "
+            "than MAPIE's own default.",
             "",
             "| sets | classes, ours | MAPIE's | held, %, ours | MAPIE's | the same set, % |",
             "|---|---|---|---|---|---|",
