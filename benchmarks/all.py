@@ -108,7 +108,7 @@ BENCHMARKS = (
     Benchmark(
         "prediction_coverage.py",
         "prediction-coverage.md",
-        "90 % prediction intervals, 2000 runs: full with a fixed bandwidth, shifted rows with weights and clusters 89 to "
+        "90 % prediction intervals, 2000 runs: full with a fixed bandwidth, shifted rows with weights, clusters 89 to "
         "91.5 %; adaptive with a searched bandwidth 88.5 to 91, no third of the rows below 87.5; randomised local ones "
         "89.5 to 92; sets of classes within 1.5 of 90, no larger than MAPIE's",
     ),
