@@ -30,7 +30,7 @@ def one(name: str, seed: int) -> Outcome:
     setting = SETTINGS[name]
     g = np.random.default_rng([seed, setting.stream])
     X, y, groups = setting.draw(g, setting.n)
-    calibration = setting.draw(g, setting.calibration)[:2] if setting.calibration else None
+    calibration = setting.draw(g, setting.calibration) if setting.calibration else None
     X_new, y_new, _ = setting.fresh(g, FRESH)
     model = setting.model().fit(X, y)
     found: dict[str, object] = {}
@@ -48,7 +48,7 @@ def options(setting: Setting, kind: Kind, X_new, X, calibration, groups) -> dict
     if kind.calibrated and calibration is not None:
         asked |= {"X_calibration": calibration[0], "y_calibration": calibration[1]}
     if kind.grouped:
-        asked["groups"] = groups
+        asked["groups"] = calibration[2] if kind.calibrated else groups
     if kind.weights:
         rows = calibration[0] if kind.calibrated else X
         asked["weights"] = setting.ratio if kind.weights == "known" else density_ratio(rows, X_new)

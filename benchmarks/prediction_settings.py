@@ -38,8 +38,6 @@ class Kind:
         Ratio of the densities of fresh rows and others: none, the true one, or `density_ratio`.
     grouped : bool
         Whether the clusters of the rows are passed.
-    searched : bool
-        Whether the rows that the bandwidth was searched on stay out of the calibration.
     words : str
         What to add to the method on the page.
     """
@@ -73,7 +71,7 @@ class Setting:
         Returns an estimator.
     kinds : mapping of str to Kind
     calibration : int
-        Rows to calibrate with.
+        Rows, or clusters, to calibrate with.
     ratio : callable, optional
         Density of fresh rows over that of others.
     stream : int
@@ -200,8 +198,9 @@ def shifted(n: int, bandwidth: float) -> Setting:
 def in_clusters(words: str, count: int, size: int, spread: float, stream: int) -> Setting:
     """Fresh rows in new clusters."""
     asked = {
-        "grouped": Kind("jackknife", grouped=True, bar=FULL),
-        "grouped+": Kind("jackknife+", grouped=True),
+        "jackknife": Kind("jackknife", grouped=True, bar=FULL),
+        "adaptive": Kind("adaptive", grouped=True, bar=FULL),
+        "split": Kind("split", calibrated=True, grouped=True, bar=FULL),
         "ignored": Kind("jackknife", words="clusters ignored"),
     }
     return Setting(
@@ -211,6 +210,7 @@ def in_clusters(words: str, count: int, size: int, spread: float, stream: int) -
         lambda g, n: shocked(g, n, size=1, spread=spread),
         partial(constant, bandwidth=0.1),
         asked,
+        calibration=count,
         stream=stream,
     )
 
