@@ -176,9 +176,9 @@ def section(found: Summary) -> list[str]:
     return text
 
 
-def versions() -> str:
+def versions(more: Iterable[str] = ()) -> str:
     found = []
-    for name in PACKAGES:
+    for name in (*PACKAGES, *more):
         try:
             found.append(f"{name} {version(name)}")
         except PackageNotFoundError:

@@ -1,0 +1,194 @@
+"""How long prediction intervals take, beside MAPIE and crepes, and whether the answers are the same.
+
+python benchmarks/prediction.py            everything, about three minutes, and the report
+python benchmarks/prediction.py --quick    a tenth of the rows, and no report
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from importlib.metadata import version
+from importlib.util import find_spec
+
+import numpy as np
+from measure import alternate, busy, finish, report
+from set_coverage import SetKind, drawn, ours, theirs
+
+from kernpool import NadarayaWatsonClassifier, NadarayaWatsonRegressor
+
+warnings.simplefilter("ignore")  # of a bandwidth that is given, on all sides
+
+LEVEL, THREADS, ROUNDS = 0.9, 2, 5
+ROWS, PLACES, BANDWIDTH = 2000, 1000, 0.04
+MANY, MANY_BANDWIDTH = 1_000_000, 0.005
+FASTER, SAME = 200.0, 1e-12
+METHODS = {"jackknife": "base", "jackknife+": "plus", "minmax": "minmax"}  # ours, and the names of MAPIE
+CLASSES, CLASS_BANDWIDTH = 1000, 0.5
+
+
+def sample(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Rows of a wave with a peak, and noise that grows."""
+    g = np.random.default_rng(seed)
+    x = g.uniform(size=n)
+    curve = np.sin(2 * np.pi * x) + 2 * np.exp(-16 * (x - 0.5) ** 2)
+    return x[:, None], curve + (0.2 + 0.3 * x) * g.normal(size=n)
+
+
+def ends(interval) -> np.ndarray:
+    return np.stack([interval.lower, interval.upper], axis=1)
+
+
+def leave_one_out(quick: bool) -> tuple[list[str], list[str]]:
+    """Jackknife intervals of one fit: seconds from arrays to answers, and how far ours and MAPIE's are apart."""
+    from mapie.regression import CrossConformalRegressor
+    from sklearn.model_selection import LeaveOneOut
+
+    n, m = (ROWS // 10, PLACES // 10) if quick else (ROWS, PLACES)
+    (X, y), places = sample(n), np.linspace(0.0, 1.0, m)[:, None]
+
+    def by_us(method: str) -> np.ndarray:
+        model = NadarayaWatsonRegressor(bandwidth=BANDWIDTH, n_jobs=THREADS).fit(X, y)
+        return ends(model.prediction_interval(places, level=LEVEL, method=method))
+
+    def by_mapie(method: str) -> np.ndarray:
+        model = NadarayaWatsonRegressor(bandwidth=BANDWIDTH, n_jobs=1)
+        wrapped = CrossConformalRegressor(model, confidence_level=LEVEL, method=method, cv=LeaveOneOut())
+        wrapped.fit_conformalize(X, y)
+        return wrapped.predict_interval(places, aggregate_point_predictions=None)[1][:, :, 0]
+
+    rows, missed = [], []
+    for own, peer in METHODS.items():
+        answer: dict[str, np.ndarray] = {}
+
+        def once(peer=peer, answer=answer) -> None:
+            answer["peer"] = by_mapie(peer)
+
+        expected = by_us(own)  # loads and compiles
+        seconds = alternate({"ours": lambda own=own: by_us(own)}, ROUNDS) | alternate({"peer": once}, 1)
+        apart = float(np.max(np.abs(expected - answer["peer"])))
+        ratio = seconds["peer"] / seconds["ours"]
+        bars = (FASTER, SAME) if own != "jackknife" else (None, None)
+        rows.append(
+            f"| `{own}` | `{peer}` | {seconds['peer']:.1f} s | {1000 * seconds['ours']:.0f} ms | {ratio:.0f} "
+            f"| {apart:.1g} | {f'{bars[0]:.0f} times, {bars[1]:g}' if bars[0] else 'none'} |"
+        )
+        if own == "jackknife+" and ratio < FASTER and not quick:
+            missed.append(f"{own} {ratio:.0f} times as fast as MAPIE, not {FASTER:.0f}")
+        if bars[1] and not apart <= bars[1]:
+            missed.append(f"{own} and MAPIE's {peer} are {apart:.2g} apart")
+    return rows, missed
+
+
+def split(n: int) -> tuple[list[str], list[str]]:
+    """Split conformal intervals of many rows around one fit, by ours, by crepes and by MAPIE."""
+    (X, y), (X_cal, y_cal), (X_new, _) = (sample(n, seed) for seed in range(3))
+    model = NadarayaWatsonRegressor(bandwidth=MANY_BANDWIDTH, n_jobs=THREADS).fit(X, y)
+
+    def by_us() -> np.ndarray:
+        return ends(
+            model.prediction_interval(X_new, level=LEVEL, method="split", X_calibration=X_cal, y_calibration=y_cal)
+        )
+
+    def predictions() -> None:
+        model.predict(X_cal)
+        model.predict(X_new)
+
+    contenders = {"ours": by_us, "predictions alone": predictions}
+    if find_spec("crepes"):
+        from crepes import WrapRegressor
+
+        def crepes() -> np.ndarray:
+            wrapped = WrapRegressor(model)
+            wrapped.calibrate(X_cal, y_cal)
+            return wrapped.predict_int(X_new, confidence=LEVEL)
+
+        contenders["crepes"] = crepes
+    if find_spec("mapie"):
+        from mapie.regression import SplitConformalRegressor
+
+        def mapie() -> np.ndarray:
+            wrapped = SplitConformalRegressor(model, confidence_level=LEVEL, prefit=True)
+            return wrapped.conformalize(X_cal, y_cal).predict_interval(X_new)[1][:, :, 0]
+
+        contenders["mapie"] = mapie
+    answers = {name: run() for name, run in contenders.items()}
+    seconds = alternate(contenders, 3)
+    rows, missed = [], []
+    for name in contenders:
+        words = f"{name} {version(name)}" if name in ("crepes", "mapie") else name
+        apart = "" if answers[name] is None else f"{np.max(np.abs(answers[name] - answers['ours'])):.1g}"
+        beyond = seconds[name] - seconds["predictions alone"]
+        rows.append(f"| {words} | {seconds[name]:.2f} s | {beyond:+.2f} s | {apart if name != 'ours' else ''} |")
+        if name == "crepes" and seconds["ours"] > seconds["crepes"]:
+            missed.append(f"split intervals {seconds['ours']:.2f} s, crepes {seconds['crepes']:.2f} s")
+    if "crepes" not in contenders:
+        rows.append("| crepes | not installed | | |")
+    return rows, missed
+
+
+def sets(n: int) -> tuple[list[str], list[str]]:
+    """Sets of classes around one fit, with the same calibration rows: sizes, coverage, whether they are the same."""
+    g = np.random.default_rng(0)
+    (X, y), calibration, (X_new, y_new) = (drawn(g, n) for _ in range(3))
+    model = NadarayaWatsonClassifier(bandwidth=CLASS_BANDWIDTH, n_jobs=THREADS).fit(X, y)
+    rows, missed = [], []
+    for method, last in (("lac", True), ("aps", True), ("aps", "randomized"), ("raps", True), ("raps", "randomized")):
+        mine = ours(model, SetKind(method, calibrated=True), calibration, X_new, 0)
+        other = theirs(model, SetKind(peer=method, last=last), calibration, X_new, 0)
+        same = float(np.mean(np.all(mine == other, axis=1)))
+        held = [100 * np.mean(found[np.arange(n), y_new]) for found in (mine, other)]
+        size = [np.mean(found.sum(axis=1)) for found in (mine, other)]
+        words = f"{method}{', its randomised one' * (last == 'randomized')}"
+        rows.append(f"| {words} | {size[0]:.3f} | {size[1]:.3f} | {held[0]:.1f} | {held[1]:.1f} | {100 * same:.1f} |")
+        if method == "lac" and same < 1.0:
+            missed.append(f"{100 * (1 - same):.2g} % of LAC sets differ from MAPIE's")
+        if last is True and size[0] > size[1]:
+            missed.append(f"{method} sets of {size[0]:.3f} classes, MAPIE's of {size[1]:.3f}")
+    return rows, missed
+
+
+def main(quick: bool) -> None:
+    many = MANY // 10 if quick else MANY
+    beside, missed = leave_one_out(quick)
+    of_split, slower = split(many)
+    of_sets, larger = sets(CLASSES)
+    text = "\n".join(
+        [
+            f"# Prediction intervals beside MAPIE {version('mapie')} and crepes",
+            "",
+            f"Jackknife intervals of a local constant fit, {ROWS} rows, {PLACES} places, h = {BANDWIDTH:g}, given, at "
+            f"{100 * LEVEL:.0f} %; from arrays to answers. MAPIE wraps the same estimator and leaves one row out at a "
+            f"time, one run:",
+            "",
+            "| ours | MAPIE's | MAPIE | ours takes | times as fast | furthest apart | bars |",
+            "|---|---|---|---|---|---|---|",
+            *beside,
+            "",
+            f"Split conformal intervals: {many} rows fitted, {many} to calibrate with, {many} new ones, one column, "
+            f"h = {MANY_BANDWIDTH:g}, {THREADS} threads. All predict the calibration rows and the new ones by the same "
+            "fitted model, which is what takes the time; *beyond*: what is added to these predictions. Bar: faster "
+            "than crepes.",
+            "",
+            "| | all | beyond predictions | furthest from ours |",
+            "|---|---|---|---|",
+            *of_split,
+            "",
+            f"Sets of three classes, {CLASSES} rows fitted, {CLASSES} to calibrate with, {CLASSES} new ones; one "
+            "sample, on which a percent is what chance makes of coverage; many are in "
+            "[prediction-coverage](prediction-coverage.md). Bars: LAC sets are the same, and no sets of ours larger "
+            "than MAPIE's own default.",
+            "",
+            "| sets | classes, ours | MAPIE's | held, %, ours | MAPIE's | the same set, % |",
+            "|---|---|---|---|---|---|",
+            *of_sets,
+            "",
+            f"Medians of {ROUNDS} runs, of three for split intervals, after one to warm up. {busy()}".rstrip(),
+        ]
+    )
+    report("prediction", text, keep=not quick)
+    finish(missed + slower + larger)
+
+
+if __name__ == "__main__":
+    main("--quick" in sys.argv)

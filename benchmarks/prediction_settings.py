@@ -1,0 +1,231 @@
+"""Samples, models and kinds of prediction intervals, and how often the next value should be inside."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from math import ceil
+
+import numpy as np
+from coverage_settings import SMALL, Bar, clusters, peak
+
+from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor
+
+LEVEL = 0.9
+FRESH = 90  # rows that each fit is asked about; one in each of so many equal parts of x, so that thirds have as many
+Rows = tuple[np.ndarray, np.ndarray, np.ndarray | None]
+Draw = Callable[[np.random.Generator, int], Rows]
+
+FULL: Bar = (0.89, 0.915)
+ADAPTIVE: Bar = (0.885, 0.91)
+THIRD: Bar = (0.875, 1.0)
+RLCP: Bar = (0.895, 0.92)
+
+
+@dataclass(frozen=True)
+class Kind:
+    """How an interval is asked for, and the bars of its coverage.
+
+    Parameters
+    ----------
+    method : str
+    bar, third : (float, float) or None
+        Of all fresh rows, and of each third of them in the order of x.
+    calibrated : bool
+        Whether rows that were not fitted are passed for calibration.
+    weights : {"", "known", "estimated"}
+        Ratio of the densities of fresh rows and others: none, the true one, or `density_ratio`.
+    grouped : bool
+        Whether the clusters of the rows are passed.
+    words : str
+        What to add to the method on the page.
+    """
+
+    method: str
+    bar: Bar = None
+    third: Bar = None
+    calibrated: bool = False
+    weights: str = ""
+    grouped: bool = False
+    words: str = ""
+
+    @property
+    def title(self) -> str:
+        parts = [self.method, "calibration rows" * self.calibrated, f"{self.weights} weights" * bool(self.weights)]
+        return ", ".join(part for part in [*parts, self.words] if part)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """How rows are drawn and fitted, what is asked, and how the fresh rows are drawn.
+
+    Parameters
+    ----------
+    words : str
+    n : int
+        Rows, or clusters, to fit.
+    draw, fresh : callable
+        Of rows to fit and to calibrate with, and of rows to be covered.
+    model : callable
+        Returns an estimator.
+    kinds : mapping of str to Kind
+    calibration : int
+        Rows, or clusters, to calibrate with.
+    ratio : callable, optional
+        Density of fresh rows over that of others.
+    stream : int
+        Of random numbers.
+    """
+
+    words: str
+    n: int
+    draw: Draw
+    fresh: Draw
+    model: Callable[[], object]
+    kinds: dict[str, Kind]
+    calibration: int = 0
+    ratio: Callable[[np.ndarray], np.ndarray] | None = None
+    stream: int = 0
+
+
+def exact(n: int) -> float:
+    """Return the coverage of full conformal sets and of split ones without ties: ceil(.9 (n + 1)) / (n + 1)."""
+    return ceil(9 * (n + 1) / 10) / (n + 1)
+
+
+def strata(g: np.random.Generator, n: int) -> np.ndarray:
+    """One uniform place in each of n equal parts: the mean over them is that over uniform places, with less noise."""
+    return (np.arange(n) + g.uniform(size=n)) / n
+
+
+def outcomes(g: np.random.Generator, x: np.ndarray, noise: float = 0.3) -> Rows:
+    """Noise of sd .2 + noise x around a wave with a peak."""
+    X = x[:, None]
+    return X, peak(X) + (0.2 + noise * x) * g.normal(size=len(x)), None
+
+
+def uniform(g: np.random.Generator, n: int) -> Rows:
+    return outcomes(g, g.uniform(size=n))
+
+
+def fresh(g: np.random.Generator, n: int) -> Rows:
+    return outcomes(g, strata(g, n))
+
+
+TILT = 3.0
+
+
+def tilted(g: np.random.Generator, n: int) -> Rows:
+    """Fresh rows of density exp(3 x), where noise is large."""
+    return outcomes(g, np.log1p(strata(g, n) * np.expm1(TILT)) / TILT)
+
+
+def tilt(X: np.ndarray) -> np.ndarray:
+    return np.exp(TILT * X[:, 0])
+
+
+def shocked(g: np.random.Generator, count: int, size: int, spread: float = np.inf) -> Rows:
+    """Clusters that share a shock twice as large as noise."""
+    X, y, groups = clusters(g, count, size, shock=0.6, spread=spread)
+    order = np.argsort(groups, kind="stable")
+    return X[order], y[order], groups[order]
+
+
+constant = partial(NadarayaWatsonRegressor, **SMALL)
+linear = partial(LocalLinearRegressor, **SMALL)
+
+ALL_ROWS = ("full", "enclosure", "jackknife", "jackknife+", "minmax", "cv+", "adaptive", "localized", "rlcp")
+OTHER_ROWS = ("split", "adaptive", "localized", "rlcp", "cqr")
+PLAIN = {method: Kind(method, calibrated=method in ("split", "cqr")) for method in (*ALL_ROWS, *OTHER_ROWS)}
+
+
+def fixed(n: int, bandwidth: float, words: str = "", model=constant, kinds=ALL_ROWS) -> Setting:
+    """All methods on the same fits, at a bandwidth that does not depend on the rows."""
+    chosen = {method: PLAIN[method] for method in kinds}
+    chosen["full"] = Kind("full", bar=FULL)
+    return Setting(
+        f"n = {n}, h = {bandwidth:g}{words}", n, uniform, fresh, partial(model, bandwidth=bandwidth), chosen, stream=n
+    )
+
+
+def searched(n: int, words: str, model, **bars: Bar) -> Setting:
+    """Methods that people use, at a bandwidth found by leave-one-out on the same rows."""
+    chosen = {method: PLAIN[method] for method in ("adaptive", "jackknife", "jackknife+", "full", "localized")}
+    chosen["adaptive"] = Kind("adaptive", **bars)
+    return Setting(
+        f"n = {n}, h by leave-one-out, {words}", n, uniform, fresh, partial(model, bandwidth="loo"), chosen, stream=n
+    )
+
+
+def calibrated(n: int, bandwidth: float) -> Setting:
+    """As many rows to calibrate with as to fit."""
+    chosen = {method: replace(PLAIN[method], calibrated=True) for method in OTHER_ROWS}
+    chosen["rlcp"] = Kind("rlcp", bar=RLCP, calibrated=True)
+    return Setting(
+        f"n = {n} and {n} to calibrate with, h = {bandwidth:g}",
+        n,
+        uniform,
+        fresh,
+        partial(constant, bandwidth=bandwidth),
+        chosen,
+        calibration=n,
+        stream=1000 + n,
+    )
+
+
+def shifted(n: int, bandwidth: float) -> Setting:
+    """Fresh rows from another density."""
+    asked = {
+        "unweighted": Kind("split", calibrated=True),
+        "known": Kind("split", calibrated=True, weights="known", bar=FULL),
+        "estimated": Kind("split", calibrated=True, weights="estimated"),
+        "own": Kind("jackknife", weights="known", words="training rows"),
+    }
+    return Setting(
+        f"shift, n = {n} and {n} to calibrate with, h = {bandwidth:g}",
+        n,
+        uniform,
+        tilted,
+        partial(constant, bandwidth=bandwidth),
+        asked,
+        calibration=n,
+        ratio=tilt,
+        stream=2000 + n,
+    )
+
+
+def in_clusters(words: str, count: int, size: int, spread: float, stream: int) -> Setting:
+    """Fresh rows in new clusters."""
+    asked = {
+        "jackknife": Kind("jackknife", grouped=True, bar=FULL),
+        "adaptive": Kind("adaptive", grouped=True, bar=FULL),
+        "split": Kind("split", calibrated=True, grouped=True, bar=FULL),
+        "ignored": Kind("jackknife", words="clusters ignored"),
+    }
+    return Setting(
+        words,
+        count,
+        partial(shocked, size=size, spread=spread),
+        lambda g, n: shocked(g, n, size=1, spread=spread),
+        partial(constant, bandwidth=0.1),
+        asked,
+        calibration=count,
+        stream=stream,
+    )
+
+
+SETTINGS = {
+    "full-20": fixed(20, 0.1),
+    "full-50": fixed(50, 0.06),
+    "full-200": fixed(200, 0.04),
+    "full-linear": fixed(50, 0.1, ", local linear", linear, ("full", "jackknife", "jackknife+", "minmax", "adaptive")),
+    "adaptive-500": searched(500, "local linear", linear, bar=ADAPTIVE, third=THIRD),
+    "adaptive-constant": searched(500, "local constant", constant),
+    "calibrated-100": calibrated(100, 0.05),
+    "calibrated-500": calibrated(500, 0.03),
+    "shift-100": shifted(100, 0.05),
+    "shift-300": shifted(300, 0.04),
+    "clusters-near": in_clusters("60 clusters of 4, close in x", 60, 4, 0.02, 10),
+    "clusters": in_clusters("24 clusters of 10", 24, 10, np.inf, 9),
+}
