@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.core.problem import Problem
+from kernpool.distribution.arrays import known_quantiles
 from kernpool.distribution.below import shares_below
 from kernpool.distribution.cdf import ranks
-from kernpool.distribution.quantile import known_quantiles
 from kernpool.pooling.recipe import Recipe
 from kernpool.pooling.weights import weight_rows
 

@@ -108,8 +108,8 @@ class PredictionIntervals:
         about them are approximate.
 
         ``"adaptive"`` takes a pass over pairs of training rows for the residuals, which the model keeps, one for their
-        scale, and two over rows and places. ``"full"``, ``"jackknife+"``, ``"minmax"`` and ``"cv+"`` go through all pairs
-        of rows and places, at most 2^30. Memory is O(n + m).
+        scale, and two over rows and places. ``"full"``, ``"jackknife+"``, ``"minmax"`` and ``"cv+"`` go through all
+        pairs of rows and places, at most 2^30. Memory is O(n + m).
 
         References
         ----------
