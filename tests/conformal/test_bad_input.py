@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, open_chunks
+from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor
 from kernpool.conformal import METHODS
 from kernpool.conformal.designs import MOST_PAIRS, check_pairs
 from kernpool.conformal.enclosure import moment_bounds
@@ -74,12 +74,6 @@ def test_functions_cannot_be_asked_about_levels():
     model = NadarayaWatsonRegressor(bandwidth=0.1, smoothing=[0.2]).fit(frame, Y)
     with pytest.raises(ValueError, match="cannot be a function for training rows with categorical columns"):
         model.prediction_interval(frame, weights=lambda table: np.ones(len(table)))
-
-
-def test_models_on_chunks_have_no_rows_to_leave_out():
-    model = NadarayaWatsonRegressor(bandwidth=0.1).fit(open_chunks([(X, Y)]))
-    with pytest.raises(TypeError, match="prediction intervals need the rows themselves; fit it to arrays"):
-        model.prediction_interval(X)
 
 
 def test_too_many_pairs_are_refused_with_the_remedy():

@@ -57,7 +57,6 @@ def test_what_needs_rows_says_what_to_do():
     model = DaskNadarayaWatsonRegressor(bandwidth=0.2).fit(cut(X, 40), cut(Y, 40))
     for ask in (
         lambda: model.standard_error(Q), lambda: model.confidence_interval(Q, level=0.9), model.summary,
-        lambda: model.prediction_interval(Q, level=0.9),
         lambda: model.significance_test(0), lambda: model.predict(Q, return_std=True),
         lambda: model.predict(cut(Q, 4), return_std=True),
     ):  # fmt: skip

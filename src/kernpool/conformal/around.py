@@ -65,7 +65,7 @@ def score_quantile(setting: Setting, score: Array) -> Array:
 
 def constant_width(setting: Setting) -> Bounds:
     """Find ``prediction +- quantile of the scores``: the jackknife of training rows, split conformal of others."""
-    return around(predict(setting.smoother, setting.places), score_quantile(setting, setting.calibration.score))
+    return around(setting.prediction, score_quantile(setting, setting.calibration.score))
 
 
 def adaptive(setting: Setting) -> Bounds:
@@ -78,7 +78,7 @@ def adaptive(setting: Setting) -> Bounds:
     quantile = score_quantile(setting, scaled)
     with np.errstate(invalid="ignore"):
         width = np.where(np.isinf(quantile), np.inf, there * quantile)
-    return around(predict(setting.smoother, setting.places), width)
+    return around(setting.prediction, width)
 
 
 def around(center: Array, width: Array) -> Bounds:

@@ -38,10 +38,15 @@ def whom(setting: Setting) -> str:
     calibration = setting.calibration
     rows = "clusters" if calibration.clusters else "rows"
     if calibration.shift is not None:
-        kind = "training" if calibration.own else "calibration"
+        kind = "training" if calibration.own or calibration.held_back else "calibration"
         return (
             f"new places and {kind} rows, if new rows differ from these by the likelihood ratios in weights= and in "
             "nothing else, which estimated ratios say only nearly"
+        )
+    if calibration.held_back:
+        return (
+            f"new places and training rows, if new rows are exchangeable with the {calibration.rows:g} training rows "
+            "that were held back from the fit"
         )
     if not calibration.own:
         return f"new places and calibration {rows}, if new {rows} are exchangeable with these"

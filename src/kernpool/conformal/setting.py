@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.conformal.predicting import predict_without_clusters, predict_without_each
+from kernpool.conformal.predicting import predict, predict_without_clusters, predict_without_each
 from kernpool.inference.smoother import Places, Smoother
 
 Array = NDArray[np.float64]
@@ -60,6 +60,8 @@ class Calibration:
         Likelihood ratios of the new rows to these.
     place_shift : ndarray of shape (m,), or None
         The same at the places.
+    held_back : bool, default=False
+        Whether other rows are training rows that were held back from the fit.
     """
 
     places: Places
@@ -71,6 +73,7 @@ class Calibration:
     group: Integers | None = None
     shift: Array | None = None
     place_shift: Array | None = None
+    held_back: bool = False
 
     @property
     def score(self) -> Array:
@@ -116,6 +119,9 @@ class Setting:
         Whether columns are compared by their ranks among the training rows, which leaving a row out does not change.
     known : ndarray of shape (n, c), or None
         What `left_out` is, if it has been found before.
+    center : ndarray of shape (m, c), or None
+        What `prediction` is, if it has been found before: of a fit whose rows are not in memory; `smoother` then has a
+        sample of them.
     """
 
     smoother: Smoother
@@ -126,6 +132,12 @@ class Setting:
     bandwidth: Origin = "given"
     ranked: bool = False
     known: Array | None = field(default=None, repr=False)
+    center: Array | None = field(default=None, repr=False)
+
+    @cached_property
+    def prediction(self) -> Array:
+        """The prediction at the places, of shape (m, c)."""
+        return predict(self.smoother, self.places) if self.center is None else self.center
 
     @cached_property
     def left_out(self) -> Array:
@@ -148,7 +160,7 @@ class Setting:
     @property
     def doubt(self) -> str:
         """Why statements about training rows are approximate only; empty if they hold."""
-        if not self.calibration.own:
+        if not (self.calibration.own or self.calibration.held_back):
             return ""
         if self.bandwidth == "found":
             return "the bandwidth was found on the rows that calibrate the interval"
@@ -156,6 +168,9 @@ class Setting:
             return "rows are repeated, and the search for the bandwidth has seen all copies of some"
         if self.ranked:
             return "columns are compared by ranks that count these rows"
+        if self.calibration.held_back:
+            single = np.all(self.calibration.weight == 1.0)
+            return "" if single else "rows stand for several, and are held back with all that they stand for"
         whole = np.all(self.calibration.weight == np.floor(self.calibration.weight))
         return "" if whole else "weights are no whole numbers of rows"
 

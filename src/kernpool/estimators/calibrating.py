@@ -52,16 +52,20 @@ def other_rows(model: Any, smoother: Smoother, X: Any, y: Any, groups: Any) -> C
         places = places_of(model, X)
     except (ValueError, TypeError) as error:
         raise type(error)(f"X_calibration: {error}") from None
+    table = read_outputs(y, (len(places.query), *model.value_.shape[1:]))
+    group = None if groups is None else group_codes(groups, len(table))
+    return Calibration(places, table, predict(smoother, places), np.ones(len(table)), own=False, group=group)
+
+
+def read_outputs(y: Any, expected: tuple[int, ...]) -> Array:
+    """Read the outputs of calibration rows, which have to be of this shape, as a table."""
     value = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y_calibration")
-    expected = (len(places.query), *model.value_.shape[1:])
     if value.shape != expected:
         raise ValueError(
             f"y_calibration must have shape {expected}, one output for each row of X_calibration as in the fit, got "
             f"{value.shape}"
         )
-    group = None if groups is None else group_codes(groups, len(value))
-    table = value.reshape(len(value), -1)
-    return Calibration(places, table, predict(smoother, places), np.ones(len(table)), own=False, group=group)
+    return np.asarray(value.reshape(len(value), -1))
 
 
 def training_rows(

@@ -18,7 +18,7 @@ from kernpool.distribution import chunk_quantiles
 from kernpool.estimators.bandwidth_choice import choose_bandwidth
 from kernpool.estimators.fitted import check_unchanged, numeric_query, recipe_of
 from kernpool.estimators.parameters import check_parameters, search_parameters
-from kernpool.estimators.search_sample import DEFAULT_SEARCH_ROWS, bandwidth_of_sample, draw, seed_of
+from kernpool.estimators.search_sample import DEFAULT_SEARCH_ROWS, SearchDraw, bandwidth_of_sample, draw, seed_of
 from kernpool.execution.progress import current_progress
 
 Array = NDArray[np.float64]
@@ -74,7 +74,7 @@ def fit_chunks(model: Any, chunks: Chunks) -> None:
     if isinstance(model.bandwidth, str):
         size, seed = model.max_search_rows or DEFAULT_SEARCH_ROWS, seed_of(model.random_state)
         sample = draw(chunks, size, seed, progress=current_progress(), total=chunks.rows)
-        found = bandwidth_of_sample(sample, bool(chunks.flat), **options)
+        found = bandwidth_of_sample(sample, bool(chunks.flat), **options) | {"_search_draw": SearchDraw(size, seed)}
         columns = len(found["bandwidth_"])
     else:
         first = next(iter(chunks), None)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from kernpool.conformal import PredictionInterval
 from kernpool.core.state import PoolState, empty_state
 from kernpool.dask.cluster import compute
 from kernpool.dask.partitions import read_block
@@ -16,7 +17,9 @@ from kernpool.dask.pool import RETRIES
 from kernpool.dask.quantile import partition_quantiles
 from kernpool.dask.tasks import center_task, merge_tree
 from kernpool.distribution import as_levels
+from kernpool.estimators.dask_held_back import PartitionSource
 from kernpool.estimators.dask_rows import read_query
+from kernpool.estimators.held_back_intervals import interval_of_source
 from kernpool.inference import draws
 from kernpool.inference.bootstrap import Resampling
 from kernpool.inference.bootstrap_chunks import collect_states, resampled_state, unit_rows
@@ -133,11 +136,73 @@ class DaskInference:
         query, recipe = read_query(self, X), self._recipe(self.bandwidth_)  # type: ignore[attr-defined]
         return partition_quantiles(recipe, query, self.partitions_, as_levels(levels), self.client_, RETRIES)  # type: ignore[attr-defined]
 
+    def prediction_interval(
+        self,
+        X: ArrayLike,
+        *,
+        level: float = 0.9,
+        method: str = "adaptive",
+        weights: Any = None,
+        X_calibration: ArrayLike | None = None,
+        y_calibration: ArrayLike | None = None,
+        calibration: str | None = None,
+        groups: ArrayLike | None = None,
+    ) -> PredictionInterval:
+        """Find intervals that hold the next value of y with a given probability, by rows that are held back.
+
+        Parameters
+        ----------
+        X : array_like of shape (m, d)
+            Places, in memory.
+        level : float, default=0.9
+            Probability with which an interval is to cover.
+        method : {"adaptive", "split"}, default="adaptive"
+            Others need the rows themselves.
+        weights, X_calibration, y_calibration, calibration, groups
+            As of `NadarayaWatsonRegressor.prediction_interval` of a model on chunks; in memory.
+
+        Returns
+        -------
+        PredictionInterval
+            That of `NadarayaWatsonRegressor` fitted to the same rows in chunks, up to rounding.
+
+        Raises
+        ------
+        TypeError
+            If X is a Dask collection, or the method needs the rows.
+        ValueError
+            As of `NadarayaWatsonRegressor.prediction_interval`.
+
+        Warns
+        -----
+        InferenceWarning
+            If there are too few rows for the level, or intervals are infinite.
+
+        Notes
+        -----
+        Some thousand rows are drawn from all partitions, and brought here. Then all others are gone through once.
+
+        Examples
+        --------
+        >>> import dask.array
+        >>> from kernpool import DaskNadarayaWatsonRegressor
+        >>> X = dask.array.linspace(0.0, 1.0, 1000, chunks=300)[:, None]
+        >>> model = DaskNadarayaWatsonRegressor(bandwidth=0.1).fit(X, X[:, 0] ** 2)
+        >>> found = model.prediction_interval([[0.5]], method="split")
+        >>> found.n_calibration, bool(found.lower[0] < 0.25 < found.upper[0])
+        (250.0, True)
+        """
+        check_is_fitted(self)
+        return interval_of_source(
+            self, PartitionSource(self), X, level=level, method=method, weights=weights, X_calibration=X_calibration,
+            y_calibration=y_calibration, calibration=calibration, groups=groups,
+        )  # fmt: skip
+
     def standard_error(self, X: Any = None, **options: Any) -> NoReturn:  # noqa: ARG002
         """Raise a TypeError that names the remedy."""
-        refuse_without_rows(self, "standard errors, intervals, summaries and tests need")
+        refuse_without_rows(self, "standard errors, confidence intervals, summaries and tests need")
 
-    confidence_interval = prediction_interval = summary = significance_test = standard_error
+    confidence_interval = summary = significance_test = standard_error
 
 
 def refuse_without_rows(model: Any, what: str) -> NoReturn:

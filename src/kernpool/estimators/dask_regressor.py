@@ -23,7 +23,7 @@ from kernpool.estimators.dask_inference import DaskInference, refuse_without_row
 from kernpool.estimators.dask_rows import count_rows, draw_sample, fetch_all, places_of, read_query
 from kernpool.estimators.nadaraya_watson import NadarayaWatsonRegressor
 from kernpool.estimators.parameters import check_parameters, search_parameters
-from kernpool.estimators.search_sample import DEFAULT_SEARCH_ROWS, bandwidth_of_sample
+from kernpool.estimators.search_sample import DEFAULT_SEARCH_ROWS, SearchDraw, bandwidth_of_sample, seed_of
 from kernpool.kernels import Kernel, get_kernel
 from kernpool.pooling.recipe import Recipe
 
@@ -182,7 +182,7 @@ class DaskNadarayaWatsonRegressor(DaskInference, RegressorMixin, BaseEstimator):
         partitions, columns = count_rows(partitions, self.client_)
         found = self._find_bandwidth(partitions, columns)
         # Nothing is assigned before everything is known, so that a failed refit leaves the old fit whole.
-        for stale in ("loo_error_", "loo_empty_windows_", "feature_names_in_"):
+        for stale in ("loo_error_", "loo_empty_windows_", "feature_names_in_", "_search_draw"):
             self.__dict__.pop(stale, None)
         self.__dict__ |= found
         self.partitions_, self.n_rows_, self.n_features_in_ = partitions, sum(filter(None, partitions.rows)), columns
@@ -305,10 +305,11 @@ class DaskNadarayaWatsonRegressor(DaskInference, RegressorMixin, BaseEstimator):
         if not isinstance(self.bandwidth, str):
             given = given_bandwidth(self.bandwidth, columns, get_kernel(self.kernel), self.bandwidth_convention)
             return {"bandwidth_": given, "bandwidth_note_": "as given"}
-        size = self.max_search_rows or DEFAULT_SEARCH_ROWS
-        sample = draw_sample(partitions, size, self.random_state, self.client_)
+        size, seed = self.max_search_rows or DEFAULT_SEARCH_ROWS, seed_of(self.random_state)
+        sample = draw_sample(partitions, size, seed, self.client_)
         search = bandwidth_of_sample(sample, partitions.flat, **search_parameters(self))
         found = {name: search[name] for name in ("bandwidth_", "bandwidth_note_")}
+        found["_search_draw"] = SearchDraw(size, seed)
         if self.bandwidth not in ("loo", "regularised"):
             return found
         n, whole = sum(filter(None, partitions.rows)), sample is not None and len(sample.key) == sample.rows

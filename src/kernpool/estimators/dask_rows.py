@@ -16,7 +16,7 @@ from kernpool.dask.partitions import Partitions, read_block
 from kernpool.dask.pool import RETRIES
 from kernpool.data.checks import refuse_misread
 from kernpool.data.chunks.base import Chunk
-from kernpool.estimators.search_sample import Sample, draw, join, seed_of
+from kernpool.estimators.search_sample import Sample, draw, join
 
 # after kernpool.dask.partitions, which says what to install
 # isort: split
@@ -47,12 +47,12 @@ def count_rows(partitions: Partitions, client: Any) -> tuple[Partitions, int]:
     return replace(partitions, rows=tuple(rows)), columns
 
 
-def draw_sample(partitions: Partitions, size: int, random_state: Any, client: Any) -> Sample | None:
+def draw_sample(partitions: Partitions, size: int, seed: int, client: Any) -> Sample | None:
     """Draw rows to search on, the same for any partitions of the same rows.
 
     Tasks draw some more rows than are needed in all; where weights of zero make them too few, they draw once more.
     """
-    sizes, seed = [rows or 0 for rows in partitions.rows], seed_of(random_state)
+    sizes = [rows or 0 for rows in partitions.rows]
     starts, limit = np.cumsum([0, *sizes]).tolist(), min(1.0, 4.0 * (size + 16) / sum(sizes))
     while True:
         tasks = [

@@ -6,11 +6,14 @@ from dataclasses import replace
 from typing import Any
 
 from numpy.typing import ArrayLike
+from sklearn.utils.validation import check_is_fitted
 
 from kernpool.conformal import PredictionInterval, Setting, as_level, check_method, prediction_interval
 from kernpool.estimators.calibrating import check_rows, origin_of, other_rows, places_of, training_rows, with_ratios
 from kernpool.estimators.fitted import scale_of
-from kernpool.estimators.smoothing_rows import need_rows, shaped, smoother_of
+from kernpool.estimators.held_back import ChunkSource
+from kernpool.estimators.held_back_intervals import interval_of_source
+from kernpool.estimators.smoothing_rows import shaped, smoother_of
 from kernpool.inference.draws import as_seed, generator
 
 
@@ -61,8 +64,8 @@ class PredictionIntervals:
             ``"cqr"`` and ``"rlcp"``, which then guarantee `level` whatever the fit, and for ``"localized"``.
         calibration : {None, "all", "unsearched"}, default=None
             Which training rows calibrate. ``"unsearched"``: those that the search for the bandwidth has not seen, if it
-            drew `max_search_rows`; then guarantees hold although the bandwidth was searched. None takes them from 100
-            000 rows on, and all below.
+            drew `max_search_rows`; then guarantees hold although the bandwidth was searched. None takes them from
+            100 000 rows on, and all below.
         groups : array_like, optional
             Cluster of each training row, or of each calibration row if these are given; the interval is then for a row
             of a new cluster, and each cluster counts as one row. By default those that `fit` was given, if any.
@@ -83,7 +86,8 @@ class PredictionIntervals:
             other columns than those of the fit, there are too many pairs of rows and places for the method, or a
             window is empty and ``empty="raise"``.
         TypeError
-            If the model was fitted to chunks.
+            If the model was fitted to chunks, and the method is neither ``"adaptive"`` nor ``"split"``; or there are
+            `groups` or a pair of `weights` of its rows.
 
         Warns
         -----
@@ -107,6 +111,12 @@ class PredictionIntervals:
         the planes. With ``scale="rank"`` training rows are compared by ranks that they are part of, and statements
         about them are approximate.
 
+        A model on chunks does not hold its rows. ``"adaptive"`` and ``"split"`` then bring up to 4 000 of them into
+        memory, at most a quarter, and go through all others once: for each place and each of these 4 000. The interval
+        is that of a fit without them, and so is `center`, which guarantees `level` for both methods. They are rows that
+        the search for the bandwidth has not seen, if there are so many; ``"adaptive"`` holds back as many again, for
+        its scale. With calibration rows ``"split"`` holds none back.
+
         ``"adaptive"`` takes a pass over pairs of training rows for the residuals, which the model keeps, one for their
         scale, and two over rows and places. ``"full"``, ``"jackknife+"``, ``"minmax"`` and ``"cv+"`` go through all
         pairs of rows and places, at most 2^30. Memory is O(n + m).
@@ -129,7 +139,12 @@ class PredictionIntervals:
         >>> bool((found.lower < found.center).all() and (found.center < found.upper).all())
         True
         """
-        need_rows(self, "prediction intervals need")
+        check_is_fitted(self)
+        if "chunks_" in vars(self):
+            return interval_of_source(
+                self, ChunkSource(self), X, level=level, method=method, weights=weights, X_calibration=X_calibration,
+                y_calibration=y_calibration, calibration=calibration, groups=groups,
+            )  # fmt: skip
         fraction, others = as_level(level), check_rows(X_calibration, y_calibration, calibration)
         check_method(method, not others, groups is not None)
         smoother, places = smoother_of(self), places_of(self, X)

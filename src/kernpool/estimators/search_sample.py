@@ -45,6 +45,21 @@ class Sample(NamedTuple):
     lot: Array
 
 
+class SearchDraw(NamedTuple):
+    """Which rows a search has seen: those of the smallest numbers.
+
+    Parameters
+    ----------
+    size : int
+        How many, or all rows if there are fewer.
+    seed : int
+        Of the numbers.
+    """
+
+    size: int
+    seed: int
+
+
 def seed_of(random_state: Any) -> int:
     """Return the seed of the numbers of rows."""
     return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))

@@ -70,6 +70,7 @@ class KernelSmoother(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships
         "reference_",
         "chunks_",
         "bandwidth_search_",
+        "_search_draw",
         "_growing",
     )
     record_format: ClassVar[str] = "kernpool model"

@@ -1,0 +1,72 @@
+"""Prediction intervals of partitions: those of the same rows in chunks."""
+
+import numpy as np
+import pytest
+
+dask = pytest.importorskip("dask", reason="clusters need the extra 'dask'")
+da = pytest.importorskip("dask.array", reason="clusters need the extra 'dask'")
+
+from kernpool import DaskNadarayaWatsonRegressor, EmptyWindowWarning, NadarayaWatsonRegressor, open_chunks
+
+RNG = np.random.default_rng(0)
+X = RNG.uniform(size=(600, 1))
+Y = np.sin(6 * X[:, 0]) + (0.1 + 0.5 * X[:, 0]) * RNG.normal(size=600)
+WEIGHT = RNG.integers(0, 2, size=600) * 1.0
+Q = np.array([[0.1], [0.5], [0.9]])
+SAME = {"rtol": 0, "atol": 1e-12}
+
+
+@pytest.fixture(autouse=True)
+def in_threads():
+    with dask.config.set(scheduler="threads", num_workers=2):
+        yield
+
+
+def cut(array, rows):
+    return da.from_array(array, chunks=(rows, *array.shape[1:]))
+
+
+def ends(found):
+    return np.stack([found.center, found.lower, found.upper])
+
+
+@pytest.mark.parametrize("method", ["split", "adaptive"])
+@pytest.mark.parametrize("size", [250, 600, (0, 170, 0, 430)])
+@pytest.mark.parametrize("options", [{"bandwidth": 0.1}, {"max_search_rows": 150}])
+def test_intervals_are_those_of_chunks(method, size, options):
+    cluster = DaskNadarayaWatsonRegressor(**options).fit(cut(X, size), cut(Y, 600))
+    chunks = NadarayaWatsonRegressor(**options).fit(open_chunks([(X, Y)]))
+    for more in ({}, {"X_calibration": X[:50] + 0.01, "y_calibration": Y[:50]}, {"weights": lambda x: x[:, 0]}):
+        found = cluster.prediction_interval(Q, method=method, **more)
+        expected = chunks.prediction_interval(Q, method=method, **more)
+        np.testing.assert_allclose(ends(found), ends(expected), **SAME)
+        assert (found.guarantee, found.n_calibration) == (expected.guarantee, expected.n_calibration)
+
+
+@pytest.mark.parametrize("empty", ["nan", "nearest", "mean", "zero"])
+def test_weights_outputs_and_empty_windows(empty):
+    both, far = np.column_stack([Y, -Y]), np.vstack([Q, [[7.0]]])
+    options = {"kernel": "epanechnikov", "bandwidth": 0.2, "empty": empty}
+    cluster = DaskNadarayaWatsonRegressor(**options).fit(cut(X, 250), cut(both, 250), cut(WEIGHT, 250))
+    chunks = NadarayaWatsonRegressor(**options).fit(open_chunks([(X, both, WEIGHT)]))
+    if empty == "nan":
+        with pytest.warns(EmptyWindowWarning):
+            found = cluster.prediction_interval(far)
+        with pytest.warns(EmptyWindowWarning):
+            expected = chunks.prediction_interval(far)
+    else:
+        found, expected = cluster.prediction_interval(far), chunks.prediction_interval(far)
+    np.testing.assert_allclose(ends(found), ends(expected), **SAME)
+    assert found.lower.shape == (4, 2)
+
+
+def test_what_is_refused():
+    model = DaskNadarayaWatsonRegressor(bandwidth=0.1).fit(cut(X, 250), cut(Y, 250))
+    with pytest.raises(TypeError, match=r"DaskNadarayaWatsonRegressor knows where they are.*method='adaptive'"):
+        model.prediction_interval(Q, method="full")
+    with pytest.raises(TypeError, match="X must be in memory"):
+        model.prediction_interval(cut(Q, 2))
+    with pytest.raises(TypeError, match="X_calibration: X must be in memory"):
+        model.prediction_interval(Q, X_calibration=cut(X, 250), y_calibration=Y)
+    with pytest.raises(TypeError, match="groups must be None"):
+        model.prediction_interval(Q, groups=np.arange(600))
