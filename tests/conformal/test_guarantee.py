@@ -87,3 +87,50 @@ def test_records_print_as_tables():
     np.testing.assert_array_equal(found.width, found.upper - found.lower)
     both = NadarayaWatsonRegressor(bandwidth=0.1).fit(X, np.column_stack([Y, Y])).prediction_interval([[0.5]])
     assert "place  output  center" in str(both)
+
+
+def _with_levels(level, **options):
+    column = np.array(level, dtype=object)[:, None]
+    model = NadarayaWatsonRegressor(
+        bandwidth=1.0, smoothing=[0.3], unordered=[0], unseen="unlike", **options
+    )  # fmt: skip
+    return model.fit(column, np.arange(len(level), dtype=float))
+
+
+def test_a_level_of_one_row_is_in_doubt_as_rows_left_out_and_new_rows_are_not_alike():
+    new = np.array([["a"]], dtype=object)
+    twice, once = _with_levels(["a", "b"] * 10), _with_levels(["a"] * 19 + ["b"])
+    assert "at least 0.9" in twice.prediction_interval(new, method="full").guarantee
+    assert "one training row alone" in once.prediction_interval(new, method="full").guarantee
+    unseen = twice.prediction_interval(np.array([["c"]], dtype=object), method="full")
+    assert "new rows only" in unseen.guarantee
+
+
+def test_a_level_of_one_cluster_is_in_doubt():
+    model = _with_levels(["a", "b"] * 10)
+    new, mixed, apart = np.array([["a"]], dtype=object), np.arange(20) // 2, np.arange(20) % 2
+    assert "at least" in model.prediction_interval(new, method="jackknife+", groups=mixed, level=0.8).guarantee
+    apart = np.where(apart == 0, np.arange(20) // 2, 99)  # all rows of "b" are one cluster
+    assert "about" in model.prediction_interval(new, method="jackknife+", groups=apart, level=0.8).guarantee
+
+
+@pytest.mark.parametrize("search", ["loo", "scott"])
+def test_a_bandwidth_set_after_the_fit_does_not_unsay_the_search(search):
+    random = np.random.default_rng(0)
+    X, y = random.uniform(size=(30, 1)), random.normal(size=30)
+    model = NadarayaWatsonRegressor(bandwidth=search).fit(X, y).set_params(bandwidth=0.5)
+    assert "about 0.9" in model.prediction_interval(X[:1], method="full").guarantee
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_intervals_hold_their_own_ends_whatever_rounding_does(method):
+    random = np.random.default_rng(0)
+    own, found = METHODS[method].rows == "own", 0.0
+    for _ in range(20):
+        X, other, new = random.uniform(size=(3, 19, 1))
+        y, y_other, y_new = random.choice([0.1, 0.7], size=(3, 19))
+        rows = {} if own else {"X_calibration": other, "y_calibration": y_other}
+        model = NadarayaWatsonRegressor("constant", bandwidth=1.0).fit(X, y)
+        interval = model.prediction_interval(new, method=method, random_state=0, **rows)
+        found += float(np.mean((interval.lower <= y_new) & (y_new <= interval.upper))) / 20
+    assert found >= 0.9
