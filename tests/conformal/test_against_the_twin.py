@@ -5,6 +5,7 @@ import pytest
 
 from kernpool.conformal import METHODS
 from kernpool.conformal.around import residual_scale
+from kernpool.conformal.folds import fold_sizes
 from kernpool.inference import Places
 from tests.support.conformal_cases import case, other_setting, own_setting
 from tests.support.dense_conformal import full, jackknife, jackknife_plus, minmax, ranks, residuals, units
@@ -80,11 +81,11 @@ def test_cv_plus_leaves_out_its_folds():
     smoother, dense, places, _ = case("gaussian", "weighted line", 1)
     setting = own_setting(smoother, places, 0.8, seed=3)
     rows = units(dense.w)
-    size = len(rows) // 10
-    drawn = rows_in_order(rows, dense.w)[np.random.default_rng(3).permutation(len(rows))][: 10 * size]
+    folds, size = fold_sizes(float(len(rows)))
+    drawn = rows_in_order(rows, dense.w)[np.random.default_rng(3).permutation(len(rows))][: folds * size]
     fits, score = np.empty((len(places.query), len(drawn), 2)), np.empty((len(drawn), 2))
-    for fold in range(10):
-        mine = np.arange(len(drawn)) % 10 == fold
+    for fold in range(folds):
+        mine = np.arange(len(drawn)) % folds == fold
         left = dense.w - np.bincount(drawn[mine], minlength=len(dense.w))
         without = dense.coefficients(np.vstack([places.query, dense.x]), frequency=np.tile(left, (4 + len(left), 1)))
         values = without[:, 0] @ dense.y

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor
+from kernpool import InferenceWarning, LocalLinearRegressor, NadarayaWatsonRegressor
 from kernpool.conformal import METHODS
 from kernpool.conformal.designs import MOST_PAIRS, check_pairs
 from kernpool.conformal.enclosure import moment_bounds
@@ -97,3 +97,14 @@ def test_rows_of_no_weight_do_not_calibrate():
     for method, record in METHODS.items():
         if record.rows != "other":
             assert model.prediction_interval(X[:3], level=0.5, method=method).n_calibration == 20.0
+
+
+def test_folds_leave_nearly_no_row_out_and_count_those_that_they_hold():
+    model = NadarayaWatsonRegressor(bandwidth=0.2).fit(np.arange(19.0)[:, None] / 19, np.arange(19.0))
+    found = model.prediction_interval([[0.5]], method="cv+", level=0.95)
+    assert found.n_calibration == 19
+    assert np.isfinite(found.upper[0])
+    few = NadarayaWatsonRegressor(bandwidth=0.2).fit(np.arange(18.0)[:, None] / 18, np.arange(18.0))
+    with pytest.warns(InferenceWarning, match="at least 19"):
+        found = few.prediction_interval([[0.5]], method="cv+", level=0.95)
+    assert found.upper[0] == np.inf

@@ -4,11 +4,13 @@ import math
 from fractions import Fraction
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
 
-from kernpool import InferenceWarning, LocalLinearRegressor, NadarayaWatsonRegressor
+from kernpool import InferenceWarning, LocalLinearRegressor, NadarayaWatsonRegressor, density_ratio
 from kernpool.conformal import METHODS, prediction_interval
 from kernpool.conformal.predicting import predict
 from kernpool.conformal.ranks import upper_rank, upper_statistic
@@ -231,3 +233,17 @@ def test_coverage_under_a_shift(method):
             of.append(np.mean((found.lower[:, 0] <= z) & (z <= found.upper[:, 0])))
     assert 0.89 <= np.mean(covered) <= 0.93
     assert np.mean(plain) < np.mean(covered) - 0.03
+
+
+def test_a_function_of_columns_by_name_gets_a_frame_of_training_rows_too():
+    random = np.random.default_rng(0)
+    X = pd.DataFrame({"a": random.normal(size=200), "b": random.uniform(size=200)})
+    new = pd.DataFrame({"a": random.normal(0.2, size=20), "b": random.uniform(size=20)})
+    model = NadarayaWatsonRegressor(bandwidth=[0.5, 0.5]).fit(X, X["a"])
+    expected = model.prediction_interval(new, method="jackknife", weights=density_ratio(X, new))
+    other = ["b", "a"]
+    turned = model.prediction_interval(new, method="jackknife", weights=density_ratio(X[other], new[other]))
+    assert_allclose(turned.upper, expected.upper, rtol=1e-12)
+    named = model.prediction_interval(new, method="jackknife", weights=lambda table: np.exp(table["a"]))
+    pair = (np.exp(X["a"]), np.exp(new["a"]))
+    assert_array_equal(named.upper, model.prediction_interval(new, method="jackknife", weights=pair).upper)

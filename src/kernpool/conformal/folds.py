@@ -5,8 +5,8 @@ r"""CV+: the jackknife+ with folds, whose fits leave out a tenth of the rows eac
 
 It covers with at least
 :math:`1 - 2 \alpha - \min\big\{ \frac{2 (1 - 1/K)}{n/K + 1}, \frac{1 - K/n}{K + 1} \big\}` [1]_, for K folds of equal
-size. Unit rows that are left over after that stay in all fits. Clusters as folds, whose rows share the weight of one,
-make a jackknife+ for a new cluster [2]_.
+size. Unit rows beyond that stay in all fits and do not calibrate: the number of folds is one that leaves few. Clusters
+as folds, whose rows share the weight of one, make a jackknife+ for a new cluster [2]_.
 
 References
 ----------
@@ -31,11 +31,12 @@ from kernpool.execution.threads import cut
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-FOLDS = 10
+FOLDS = 10  # or up to 19, with which nearly all rows calibrate
+UNUSED = 100  # one in so many rows may stay in all fits
 
 
 def cv_plus(setting: Setting) -> Bounds:
-    """Find intervals of CV+ with ten folds, or as many as there are rows."""
+    """Find intervals of CV+ with ten folds or some more, or as many as there are rows."""
     weight = setting.calibration.weight
     units = np.floor(weight).astype(np.int64)
     folds, size = fold_sizes(float(units.sum()))
@@ -66,11 +67,22 @@ def fold_sizes(rows: float) -> tuple[int, int]:
 
     Examples
     --------
-    >>> fold_sizes(25.0), fold_sizes(4.0)
-    ((10, 2), (4, 1))
+    >>> fold_sizes(20.0), fold_sizes(25.0), fold_sizes(19.0), fold_sizes(4.0)
+    ((10, 2), (12, 2), (19, 1), (4, 1))
     """
-    folds = int(min(FOLDS, rows))
-    return folds, int(rows // folds) if folds else 0
+    units = int(rows)
+    if units < FOLDS:
+        return units, int(units > 0)
+    choices = range(FOLDS, min(2 * FOLDS, units + 1))
+    few = (folds for folds in choices if UNUSED * (units % folds) <= units)
+    folds = next(few, min(choices, key=lambda folds: units % folds))
+    return folds, units // folds
+
+
+def rows_in_folds(setting: Setting) -> float:
+    """Return how many unit rows are in folds, which calibrate."""
+    folds, size = fold_sizes(float(np.floor(setting.calibration.weight).sum()))
+    return float(folds * size)
 
 
 def _plus(setting: Setting, held: list[Array], pairs: Integers, weight: Array, rank: float) -> Bounds:

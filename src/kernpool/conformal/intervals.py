@@ -24,7 +24,7 @@ METHODS: Mapping[str, MethodRecord] = {
     "jackknife+": MethodRecord(leaving.jackknife_plus, sentences.of_twice, rows="own", clusters=True),
     "minmax": MethodRecord(leaving.minmax, sentences.at_least, rows="own"),
     "enclosure": MethodRecord(enclosure.enclosure, sentences.at_least, rows="own", shift=True),
-    "cv+": MethodRecord(folds.cv_plus, sentences.of_folds, rows="own"),
+    "cv+": MethodRecord(folds.cv_plus, sentences.of_folds, rows="own", counted=folds.rows_in_folds),
     "split": MethodRecord(around.constant_width, sentences.at_least, rows="other", clusters=True, shift=True),
     "cqr": MethodRecord(cqr.conformal_quantiles, cqr.of_conformal_quantiles, clusters=True, shift=True),
     "localized": MethodRecord(localized.localized, localized.of_localized, unbounded=localized.TOO_FEW),
@@ -66,7 +66,8 @@ def prediction_interval(setting: Setting, method: str) -> PredictionInterval:
     if calibration.shift is not None and (clustered or not record.shift):
         what = "rows in clusters, whose ratios are others" if clustered else f"method={method!r}"
         raise ValueError(f"weights are for {_listed('shift')}, of single rows, got {what}; use one of these")
-    count = float(calibration.clusters) if clustered else calibration.rows
+    rows = calibration.rows if record.counted is None else record.counted(setting)
+    count = float(calibration.clusters) if clustered else rows
     if calibration.shift is None:
         warn_of_few(setting.level, count, "clusters" if clustered else "rows")
     bounds, empty = _with_ends(record.find(setting), calibration.value), setting.smoother.recipe.empty
@@ -76,7 +77,7 @@ def prediction_interval(setting: Setting, method: str) -> PredictionInterval:
     _warn_of_unbounded(setting, bounds, known, count, record.unbounded if calibration.shift is None else shift.BEYOND)
     return PredictionInterval(
         bounds.center, bounds.lower, bounds.upper, float(setting.level), method, record.sentence(setting),
-        calibration.rows,
+        count, "clusters" if clustered else "rows",
     )  # fmt: skip
 
 
@@ -114,7 +115,10 @@ def check_method(method: Any, own: bool, clustered: bool = False) -> MethodRecor
             "it out, or use method='adaptive' or 'split'"
         )
     if clustered and not record.clusters:
-        raise ValueError(f"groups are for {_listed('clusters')}, got method={method!r}; use one of these")
+        raise ValueError(
+            f"groups are for {_listed('clusters')}, got method={method!r}; use one of these, or, only if rows are "
+            "independent of each other, fit and call without groups"
+        )
     return record
 
 

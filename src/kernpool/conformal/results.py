@@ -29,7 +29,10 @@ class PredictionInterval:
     guarantee : str
         What holds of that probability, in one sentence.
     n_calibration : float
-        How many rows said how wide the interval has to be, in unit rows: a row of weight 3 is three.
+        How many rows said how wide the interval has to be, in unit rows: a row of weight 3 is three; or how many
+        clusters.
+    units : {"rows", "clusters"}
+        Which of both.
 
     Examples
     --------
@@ -55,6 +58,7 @@ class PredictionInterval:
     method: str
     guarantee: str
     n_calibration: float
+    units: str = "rows"
 
     @property
     def width(self) -> Array:
@@ -73,7 +77,7 @@ class PredictionInterval:
         lines = [
             f"places     {len(self.center)}" + ", the first below" * (self.center.size > len(shown)),
             f"level      {self.level:g}",
-            f"method     {self.method}, calibrated by {self.n_calibration:g} rows",
+            f"method     {self.method}, calibrated by {self.n_calibration:g} {self.units}",
             f"guarantee  {self.guarantee}",
         ]
         return "\n".join([*lines, "", *columns_of_text(names, table), *["  ..."] * (self.center.size > len(shown))])

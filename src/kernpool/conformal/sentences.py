@@ -38,10 +38,19 @@ def whom(setting: Setting) -> str:
     calibration = setting.calibration
     rows = "clusters" if calibration.clusters else "rows"
     if calibration.shift is not None:
-        kind = "training" if calibration.own or calibration.held_back else "calibration"
+        kind, unseen = ("training" if calibration.own or calibration.held_back else "calibration"), ""
+        if calibration.own:
+            searched = setting.bandwidth == "unsearched"
+            unseen = (
+                ", which the search for the bandwidth has not seen"
+                if searched
+                else ", which did not choose the bandwidth"
+            )
+        elif not calibration.held_back:
+            unseen = ", which the fit has not seen"
         return (
-            f"new places and {kind} rows, if new rows differ from these by the likelihood ratios in weights= and in "
-            "nothing else, which estimated ratios say only nearly"
+            f"new places and {kind} rows, if new rows differ from the {calibration.rows:g} rows that "
+            f"calibrate{unseen}, by the likelihood ratios in weights= and in nothing else"
         )
     if calibration.held_back:
         return (
@@ -49,7 +58,10 @@ def whom(setting: Setting) -> str:
             "that were held back from the fit"
         )
     if not calibration.own:
-        return f"new places and calibration {rows}, if new {rows} are exchangeable with these"
+        return (
+            f"new places and calibration {rows}, if new {rows} are exchangeable with these and the fit has "
+            "seen none of them"
+        )
     if setting.bandwidth == "unsearched":
         return (
             f"new places and training rows, if new rows are exchangeable with the {calibration.rows:g} training rows "

@@ -60,6 +60,8 @@ class Calibration:
         Likelihood ratios of the new rows to these.
     place_shift : ndarray of shape (m,), or None
         The same at the places.
+    estimated : bool
+        Whether likelihood ratios are known to be estimates.
     held_back : bool, default=False
         Whether other rows are training rows that were held back from the fit.
     """
@@ -73,6 +75,7 @@ class Calibration:
     group: Integers | None = None
     shift: Array | None = None
     place_shift: Array | None = None
+    estimated: bool = False
     held_back: bool = False
 
     @property
@@ -159,7 +162,9 @@ class Setting:
 
     @property
     def doubt(self) -> str:
-        """Why statements about training rows are approximate only; empty if they hold."""
+        """Why statements are approximate only; empty if they hold."""
+        if self.calibration.estimated:
+            return "the likelihood ratios are estimates of density_ratio"
         if not (self.calibration.own or self.calibration.held_back):
             return ""
         if self.bandwidth == "found":
@@ -217,6 +222,8 @@ class MethodRecord(NamedTuple):
         Whether rows may come in clusters.
     shift : bool
         Whether new rows may have likelihood ratios.
+    counted : callable, optional
+        Takes a `Setting`, returns how many unit rows calibrate; by default all calibration rows.
     unbounded : str
         Why some intervals are infinite, and the remedy, where there are rows enough for the level.
     """
@@ -226,6 +233,7 @@ class MethodRecord(NamedTuple):
     rows: Literal["any", "own", "other"] = "any"
     clusters: bool = False
     shift: bool = False
+    counted: Callable[[Setting], float] | None = None
     unbounded: str = (
         "too many rows have no other row in their window, or hang on a new one so much that nothing bounds it; use a "
         "larger bandwidth, or a kernel of infinite support"

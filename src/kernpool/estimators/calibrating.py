@@ -11,6 +11,7 @@ from sklearn.utils import check_array
 
 from kernpool.conformal import Calibration
 from kernpool.conformal.predicting import predict, predict_without_clusters, predict_without_each
+from kernpool.conformal.ratio import DensityRatio
 from kernpool.conformal.setting import Origin
 from kernpool.conformal.shift import read_weights
 from kernpool.core.keys import Prepared
@@ -55,13 +56,21 @@ def other_rows(model: Any, smoother: Smoother, X: Any, y: Any, groups: Any) -> C
     except (ValueError, TypeError) as error:
         raise type(error)(f"X_calibration: {error}") from None
     table = read_outputs(y, (len(places.query), *model.value_.shape[1:]))
+    if groups is None and vars(model).get("key_group_") is not None:
+        raise ValueError(
+            "groups must say which cluster each row of X_calibration is of, since the fit has groups, got None; give "
+            "one label for each row, or, only if rows are independent of each other, fit without groups"
+        )
     group = None if groups is None else group_codes(groups, len(table))
     return Calibration(places, table, predict(smoother, places), np.ones(len(table)), own=False, group=group)
 
 
 def read_outputs(y: Any, expected: tuple[int, ...]) -> Array:
     """Read the outputs of calibration rows, which have to be of this shape, as a table."""
-    value = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y_calibration")
+    try:
+        value = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y_calibration")
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"y_calibration must be outputs as in the fit, finite numbers: {error}") from None
     if value.shape != expected:
         raise ValueError(
             f"y_calibration must have shape {expected}, one output for each row of X_calibration as in the fit, got "
@@ -169,12 +178,16 @@ def with_ratios(
                 "weights cannot be a function for training rows with categorical columns, which the model holds as "
                 "level numbers; give a pair of arrays, the ratios of all training rows and of X"
             )
+        if isinstance(names, np.ndarray) and hasattr(X, "columns"):  # a table for a function that asks for names
+            return type(X)(dict(zip(names.tolist(), model.key_.T, strict=True)))
         return model.key_
 
+    names = vars(model).get("feature_names_in_")
     which = calibration.which
     count = len(calibration.weight) if which is None else len(model.key_)
     shift, place_shift = read_weights(weights, rows, X, (count, places), which)
-    return replace(calibration, shift=shift, place_shift=place_shift)
+    estimated = isinstance(weights, DensityRatio)
+    return replace(calibration, shift=shift, place_shift=place_shift, estimated=estimated)
 
 
 def _left_out(model: Any, smoother: Smoother, code: Integers | None) -> Array:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -245,7 +246,7 @@ def check_level(level: Any) -> None:
     Traceback (most recent call last):
     ValueError: level must lie between 0 and 1, got 95; 95 percent is level=0.95
     """
-    number = isinstance(level, int | float | np.number) and not isinstance(level, bool)
+    number = isinstance(level, Real) and not isinstance(level, bool)
     if not number or not 0.0 < level < 1.0:
         percent = number and 1.0 < level < 100.0
         hint = f"; {level:g} percent is level={level / 100:g}" if percent else "; the usual one is level=0.95"
