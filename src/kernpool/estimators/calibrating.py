@@ -15,9 +15,11 @@ from kernpool.conformal.setting import Origin
 from kernpool.conformal.shift import read_weights
 from kernpool.core.keys import Prepared
 from kernpool.data.groups import group_codes
+from kernpool.estimators.bandwidth_choice import given_bandwidth
 from kernpool.estimators.fitted import read_query, scale_of
 from kernpool.estimators.smoothing_rows import fit_of_rows
 from kernpool.inference import Places, Smoother, number_clusters
+from kernpool.kernels import get_kernel
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -115,8 +117,18 @@ def training_rows(
 
 
 def origin_of(model: Any) -> Origin:
-    """Return how the bandwidth of a model came: given as numbers, or found on training rows."""
-    return "found" if isinstance(model.bandwidth, str) else "given"
+    """Return how the bandwidth of a model came: given as numbers, or found on training rows.
+
+    A parameter that was changed after the fit does not say how the bandwidth of the fit came.
+    """
+    if isinstance(model.bandwidth, str):
+        return "found"
+    columns, kernel = len(model.bandwidth_), get_kernel(model.kernel)
+    try:
+        given = given_bandwidth(model.bandwidth, columns, kernel, model.bandwidth_convention)
+    except (TypeError, ValueError):
+        return "found"
+    return "given" if np.array_equal(given, model.bandwidth_) else "found"
 
 
 def with_ratios(
