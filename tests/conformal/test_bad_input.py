@@ -69,6 +69,15 @@ def test_likelihood_ratios_are_read(model):
         model.prediction_interval(X, weights=(np.ones(3), np.ones(40)))
 
 
+def test_weights_that_are_all_zero_leave_nothing_to_say(model):
+    with pytest.raises(ValueError, match="sample_weight is zero for every key, so there is nothing to pool"):
+        NadarayaWatsonRegressor(bandwidth=0.1).fit(X, Y, sample_weight=np.zeros(40))
+    with pytest.raises(ValueError, match="weights of the rows that calibrate are all zero: none of them lies where"):
+        model.prediction_interval(X, weights=(np.zeros(40), np.ones(40)))
+    with pytest.raises(ValueError, match="0 sample"):
+        model.prediction_interval(X, method="split", X_calibration=X[:0], y_calibration=Y[:0])
+
+
 def test_functions_cannot_be_asked_about_levels():
     frame = pd.DataFrame({"x": X[:, 0], "kind": pd.Categorical(["a", "b"] * 20)})
     model = NadarayaWatsonRegressor(bandwidth=0.1, smoothing=[0.2]).fit(frame, Y)

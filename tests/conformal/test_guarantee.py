@@ -31,6 +31,12 @@ def test_searched_bandwidths_have_none(method, bandwidth):
     assert "at least" not in said
 
 
+def test_a_number_that_came_after_the_fit_gives_none():
+    model = NadarayaWatsonRegressor(bandwidth="loo").fit(X, Y).set_params(bandwidth=0.1)
+    assert "the bandwidth was found on the rows that calibrate" in sentence(model, "full")
+    assert "at least 0.9" in sentence(model.set_params(bandwidth_convention="std").fit(X, Y), "full")
+
+
 def test_the_jackknife_plus_promises_with_twice_the_error_rate():
     model = LocalLinearRegressor(bandwidth=0.1).fit(X, Y)
     assert "at least 0.8 (1 - 2 alpha), and typically about 0.9" in sentence(model, "jackknife+")

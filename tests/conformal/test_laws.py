@@ -175,6 +175,22 @@ def test_too_few_rows_have_infinite_intervals(model, method):
 
 
 @pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("method", ["full", "enclosure", "minmax"])
+def test_ties_leave_no_more_outside_than_is_promised(model, method):
+    # Outputs of three values, at places of which many are equal: of any n + 1 rows as new ones, as few are outside.
+    generator = np.random.default_rng(3)
+    X, y = np.round(generator.uniform(size=(20, 1)), 1), np.round(generator.uniform(-1, 1, 20))
+    outside = 0
+    for new in range(20):
+        others = np.arange(20) != new
+        fitted = model("epanechnikov", bandwidth=0.35).fit(X[others], y[others])
+        low, high = ends(fitted, method, X[new : new + 1], level=0.8)
+        assert not np.isnan([low, high]).any()
+        outside += not low[0] - 1e-12 <= y[new] <= high[0] + 1e-12
+    assert outside <= 4
+
+
+@pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("method", OF_TRAINING)
 def test_outputs_that_do_not_vary_have_no_width(model, method):
     X, _, _ = rows()

@@ -113,7 +113,7 @@ def _last(inside):
         low, high = high, 2.0 * high
         if high > 1e12:
             return np.inf
-    for _ in range(200):
+    for _ in range(60):
         middle = 0.5 * (low + high)
         low, high = (middle, high) if inside(middle) else (low, middle)
     return low

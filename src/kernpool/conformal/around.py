@@ -83,8 +83,10 @@ def adaptive(setting: Setting) -> Bounds:
 
 def around(center: Array, width: Array) -> Bounds:
     """Return intervals of some half width around a prediction; infinite where there is none."""
-    known = ~np.isnan(center)
-    lower, upper = np.where(known, center - width, -np.inf), np.where(known, center + width, np.inf)
+    lower, upper = center - width, center + width
+    unknown = np.isnan(center)
+    if unknown.any():
+        lower[unknown], upper[unknown] = -np.inf, np.inf
     return Bounds(lower, upper, center)
 
 

@@ -63,6 +63,12 @@ def predict_without_clusters(smoother: Smoother, code: Integers) -> Array:
 def predict_problem(smoother: Smoother, problem: Problem) -> Array:
     """Predict at the queries of a problem; see `predict`."""
     state = smoother.sums(problem)
+    if not problem.degree:  # of a million places half of the time that is not spent on sums
+        occupied = state.denominator > 0
+        share = np.divide(1.0, state.denominator, where=occupied, out=np.zeros(len(occupied)))
+        values = state.numerator * share[:, None]
+        values += problem.value_center
+        return filled(smoother, problem, values, occupied)
     values, occupied = np.empty((len(problem.query), problem.value.shape[1])), np.empty(len(problem.query), dtype=bool)
     for rows in cut(len(values), ROWS_AT_ONCE):
         fit = smoother.settled(problem, state.rows(rows))

@@ -15,7 +15,7 @@ from kernpool.conformal.setting import Origin
 from kernpool.conformal.shift import read_weights
 from kernpool.core.keys import Keys
 from kernpool.data.groups import group_codes
-from kernpool.estimators.calibrating import check_rows, read_outputs
+from kernpool.estimators.calibrating import check_rows, origin_of, read_outputs
 from kernpool.estimators.held_back import MOST_HELD, HeldBack, Source, held_back, values_of
 from kernpool.estimators.search_sample import SearchDraw, seed_of
 from kernpool.inference import Places, Smoother
@@ -155,7 +155,7 @@ def _halves(held: HeldBack | None, scaled: bool) -> tuple[HeldBack, HeldBack]:
 
 def _origin(model: Any, held: HeldBack | None) -> Origin:
     """Return how the bandwidth came, for rows that are held back."""
-    if not isinstance(model.bandwidth, str):
+    if origin_of(model) == "given":
         return "given"
     known = vars(model).get("_search_draw") is not None
     return "unsearched" if held is not None and known and not held.searched else "found"
