@@ -24,7 +24,7 @@ class Complement(np.random.RandomState):
     Every call draws from the beginning of the seed, as there.
     """
 
-    def uniform(self, low=0.0, high=1.0, size=None):
+    def uniform(self, size):
         return 1.0 - np.random.RandomState(7).uniform(size=size)
 
 

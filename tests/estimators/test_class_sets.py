@@ -159,7 +159,7 @@ def test_empty_windows_have_the_sets_of_the_priors(rows):
         (
             {"X_calibration": [[0.0, 0.0]] * 3, "y_calibration": ["a", "z", "new"]},
             ValueError,
-            "no training row has: 'new', 'z'; the classes are 'a', 'b', 'c'. Fit the model to rows of all classes; without",
+            "no training row has: 'new', 'z'; the classes are 'a', 'b', 'c'. Fit the model to rows of all classes",
         ),
         ({"X_calibration": [[0.0, 0.0]], "y_calibration": [1]}, ValueError, "classes that no training row has: 1;"),
         (
@@ -231,7 +231,7 @@ def test_classes_whose_rows_have_no_weight(rows):
     for method in METHODS:
         with pytest.warns(InferenceWarning, match="there are 0 of 'b'"):
             assert model.predict_set(X, 0.8, method=method, by_class=True).member[:, 1].all()
-    with pytest.raises(ValueError, match="sample_weight is zero for every key.*; give some key a positive weight"):
+    with pytest.raises(ValueError, match=r"sample_weight is zero for every key.*; give some key a positive weight"):
         model.fit(X, y, sample_weight=np.zeros(80))
 
 

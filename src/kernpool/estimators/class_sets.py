@@ -48,10 +48,10 @@ class ClassSets:
         method : {"lac", "aps", "raps", "full"}, default="lac"
             ``"lac"``: all classes whose probability is large enough, :math:`s_c = 1 - p_c`; the smallest sets on
             average [1]_, which may be empty where no class is likely. ``"aps"``: the most probable classes up to a
-            mass, the last one at random [2]_; larger where the model is unsure. A set that would be of one class may be
-            empty by its draw. ``"raps"``: the same with a penalty on improbable classes, for many classes [3]_. ``"full"``: for each class the p-value that it would
-            have as one more row of the fit, with the scores of ``"lac"``; exact without rows that are kept from the
-            fit.
+            mass, the last one at random [2]_, so that a set may be empty by its draw; larger where the model is unsure.
+            ``"raps"``: the same with a penalty on improbable classes, for many classes [3]_. ``"full"``: for each class
+            the p-value that it would have as one more row of the fit, with the scores of ``"lac"``; exact without rows
+            that are kept from the fit.
         by_class : bool, default=False
             Whether the level is to hold for rows of each class, by one threshold per class: rare classes are missed as
             seldom as others, for larger sets.
@@ -76,9 +76,11 @@ class ClassSets:
         ------
         ValueError
             If the level, the method, or the calibration rows are none, or only one of `X_calibration` and
-            `y_calibration` is given; if these have classes that the training rows do not have, or one of them has an empty window
-            and ``empty="raise"``; or for ``"full"``, if
-            there are calibration rows, or the model was fitted with `groups`.
+            `y_calibration` is given; if these have classes that the training rows do not have, or one of them has an
+            empty window and ``empty="raise"``; or for ``"full"``, if there are calibration rows, or the model was
+            fitted with `groups`.
+        TypeError
+            If X is chunks or the name of a file.
 
         Warns
         -----

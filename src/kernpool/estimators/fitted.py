@@ -55,8 +55,8 @@ def numeric_query(model: Any, X: ArrayLike) -> Array:
 def _refuse_parts(X: Any) -> None:
     if isinstance(X, Chunks | str | Path):
         raise TypeError(
-            f"X must be rows in memory, got {type(X).__name__}; ask about one part of the rows after the other, such as "
-            "each batch of pyarrow.parquet.ParquetFile.iter_batches"
+            f"X must be rows in memory, got {type(X).__name__}; ask about one part of the rows after the other, such "
+            "as each batch of pyarrow.parquet.ParquetFile.iter_batches"
         )
 
 
