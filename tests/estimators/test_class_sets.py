@@ -10,7 +10,8 @@ from sklearn.calibration import calibration_curve
 from sklearn.isotonic import IsotonicRegression
 
 import tests.support.dense_classes as twin
-from kernpool import NadarayaWatsonClassifier, load_model, save_model
+from kernpool import InferenceWarning, NadarayaWatsonClassifier, load_model, save_model
+from kernpool.conformal.class_scores import ClassRows
 
 METHODS = ["lac", "aps", "raps", "full"]
 
@@ -137,6 +138,10 @@ def test_empty_windows_have_the_sets_of_the_priors(rows):
         ({"method": 3}, ValueError, "method must be one of"),
         ({"level": 1.0}, ValueError, "level must lie between 0 and 1"),
         ({"level": 90}, ValueError, "90 percent is level=0.9"),
+        ({"level": 0.0}, ValueError, "level must lie between 0 and 1, got 0.0; the usual one"),
+        ({"level": -0.1}, ValueError, "level must lie between 0 and 1, got -0.1; the usual one"),
+        ({"level": np.nan}, ValueError, "level must lie between 0 and 1, got nan; the usual one"),
+        ({"level": [0.8, 0.9]}, ValueError, "level must lie between 0 and 1"),
         ({"by_class": "yes"}, ValueError, "by_class must be True or False, got 'yes'"),
         ({"never_empty": 1}, ValueError, "never_empty must be True or False, got 1"),
         ({"X_calibration": [[0.0, 0.0]]}, ValueError, "go together, and y_calibration is None"),
@@ -154,7 +159,7 @@ def test_empty_windows_have_the_sets_of_the_priors(rows):
         (
             {"X_calibration": [[0.0, 0.0]] * 3, "y_calibration": ["a", "z", "new"]},
             ValueError,
-            "classes that no training row has: new, z; the classes are a, b, c. Fit the model",
+            "no training row has: 'new', 'z'; the classes are 'a', 'b', 'c'. Fit the model to rows of all classes",
         ),
         ({"X_calibration": [[0.0, 0.0]], "y_calibration": [1]}, ValueError, "classes that no training row has: 1;"),
         (
@@ -167,6 +172,111 @@ def test_empty_windows_have_the_sets_of_the_priors(rows):
 def test_bad_input(options, error, message, model):
     with pytest.raises(error, match=message):
         model.predict_set([[0.0, 0.0]], **options)
+
+
+def test_calibration_rows_that_are_none(model):
+    for X, y, message in (
+        (np.empty((0, 2)), [], "X_calibration or y_calibration: Found array with 0 sample"),
+        ([[0.0, np.nan]], ["a"], "X_calibration or y_calibration: Input X contains NaN"),
+        ([[0.0, 0.0]], [["a", "b"]], "X_calibration or y_calibration: y should be a 1d array"),
+        ([[0.0, 0.0]], [None], "no training row has: None; the classes are 'a', 'b', 'c'"),
+        ([[0.0, 0.0]], [np.nan], "no training row has: nan; the classes are"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            model.predict_set([[0.0, 0.0]], X_calibration=X, y_calibration=y)
+
+
+def test_labels_that_look_alike_are_told_apart(rows):
+    X, _ = rows
+    model = NadarayaWatsonClassifier(bandwidth=0.4).fit(X, np.arange(80) % 2)
+    with pytest.raises(ValueError, match="no training row has: '0', '1'; the classes are 0, 1"):
+        model.predict_set(X, X_calibration=X, y_calibration=["0", "1"] * 40)
+    one, other = (model.predict_set(X, X_calibration=X, y_calibration=np.arange(80) % 2 * unit) for unit in (1, 1.0))
+    np.testing.assert_array_equal(one.member, other.member)
+
+
+def test_calibration_rows_of_empty_windows(rows):
+    """They have the priors, as places have; or are refused by name."""
+    X, y = rows
+    far = {"X_calibration": np.full((19, 2), 9.0), "y_calibration": y[:19]}
+    model = NadarayaWatsonClassifier("epanechnikov", 0.9, prior_share=0.1).fit(X, y)
+    score = np.sort(1.0 - model.class_prior_[np.searchsorted(model.classes_, y[:19])])
+    np.testing.assert_allclose(model.predict_set(X, 0.8, **far).threshold, score[15], rtol=1e-12)
+    model.set_params(empty="raise")
+    with pytest.raises(ValueError, match="X_calibration or y_calibration: 19 of 19 queries have no key"):
+        model.predict_set(X[:1], 0.8, **far)
+
+
+def test_a_class_without_rows_that_calibrate_is_in_every_set(model, rows):
+    X, y = rows
+    rest = y != "b"
+    options = {"X_calibration": X[rest], "y_calibration": y[rest], "by_class": True, "random_state": 0}
+    for method in ("lac", "aps", "raps"):
+        with pytest.warns(InferenceWarning, match="at least 9 rows of each class .* there are 0 of 'b', so that these"):
+            found = model.predict_set(X, 0.9, method=method, **options)
+        np.testing.assert_array_equal(np.isinf(found.threshold), [False, True, False])
+        assert found.member[:, 1].all()
+        assert not found.member[:, [0, 2]].all()
+
+
+def test_classes_whose_rows_have_no_weight(rows):
+    X, y = rows
+    weight = (y != "b") * 1.0
+    model = NadarayaWatsonClassifier(bandwidth=0.4, prior_share=0.05).fit(X, y, sample_weight=weight)
+    found = model.predict_set(X, 0.8)
+    assert found.n_calibration == weight.sum()
+    assert not found.member[:, 1].any()
+    other = clone(model).fit(X[weight > 0], y[weight > 0]).predict_set(X, 0.8)
+    np.testing.assert_array_equal(found.member[:, [0, 2]], other.member)
+    for method in METHODS:
+        with pytest.warns(InferenceWarning, match="there are 0 of 'b'"):
+            assert model.predict_set(X, 0.8, method=method, by_class=True).member[:, 1].all()
+    with pytest.raises(ValueError, match=r"sample_weight is zero for every key.*; give some key a positive weight"):
+        model.fit(X, y, sample_weight=np.zeros(80))
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_sets_of_one_class(method, rows):
+    X, _ = rows
+    model = NadarayaWatsonClassifier(bandwidth=0.4).fit(X, np.full(80, "only"))
+    found = model.predict_set(X, 0.9, method=method, random_state=0, never_empty=True)
+    assert found.labels == [["only"]] * 80
+    if method in ("lac", "full"):
+        assert model.predict_set(X, 0.9, method=method).member.all()
+
+
+def test_draws_are_those_of_the_seed(model, rows):
+    X, _ = rows
+    for method in ("aps", "raps"):
+        one, other, third = (model.predict_set(X, 0.6, method=method, random_state=seed).member for seed in (0, 0, 1))
+        np.testing.assert_array_equal(one, other)
+        assert np.any(one != third)
+        generators = (np.random.default_rng(3) for _ in range(2))
+        one, other = (model.predict_set(X, 0.6, method=method, random_state=g).member for g in generators)
+        np.testing.assert_array_equal(one, other)
+
+
+def test_draws_of_heavy_rows_are_bounded(rows, monkeypatch):
+    """A row of weight 1e6 draws often, but not a million times; the sets are nearly those of equal weights."""
+    X, y = rows
+    monkeypatch.setattr("kernpool.conformal.class_scores.MOST_ROWS", 800)
+    with pytest.warns(UserWarning, match="weights are read as frequencies"):
+        model = NadarayaWatsonClassifier(bandwidth=0.4, prior_share=0.05).fit(X, y, sample_weight=np.full(80, 1e6))
+    found = model.predict_set(X, 0.8, method="aps", random_state=0)
+    assert found.n_calibration == 8e7
+    score = 1.0 - np.sum(twin.labels_of(model) * model.leave_one_out().probability, axis=1)
+    units = ClassRows(np.eye(3)[np.zeros(80, dtype=int)], np.zeros(80, dtype=int), np.full(80, 1e6)).units()
+    assert len(units.weight) == 800
+    assert units.total == pytest.approx(8e7, rel=1e-12)
+    assert model.predict_set(X, 0.8).threshold[0] == pytest.approx(np.sort(score)[64], rel=1e-12)
+
+
+def test_places_in_parts_are_refused(model, tmp_path):
+    for ask in (model.predict, model.predict_proba, model.predict_set, model.probability_interval):
+        with pytest.raises(TypeError, match=r"X must be rows in memory, got str; ask about one part .*iter_batches"):
+            ask(str(tmp_path / "rows.parquet"))
+    with pytest.raises(TypeError, match="takes rows in memory; for rows in chunks fit NadarayaWatsonRegressor"):
+        clone(model).fit(str(tmp_path / "rows.parquet"), "y")
 
 
 def test_full_sets_of_clusters_are_refused(rows):

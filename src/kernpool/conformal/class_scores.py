@@ -38,6 +38,7 @@ Score = Callable[[Array, Array], Array]  # probabilities (m, k) and uniform numb
 
 PENALTIES = (0.001, 0.01, 0.1, 0.2, 0.5)  # of which the paper on RAPS chooses
 MOST_UNITS = 1000  # of one row, that have draws of their own
+MOST_ROWS = 1 << 20  # of units in all, unless there are more rows: tables of scores are as long
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +68,8 @@ class ClassRows:
         """Return the same with a row for each unit, because units have draws of their own, as equal rows have."""
         if np.all(self.weight == 1.0):
             return self
-        times = np.clip(np.ceil(self.weight), 1, MOST_UNITS).astype(np.intp)
+        most = min(MOST_UNITS, max(1, MOST_ROWS // len(self.weight)))
+        times = np.clip(np.ceil(self.weight), 1, most).astype(np.intp)
         of = np.repeat(np.arange(len(times)), times)
         return ClassRows(self.probability[of], self.number[of], (self.weight / times)[of])
 

@@ -202,7 +202,7 @@ def _guarantee(setting: SetSetting, method: str) -> str:
         )
     rows = "training" if own else "calibration"
     rest = " and the bandwidth and the share of the priors were not chosen by them" if own else ""
-    these = "these of its class" if setting.by_class else "these"
+    these = "those of its class" if setting.by_class else "these"
     return (
         f"Holds the class of {whose} with a probability of at least {level}, on average over new places and {rows} "
         f"rows, if new rows are exchangeable with {these}{rest}."

@@ -214,7 +214,8 @@ def probabilities_of(model: Any) -> Probabilities:
     """Return the rows of a fitted classifier and how probabilities are pooled; what is left out is kept per fit."""
     smoother = smoother_of(model)
     label, group = np.asarray(model.value_, dtype=np.float64), vars(model).get("key_group_")
-    of = group, smoother.recipe.algorithm, float(model.prior_share_), *fit_of_rows(model, smoother)
+    recipe = smoother.recipe  # parameters that a caller may change after the fit count as they are now
+    of = group, recipe.algorithm, recipe.empty, recipe.n_jobs, float(model.prior_share_), *fit_of_rows(model, smoother)
     prepared: Prepared = vars(model).setdefault("_prepared", Prepared())
     return prepared.get("probabilities", of, lambda: Probabilities(smoother, label, float(model.prior_share_), group))
 

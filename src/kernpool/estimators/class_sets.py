@@ -48,22 +48,24 @@ class ClassSets:
         method : {"lac", "aps", "raps", "full"}, default="lac"
             ``"lac"``: all classes whose probability is large enough, :math:`s_c = 1 - p_c`; the smallest sets on
             average [1]_, which may be empty where no class is likely. ``"aps"``: the most probable classes up to a
-            mass, with a random share of the last one [2]_; larger where the model is unsure. ``"raps"``: the same with
-            a penalty on improbable classes, for many classes [3]_. ``"full"``: for each class the p-value that it would
-            have as one more row of the fit, with the scores of ``"lac"``; exact without rows that are kept from the
-            fit.
+            mass, the last one at random [2]_, so that a set may be empty by its draw; larger where the model is unsure.
+            ``"raps"``: the same with a penalty on improbable classes, for many classes [3]_. ``"full"``: for each class
+            the p-value that it would have as one more row of the fit, with the scores of ``"lac"``; exact without rows
+            that are kept from the fit.
         by_class : bool, default=False
             Whether the level is to hold for rows of each class, by one threshold per class: rare classes are missed as
             seldom as others, for larger sets.
         never_empty : bool, default=False
-            Whether to add the most probable class to every set.
+            Whether to add the most probable class to every set; with `recalibrate` the most probable one before the
+            map, which need not be that of `predict`.
         X_calibration : array_like of shape (n_calibration, d), optional
             Rows that the model was not fitted to; by default the training rows calibrate, each left out. Not for
             ``"full"``.
         y_calibration : array_like of shape (n_calibration,), optional
             Their labels.
         random_state : int, RandomState, Generator or None, default=None
-            Seed of the draws of ``"aps"`` and ``"raps"``.
+            Seed of the draws of ``"aps"`` and ``"raps"``, one uniform number for each row that calibrates and each
+            place, in this order. None draws anew in every call, so that sets of a place differ between calls.
 
         Returns
         -------
@@ -74,8 +76,11 @@ class ClassSets:
         ------
         ValueError
             If the level, the method, or the calibration rows are none, or only one of `X_calibration` and
-            `y_calibration` is given; if these have classes that the training rows do not have; or for ``"full"``, if
-            there are calibration rows, or the model was fitted with `groups`.
+            `y_calibration` is given; if these have classes that the training rows do not have, or one of them has an
+            empty window and ``empty="raise"``; or for ``"full"``, if there are calibration rows, or the model was
+            fitted with `groups`.
+        TypeError
+            If X is chunks or the name of a file.
 
         Warns
         -----
@@ -158,25 +163,27 @@ def _calibration_rows(model: Any, of: Probabilities, X: Any, y: Any) -> ClassRow
         return None
     try:
         places, label = places_of(model, X), column_or_1d(y)
+        probability = of.at(places)[0]
     except (ValueError, TypeError) as error:
         raise type(error)(f"X_calibration or y_calibration: {error}") from None
     if len(label) != len(places.query):
         raise ValueError(
             f"y_calibration must have one label for each row of X_calibration, {len(places.query)}, got {len(label)}"
         )
-    return ClassRows(of.at(places)[0], _numbers(model.classes_, label), np.ones(len(label)))
+    return ClassRows(probability, _numbers(model.classes_, label), np.ones(len(label)))
 
 
 def _numbers(classes: NDArray[Any], label: NDArray[Any]) -> NDArray[np.intp]:
     """Return which class each label is, and refuse those that are none."""
     position = {name: number for number, name in enumerate(classes.tolist())}
     given = label.tolist()
-    unseen = sorted({str(name) for name in given if name not in position})
+    unseen = sorted({repr(name) for name in given if name not in position})
     if unseen:
         shown = ", ".join(unseen[:5]) + ", ..." * (len(unseen) > 5)
         raise ValueError(
             f"y_calibration has classes that no training row has: {shown}; the classes are "
-            f"{', '.join(map(str, classes.tolist()))}. Fit the model to rows of all classes, or leave these rows out"
+            f"{', '.join(map(repr, classes.tolist()))}. Fit the model to rows of all classes; without these rows, sets "
+            "are for new rows of the known classes alone"
         )
     return np.array([position[name] for name in given], dtype=np.intp)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from kernpool.core.keys import Keys, Prepared
 from kernpool.core.local_fit import LocalFit
 from kernpool.core.problem import Problem
 from kernpool.data.checks import refuse_misread
+from kernpool.data.chunks.base import Chunks
 from kernpool.data.frames import Encoding
 from kernpool.data.tables import TableError
 from kernpool.estimators.extrapolation import limits_of
@@ -44,15 +46,25 @@ def recipe_of(model: Any) -> Recipe:
 
 def numeric_query(model: Any, X: ArrayLike) -> Array:
     """Read queries of a fitted model without categorical columns."""
+    _refuse_parts(X)
     query: Array = validate_data(model, X, dtype=[np.float64, np.float32], reset=False)
     refuse_misread("X", X)
     return query
+
+
+def _refuse_parts(X: Any) -> None:
+    if isinstance(X, Chunks | str | Path):
+        raise TypeError(
+            f"X must be rows in memory, got {type(X).__name__}; ask about one part of the rows after the other, such "
+            "as each batch of pyarrow.parquet.ParquetFile.iter_batches"
+        )
 
 
 def read_query(model: Any, X: ArrayLike) -> tuple[Array, Codes | None]:
     """Read queries of a fitted model, numbers in the units of X and level numbers."""
     if model.encoding_ is None:
         return numeric_query(model, X), None
+    _refuse_parts(X)
     validate_data(model, X, skip_check_array=True, reset=False)
     numeric, code = model.encoding_.encode(X, model.unseen)
     return at_least_one_column(numeric), code
