@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from kernpool.core.problem import Problem
 from kernpool.distribution.arrays import known_quantiles
 from kernpool.distribution.below import shares_below
-from kernpool.distribution.cdf import ranks
+from kernpool.distribution.settled import ranks
 from kernpool.pooling.recipe import Recipe
 from kernpool.pooling.weights import weight_rows
 

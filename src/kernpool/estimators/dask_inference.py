@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from kernpool.core.state import PoolState, empty_state
+from kernpool.dask.cdf import partition_functions
 from kernpool.dask.cluster import compute
 from kernpool.dask.partitions import read_block
 from kernpool.dask.pool import RETRIES
@@ -17,6 +18,7 @@ from kernpool.dask.quantile import partition_quantiles
 from kernpool.dask.tasks import center_task, merge_tree
 from kernpool.distribution import as_levels
 from kernpool.estimators.dask_rows import read_query
+from kernpool.estimators.weighed import number_of
 from kernpool.inference import draws
 from kernpool.inference.bootstrap import Resampling
 from kernpool.inference.bootstrap_chunks import collect_states, resampled_state, unit_rows
@@ -132,6 +134,75 @@ class DaskInference:
             raise TypeError("X must be in memory for quantiles, which take several passes; compute it, or some of it")
         query, recipe = read_query(self, X), self._recipe(self.bandwidth_)  # type: ignore[attr-defined]
         return partition_quantiles(recipe, query, self.partitions_, as_levels(levels), self.client_, RETRIES)  # type: ignore[attr-defined]
+
+    def cdf(self, X: ArrayLike, y: ArrayLike, *, y_bandwidth: Any = None) -> Array:
+        """Find the probability that y stays at or below thresholds, at new rows, in a pass over all partitions.
+
+        Parameters
+        ----------
+        X : array_like of shape (m, d)
+            Places, in memory.
+        y : float, or array_like of shape (t,), (m, t) or (m, c, t)
+            Thresholds, as of `NadarayaWatsonRegressor.cdf`.
+        y_bandwidth : float or array_like of shape (c,), optional
+            Smooths the distribution in y.
+
+        Returns
+        -------
+        ndarray of shape (m,), (m, t), (m, c) or (m, c, t)
+            As of `NadarayaWatsonRegressor.cdf`, up to rounding.
+
+        Raises
+        ------
+        TypeError
+            If X is a Dask collection, or `y_bandwidth` the name of a rule.
+        ValueError
+            If y holds NaN or has another shape.
+
+        Warns
+        -----
+        EmptyWindowWarning
+            If windows are empty and ``empty="nan"``.
+        """
+        return self._functions(X, y, y_bandwidth, density=False)
+
+    def density(self, X: ArrayLike, y: ArrayLike, *, y_bandwidth: Any) -> Array:
+        """Estimate the conditional density of y at new rows, in a pass over all partitions.
+
+        Parameters
+        ----------
+        X, y
+            As of `cdf`.
+        y_bandwidth : float or array_like of shape (c,)
+            The bandwidth in y; a sample of the rows in memory finds one.
+
+        Returns
+        -------
+        ndarray of shape (m,), (m, t), (m, c) or (m, c, t)
+            As of `NadarayaWatsonRegressor.density`, up to rounding.
+
+        Raises
+        ------
+        TypeError, ValueError
+            As for `cdf`.
+
+        Warns
+        -----
+        EmptyWindowWarning
+            If windows are empty and ``empty="nan"``.
+        """
+        if y_bandwidth is None:
+            raise TypeError("y_bandwidth must be a positive number, got None")
+        return self._functions(X, y, y_bandwidth, density=True)
+
+    def _functions(self, X: ArrayLike, y: ArrayLike, y_bandwidth: Any, *, density: bool) -> Array:
+        check_is_fitted(self)
+        if is_dask_collection(X) or is_dask_collection(y):
+            raise TypeError("X and y must be in memory for distribution functions; compute them, or some of them")
+        model: Any = self
+        width = None if y_bandwidth is None else number_of(y_bandwidth, model.partitions_.outputs)
+        recipe, of = model._recipe(model.bandwidth_), (model.partitions_, y, model.client_, RETRIES)
+        return partition_functions(recipe, read_query(self, X), *of, widths=width, density=density)
 
     def standard_error(self, X: Any = None, **options: Any) -> NoReturn:  # noqa: ARG002
         """Raise a TypeError that names the remedy."""
