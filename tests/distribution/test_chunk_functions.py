@@ -170,9 +170,7 @@ def test_what_is_refused():
         with pytest.raises(error, match=message):
             call()
     model = NadarayaWatsonRegressor(bandwidth=0.4).fit(cut(key, value))
-    with pytest.raises(
-        TypeError, match=r"where rows are not in memory, got 'rule'.*sample"
-    ):
+    with pytest.raises(TypeError, match=r"where rows are not in memory, got 'rule'.*sample"):
         model.density(query, 0.0)
     with pytest.raises(TypeError, match="fit it to arrays, such as a sample of the rows"):
         model.cdf(None, 0.0)

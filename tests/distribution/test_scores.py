@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernpool import Problem, kernel_names, pooling_weights
-from kernpool.distribution import below, scores
+from kernpool.distribution import below, pairs
 from kernpool.distribution.scores import known_crps, known_pit
 from kernpool.pooling.recipe import Recipe
 from tests.support.dense_distribution import dense_cdf, dense_crps, dense_pit
@@ -21,9 +21,15 @@ def make_rows(n=60, m=12, seed=0):
     return query, key, value, y, generator
 
 
+@pytest.fixture(params=["tables", "loops"])
+def way(request, monkeypatch):
+    if request.param == "loops":
+        monkeypatch.setattr(pairs, "FEW_PAIRS", 0)
+
+
 @pytest.mark.parametrize("kernel", kernel_names())
 @pytest.mark.parametrize("with_center", [False, True])
-def test_the_crps_is_that_of_pairs_of_draws(kernel, with_center):
+def test_the_crps_is_that_of_pairs_of_draws(kernel, with_center, way):
     query, key, value, y, generator = make_rows()
     weight = generator.integers(0, 3, len(key)).astype(float)
     center = generator.normal(size=len(query)) if with_center else None
@@ -63,18 +69,6 @@ def test_it_is_proper():
         found, _ = known_crps(Recipe.of(), problem, value, value)
         losses[width] = weights @ found  # the expectation, exactly
     assert losses[0.3] < min(losses[0.15], losses[0.6])
-
-
-def test_beyond_many_pairs_quantiles_come_near(monkeypatch):
-    generator = np.random.default_rng(1)
-    key, query = generator.uniform(-1, 1, (3000, 1)), generator.uniform(-1, 1, (40, 1))
-    value, y = generator.normal(size=3000), generator.normal(size=40)
-    problem = Problem.from_arrays(query, key, value, bandwidth=0.3)
-    exact, _ = known_crps(Recipe.of(), problem, value, y)
-    monkeypatch.setattr(scores, "MOST_PAIRS", 0)
-    near, occupied = known_crps(Recipe.of(), problem, value, y)
-    assert occupied.all()
-    assert 0 < np.abs(near / exact - 1).max() < 0.01
 
 
 @pytest.mark.parametrize("few", [0, 1 << 20])
