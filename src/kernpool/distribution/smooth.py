@@ -213,7 +213,8 @@ def _solved(
         excess, slope = function(waiting, here[waiting])
         high[waiting] = np.where(excess >= 0, here[waiting], high[waiting])
         low[waiting] = np.where(excess <= 0, here[waiting], low[waiting])
-        step = -np.divide(excess, slope, where=slope > 0, out=np.full(len(slope), np.inf))
+        with np.errstate(over="ignore"):  # of a density that is next to nothing: then the bracket is halved
+            step = -np.divide(excess, slope, where=slope > 0, out=np.full(len(slope), np.inf))
         new = here[waiting] + step
         outside = ~((new > low[waiting]) & (new < high[waiting])) | (2 * np.abs(step) > np.abs(last[waiting]))
         new = np.where(outside, 0.5 * (low[waiting] + high[waiting]), new)

@@ -139,9 +139,10 @@ class ConditionalScores:
 
         Notes
         -----
-        The score is proper: on average no distribution does better than that of the values. It is computed exactly as
-        a sum over the gaps between values, in O(m n) time, about 30 s for 2**30 pairs. Beyond those it is twice the
-        mean pinball loss of 99 quantiles, which is a proper score too, and from quantiles that need no table of pairs.
+        The score is proper: on average no distribution does better than that of the values. It is the sum of squares
+        times gaps between values, exactly, in O(m n) time: 2.4 s of one core for 20 000 rows and as many places, in one
+        column with the Gaussian kernel. After a fit with `groups`, with a kernel of one's own, and at places far away
+        from all rows, tables of some places at a time take about ten times as long. Memory is O(n + m).
 
         References
         ----------
