@@ -6,10 +6,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernpool import Problem, kernel_names, pooling_weights
-from kernpool.distribution import below, scores
+from kernpool.core import Factors
+from kernpool.distribution import below, pairs
 from kernpool.distribution.scores import known_crps, known_pit
+from kernpool.distribution.smooth import known_smooth
 from kernpool.pooling.recipe import Recipe
-from tests.support.dense_distribution import dense_cdf, dense_crps, dense_pit
+from kernpool.pooling.weights import weight_rows
+from tests.support.dense_distribution import dense_cdf, dense_crps, dense_pit, dense_smooth
 
 
 def make_rows(n=60, m=12, seed=0):
@@ -21,9 +24,15 @@ def make_rows(n=60, m=12, seed=0):
     return query, key, value, y, generator
 
 
+@pytest.fixture(params=["tables", "loops"])
+def way(request, monkeypatch):
+    if request.param == "loops":
+        monkeypatch.setattr(pairs, "FEW_PAIRS", 0)
+
+
 @pytest.mark.parametrize("kernel", kernel_names())
 @pytest.mark.parametrize("with_center", [False, True])
-def test_the_crps_is_that_of_pairs_of_draws(kernel, with_center):
+def test_the_crps_is_that_of_pairs_of_draws(kernel, with_center, way):
     query, key, value, y, generator = make_rows()
     weight = generator.integers(0, 3, len(key)).astype(float)
     center = generator.normal(size=len(query)) if with_center else None
@@ -65,18 +74,6 @@ def test_it_is_proper():
     assert losses[0.3] < min(losses[0.15], losses[0.6])
 
 
-def test_beyond_many_pairs_quantiles_come_near(monkeypatch):
-    generator = np.random.default_rng(1)
-    key, query = generator.uniform(-1, 1, (3000, 1)), generator.uniform(-1, 1, (40, 1))
-    value, y = generator.normal(size=3000), generator.normal(size=40)
-    problem = Problem.from_arrays(query, key, value, bandwidth=0.3)
-    exact, _ = known_crps(Recipe.of(), problem, value, y)
-    monkeypatch.setattr(scores, "MOST_PAIRS", 0)
-    near, occupied = known_crps(Recipe.of(), problem, value, y)
-    assert occupied.all()
-    assert 0 < np.abs(near / exact - 1).max() < 0.01
-
-
 @pytest.mark.parametrize("few", [0, 1 << 20])
 def test_the_transform_is_between_both_sides_of_a_step(few, monkeypatch):
     monkeypatch.setattr(below, "FEW_PAIRS", few)
@@ -102,3 +99,74 @@ def test_transforms_of_draws_are_uniform():
     found, _ = known_pit(Recipe.of(), problem, value, y, generator.uniform(size=len(y)))
     counts = np.histogram(found, bins=20, range=(0, 1))[0]
     assert np.abs(counts / 1000 - 1).max() < 5 / np.sqrt(1000)
+
+
+@pytest.mark.parametrize("columns", [1, 2])
+@pytest.mark.parametrize("situation", ["self", "mask", "bias", "groups", "levels", "far", "empty"])
+def test_problems_of_any_kind(situation, columns, way):
+    generator = np.random.default_rng(5)
+    n, m = 700, 6  # more than a tile of keys on one side of y
+    key, value = generator.uniform(-1, 1, (n, columns)), np.round(generator.normal(size=n), 1)
+    query, options = key[:m].copy(), {"bandwidth": 0.5, "key_weight": generator.integers(0, 4, n).astype(float)}
+    if situation == "self":
+        options |= {"exclude_self": True, "self_index": np.arange(m)}
+    if situation == "mask":
+        options["attn_mask"] = generator.random((m, n)) < 0.5
+    if situation == "bias":
+        options["attn_mask"] = 800.0 + generator.normal(size=(m, n))
+    if situation == "far":
+        query[:3] = 1e5
+    if situation == "empty":
+        query[:3] = 9.0
+        options["kernel"] = "epanechnikov"
+    problem = Problem.from_arrays(query, key, value, **options)
+    if situation == "groups":
+        problem = problem.with_groups(generator.integers(-1, 3, m), generator.integers(0, 3, n))
+    if situation == "levels":
+        table = np.array([[1.0, 0.3, 0.1], [0.3, 1.0, 0.3], [0.1, 0.3, 1.0]])
+        code, asked = generator.integers(0, 3, (n, 1)), generator.integers(-1, 3, (m, 1))
+        problem = problem.with_factors(Factors(asked, code, (table,), (np.zeros_like(table),)))
+    weights, y = (
+        np.concatenate([table for _, table in weight_rows(problem)]),
+        np.array([-9.0, -0.31, 0.0, 0.4, 3.0, 9.0]),
+    )
+    found, occupied = known_crps(Recipe.of(), problem, value, y)
+    np.testing.assert_allclose(found, dense_crps(weights, value, y), rtol=1e-12, atol=1e-13)
+    np.testing.assert_array_equal(occupied, weights.any(axis=1))
+    for density in (False, True):
+        found, _ = known_smooth(Recipe.of(), problem, value, y[:, None], 0.2, density=density)
+        expected = dense_smooth(weights, value, y[:, None], 0.2, density=density)
+        np.testing.assert_allclose(found, expected, rtol=0, atol=2e-12)
+
+
+def test_the_same_bits_for_any_number_of_threads(monkeypatch):
+    monkeypatch.setattr(pairs, "PAIRS", 1 << 14)
+    query, key, value, y, _ = make_rows(n=1000, m=200)
+    problem = Problem.from_arrays(query, key, value, bandwidth=0.3)
+    for ask in (
+        lambda recipe: known_crps(recipe, problem, value, y)[0],
+        lambda recipe: known_smooth(recipe, problem, value, y[:, None], 0.2)[0],
+        lambda recipe: known_smooth(recipe, problem, value, y[:, None], 0.2, density=True)[0],
+        lambda recipe: known_pit(recipe, problem, value, y, np.full(200, 0.3))[0],
+    ):
+        np.testing.assert_array_equal(ask(Recipe.of(n_jobs=1)), ask(Recipe.of(n_jobs=2)))
+
+
+def test_the_formula_of_properscoring():
+    """Its crps_ensemble of sorted, weighted members: sum of squares of cumulated weights times gaps, left and right."""
+    generator = np.random.default_rng(2)
+    value, weight, seen = generator.normal(size=50), generator.uniform(size=50), 0.2
+    order = np.argsort(value)
+    share, previous, total, answer = 0.0, 0.0, weight.sum(), 0.0
+    passed = False
+    for number, member in enumerate(order):  # the loop of properscoring/_gufuncs.py, _crps_ensemble_core
+        if not passed and seen < value[member]:
+            answer += (seen - previous) * share**2 + (value[member] - seen) * (share - 1) ** 2
+            passed = True
+        elif number:
+            answer += (value[member] - previous) * (share - passed) ** 2
+        share += weight[member] / total
+        previous = value[member]
+    problem = Problem.from_arrays([0.0], np.zeros(50), value, key_weight=weight)
+    found, _ = known_crps(Recipe.of(), problem, value, np.array([seen]))
+    np.testing.assert_allclose(found, answer, rtol=1e-12)

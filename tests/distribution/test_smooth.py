@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from scipy.special import ndtri
 
 from kernpool import Problem, kernel_names, pooling_weights
+from kernpool.distribution import pairs
 from kernpool.distribution.smooth import known_smooth, known_smooth_quantiles
 from kernpool.distribution.y_bandwidth import find_y_bandwidth, indicators
 from kernpool.pooling.recipe import Recipe
@@ -21,9 +22,15 @@ def make_rows(n=80, m=9, seed=0):
     return query, key, np.round(np.sin(3 * key[:, 0]) + 0.4 * generator.normal(size=n), 1), generator
 
 
+@pytest.fixture(params=["tables", "loops"])
+def way(request, monkeypatch):
+    if request.param == "loops":
+        monkeypatch.setattr(pairs, "FEW_PAIRS", 0)
+
+
 @pytest.mark.parametrize("kernel", kernel_names())
 @pytest.mark.parametrize("density", [False, True])
-def test_every_answer_is_that_of_the_table_of_weights(kernel, density):
+def test_every_answer_is_that_of_the_table_of_weights(kernel, density, way):
     query, key, value, generator = make_rows()
     weight = generator.integers(0, 3, len(key)).astype(float)
     problem = Problem.from_arrays(query, key, value, kernel=kernel, bandwidth=0.6, key_weight=weight)
@@ -81,7 +88,7 @@ def test_the_density_is_the_slope_and_integrates_to_one():
 def test_quantiles_are_the_inverse(width, levels, seed):
     query, key, value, _ = make_rows(n=30, m=5, seed=seed)
     problem = Problem.from_arrays(query, key, value, bandwidth=0.3)
-    found, occupied = known_smooth_quantiles(problem, value, np.array(levels), width)
+    found, occupied = known_smooth_quantiles(Recipe.of(), problem, value, np.array(levels), width)
     assert occupied.all()
     back = dense_smooth(pooling_weights(query, key, bandwidth=0.3), value, found, width)
     np.testing.assert_allclose(back, np.tile(levels, (5, 1)), rtol=0, atol=1e-11)
@@ -89,14 +96,14 @@ def test_quantiles_are_the_inverse(width, levels, seed):
 
 def test_quantiles_of_a_single_value_are_normal():
     problem = Problem.from_arrays([0.0], [0.0], [3.0])
-    found, _ = known_smooth_quantiles(problem, np.array([3.0]), np.append(LEVELS, [0.0, 1.0]), 0.5)
+    found, _ = known_smooth_quantiles(Recipe.of(), problem, np.array([3.0]), np.append(LEVELS, [0.0, 1.0]), 0.5)
     np.testing.assert_allclose(found[0, :-2], 3.0 + 0.5 * ndtri(LEVELS), rtol=1e-13)
     assert found[0, -2:].tolist() == [-np.inf, np.inf]
 
 
 def test_windows_without_keys_have_no_answer():
     problem = Problem.from_arrays([0.0, 9.0], [0.0], [3.0], kernel="boxcar")
-    found, occupied = known_smooth_quantiles(problem, np.array([3.0]), np.array([0.5]), 0.5)
+    found, occupied = known_smooth_quantiles(Recipe.of(), problem, np.array([3.0]), np.array([0.5]), 0.5)
     assert occupied.tolist() == [True, False]
     np.testing.assert_allclose(found, [[3.0], [np.nan]])
 

@@ -358,10 +358,11 @@ def test_chunks_are_refused_with_the_remedy():
     X, y, _ = make_rows()
     model = NadarayaWatsonRegressor(bandwidth=0.4).fit(open_chunks([(X, y)]))
     for ask in (
-        lambda: model.cdf(X, 0.0),
-        lambda: model.density(X, 0.0, y_bandwidth=0.1),
-        lambda: model.pit(X, y),
+        lambda: model.cdf(None, 0.0),
+        lambda: model.pit(),
         lambda: model.crps(),
+        lambda: model.crps(X, y),
+        lambda: model.sample(X),
         lambda: model.quantile(X, y_bandwidth=0.1),
         lambda: model.quantile_interval(X),
         lambda: model.y_bandwidth(),

@@ -3,25 +3,31 @@
 Read `quantile.py` first: quantiles of that distribution, exactly, without a table of all weights. `places.py` says
 which key one is, `descent.py` how it is found among many, `selection.py` and `dense.py` among a few, `line.py` at many
 places on a line. `counting.py` finds quantiles of rows that are not held together, by questions that chunks answer
-(`questions.py`). The other way round, `cdf.py`: the distribution function, whose shares `below.py` sums. `smooth.py`
+(`questions.py`). The other way round, `cdf.py`: the distribution function, of `settled.py`,
+whose shares `below.py` sums, and of rows in chunks `chunk_functions.py`. `smooth.py`
 has both smoothed in y, by a bandwidth of `y_bandwidth.py`; `scores.py` says how well values were foretold,
 `quantile_interval.py` how well a quantile is known.
 """
 
 from kernpool.distribution.arrays import known_quantiles, quantiles, with_limits
 from kernpool.distribution.below import shares_below
-from kernpool.distribution.cdf import as_thresholds, known_cdf, pool_cdf, rows_of, settled
+from kernpool.distribution.cdf import pool_cdf
+from kernpool.distribution.chunk_functions import Function, chunk_functions, counted_functions
 from kernpool.distribution.chunks import chunk_quantiles, counted_quantiles
 from kernpool.distribution.places import Sums
 from kernpool.distribution.quantile import as_levels, pool_quantile
 from kernpool.distribution.quantile_interval import QuantileInterval
+from kernpool.distribution.settled import as_thresholds, known_cdf, rows_of, settled
 
 __all__ = [
+    "Function",
     "QuantileInterval",
     "Sums",
     "as_levels",
     "as_thresholds",
+    "chunk_functions",
     "chunk_quantiles",
+    "counted_functions",
     "counted_quantiles",
     "known_cdf",
     "known_quantiles",

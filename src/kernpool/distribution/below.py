@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,53 +70,92 @@ def shares_below(recipe: Recipe, problem: Problem, order: Index, rank: Index) ->
     array([[0.   , 0.333, 0.667, 1.   ],
            [0.   , 0.333, 0.667, 1.   ]])
     """
+    sides = sides_of(recipe, problem, order, rank)
+    share = sides.share()
+    keep_order(share, rank)
+    return share, ~np.isnan(share[:, 0]) if rank.shape[1] else np.zeros(len(share), dtype=bool)
+
+
+class Sides(NamedTuple):
+    """Sums of weights on either side of ranks; those of disjoint sets of keys add up.
+
+    Parameters
+    ----------
+    unit : ndarray of shape (m, t)
+        Logarithm of what both sums are counted in; minus infinity where there is none.
+    below, above : ndarray of shape (m, t)
+        The sums.
+    """
+
+    unit: Array
+    below: Array
+    above: Array
+
+    @classmethod
+    def none(cls, shape: tuple[int, int]) -> Sides:
+        """Return the sums of no keys."""
+        return cls(np.full(shape, -np.inf), np.zeros(shape), np.zeros(shape))
+
+    def joined(self, other: Sides) -> Sides:
+        """Return the sums of the keys of both."""
+        unit = np.maximum(self.unit, other.unit)
+        safe = np.where(np.isneginf(unit), 0.0, unit)
+        one, two = np.exp(self.unit - safe), np.exp(other.unit - safe)
+        return Sides(unit, one * self.below + two * other.below, one * self.above + two * other.above)
+
+    def share(self) -> Array:
+        """Return the share below; NaN if there is nothing on either side."""
+        total = self.below + self.above
+        share: Array = np.divide(self.below, total, where=total > 0, out=np.full(total.shape, np.nan))
+        return share
+
+    def put(self, rows: Index, unit: Array, below: Array, above: Array) -> None:
+        """Put the sums of some queries in their place; a unit of shape (r,) is that of all ranks."""
+        self.below[rows], self.above[rows] = below, above
+        self.unit[rows] = np.where(below + above > 0, unit if unit.ndim > 1 else unit[:, None], -np.inf)
+
+
+def sides_of(recipe: Recipe, problem: Problem, order: Index, rank: Index) -> Sides:
+    """Sum the weights of the first keys in some order, and of the others; parameters as of `shares_below`."""
     bare = replace(problem, value=np.zeros((len(problem.key), 1)), value_center=np.zeros(1), degree=0)
     if bare.key_weight is not None:
         counts = bare.key_weight[order] > 0
         rank = np.append(0, np.cumsum(counts))[rank]
         order = order[counts]
     m, n = len(bare.query), len(order)
-    share = np.full((m, rank.shape[1]), np.nan)
-    if not n:
-        return share, np.zeros(m, dtype=bool)
+    sides = Sides.none((m, rank.shape[1]))
+    if not n or not rank.shape[1]:
+        return sides
     ordered, everyone = bare.block(slice(None), order), np.arange(m)
-    ranks = np.broadcast_to(rank, share.shape)
+    ranks = np.broadcast_to(rank, (m, rank.shape[1]))
     if m * n <= FEW_PAIRS:
-        _put_dense(ordered, everyone, ranks, share)
+        _put_dense(ordered, everyone, ranks, sides)
     else:
         far = (
-            _put_ranges(recipe, ordered, rank[0], share) if len(rank) == 1 else _put_tree(recipe, ordered, ranks, share)
+            _put_ranges(recipe, ordered, rank[0], sides) if len(rank) == 1 else _put_tree(recipe, ordered, ranks, sides)
         )
-        _put_dense(ordered, far, ranks, share)
-    if share.shape[1] > 1:
-        _keep_order(share, rank)
-    return share, ~np.isnan(share[:, 0]) if rank.shape[1] else np.zeros(m, dtype=bool)
+        _put_dense(ordered, far, ranks, sides)
+    return sides
 
 
-def _keep_order(share: Array, rank: Index) -> None:
-    """Let no share be less than that of a lower rank, by the rounding of other sums."""
+def keep_order(share: Array, rank: Array | Index) -> None:
+    """Let no share be less than that of a lower rank, or threshold, by the rounding of other sums."""
+    if share.shape[1] < 2:
+        return
     order = np.argsort(rank, axis=1, kind="stable")
     rows = np.arange(len(share))[:, None]
     share[rows, order] = np.maximum.accumulate(share[rows, order], axis=1)
 
 
-def _quotient(below: Array, above: Array) -> Array:
-    """Return the share below; NaN if there is nothing on either side."""
-    total = below + above
-    quotient: Array = np.divide(below, total, where=total > 0, out=np.full(total.shape, np.nan))
-    return quotient
-
-
-def _put_dense(ordered: Problem, queries: Index, rank: Index, share: Array) -> None:
+def _put_dense(ordered: Problem, queries: Index, rank: Index, sides: Sides) -> None:
     """Fill in rows by tables of weights, each in the unit of its row."""
     n = ordered.shape[1]
     at_once = max(1, PAIRS // n)
     for start in range(0, len(queries), at_once):
         some = queries[start : start + at_once]
-        _, below, above = _cumulated(ordered.block(some))
-        share[some] = _quotient(
-            np.take_along_axis(below, rank[some], axis=1), np.take_along_axis(above, rank[some], axis=1)
-        )
+        unit, *sums = _cumulated(ordered.block(some))
+        below, above = (np.take_along_axis(one, rank[some], axis=1) for one in sums)
+        sides.put(some, unit + np.log(ordered.weight_unit), below, above)
 
 
 def _cumulated(block: Problem) -> tuple[Array, Array, Array]:
@@ -127,7 +167,7 @@ def _cumulated(block: Problem) -> tuple[Array, Array, Array]:
     return shift, below, above[:, ::-1]
 
 
-def _put_ranges(recipe: Recipe, ordered: Problem, rank: Index, share: Array) -> Index:
+def _put_ranges(recipe: Recipe, ordered: Problem, rank: Index, sides: Sides) -> Index:
     """Fill in the same ranks of all queries, from the masses between them; return who is too far away for that."""
     ends = np.unique(np.append(rank, [0, ordered.shape[1]]))
     states = [_sum(recipe, ordered, slice(None), slice(int(a), int(b))) for a, b in pairwise(ends)]
@@ -138,12 +178,12 @@ def _put_ranges(recipe: Recipe, ordered: Problem, rank: Index, share: Array) -> 
     np.cumsum(mass, axis=0, out=below[1:])
     np.cumsum(mass[::-1], axis=0, out=above[1:])
     place = np.searchsorted(ends, rank)
-    share[:] = _quotient(below[place], above[::-1][place]).T
+    sides.put(np.arange(mass.shape[1]), unit, below[place].T, above[::-1][place].T)
     total = PoolState(unit, mass.sum(axis=0), np.zeros((mass.shape[1], 1)))
     return _far(total)
 
 
-def _put_tree(recipe: Recipe, ordered: Problem, rank: Index, share: Array) -> Index:
+def _put_tree(recipe: Recipe, ordered: Problem, rank: Index, sides: Sides) -> Index:
     """Fill in ranks that differ between queries, down a tree of keys; return who is too far away for that."""
     m, t = rank.shape
     tree = Tree.of(recipe, ordered, np.repeat(np.arange(m), t), rank.ravel())
@@ -154,7 +194,7 @@ def _put_tree(recipe: Recipe, ordered: Problem, rank: Index, share: Array) -> In
         state.denominator * np.exp(np.where(state.denominator > 0, state.shift, -np.inf) - unit)
         for state in (tree.below, tree.above)
     )
-    share[:] = _quotient(below, above).reshape(m, t)
+    sides.put(np.arange(m), *(array.reshape(m, t) for array in (shift, below, above)))
     total = PoolState(shift, below + above, np.zeros((m * t, 1)))
     return np.unique(_far(total) // t)
 

@@ -15,16 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.core.problem import Problem
-from kernpool.distribution.arrays import known_quantiles
 from kernpool.distribution.below import shares_below
-from kernpool.distribution.cdf import ranks
+from kernpool.distribution.pairs import look_through
+from kernpool.distribution.settled import ranks
 from kernpool.pooling.recipe import Recipe
 from kernpool.pooling.weights import weight_rows
 
 Array = NDArray[np.float64]
 
-MOST_PAIRS = 1 << 30  # whose weights are looked at one by one: half a minute
-LEVELS = (np.arange(99) + 0.5) / 99  # of pinball losses beyond
+Index = NDArray[np.intp]
 
 
 def known_pit(
@@ -97,36 +96,43 @@ def known_crps(
 
     Notes
     -----
-    Exact up to 2**30 pairs. Beyond, twice the mean pinball loss of 99 quantiles, which is a proper score too.
+    In compiled loops over all pairs, some nanoseconds each; by tables for masks of numbers, groups, kernels of the
+    user's own and queries that are far from all keys.
     """
     away = y if center is None else y - center
-    if problem.shape[0] * problem.shape[1] > MOST_PAIRS:
-        return _by_quantiles(recipe, problem, value, away)
-    found, occupied = np.full(len(y), np.nan), np.zeros(len(y), dtype=bool)
     order = np.argsort(value, kind="stable")
-    values = value[order]
-    gap, places = np.diff(values), np.arange(len(values) - 1)
-    for rows, share in weight_rows(problem.block(slice(None), order)):
-        here = share.any(axis=1)
-        occupied[rows] = here
-        at, share = away[rows][here], share[here]
-        rank = np.searchsorted(values, at, side="right")
-        below = np.cumsum(share, axis=1)[:, :-1]
-        above = np.cumsum(share[:, ::-1], axis=1)[:, -2::-1]
-        # The gap that holds y is cut in two; values beyond y are short of it, and y may be beyond all of them.
-        side = np.where(places < rank[:, None] - 1, below, above) ** 2
-        inside = np.flatnonzero((rank > 0) & (rank < len(values)))
-        split = rank[inside] - 1
-        side[inside, split] = 0.0
-        score = side @ gap
-        score[inside] += below[inside, split] ** 2 * (at[inside] - values[split])
-        score[inside] += above[inside, split] ** 2 * (values[split + 1] - at[inside])
-        score += np.maximum(values[0] - at, 0.0) + np.maximum(at - values[-1], 0.0)
-        found[np.arange(len(y))[rows][here]] = score
+    ordered, values = problem.block(slice(None), order), value[order]
+    rank = np.searchsorted(values, away, side="right")
+    found = np.full(len(y), np.nan)
+
+    def look(arguments: tuple[Any, ...], rows: Index) -> None:
+        from kernpool.algorithms.brute.precision import read_only  # with what loads Numba
+        from kernpool.distribution.loops.foretold import score_block
+
+        scores = np.empty(len(rows))
+        score_block(*arguments, *(read_only(array) for array in (values, away[rows], rank[rows])), scores)
+        found[rows] = scores
+
+    rest, occupied = look_through(recipe, ordered, look)
+    for some, share in weight_rows(ordered.block(rest)):
+        rows = rest[some]
+        occupied[rows] = share.any(axis=1)
+        here, share = rows[occupied[rows]], share[occupied[rows]]
+        found[here] = _scores(share, values, away[here], rank[here])
     return found, occupied
 
 
-def _by_quantiles(recipe: Recipe, problem: Problem, value: Array, y: Array) -> tuple[Array, NDArray[np.bool_]]:
-    quantile, occupied = known_quantiles(recipe, problem, value[:, None], LEVELS)
-    short = y[:, None] - quantile[:, 0]
-    return 2 * np.mean(np.maximum(LEVELS * short, (LEVELS - 1) * short), axis=1), occupied
+def _scores(share: Array, values: Array, away: Array, rank: Index) -> Array:
+    """Return the integrals of the squares of distribution functions less steps, from a table."""
+    below = np.cumsum(share, axis=1)[:, :-1]
+    above = np.cumsum(share[:, ::-1], axis=1)[:, -2::-1]
+    # The gap that holds y is cut in two; values beyond y are short of it, and y may be beyond all of them.
+    side = np.where(np.arange(len(values) - 1) < rank[:, None] - 1, below, above) ** 2
+    inside = np.flatnonzero((rank > 0) & (rank < len(values)))
+    split = rank[inside] - 1
+    side[inside, split] = 0.0
+    score: Array = side @ np.diff(values)
+    score[inside] += below[inside, split] ** 2 * (away[inside] - values[split])
+    score[inside] += above[inside, split] ** 2 * (values[split + 1] - away[inside])
+    score += np.maximum(values[0] - away, 0.0) + np.maximum(away - values[-1], 0.0)
+    return score

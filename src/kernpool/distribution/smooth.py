@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,11 +17,14 @@ from scipy.special import ndtr, ndtri
 
 from kernpool.algorithms import ALGORITHMS
 from kernpool.core.problem import Problem
+from kernpool.distribution.arrays import known_quantiles
+from kernpool.distribution.pairs import look_through
 from kernpool.pooling.choice import choose
 from kernpool.pooling.recipe import Recipe
 from kernpool.pooling.weights import weight_rows
 
 Array = NDArray[np.float64]
+Index = NDArray[np.intp]
 Profile = Callable[[Array], Array]
 
 COLUMN_NUMBERS = 1 << 22  # in the columns of one pass
@@ -71,13 +76,13 @@ def known_smooth(
     Notes
     -----
     Thresholds that all queries have in common are columns of values, which are pooled as any others. Else, and where
-    centers make them differ, all pairs are looked at in tables: O(m n t).
+    centers make them differ, all pairs are looked at in compiled loops: O(m n t).
     """
     profile = normal_density if density else ndtr
     if len(threshold) == 1 and center is None:
         found, occupied = _pooled(recipe, problem, value, threshold[0], width, profile)
     else:
-        found, occupied = _tabled(problem, value, threshold, width, profile, center)
+        found, occupied = _by_pairs(recipe, problem, value, threshold, width, density, center)
     return (found / width if density else np.clip(found, 0.0, 1.0)), occupied
 
 
@@ -105,31 +110,48 @@ def _pooled(
     return found, occupied
 
 
-def _tabled(
-    problem: Problem, value: Array, threshold: Array, width: float, profile: Profile, center: Array | None
+def _by_pairs(
+    recipe: Recipe,
+    problem: Problem,
+    value: Array,
+    threshold: Array,
+    width: float,
+    density: bool,
+    center: Array | None,
 ) -> tuple[Array, NDArray[np.bool_]]:
-    """Sum over all pairs, some queries at a time."""
+    """Sum over all pairs: in compiled loops where there are some, else some queries at a time by tables."""
     m, t = len(problem.query), threshold.shape[1]
-    thresholds = np.broadcast_to(threshold, (m, t))
-    found, occupied = np.full((m, t), np.nan), np.zeros(m, dtype=bool)
-    for rows, share in weight_rows(problem):
-        (some,) = np.nonzero(share.any(axis=1))
+    away = np.broadcast_to(threshold, (m, t)) - (0.0 if center is None else center[:, None])
+    found = np.full((m, t), np.nan)
+
+    def look(arguments: tuple[Any, ...], rows: Index) -> None:
+        from kernpool.algorithms.brute.precision import read_only  # with what loads Numba
+        from kernpool.distribution.loops.foretold import smooth_block
+
+        sums = np.empty((len(rows), t))
+        smooth_block(*arguments, read_only(value), read_only(away[rows]), float(width), density, sums)
+        found[rows] = sums
+
+    rest, occupied = look_through(recipe, problem, look)
+    profile = normal_density if density else ndtr
+    for some, share in weight_rows(problem.block(rest)):
+        rows = rest[some]
         occupied[rows] = share.any(axis=1)
+        here, share = rows[occupied[rows]], share[occupied[rows]]
         for b in range(t):
-            away = thresholds[rows, b, None] - value
-            if center is not None:
-                away -= center[rows, None]
-            found[np.arange(m)[rows][some], b] = np.einsum("ij,ij->i", share[some], profile(away[some] / width))
+            found[here, b] = np.einsum("ij,ij->i", share, profile((away[here, b, None] - value) / width))
     return found, occupied
 
 
 def known_smooth_quantiles(
-    problem: Problem, value: Array, level: Array, width: float
+    recipe: Recipe, problem: Problem, value: Array, level: Array, width: float
 ) -> tuple[Array, NDArray[np.bool_]]:
     """Return the inverse of the smoothed distribution function.
 
     Parameters
     ----------
+    recipe : Recipe
+        How to sum.
     problem : Problem
         Whose weights.
     value : ndarray of shape (n,)
@@ -150,32 +172,36 @@ def known_smooth_quantiles(
     -----
     Newton's steps on the distribution function, whose slope is the density, kept in a bracket that is halved where they
     would leave it or are slow. A value plus a normal error is at most the largest value plus that error, so quantiles
-    lie between the least value and the largest, plus those of the error. About eight looks at all pairs per level.
+    lie between the least value and the largest, plus those of the error. They begin at the quantile of the values.
+    About eight looks at all pairs per level.
     """
-    m = len(problem.query)
-    found, occupied = np.full((m, len(level)), np.nan), np.zeros(m, dtype=bool)
-    order = np.argsort(value, kind="stable")
-    ordered, values = problem.block(slice(None), order), value[order]
-    for rows, share in weight_rows(ordered):
-        occupied[rows] = share.any(axis=1)
-        some = np.arange(m)[rows][occupied[rows]]
-        share = share[occupied[rows]]
-        if not some.size:
-            continue
-        sums, counts = np.cumsum(share, axis=1), share > 0
-        least = values[np.argmax(counts, axis=1)]
-        most = values[len(values) - 1 - np.argmax(counts[:, ::-1], axis=1)]
-        for number, one in enumerate(level):
-            if one in (0.0, 1.0):
-                found[some, number] = np.inf if one else -np.inf
-                continue
-            start = values[np.minimum(np.sum(sums < one, axis=1), len(values) - 1)]
-            normal = width * float(ndtri(one))
-            found[some, number] = _solved(share, values, float(one), width, (least + normal, start, most + normal))
+    found = np.full((len(problem.query), len(level)), np.nan)
+    start, occupied = known_quantiles(recipe, problem, value[:, None], level)
+    some = np.flatnonzero(occupied)
+    found[some] = np.where(level > 0.5, np.inf, -np.inf)
+    for number in np.flatnonzero((level > 0.0) & (level < 1.0)):
+        # Weights that count for nothing beside all others are no ends of quantiles, but have a part in the sums.
+        normal = width * float(ndtri(level[number]))
+        low, high = (np.full(len(some), end + normal) for end in (value.min(), value.max()))
+        function = partial(_excess, recipe, problem.block(some), value, width, float(level[number]))
+        found[some, number] = _solved(function, width, (low, start[some, 0, number], high))
     return found, occupied
 
 
-def _solved(share: Array, value: Array, level: float, width: float, bracket: tuple[Array, Array, Array]) -> Array:
+def _excess(
+    recipe: Recipe, problem: Problem, value: Array, width: float, level: float, which: Index, here: Array
+) -> tuple[Array, Array]:
+    """Return the distribution function less a level, and the density, of some queries."""
+    part = problem.block(which)
+    share, slope = (
+        known_smooth(recipe, part, value, here[:, None], width, density=density)[0][:, 0] for density in (False, True)
+    )
+    return share - level, slope
+
+
+def _solved(
+    function: Callable[[Index, Array], tuple[Array, Array]], width: float, bracket: tuple[Array, Array, Array]
+) -> Array:
     """Solve for one level in some rows, between the ends of brackets, from the places in their middle."""
     low, start, high = bracket
     here = np.clip(start, low, high)
@@ -184,12 +210,11 @@ def _solved(share: Array, value: Array, level: float, width: float, bracket: tup
     for _ in range(STEPS):
         if not waiting.size:
             break
-        u = (here[waiting, None] - value) / width
-        excess = np.einsum("ij,ij->i", share[waiting], ndtr(u)) - level
-        slope = np.einsum("ij,ij->i", share[waiting], normal_density(u)) / width
+        excess, slope = function(waiting, here[waiting])
         high[waiting] = np.where(excess >= 0, here[waiting], high[waiting])
         low[waiting] = np.where(excess <= 0, here[waiting], low[waiting])
-        step = -np.divide(excess, slope, where=slope > 0, out=np.full(len(slope), np.inf))
+        with np.errstate(over="ignore"):  # of a density that is next to nothing: then the bracket is halved
+            step = -np.divide(excess, slope, where=slope > 0, out=np.full(len(slope), np.inf))
         new = here[waiting] + step
         outside = ~((new > low[waiting]) & (new < high[waiting])) | (2 * np.abs(step) > np.abs(last[waiting]))
         new = np.where(outside, 0.5 * (low[waiting] + high[waiting]), new)

@@ -124,7 +124,9 @@ class ConditionalDistribution(ConditionalFunctions, ConditionalScores, Condition
         def answer(
             problem: Problem, number: int, value: Array, center: Array | None, _rows: Index
         ) -> tuple[Array, NDArray[np.bool_]]:
-            found, occupied = known_smooth_quantiles(problem, value, level.ravel(), float(widths[number]))
+            found, occupied = known_smooth_quantiles(
+                weighed.recipe, problem, value, level.ravel(), float(widths[number])
+            )
             return (found if center is None else found + center[:, None]), occupied
 
         found = weighed.answered(answer, widths[:, None] * ndtri(level.ravel()))

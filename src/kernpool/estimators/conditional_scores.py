@@ -10,8 +10,9 @@ from sklearn.utils import check_random_state
 
 from kernpool.core.problem import Problem
 from kernpool.distribution.scores import known_crps, known_pit
+from kernpool.estimators.chunked_functions import functions_of_chunks, outputs_of
 from kernpool.estimators.smoothing_rows import need_rows
-from kernpool.estimators.weighed import Weighed, one_per_row, without_axes
+from kernpool.estimators.weighed import Weighed, one_per_row, rows_in_chunks, without_axes
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -45,7 +46,7 @@ class ConditionalScores:
         ValueError
             If X and y do not go together.
         TypeError
-            If the model was fitted to chunks.
+            If local planes were fitted to chunks, or the training rows of chunks are asked for.
 
         Warns
         -----
@@ -79,8 +80,10 @@ class ConditionalScores:
         >>> np.histogram(model.pit(), bins=4, range=(0, 1))[0] // 10
         array([12, 12, 12, 12])
         """
-        weighed, given = self._observed(X, y, "a probability integral transform needs")
         random = random_state if isinstance(random_state, np.random.Generator) else check_random_state(random_state)
+        if y is not None and rows_in_chunks(self, X, "a probability integral transform needs"):
+            return self._pit_of_chunks(X, y, random)
+        weighed, given = self._observed(X, y, "a probability integral transform needs")
         uniform = np.asarray(random.uniform(size=given.shape))
 
         def answer(
@@ -93,6 +96,16 @@ class ConditionalScores:
 
         at_zero = np.where(given == 0, uniform, given > 0)[:, :, None]
         return without_axes(self, weighed.answered(answer, at_zero))
+
+    def _pit_of_chunks(self, X: ArrayLike | None, y: ArrayLike, random: Any) -> Array:
+        chunks = self.chunks_  # type: ignore[attr-defined]
+        outputs = outputs_of(chunks)
+        given = one_per_row(y, (len(np.asarray(X)), outputs))
+        uniform = np.asarray(random.uniform(size=given.shape)).reshape(-1, *() if chunks.flat else (outputs,))
+        both = np.stack([np.nextafter(given, -np.inf), given], axis=2)
+        share = functions_of_chunks(self, X, both[:, 0] if chunks.flat else both)
+        found: Array = share[..., 0] + uniform * (share[..., 1] - share[..., 0])
+        return found
 
     def crps(self, X: ArrayLike | None = None, y: ArrayLike | None = None) -> Array:
         r"""Score conditional distributions by values: the continuous ranked probability score, smaller is better.
@@ -126,9 +139,10 @@ class ConditionalScores:
 
         Notes
         -----
-        The score is proper: on average no distribution does better than that of the values. It is computed exactly as
-        a sum over the gaps between values, in O(m n) time, about 30 s for 2**30 pairs. Beyond those it is twice the
-        mean pinball loss of 99 quantiles, which is a proper score too, and from quantiles that need no table of pairs.
+        The score is proper: on average no distribution does better than that of the values. It is the sum of squares
+        times gaps between values, exactly, in O(m n) time: 2.4 s of one core for 20 000 rows and as many places, in one
+        column with the Gaussian kernel. After a fit with `groups`, with a kernel of one's own, and at places far away
+        from all rows, tables of some places at a time take about ten times as long. Memory is O(n + m).
 
         References
         ----------

@@ -14,9 +14,7 @@ from kernpool.core.state import PoolState, empty_state
 from kernpool.dask.cluster import compute
 from kernpool.dask.partitions import read_block
 from kernpool.dask.pool import RETRIES
-from kernpool.dask.quantile import partition_quantiles
 from kernpool.dask.tasks import center_task, merge_tree
-from kernpool.distribution import as_levels
 from kernpool.estimators.dask_held_back import PartitionSource
 from kernpool.estimators.dask_rows import read_query
 from kernpool.estimators.held_back_intervals import interval_of_source
@@ -102,39 +100,6 @@ class DaskInference:
         if is_dask_collection(X):
             raise TypeError("X must be in memory: all resamples keep their sums at every place of X; use X.compute()")
         return bootstrap_partitions(self, X, how, statistic)
-
-    def quantile(self, X: ArrayLike, levels: ArrayLike = 0.5) -> Array:
-        """Find the values that y stays below with given probabilities, at new rows, in some passes over all partitions.
-
-        Parameters
-        ----------
-        X : array_like of shape (m, d)
-            Places, in memory.
-        levels : float or array_like of shape (l,), default=0.5
-            Probabilities, in any order; by default the conditional median.
-
-        Returns
-        -------
-        ndarray of shape (m,), (m, l), (m, c) or (m, c, l)
-            As of `NadarayaWatsonRegressor.quantile`.
-
-        Raises
-        ------
-        TypeError
-            If X is a Dask collection.
-        ValueError
-            If a level is not between 0 and 1.
-
-        Warns
-        -----
-        EmptyWindowWarning
-            If windows are empty and ``empty="nan"``.
-        """
-        check_is_fitted(self)
-        if is_dask_collection(X):
-            raise TypeError("X must be in memory for quantiles, which take several passes; compute it, or some of it")
-        query, recipe = read_query(self, X), self._recipe(self.bandwidth_)  # type: ignore[attr-defined]
-        return partition_quantiles(recipe, query, self.partitions_, as_levels(levels), self.client_, RETRIES)  # type: ignore[attr-defined]
 
     def prediction_interval(
         self,

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_is_fitted
 
 from kernpool.core.keys import Prepared
 from kernpool.core.problem import Problem
@@ -151,6 +152,29 @@ def y_bandwidths(model: Any, y_bandwidth: Any) -> Array:
     prepared: Prepared = vars(model).setdefault("_prepared", Prepared())
     found: Array = prepared.get(f"y bandwidth {method}", (model.value_, model.key_weight_, model.bandwidth_), make)
     return found
+
+
+def rows_in_chunks(model: Any, X: Any, what: str) -> bool:
+    """Say whether a model reads its rows from chunks; refuse what it cannot do without holding them."""
+    check_is_fitted(model)
+    if "chunks_" not in vars(model):
+        return False
+    if model._degree:
+        need_rows(model, f"residuals of planes, which {what},")
+    if X is None:
+        need_rows(model, "places of its training rows, each left out of its own window, need")
+    return True
+
+
+def number_of(y_bandwidth: Any, outputs: int) -> Array:
+    """Read bandwidths in y for a model that does not hold its rows, and finds none."""
+    width = check_y_bandwidth(y_bandwidth, outputs)
+    if isinstance(width, str):
+        raise TypeError(
+            f"y_bandwidth must be a number where rows are not in memory, got {y_bandwidth!r}; y_bandwidth() of "
+            "NadarayaWatsonRegressor(bandwidth=model.bandwidth_), fitted to a sample of the rows in arrays, finds one"
+        )
+    return width
 
 
 def one_per_row(y: Any, shape: tuple[int, int]) -> Array:

@@ -1,0 +1,60 @@
+"""Distribution functions of partitions: those of the same rows in arrays."""
+
+import numpy as np
+import pytest
+
+pytest.importorskip("dask.array")
+
+import dask.array as da
+
+from kernpool import DaskNadarayaWatsonRegressor, NadarayaWatsonRegressor, open_chunks, pool_cdf
+from kernpool.dask import pool_cdf as of_partitions
+from tests.dask.test_quantile import make_rows
+
+THRESHOLDS = [0.3, -99.0, -0.4, 99.0]
+
+
+@pytest.mark.parametrize("empty", ["nearest", "mean", "zero"])
+@pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov"])
+def test_partitions_have_the_functions_of_arrays(kernel, empty):
+    query, key, value, generator = make_rows()
+    weight = generator.integers(0, 3, len(key)).astype(float)
+    options = {"kernel": kernel, "bandwidth": 0.2, "empty": empty}
+    arrays = [da.from_array(array, chunks=(120, *array.shape[1:])) for array in (key, value, weight)]
+    chunks = open_chunks([(key[:200], value[:200], weight[:200]), (key[200:], value[200:], weight[200:])])
+    for y in (THRESHOLDS, generator.normal(size=(30, 2))):
+        expected = pool_cdf(query, key, value, y, key_weight=weight, **options)
+        found = of_partitions(query, arrays[0], arrays[1], y, key_weight=arrays[2], **options)
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-13)
+        np.testing.assert_allclose(of_partitions(query, chunks, y=y, **options), expected, rtol=0, atol=1e-13)
+
+
+def test_a_model_on_a_cluster():
+    query, key, value, _ = make_rows()
+    X, y = da.from_array(key, chunks=(120, 1)), da.from_array(value, chunks=120)
+    model = DaskNadarayaWatsonRegressor(bandwidth=0.2).fit(X, y)
+    local = NadarayaWatsonRegressor(bandwidth=0.2).fit(key, value)
+    for ask in (
+        lambda one: one.cdf(query, THRESHOLDS),
+        lambda one: one.cdf(query, 0.2),
+        lambda one: one.cdf(query, THRESHOLDS, y_bandwidth=0.3),
+        lambda one: one.density(query, THRESHOLDS, y_bandwidth=0.3),
+    ):
+        found, expected = ask(model), ask(local)
+        assert found.shape == expected.shape
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
+    with pytest.raises(TypeError, match="X and y must be in memory"):
+        model.cdf(X, 0.0)
+    with pytest.raises(TypeError, match="y_bandwidth must be a number where rows are not in memory"):
+        model.density(query, 0.0, y_bandwidth="rule")
+
+
+def test_what_is_refused():
+    query, key, value, _ = make_rows()
+    rows = da.from_array(key, chunks=(120, 1)), da.from_array(value, chunks=120)
+    with pytest.raises(ValueError, match="no pairs of positive weight"):
+        of_partitions(query, *rows, 0.0, key_weight=da.zeros(len(key), chunks=120))
+    with pytest.raises(TypeError, match="y must be given"):
+        of_partitions(query, *rows)
+    with pytest.raises(ValueError, match="thresholds of shape"):
+        of_partitions(query, *rows, np.zeros((3, 1)))
