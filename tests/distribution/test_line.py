@@ -111,13 +111,13 @@ def test_equal_weights_meet_levels_exactly_between_nodes(kernel, by_blocks):
 
 
 @pytest.mark.parametrize("kernel", ["gaussian", "triweight", "cosine"])
-@pytest.mark.parametrize("nodes", [2, 3, 4, 6, 8])
+@pytest.mark.parametrize("nodes", [2, 3, 4, 6])
 def test_an_interpolant_that_is_off_is_not_believed(nodes, kernel, by_blocks, monkeypatch):
     """The weights of a bucket, key by key, are not what is interpolated, and the query goes down the tree."""
     monkeypatch.setattr(line, "smoothness_of", lambda kernel: replace(smoothness_of(kernel), nodes=nodes))
     query, key, value, _ = make_rows()
     check(query, key, value, kernel=kernel, bandwidth=0.3)
-    assert by_blocks["left"] > 300 or (kernel, nodes) == ("triweight", 8)
+    assert by_blocks["left"] > 300
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
