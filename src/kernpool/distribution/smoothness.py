@@ -13,11 +13,11 @@ cosine              where the window does not end                         10, h 
 laplace, constant   not here: a kink that far keys share, a single sum
 =================== ===================================================== =================================
 
-The logistic kernel is ``-4`` times the sum of ``(u - z)**-2`` over its poles ``z``, and of one the interpolant is within
-``(1 / |u - z| + |T'(z) / T(z)|) / (|u - z| |T(z)|)``, with T the Chebyshev polynomial of degree P on the block: 6.4e-17
-for the two nearest poles, where the block is at the key, and less elsewhere. Beyond 8 bandwidths from the key it is a
-series of exponentials, of which the derivatives say 1e-20 of the kernel. So these are proven, in exact arithmetic;
-`tests/distribution/test_smoothness.py` has them with 40 digits. What rounding adds is measured by comparison.
+The logistic kernel is ``-4`` times the sum of ``(u - z)**-2`` over its poles ``z``; of one of them the interpolant is
+within ``(1 / |u - z| + |T'(z) / T(z)|) / (|u - z| |T(z)|)``, with T the Chebyshev polynomial of degree P on the block:
+6.4e-17 for the two nearest poles, where the block is at the key, and less elsewhere. Beyond 8 bandwidths from the key
+the kernel is a series of exponentials, of which the derivatives say 1e-20 of the kernel. So all bounds are proven, in
+exact arithmetic; `tests/distribution/test_smoothness.py` has them with 40 digits. What rounding adds is measured.
 
 Sums are used where they are so large that these bounds are below their rounding: a Gaussian one from `least_of_window`
 on, all others from 1/32 of the largest at a node on; other queries go down the tree. The weights of the bucket in which
