@@ -1,5 +1,7 @@
 """Quantiles at many places on a line: blocks of neighbouring queries find what a table of all weights finds."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -106,6 +108,16 @@ def test_equal_weights_meet_levels_exactly_between_nodes(kernel, by_blocks):
     )
     np.testing.assert_array_equal(found, np.broadcast_to(value, (100, 300)))
     assert by_blocks == {"found": 100, "left": 0}
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "triweight", "cosine"])
+@pytest.mark.parametrize("nodes", [2, 3, 4, 6])
+def test_an_interpolant_that_is_off_is_not_believed(nodes, kernel, by_blocks, monkeypatch):
+    """The weights of a bucket, key by key, are not what is interpolated, and the query goes down the tree."""
+    monkeypatch.setattr(line, "smoothness_of", lambda kernel: replace(smoothness_of(kernel), nodes=nodes))
+    query, key, value, _ = make_rows()
+    check(query, key, value, kernel=kernel, bandwidth=0.3)
+    assert by_blocks["left"] > 300
 
 
 @pytest.mark.parametrize("kernel", KERNELS)

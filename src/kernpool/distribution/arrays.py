@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from kernpool.core.empty import fill_empty
 from kernpool.core.problem import Problem
+from kernpool.distribution.line import narrow
 from kernpool.distribution.places import Sums
 from kernpool.execution.progress import Progress
 from kernpool.pooling.limits import limit_problem
@@ -67,7 +68,7 @@ def known_quantiles(
             if progress is not None:
                 progress(min(before + done, total - 1), total)
 
-        for rows, place in sums.each(np.argsort(column, kind="stable"), level, report):
+        for rows, place in sums.each(narrow(np.argsort(column, kind="stable")), level, report):
             found[rows, number], occupied[rows] = column[place], True
     if progress is not None:
         progress(total, total)

@@ -19,7 +19,7 @@ from kernpool.distribution.smoothness import Smoothness, least_sum, reach_of, sm
 from kernpool.execution.threads import cut, resolve_n_jobs, run_blocks
 
 Array = NDArray[np.float64]
-Index = NDArray[np.intp]
+Index = NDArray[np.signedinteger]  # of 32 bits where these are enough
 
 BUCKET = 128  # keys
 FEWEST_KEYS = 4096  # that are put in order together, where windows have fewer
@@ -56,7 +56,7 @@ class Line:
     smooth: Smoothness
     order: Index
     x: Array
-    place: NDArray[np.signedinteger]
+    place: Index
 
     @classmethod
     def of(cls, problem: Problem, order: Index) -> Line | None:
@@ -66,9 +66,8 @@ class Line:
         if smooth is None or not plain or problem.key.shape[1] != 1 or not np.isfinite(problem.similarity.bandwidth[0]):
             return None
         key = problem.key[:, 0]
-        along = np.argsort(key[order])
-        x = key[order[along]]
-        return cls(problem, smooth, order, x, along.astype(np.int32 if len(order) < 1 << 31 else np.int64))
+        along = narrow(np.argsort(key[order]))
+        return cls(problem, smooth, order, key[order[along]], along)
 
     @property
     def h(self) -> float:
@@ -100,23 +99,24 @@ class Line:
             Numbers of keys; -1 where the window is empty, where digits would be lost, or a share is nearly zero.
         """
         query = self.problem.query[:, 0]
-        along = np.argsort(query, kind="stable")
-        for some in self._runs(query[along]):
+        along = narrow(np.argsort(query, kind="stable"))
+        for some in self._runs(query, along):
             rows = along[some]
             share = np.ascontiguousarray(level[rows] - slack)
             share[share < LEAST_SHARE] = np.inf  # which nothing reaches
             yield rows, self._search(query[rows], rows, share, n_jobs)
 
-    def _runs(self, query: Array) -> Iterator[slice]:
-        """Cut queries in order into runs, which share most of their keys."""
+    def _runs(self, query: Array, along: Index) -> Iterator[slice]:
+        """Cut queries, in the order `along`, into runs, which share most of their keys."""
         start, n = 0, len(self.x)
         while start < len(query):
-            low = query[start] - self.reach
-            known = self.x[min(int(np.searchsorted(self.x, low)) + FEWEST_KEYS, n - 1)]
-            high = max(query[start] + self.reach, known - self.reach)
-            stop = min(int(np.searchsorted(query, high, side="right")), start + MOST_QUERIES)
-            yield slice(start, max(stop, start + 1))
-            start = max(stop, start + 1)
+            first = query[along[start]]
+            known = self.x[min(int(np.searchsorted(self.x, first - self.reach)) + FEWEST_KEYS, n - 1)]
+            high = max(first + self.reach, known - self.reach)
+            ahead = along[start : start + MOST_QUERIES]
+            stop = start + max(1, int(np.searchsorted(query[ahead], high, side="right")))
+            yield slice(start, stop)
+            start = stop
 
     def _search(self, query: Array, rows: Index, share: Array, n_jobs: int | None) -> Index:
         from kernpool.algorithms.loops.tiles import CODES  # with what loads Numba
@@ -162,7 +162,7 @@ class Line:
         place = np.arange(len(query)) - np.repeat(first, np.diff(first, append=len(query)))
         return np.append(np.flatnonzero(place % QUERIES_PER_BLOCK == 0), len(query)).astype(np.int64)
 
-    def _own(self, rows: Index, place: NDArray[np.signedinteger]) -> tuple[NDArray[np.int64], Array, Array]:
+    def _own(self, rows: Index, place: Index) -> tuple[NDArray[np.int64], Array, Array]:
         """Where among the keys each query's own is, how often it counts, and what it takes from the sum."""
         problem = self.problem
         own, removed = np.full(len(rows), -1), np.zeros(len(rows))
@@ -177,6 +177,11 @@ class Line:
         left = problem.own_weight[rows]
         removed = np.where(own >= 0, (weight - left) * problem.similarity.kernel.profile(u), 0.0)
         return own, left, removed
+
+
+def narrow(index: Index) -> Index:
+    """Return indices in 32 bits where these are enough: at a million places memory is mostly indices."""
+    return index.astype(np.int32) if len(index) < 1 << 31 else index
 
 
 def is_quicker(problem: Problem, levels: int, report: Callable[[float, float], object] | None = None) -> bool:

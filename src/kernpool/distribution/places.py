@@ -26,7 +26,7 @@ from kernpool.pooling.choice import choose
 from kernpool.pooling.recipe import Recipe
 
 Array = NDArray[np.float64]
-Index = NDArray[np.intp]
+Index = NDArray[np.signedinteger]
 
 FEW_PAIRS = 100_000  # that tables do sooner than a compiler loads
 # Of the sum of all weights, times the square root of the number of keys: a level that is met within it is met, such as
@@ -108,7 +108,7 @@ class Sums:
         if not len(order):
             return
         slack = SLACK * max(4.0, np.sqrt(len(order)))
-        others = np.arange(m)
+        others = None
         if m * len(order) > FEW_PAIRS and self._may_be_on_a_line(level.shape[1]):
             line = Line.of(self.problem, order)
             if line is not None:
@@ -119,7 +119,8 @@ class Sums:
                     left.append(rows[~known])
                     done += int(known.sum())
                     report(done * level.shape[1])
-                others = np.sort(np.concatenate(left))
+                others = np.sort(np.concatenate(left)).astype(np.intp)
+        others = np.arange(m) if others is None else others
         ordered = self.problem.block(slice(None), order) if len(others) else self.problem
         for part in cut(len(others), max(LEAST_REQUESTS, len(order) // 2) // level.shape[1] + 1):
             rows, before = others[part], done * level.shape[1]

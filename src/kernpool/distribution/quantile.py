@@ -98,7 +98,7 @@ def pool_quantile(
     the one that is wanted, so that every pair counts at most twice.
 
     *Many places on a line.* Blocks of neighbouring queries share sums at some nodes, from which each interpolates, to
-    rounding, where in the order of values its quantile lies, and looks through 256 keys: some hundred operations per
+    rounding, where in the order of values its quantile lies, and looks through 128 keys: some hundred operations per
     key, whatever the bandwidth, and some hundred per query and level. Kernels "laplace" and "constant" go by halves.
 
     A float mask, a kernel of one's own, and queries so far away that a logarithm of their weights is beyond 65 536 go

@@ -18,6 +18,7 @@ from kernpool.execution.compiling import bare_part, loop, part
 NARROWEST = 2.0**-40  # of the position: nodes in a narrower block would not have different numbers
 MARGIN, ULPS = 1e-12, 1e-15  # of bandwidths and of positions: what rounding may doubt
 LEAST_OF_NODES = 2.0**-5  # of the largest sum at a node: sums much below it would lose digits
+DOUBTFUL = 1e-12  # of the sum: what the weights of a bucket, one by one, may differ by from what is interpolated
 
 
 @bare_part
@@ -166,14 +167,14 @@ def find_shares(
     if not whole > floor or removed > whole:
         return
     for k in range(share.size):
-        need, total, under, over = share[k] * whole, 0.0, 0, buckets
+        need, total, reached, under, over = share[k] * whole, 0.0, whole, 0, buckets
         if not need <= whole:
             continue
         while over - under > 1:
             middle = (under + over) // 2
             before = sum_before(middle, basis, mass, near_sum, near_start, own_bucket, removed)
             if before >= need:
-                over = middle
+                reached, over = before, middle
             else:
                 total, under = before, middle
         begin = under * bucket
@@ -181,6 +182,11 @@ def find_shares(
         weight, s, exponent = buffer[0, :size], buffer[1, :size], buffer[2, :size]
         tile_weights(weight, s, exponent, s, q, key, begin, bandwidth, code, infinite, False, 0.0)
         multiply(weight, begin, key_weight, no_mask, own, own_weight)
+        inside = 0.0
+        for j in range(size):
+            inside += weight[j]
+        if not abs(reached - total - inside) <= DOUBTFUL * whole:
+            continue
         place = place_in_tile(weight, total, need)
         if place >= 0:
             found[k] = begin + place
