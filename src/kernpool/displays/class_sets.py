@@ -87,7 +87,8 @@ class ClassSetDisplay:
                 f"member must say True or False for {len(y)} x {len(x)} places and {len(labels)} classes, got dtype "
                 f"{member.dtype} and shape {member.shape}"
             )
-        if (X_train is None) != (y_train is None) or (X_train is not None and len(X_train) != np.size(y_train)):
+        sizes = [None if array is None else len(array) for array in (X_train, y_train)]
+        if sizes[0] != sizes[1]:
             raise ValueError("X_train and y_train belong together: give both, of one length, or neither")
         self.x = x
         self.y = y
@@ -170,7 +171,7 @@ class ClassSetDisplay:
             y=plane.y,
             member=np.asarray(found.member).reshape(len(plane.y), len(plane.x), -1),
             classes=estimator.classes_,
-            X_train=plane.inputs[np.ix_(kept, plane.columns)],
+            X_train=plane.inputs[kept][:, list(plane.columns)],
             y_train=label[kept],
             x_label=plane.labels[0],
             y_label=plane.labels[1],
