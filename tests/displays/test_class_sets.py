@@ -118,6 +118,8 @@ def test_what_has_no_regions(rows):
     for options, message in (
         ({"level": 90}, "90 percent is"),
         ({"method": "best"}, "method must be one of"),
+        ({"method": "aps"}, "method='aps' draws at random at each place"),
+        ({"method": "raps"}, "use method='lac' or 'full'"),
         ({"grid_resolution": 1}, "grid_resolution must be at least 2, got 1"),
         ({"colors": ["red"], "grid_resolution": 4}, "3 classes need as many colors, got 1"),
     ):

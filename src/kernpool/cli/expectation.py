@@ -148,7 +148,14 @@ class Expectation:
 
 
 def _in_options(sentence: str) -> str:
-    """Return a guarantee with the options for what functions call ``X_calibration``."""
+    """Return a guarantee with the options for what functions call ``X_calibration`` and ``method=``.
+
+    Examples
+    --------
+    >>> _in_options("give X_calibration and y_calibration, or method='rlcp'")
+    'give --calibration, or --method rlcp'
+    """
+    sentence = re.sub(r"\bmethod='([\w+]+)'", r"--method \1", sentence)
     return re.sub(r"\bX_calibration( and y_calibration)?", "--calibration", sentence)
 
 

@@ -17,12 +17,14 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
+RANDOMISED = ("aps", "raps")  # their sets differ from place to place by their draws
+
 
 class ClassSetDisplay:
     """Regions of two columns, colored by the set of classes that a new row there is expected to be of.
 
     Plain regions have one class; hatched ones several, which the training rows do not tell apart at this level; dotted
-    ones none, where no class looks like the rows that calibrated.
+    ones none: no class there is as probable as the right classes of the rows that calibrate.
 
     Parameters
     ----------
@@ -87,7 +89,8 @@ class ClassSetDisplay:
                 f"member must say True or False for {len(y)} x {len(x)} places and {len(labels)} classes, got dtype "
                 f"{member.dtype} and shape {member.shape}"
             )
-        if (X_train is None) != (y_train is None) or (X_train is not None and len(X_train) != np.size(y_train)):
+        sizes = [None if array is None else len(array) for array in (X_train, y_train)]
+        if sizes[0] != sizes[1]:
             raise ValueError("X_train and y_train belong together: give both, of one length, or neither")
         self.x = x
         self.y = y
@@ -129,8 +132,9 @@ class ClassSetDisplay:
             Which columns; needed unless there are two.
         level : float, default=0.9
             Probability that a set holds the class of a new row.
-        method : str, default="lac"
-            As in `predict_set`.
+        method : {"lac", "full"}, default="lac"
+            As in `predict_set`. Sets of ``"aps"`` and ``"raps"`` are drawn at random, place by place, and have no
+            regions.
         set_kwargs : dict, optional
             Further arguments of `predict_set`, such as `by_class` or `X_calibration`.
         grid_resolution : int, default=150
@@ -151,13 +155,18 @@ class ClassSetDisplay:
         ------
         ValueError
             If `features` are no two columns, X has categorical columns, X and y differ in length, there are more
-            classes than colors, or a level or method is none.
+            classes than colors, a level or method is none, or the method draws at random.
         TypeError
             If the estimator has no sets of classes.
         """
         ask = getattr(estimator, "predict_set", None)
         if ask is None:
             raise TypeError(f"{type(estimator).__name__} has no predict_set; use NadarayaWatsonClassifier")
+        if method in RANDOMISED:
+            raise ValueError(
+                f"method={method!r} draws at random at each place, so that regions would be speckled; use method='lac' "
+                "or 'full', or draw sets that you have with ClassSetDisplay.from_sets"
+            )
         plane = Plane.of(estimator, X, features, grid_resolution, instead="ClassSetDisplay.from_sets")
         label = np.ravel(np.asarray(y))
         if len(label) != len(plane.inputs):
@@ -170,7 +179,7 @@ class ClassSetDisplay:
             y=plane.y,
             member=np.asarray(found.member).reshape(len(plane.y), len(plane.x), -1),
             classes=estimator.classes_,
-            X_train=plane.inputs[np.ix_(kept, plane.columns)],
+            X_train=plane.inputs[kept][:, list(plane.columns)],
             y_train=label[kept],
             x_label=plane.labels[0],
             y_label=plane.labels[1],

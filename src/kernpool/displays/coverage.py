@@ -279,8 +279,8 @@ class CoverageDisplay:
         ax.yaxis.set_major_formatter(FuncFormatter(lambda share, _: f"{100 * share:.6g} %"))
         ax.set(xlabel=self.x_label, ylabel=self.y_label)
         ax.legend(
-            title=self.summary(), frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2,
-            fontsize="small", title_fontsize="small",
+            title=self.summary(), frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0),
+            ncols=2 if len(self.bars_) == 1 else 1, fontsize="small", title_fontsize="small",
         )  # fmt: skip
         tidy(ax)
         return self

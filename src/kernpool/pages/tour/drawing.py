@@ -264,14 +264,17 @@ def draw_uncertainty(n: Namespace, words: Words) -> Figures:
 def draw_expectation(n: Namespace, words: Words) -> Figures:
     """The fan of quantiles, the next value beside the curve, and the coverage of held-out rows by slices."""
     figure, axes = _panels(1, 2, 10.0, 4.6, sharey=True)
-    samples = {"scatter_kwargs": {"label": words["patients"]}}
-    fan = QuantileFanDisplay.from_estimator(n["curve"], n["blood_fat"], n["progress"], ax=axes[0], **samples)
+    samples = {"label": words["patients"]}
+    fan = QuantileFanDisplay.from_estimator(
+        n["curve"], n["blood_fat"], n["progress"], ax=axes[0], scatter_kwargs=samples
+    )
     for shade, share in zip(fan.bands_, (90, 50), strict=True):
         shade.set_label(words["share of patients"].format(share))
     fan.line_.set_label(words["median"])
     both = KernelCurveDisplay.from_estimator(
         n["curve"], n["blood_fat"], n["progress"], band="confidence", prediction=0.9, ax=axes[1],
-        name=words["curve of means"], center_kwargs={"label": words["bias taken off"]}, **samples,
+        name=words["curve of means"], center_kwargs={"label": words["bias taken off"]},
+        scatter_kwargs=samples,
     )  # fmt: skip
     both.expected_.set_label(words["next patient"])
     both.bands_[0].set_label(words["pointwise"])
