@@ -51,7 +51,7 @@ def standings(found: Summary) -> str:
                 f"{np.max(seconds):.1f}",
             ]
         )
-    head = ["model", "tables", "mean rank", "mean loss", "mean gap", "largest gap", "covered, %", "away from 90, %"]
+    head = ["model", "tables", "mean rank", "mean loss", "mean gap", "largest gap", "covered, %", "away from 80, %"]
     return markdown([*head, "seconds, median", "seconds, largest"], rows)
 
 
@@ -103,14 +103,14 @@ def write(records: Mapping[tuple[str, str, int], dict]) -> list[str]:
 
 INTRODUCTION = """What comes out of the box for the whole distribution of the next value, on the tables of
 [tables](tables.md), which has what they are, how they are split and which half chose the default bandwidth; tables of
-more than 1500 rows are cut to 1500, drawn with a fixed seed. Two thirds of the rows are trained on. All models answer
-the same 19 levels, .05 to .95.
+more than 600 rows are cut to 600, drawn with a fixed seed. Two thirds of the rows are trained on. All models answer
+the same nine levels, .1 to .9.
 
 *Loss*: twice the integral of the pinball loss over levels, which is the continuous ranked probability score, by the
 trapezoidal rule; over that of the quantiles of the outcomes trained on, whatever the columns say: below 1 the columns
 help. *Gap*: the loss less that of the peer that is the best on a table, in hindsight; below zero the model is better
 than every peer. *Rank*: among the peers and one model of kernpool, of those that were run on the table, 1 the best.
-*Covered*: how often the value is between the quantiles .05 and .95; *away from 90*: mean distance over tables, of
+*Covered*: how often the value is between the quantiles .1 and .9; *away from 80*: mean distance over tables, of
 which chance has a part. *Paired difference*: ours better where above zero, with the error of Nadeau and Bengio (2003).
 Seconds: processor time in one thread.
 
