@@ -2,7 +2,7 @@
 
 python benchmarks/distribution_tables.py --results R                   what is missing in R, then the page
 python benchmarks/distribution_tables.py --results R --page            the page from what R holds
-python benchmarks/distribution_tables.py --results R --half report --models "local linear" --seeds 1 --tables auto
+python benchmarks/distribution_tables.py --results R --half report --models boosting --seeds 1 --tables auto
 
 The tables, their halves and splits are those of `tables.py`, cut to 600 rows, and two splits of each.
 """
