@@ -135,5 +135,5 @@ loss, one model for each level, quantiles put in order; NGBoost with a normal di
 length per column and noise. All with their defaults otherwise, and each with the columns that it needs. Models of
 kernpool are constructed with their defaults, at the bandwidth that was chosen for the mean; *smoothed*: `quantile` with
 `y_bandwidth="rule"`; *normal*: a normal distribution around `predict(return_std=True)`. Which of them competes was
-chosen on the half of the tables that chooses, by one split of nine of its tables, before any model of kernpool was run on the other.
-Boosting and forests gain more from the rows that were cut off than models that smooth."""
+chosen on the half of the tables that chooses, by one split of nine of its tables, before any model of kernpool was run
+here on the other. Boosting and forests gain more from the rows that were cut off than models that smooth."""

@@ -22,7 +22,7 @@ from kernpool import NadarayaWatsonClassifier, NadarayaWatsonRegressor
 
 warnings.simplefilter("ignore")  # of a bandwidth that is given, on all sides
 
-LEVEL, THREADS, ROUNDS = 0.9, 1, 5
+LEVEL, THREADS, ROUNDS, OFTEN = 0.9, 1, 5, 15
 ROWS, PLACES, BANDWIDTH = 2000, 1000, 0.04
 TIMED = "jackknife+"  # MAPIE fits as many models for the others, which are only compared, on a tenth of the rows
 MANY, MANY_BANDWIDTH = 1_000_000, 0.005
@@ -71,9 +71,9 @@ def leave_one_out(quick: bool) -> tuple[list[str], list[str]]:
         def often(own=own, given=given) -> None:
             by_us(own, *given)
 
-        before = alternate({"ours": often}, ROUNDS, time.process_time)["ours"]
+        before = alternate({"ours": often}, OFTEN, time.process_time)["ours"]
         theirs = alternate({"peer": once}, 1, time.process_time)["peer"]
-        seconds = 0.5 * (before + alternate({"ours": often}, ROUNDS, time.process_time)["ours"])
+        seconds = 0.5 * (before + alternate({"ours": often}, OFTEN, time.process_time)["ours"])
         apart, ratio = float(np.max(np.abs(expected - answer["peer"]))), theirs / seconds
         bars = [f"{FASTER:.0f} times"] * timed + [f"{SAME:g}"] * (own != "jackknife")
         rows.append(
@@ -166,7 +166,7 @@ def main(quick: bool) -> None:
             "",
             f"Jackknife intervals of a local constant fit, h = {BANDWIDTH:g}, given, at {100 * LEVEL:.0f} %; from "
             "arrays to answers, fit included. MAPIE wraps the same estimator and leaves one row out at a time; one run "
-            f"of it, between twice {ROUNDS} of ours. Its other methods fit the same models, and are compared on a "
+            f"of it, between twice {OFTEN} of ours. Its other methods fit the same models, and are compared on a "
             "tenth of the rows, where starting calls is most of what takes time:",
             "",
             "| ours | MAPIE's | rows | places | MAPIE | ours takes | times as fast | furthest apart | bars |",
