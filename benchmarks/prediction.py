@@ -22,7 +22,7 @@ from kernpool import NadarayaWatsonClassifier, NadarayaWatsonRegressor
 
 warnings.simplefilter("ignore")  # of a bandwidth that is given, on all sides
 
-LEVEL, THREADS, ROUNDS, OFTEN = 0.9, 1, 5, 15
+LEVEL, THREADS, OFTEN = 0.9, 1, 15
 ROWS, PLACES, BANDWIDTH = 2000, 1000, 0.04
 TIMED = "jackknife+"  # MAPIE fits as many models for the others, which are only compared, on a tenth of the rows
 MANY, MANY_BANDWIDTH = 1_000_000, 0.005
@@ -120,7 +120,7 @@ def split(n: int) -> tuple[list[str], list[str]]:
 
         contenders["mapie"] = mapie
     answers = {name: run() for name, run in contenders.items()}
-    seconds = alternate(contenders, ROUNDS, time.process_time)
+    seconds = alternate(contenders, OFTEN, time.process_time)
     rows, missed = [], []
     for name in contenders:
         words = f"{name} {version(name)}" if name in ("crepes", "mapie") else name
@@ -175,8 +175,8 @@ def main(quick: bool) -> None:
             "",
             f"Split conformal intervals: {many} rows fitted, {many} to calibrate with, {many} new ones, one column, "
             f"h = {MANY_BANDWIDTH:g}. The fitted model is the same and given; all sides predict the calibration "
-            "rows and the new ones by it, in the seconds shown; *beyond*: what is added to these predictions. Bar: "
-            "faster than crepes.",
+            "rows and the new ones by it, in the seconds shown; *beyond*: what is added to these predictions, "
+            "some hundredths of a second, and no more than what runs differ by. Bar: faster than crepes.",
             "",
             "| | all | beyond predictions | furthest from ours |",
             "|---|---|---|---|",
@@ -192,7 +192,7 @@ def main(quick: bool) -> None:
             *of_sets,
             "",
             "Processor seconds of one thread on all sides, so that what else the machine does counts little. Medians "
-            f"of {ROUNDS} runs, in turn, after one to warm up.",
+            f"of {OFTEN} runs, in turn, after one to warm up.",
         ]
     )
     report("prediction", text, keep=not quick)
