@@ -79,6 +79,20 @@ class Normal:
         return normal(*self.estimator.predict(X, return_std=True), levels)
 
 
+class Smoothed:
+    """Quantiles of a regressor of ours whose distribution is smoothed in y, by its rule of thumb."""
+
+    def __init__(self, estimator: Any) -> None:
+        self.estimator = estimator
+
+    def fit(self, X: Any, y: np.ndarray) -> Smoothed:
+        self.estimator.fit(X, y)
+        return self
+
+    def quantile(self, X: Any, levels: np.ndarray) -> np.ndarray:
+        return self.estimator.quantile(X, levels, y_bandwidth="rule")
+
+
 def normal(mean: np.ndarray, deviation: np.ndarray, levels: np.ndarray) -> np.ndarray:
     return mean[:, None] + deviation[:, None] * norm.ppf(levels)
 
@@ -102,8 +116,8 @@ def _gaussian_process(X: np.ndarray, _y: np.ndarray) -> Normal:
     )
 
 
-def _ours(make: Callable[..., Any], **settings: Any) -> Model:
-    return Model(lambda *_: make(**settings), lambda X: X, ours=True)
+def _ours(make: Callable[[], Any]) -> Model:
+    return Model(lambda *_: make(), lambda X: X, ours=True)
 
 
 DISTRIBUTIONS = {
@@ -112,7 +126,8 @@ DISTRIBUTIONS = {
     "LightGBM": Model(_lightgbm, categories, needs="lightgbm"),
     "NGBoost": Model(lambda *_: Natural(), dummies, needs="ngboost"),
     "Gaussian process": Model(_gaussian_process, dummies, rows=600, columns=64),
+    "local linear, smoothed": _ours(lambda: Smoothed(LocalLinearRegressor())),
     "local linear": _ours(LocalLinearRegressor),
-    "Nadaraya-Watson": _ours(NadarayaWatsonRegressor),
-    "local linear, normal": Model(lambda *_: Normal(LocalLinearRegressor()), lambda X: X, ours=True),
+    "Nadaraya-Watson, smoothed": _ours(lambda: Smoothed(NadarayaWatsonRegressor())),
+    "local linear, normal": _ours(lambda: Normal(LocalLinearRegressor())),
 }

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-LEVELS = np.arange(1, 20) / 20.0
-RANGE = (0, -1)  # levels whose quantiles are the ends of a range of 90 percent
+LEVELS = np.arange(1, 10) / 10.0
+RANGE = (0, -1)  # levels whose quantiles are the ends of a range of 80 percent
 NOMINAL = float(LEVELS[RANGE[1]] - LEVELS[RANGE[0]])
 
 
@@ -31,7 +31,7 @@ def quantile_scores(truth: np.ndarray, quantile: np.ndarray, known: np.ndarray) 
     ----------
     truth : ndarray of shape (m,)
         Outcomes of the rows tested.
-    quantile : ndarray of shape (m, 19)
+    quantile : ndarray of shape (m, 9)
         At `LEVELS`, in their order.
     known : ndarray of shape (n,)
         Outcomes of the rows trained on.

@@ -15,14 +15,16 @@ REPORTS_TO_EXTRAPOLATE = 6
 VECTORS = {"avx512f": 512, "avx2": 256, "sse2": 128}  # the widest first
 
 
-def alternate(contenders: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, float]:
+def alternate(
+    contenders: Mapping[str, Callable[[], object]], rounds: int, clock: Callable[[], float] = time.perf_counter
+) -> dict[str, float]:
     """Run the contenders in turn, so that a noisy minute hits all of them, and return their median seconds."""
     seconds: dict[str, list[float]] = {name: [] for name in contenders}
     for _ in range(rounds):
         for name, run in contenders.items():
-            started = time.perf_counter()
+            started = clock()
             run()
-            seconds[name].append(time.perf_counter() - started)
+            seconds[name].append(clock() - started)
     return {name: statistics.median(times) for name, times in seconds.items()}
 
 

@@ -228,4 +228,5 @@ SETTINGS = {
     "shift-300": shifted(300, 0.04),
     "clusters-near": in_clusters("60 clusters of 4, close in x", 60, 4, 0.02, 10),
     "clusters": in_clusters("24 clusters of 10", 24, 10, np.inf, 9),
+    "clusters-many": in_clusters("200 clusters of 4", 200, 4, np.inf, 12),
 }
