@@ -291,8 +291,10 @@ def test_what_is_guaranteed(rows, generator):
     for model in (given, found, ranked):
         assert "at least 0.8, on average over new places and calibration rows" in says(model, **other)
         assert "about 0.8, without a finite-sample guarantee" in says(model)
-    assert "at least 0.8" in says(given, method="full")
-    assert "whichever class it has, with a probability of at least" in says(given, method="full", by_class=True)
+    assert "The class of a new row is one of the 3 classes of the fit and not in its set" in says(given, method="full")
+    assert "at most 0.2" in says(given, method="full")
+    assert "Whichever class a new row has, it is one of the 3 classes" in says(given, method="full", by_class=True)
+    assert "of the fit, whichever it is, with a probability of at least 0.8" in says(given, by_class=True, **other)
     assert "the bandwidth and the share of the priors were found on the rows" in says(found, method="full")
     assert "ranks that count the training rows" in says(ranked, method="full")
     clustered = given.fit(X, y, groups=np.arange(60) // 3)
@@ -302,3 +304,35 @@ def test_what_is_guaranteed(rows, generator):
 def test_the_score_of_lac_is_one_less_the_probability(generator):
     probability = generator.dirichlet(np.ones(3), size=5)
     np.testing.assert_array_equal(least_ambiguous(probability, np.zeros(5)), 1.0 - probability)
+
+
+def test_sentences_are_about_the_classes_of_the_fit():
+    """Classes with a long tail: a third of new rows are of classes that no training row has."""
+    generator = np.random.default_rng(0)
+    y, new = generator.zipf(1.6, size=60), generator.zipf(1.6, size=2000)
+    X, places = generator.uniform(size=(60, 1)), generator.uniform(size=(2000, 1))
+    model = NadarayaWatsonClassifier(bandwidth=0.3, prior_share=0.1).fit(X, y)
+    found = model.predict_set(places, method="full")
+    missed = [a in model.classes_ and a not in kept for a, kept in zip(new, found.labels, strict=True)]
+    assert np.mean(missed) <= 0.1
+    assert np.mean([a in kept for a, kept in zip(new, found.labels, strict=True)]) < 0.9
+    said = f"one of the {len(model.classes_)} classes of the fit and not in its set with a probability of at most 0.1"
+    assert said in found.guarantee
+
+
+@pytest.mark.parametrize("parameters", [{"bandwidth": 0.3}, {"prior_share": 0.1}])
+def test_a_number_that_became_the_parameter_after_the_fit_gives_no_guarantee_of_sets(parameters):
+    generator = np.random.default_rng(0)
+    X, y = generator.uniform(size=(40, 1)), generator.integers(0, 2, size=40)
+    given = {"bandwidth": 0.2, "prior_share": 0.05}
+    model = NadarayaWatsonClassifier(**(given | dict.fromkeys(parameters, "loo"))).fit(X, y).set_params(**parameters)
+    assert "about 0.9" in model.predict_set(X[:2], method="full").guarantee
+    assert "at most 0.1" in NadarayaWatsonClassifier(**given).fit(X, y).predict_set(X[:2], method="full").guarantee
+
+
+def test_sets_have_classes_of_their_own():
+    X, y = np.arange(6.0)[:, None], np.array([0, 1, 0, 1, 0, 1])
+    model = NadarayaWatsonClassifier(bandwidth=1.0, prior_share=0.1).fit(X, y)
+    model.predict_set(X, level=0.5, method="full").classes[:] = 7
+    model.probability_interval(X).classes[:] = 7
+    assert model.classes_.tolist() == [0, 1]

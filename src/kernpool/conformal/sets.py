@@ -189,7 +189,8 @@ def _warn_of_few(counts: Array, setting: SetSetting) -> None:
 def _guarantee(setting: SetSetting, method: str) -> str:
     """Return what holds, in one sentence: never more."""
     level = f"{float(setting.level):g}"
-    whose = "a new row, whichever class it has," if setting.by_class else "a new row"
+    known = f"one of the {len(setting.classes)} classes of the fit"
+    whose = f"a new row of {known}" + ", whichever it is," * setting.by_class
     own = setting.others is None
     doubt = setting.doubt
     if own and method != "full":
@@ -201,9 +202,13 @@ def _guarantee(setting: SetSetting, method: str) -> str:
             f"guarantee: {doubt}."
         )
     rows = "training" if own else "calibration"
-    rest = " and the bandwidth and the share of the priors were not chosen by them" if own else ""
     these = "those of its class" if setting.by_class else "these"
+    promise = f"Holds the class of {whose} with a probability of at least {level}"
+    rest = "the fit has seen none of them"
+    if own:  # which classes there are depends on the rows that calibrate, and a new row may have another
+        subject = "Whichever class a new row has, it" if setting.by_class else "The class of a new row"
+        promise = f"{subject} is {known} and not in its set with a probability of at most {float(1 - setting.level):g}"
+        rest = "the bandwidth and the share of the priors were not chosen by them"
     return (
-        f"Holds the class of {whose} with a probability of at least {level}, on average over new places and {rows} "
-        f"rows, if new rows are exchangeable with {these}{rest}."
+        f"{promise}, on average over new places and {rows} rows, if new rows are exchangeable with {these} and {rest}."
     )

@@ -11,6 +11,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from kernpool.conformal.levels import LONELY, lonely_levels
 from kernpool.conformal.predicting import predict, predict_without_clusters, predict_without_each
 from kernpool.inference.smoother import Places, Smoother
 
@@ -176,31 +177,11 @@ class Setting:
         if self.calibration.held_back:
             single = np.all(self.calibration.weight == 1.0)
             return "" if single else "rows stand for several, and are held back with all that they stand for"
-        if self._lonely_levels:
-            return "some level of a categorical column is that of one training row alone, or of new rows only"
+        levels = self.smoother.key_code, self.places.code
+        if lonely_levels(*levels, self.smoother.weight, self.training_code, self.calibration.which):
+            return LONELY
         whole = np.all(self.calibration.weight == np.floor(self.calibration.weight))
         return "" if whole else "weights are no whole numbers of rows"
-
-    @property
-    def _lonely_levels(self) -> bool:
-        """Whether a row that is left out, or a new one, would change which levels there are.
-
-        A row left out keeps its level in the table, with a place among the ordered ones; a new row whose level nobody
-        has seen is unlike every level. These two are not exchangeable.
-        """
-        code, at_places = self.smoother.key_code, self.places.code
-        if code is None or at_places is None:
-            return False
-        weight, group, which = self.smoother.weight, self.training_code, self.calibration.which
-        for column, new in zip(code.T, at_places.T, strict=True):
-            if group is None:
-                rows = np.bincount(column, weights=weight)
-            else:
-                pairs = np.unique(np.column_stack([column, group])[weight > 0], axis=0)
-                rows = np.bincount(pairs[:, 0], minlength=int(column.max()) + 1).astype(float)
-            if np.any(new < 0) or np.any(rows[column[which]] < 2.0):
-                return True
-        return False
 
 
 Method = Callable[[Setting], Bounds]

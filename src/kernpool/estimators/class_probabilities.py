@@ -166,7 +166,7 @@ class ClassProbabilities:
         model: Any = self
         center, rows = effective_rows(_independent(model, "intervals"), places_of(model, X))
         lower, upper = wilson_interval(center, rows[:, None], float(level))
-        return ProbabilityInterval(center, lower, upper, rows, model.classes_, float(level))
+        return ProbabilityInterval(center, lower, upper, rows, model.classes_.copy(), float(level))
 
     def leave_one_out(self) -> LeaveOneOutProbabilities:
         """Predict every training row from the others, at the fitted bandwidth; from the other groups, if it has any.

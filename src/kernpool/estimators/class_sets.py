@@ -10,12 +10,16 @@ from sklearn.utils import check_random_state, column_or_1d
 
 from kernpool.conformal.class_results import PredictionSet
 from kernpool.conformal.class_scores import ClassRows
+from kernpool.conformal.levels import LONELY, lonely_levels
 from kernpool.conformal.ranks import as_level
 from kernpool.conformal.sets import SET_METHODS, SetSetting, find_sets
-from kernpool.estimators.calibrating import check_rows, places_of
+from kernpool.estimators.calibrating import check_rows, origin_of, places_of
 from kernpool.estimators.class_probabilities import probabilities_of
 from kernpool.estimators.smoothing_rows import need_rows
 from kernpool.inference.probabilities import Probabilities
+from kernpool.inference.smoother import Places
+
+Array = NDArray[np.float64]
 
 
 class ClassSets:
@@ -130,16 +134,17 @@ class ClassSets:
         exact, of = as_level(level), probabilities_of(model)
         if method == "full":
             _check_full(of, X_calibration, y_calibration)
+        places = places_of(model, X)
         setting = SetSetting(
             of,
-            places_of(model, X),
-            model.classes_,
+            places,
+            model.classes_.copy(),
             exact,
             random_state if isinstance(random_state, np.random.Generator) else check_random_state(random_state),
             by_class=bool(by_class),
             never_empty=bool(never_empty),
             others=_calibration_rows(model, of, X_calibration, y_calibration),
-            doubt=_doubt(model),
+            doubt=_doubt(model, places, of.weight),
         )
         return find_sets(setting, method)
 
@@ -188,11 +193,13 @@ def _numbers(classes: NDArray[Any], label: NDArray[Any]) -> NDArray[np.intp]:
     return np.array([position[name] for name in given], dtype=np.intp)
 
 
-def _doubt(model: Any) -> str:
+def _doubt(model: Any, places: Places, weight: Array) -> str:
     """Return why statements about a new row and the training rows are approximate; empty if they are exact."""
-    found = ["the bandwidth"] * isinstance(model.bandwidth, str)
-    found += ["the share of the priors"] * isinstance(model.prior_share, str)
+    found = ["the bandwidth"] * (origin_of(model) == "found")
+    found += ["the share of the priors"] * (model.prior_share != model.prior_share_)
     if found:
         return f"{' and '.join(found)} {'was' if len(found) == 1 else 'were'} found on the rows that calibrate the sets"
     ranked = not (isinstance(model.scale, str) and model.scale == "raw")
-    return "columns are compared by ranks that count the training rows" if ranked else ""
+    if ranked:
+        return "columns are compared by ranks that count the training rows"
+    return LONELY if lonely_levels(model.key_code_, places.code, weight) else ""
