@@ -298,7 +298,7 @@ def test_what_is_guaranteed(rows, generator):
     assert "the bandwidth and the share of the priors were found on the rows" in says(found, method="full")
     assert "ranks that count the training rows" in says(ranked, method="full")
     clustered = given.fit(X, y, groups=np.arange(60) // 3)
-    assert "a new row in a new cluster" in says(clustered)
+    assert "of the fit in a new cluster" in says(clustered)
 
 
 def test_the_score_of_lac_is_one_less_the_probability(generator):
