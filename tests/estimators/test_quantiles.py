@@ -125,6 +125,8 @@ def test_what_is_refused():
     with pytest.raises(ValueError, match="features"):
         model.quantile(np.ones((2, 3)))
     chunked = NadarayaWatsonRegressor(bandwidth=0.4).fit(open_chunks([(X, y)]))
+    with pytest.raises(TypeError, match="quantiles at its own rows need the rows themselves"):
+        chunked.quantile(None)
     planes = LocalLinearRegressor(bandwidth=0.4).fit(open_chunks([(X, y)]))
     with pytest.raises(TypeError, match="residuals, of which planes have quantiles, need the rows themselves"):
         planes.quantile(X)
