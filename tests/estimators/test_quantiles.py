@@ -125,7 +125,19 @@ def test_what_is_refused():
     with pytest.raises(ValueError, match="features"):
         model.quantile(np.ones((2, 3)))
     chunked = NadarayaWatsonRegressor(bandwidth=0.4).fit(open_chunks([(X, y)]))
-    with pytest.raises(TypeError, match="quantiles need the rows themselves"):
-        chunked.quantile(X)
+    with pytest.raises(TypeError, match="quantiles at its own rows need the rows themselves"):
+        chunked.quantile(None)
+    planes = LocalLinearRegressor(bandwidth=0.4).fit(open_chunks([(X, y)]))
+    with pytest.raises(TypeError, match="residuals, of which planes have quantiles, need the rows themselves"):
+        planes.quantile(X)
     with pytest.raises(TypeError, match="draws need the rows themselves"):
         chunked.sample(X)
+
+
+def test_rows_in_chunks_have_the_quantiles_of_rows_in_memory():
+    X, y, generator = make_rows(d=2)
+    query = generator.uniform(-1, 1, (40, 2))
+    model = NadarayaWatsonRegressor(bandwidth=0.4).fit(X, y)
+    chunked = NadarayaWatsonRegressor(bandwidth=0.4).fit(open_chunks([(X[:60], y[:60]), (X[60:], y[60:])]))
+    np.testing.assert_array_equal(chunked.quantile(query, LEVELS), model.quantile(query, LEVELS))
+    assert chunked.quantile(query).shape == (40,)

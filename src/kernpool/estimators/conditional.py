@@ -63,7 +63,7 @@ class ConditionalDistribution(ConditionalFunctions, ConditionalScores, Condition
         ValueError
             If a level is not between 0 and 1.
         TypeError
-            If local planes were fitted to chunks, which do not hold their residuals.
+            If X is None, or planes are local, after a fit to chunks, whose rows and residuals are not held.
 
         Warns
         -----
@@ -108,6 +108,8 @@ class ConditionalDistribution(ConditionalFunctions, ConditionalScores, Condition
         level = as_levels(levels)
         if y_bandwidth is not None:
             return self._smooth_quantile(X, level, y_bandwidth)
+        if X is None:
+            need_rows(self, "quantiles at its own rows need")
         if "chunks_" in vars(self) and not self._degree:  # type: ignore[attr-defined]
             return quantile_of_chunks(self, X, level)
         weighed = Weighed.of(self, X, "residuals, of which planes have quantiles, need")
