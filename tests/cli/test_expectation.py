@@ -221,7 +221,7 @@ def test_models_that_cannot_say_write_nothing(folder, tmp_path):
 
 
 @needs_pyarrow
-def test_models_in_chunks_hold_no_rows(folder, tmp_path):
+def test_models_in_chunks_have_quantiles_alone(folder, tmp_path):
     import pyarrow
     from pyarrow import parquet
 
@@ -229,10 +229,13 @@ def test_models_in_chunks_hold_no_rows(folder, tmp_path):
     fit = ("fit", folder / "data.parquet", "--target", "y", "--memory", "1MiB", "--bandwidth", "0.1")
     assert kernpool(*fit, "--model", folder / "chunked").returncode == 0
     remedy = b"fit a sample of the rows without --memory, with --bandwidth 0.1"
-    for asked in (["--quantiles", "0.5"], ["--interval", "0.9", "--method", "full"]):
+    for asked in (["--interval", "0.9", "--method", "full"], ["--quantiles", "0.5", "--interval", "0.9"]):
         done = kernpool("predict", folder / "chunked", folder / "new.csv", *asked, "--out", tmp_path / "out.csv")
         assert (done.returncode, remedy in done.stderr, done.stdout) == (1, True, b""), done.stderr
     assert not list(tmp_path.iterdir())
+    _, numbers = table(kernpool("predict", folder / "chunked", folder / "new.csv", "--quantiles", "0.1,0.5"))
+    whole = NadarayaWatsonRegressor(bandwidth=0.1).fit(X[:, None], Y)
+    np.testing.assert_array_equal(numbers[:, 1:], whole.quantile(PLACES, [0.1, 0.5]))  # counted chunk by chunk
 
 
 @pytest.mark.filterwarnings("default")  # as in a process of its own

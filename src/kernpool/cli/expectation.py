@@ -17,6 +17,7 @@ from kernpool.cli.uncertainty import checked_level, need_rows
 from kernpool.conformal.intervals import METHODS
 from kernpool.data.tables import Advice, TableError, read_table
 from kernpool.estimators.classifier import NadarayaWatsonClassifier
+from kernpool.estimators.nadaraya_watson import NadarayaWatsonRegressor
 
 Array = NDArray[np.float64]
 
@@ -109,7 +110,8 @@ class Expectation:
         """
         if self.sets is not None and not isinstance(model, NadarayaWatsonClassifier):
             raise TypeError(f"--sets is for classifiers, and {folder} holds a {type(model).__name__}")
-        if self.quantiles or self.level is not None:
+        counted = isinstance(model, NadarayaWatsonRegressor) and "chunks_" in vars(model)  # quantiles, chunk by chunk
+        if self.level is not None or (self.quantiles and not counted):
             need_rows(model, folder, " and ".join(self.asked))
         if self.calibration is None:
             return self

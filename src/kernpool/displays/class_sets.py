@@ -283,10 +283,8 @@ class ClassSetDisplay:
         from matplotlib.patches import Patch
 
         if len(colors) < len(self.classes):
-            raise ValueError(
-                f"{len(self.classes)} classes need as many colors, got {len(colors)}; give colors=, or draw fewer "
-                "classes"
-            )
+            short = f"{len(self.classes)} classes need as many colors, got {len(colors)}"
+            raise ValueError(f"{short}; give colors=, or draw fewer classes")
         ax = new_axes(6.4, 5.0) if ax is None else ax
         self.ax_, self.figure_ = ax, ax.figure
         number, regions = regions_of(self.member, self.classes, colors)
@@ -297,15 +295,8 @@ class ClassSetDisplay:
         handles: list[Any] = []
         for i, region in enumerate(regions):
             if region.hatch is not None:
-                drawn = ax.contourf(
-                    self.x,
-                    self.y,
-                    (number == i) * 1.0,
-                    levels=[0.5, 1.5],
-                    colors="none",
-                    hatches=[region.hatch],
-                    zorder=0.5,
-                )
+                lines: dict[str, Any] = {"colors": "none", "hatches": [region.hatch], "zorder": 0.5}
+                drawn = ax.contourf(self.x, self.y, (number == i) * 1.0, levels=[0.5, 1.5], **lines)
                 drawn.set(edgecolor=GRAY, linewidth=0.0)
             patch = Patch(facecolor=region.fill, hatch=region.hatch, edgecolor=GRAY, linewidth=0.4)
             if region.only is None:
