@@ -9,9 +9,14 @@ import dask.array as da
 
 from kernpool import DaskNadarayaWatsonRegressor, NadarayaWatsonRegressor, open_chunks, pool_cdf
 from kernpool.dask import pool_cdf as of_partitions
-from tests.dask.test_quantile import make_rows
 
 THRESHOLDS = [0.3, -99.0, -0.4, 99.0]
+
+
+def make_rows(n=500, m=30):
+    generator = np.random.default_rng(0)
+    key, query = generator.uniform(-1, 1, (n, 1)), generator.uniform(-1.5, 1.5, (m, 1))
+    return query, key, np.sin(3 * key[:, 0]) + 0.4 * generator.normal(size=n), generator
 
 
 @pytest.mark.parametrize("empty", ["nearest", "mean", "zero"])

@@ -1,5 +1,7 @@
 """Distribution functions over chunks: those of the same rows in arrays."""
 
+from itertools import pairwise
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -14,7 +16,6 @@ from kernpool import (
     pool_cdf,
 )
 from kernpool.distribution import below
-from tests.distribution.test_counting import cut
 
 THRESHOLDS = [0.3, -99.0, -0.4, 99.0, 0.3, 0.95]
 
@@ -31,6 +32,13 @@ def make_rows(n=300, m=30, d=1, seed=0):
     generator = np.random.default_rng(seed)
     key, query = generator.uniform(-1, 1, (n, d)), generator.uniform(-1.2, 1.2, (m, d))
     return query, key, np.round(np.sin(3 * key[:, 0]) + 0.4 * generator.normal(size=n), 1), generator
+
+
+def cut(key, value, weight=None):
+    """Cut rows into chunks, of which one is empty and one has a single row."""
+    ends = [slice(a, b) for a, b in pairwise([0, 75, 75, 76, 226, len(key)])]
+    columns = (key, value) if weight is None else (key, value, weight)
+    return open_chunks([tuple(column[part] for column in columns) for part in ends])
 
 
 def check(query, key, value, weight=None, **options):
