@@ -163,7 +163,9 @@ class Counting:
             unit[occupied] = np.rint(state.log_denominator[occupied] / LN_2)
             far[occupied] = np.abs(state.log_denominator[occupied]) >= FAR
         near = np.flatnonzero(occupied & ~far)
-        share = np.maximum(level - SLACK * max(4.0, np.sqrt(weights.rows)), LEAST)
+        # A unit is an exponential, of which a large exponent takes digits.
+        slack = SLACK * max(4.0, np.sqrt(weights.rows)) + 4.0 * EPS * np.abs(state.log_denominator[near, None])
+        share = np.maximum(level - slack, LEAST)
         whole = in_unit(state, unit)
         for column, summary in enumerate(weights.summaries if near.size else ()):
             row, need = np.repeat(near, len(level)), (whole[near, None] * share).ravel()

@@ -70,7 +70,7 @@ def find_y_bandwidth(
     if not rows.size:
         raise ValueError("y_bandwidth cannot be found: no row has another one in its window; give it as a number")
     counts = weight > 0
-    size = float(np.median(1.0 / np.sum(tables[:, counts] ** 2 / weight[counts], axis=1)))
+    size = _median(1.0 / np.sum(tables[:, counts] ** 2 / weight[counts], axis=1), weight[rows])
     spread = _spread((output - fitted)[counts], weight[counts])
     if not spread > 1e-12 * np.ptp(output[counts]):
         raise ValueError("y_bandwidth cannot be found: y does not differ from the fit; give it as a number")
@@ -78,6 +78,14 @@ def find_y_bandwidth(
     if method == "rule":
         return rule
     return _likeliest(tables, (output - center)[rows, None] - value, weight[rows], rule)
+
+
+def _median(value: Array, weight: Array) -> float:
+    """Return the median of values of these frequencies, that of the values repeated."""
+    order = np.argsort(value, kind="stable")
+    sums = np.cumsum(weight[order])
+    middle = [np.searchsorted(sums, 0.5 * sums[-1], side=side) for side in ("left", "right")]  # type: ignore[call-overload]
+    return float(np.mean(value[order][np.minimum(middle, len(value) - 1)]))
 
 
 def check_y_bandwidth(y_bandwidth: Any, outputs: int) -> str | Array:

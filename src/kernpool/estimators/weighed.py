@@ -150,7 +150,8 @@ def y_bandwidths(model: Any, y_bandwidth: Any) -> Array:
         )
 
     prepared: Prepared = vars(model).setdefault("_prepared", Prepared())
-    found: Array = prepared.get(f"y bandwidth {method}", (model.value_, model.key_weight_, model.bandwidth_), make)
+    of = (method, *fit_of_rows(model, smoother_of(model)))
+    found: Array = prepared.get("y bandwidth", of, make)
     return found
 
 
