@@ -7,7 +7,7 @@ forget what is over.
 
 import matplotlib.pyplot as plt
 import numpy as np
-from statsmodels.datasets import nile  # comes with the extra "test", which make demo installs
+from statsmodels.datasets import nile  # in the public domain; comes with the extra "test", which make demo installs
 
 from kernpool import CoverageDisplay, NadarayaWatsonRegressor, QuantileFanDisplay
 
