@@ -61,9 +61,9 @@ def look_through(recipe: Recipe, problem: Problem, look: Look) -> tuple[Index, N
     rows = np.flatnonzero(near)
     arguments = _arguments(bare, unit)
 
-    def work(block: slice) -> Iterator[int]:
+    def work(block: slice) -> Iterator[None]:
         look(arguments(rows[block]), rows[block])
-        yield block.stop - block.start
+        yield
 
     at_once = max(1, PAIRS // n)
     blocks = [slice(i, min(i + at_once, len(rows))) for i in range(0, len(rows), at_once)]

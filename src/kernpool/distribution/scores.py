@@ -110,7 +110,8 @@ def known_crps(
         from kernpool.distribution.loops.foretold import score_block
 
         scores = np.empty(len(rows))
-        score_block(*arguments, *(read_only(array) for array in (values, away[rows], rank[rows])), scores)
+        loop: Any = score_block
+        loop(*arguments, *(read_only(array) for array in (values, away[rows], rank[rows])), scores)
         found[rows] = scores
 
     rest, occupied = look_through(recipe, ordered, look)

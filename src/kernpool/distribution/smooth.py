@@ -129,7 +129,8 @@ def _by_pairs(
         from kernpool.distribution.loops.foretold import smooth_block
 
         sums = np.empty((len(rows), t))
-        smooth_block(*arguments, read_only(value), read_only(away[rows]), float(width), density, sums)
+        loop: Any = smooth_block
+        loop(*arguments, read_only(value), read_only(away[rows]), float(width), density, sums)
         found[rows] = sums
 
     rest, occupied = look_through(recipe, problem, look)
