@@ -1,5 +1,7 @@
 """Conditional distributions of models are those of their weights; scores, and bandwidths for them."""
 
+from math import comb
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -192,16 +194,59 @@ def test_intervals_are_between_quantiles_at_levels_around(regressor):
     np.testing.assert_allclose(found.effective_rows, 1 / squares, rtol=1e-9)
     np.testing.assert_array_equal(found.center, model.quantile(at, [0.5, 0.02]))
     for number, tau in enumerate([0.5, 0.02]):
-        half = 1.6448536269514722 * np.sqrt(tau * (1 - tau) * squares)
-        for side, ends in ((-1, found.lower), (1, found.upper)):
-            level = tau + side * half
-            options = {"bandwidth": 0.3, "key_weight": weight}
-            expected = [
-                pool_quantile(place[None], X, value, one, **options)[0] if 0 < one < 1 else side * np.inf
-                for place, one in zip(at, level, strict=True)
-            ]
-            np.testing.assert_allclose(ends[:, number], np.array(expected) + center, rtol=0, atol=1e-12)
+        for i, n in enumerate(np.floor(1 / squares).astype(int)):
+            below = np.cumsum([comb(n, k) * tau**k * (1 - tau) ** (n - k) for k in range(n + 1)])
+            ranks = [r for r in range(n + 1) if r == 0 or below[r - 1] <= 0.05]  # at least r rows are below
+            least, most = max(ranks), min([s for s in range(1, n + 1) if below[s - 1] >= 0.95], default=np.inf)
+            for rank, end, none in ((least, found.lower, -np.inf), (most, found.upper, np.inf)):
+                expected = none
+                if 0 < rank <= n:
+                    one = pool_quantile(at[i][None], X, value, rank / n, bandwidth=0.3, key_weight=weight)
+                    expected = one[0] + center[i]
+                np.testing.assert_allclose(end[i, number], expected, rtol=0, atol=1e-12)
     assert np.isneginf(found.lower[:, 1]).any()
+
+
+@pytest.mark.parametrize("tau", [0.05, 0.15, 0.2, 0.3, 0.5, 0.8])
+@pytest.mark.parametrize("n", [1, 2, 5, 20, 100])
+def test_intervals_of_few_rows_cover(n, tau):
+    """Rows at one place are a plain sample, of which binomial probabilities say how often the quantile is inside."""
+    values = np.arange(1.0, n + 1)
+    found = NadarayaWatsonRegressor(bandwidth=1.0).fit(np.zeros((n, 1)), values).quantile_interval([[0.0]], tau)
+    low = 0.0 if np.isinf(found.lower[0]) else found.lower[0]
+    high = n + 1.0 if np.isinf(found.upper[0]) else found.upper[0]
+    inside = sum(comb(n, k) * tau**k * (1 - tau) ** (n - k) for k in range(n + 1) if low <= k < high)
+    assert inside >= 0.95 - 1e-12
+
+
+@pytest.mark.parametrize("empty", ["nearest", "mean", "zero"])
+def test_nothing_is_known_of_a_quantile_in_an_empty_window(empty):
+    model = NadarayaWatsonRegressor("boxcar", bandwidth=0.1, empty=empty).fit(
+        np.arange(30.0)[:, None] / 30, np.arange(30.0)
+    )
+    found = model.quantile_interval([[1.5], [0.5]])
+    assert found.effective_rows[0] == 0
+    assert (found.lower[0], found.upper[0]) == (-np.inf, np.inf)
+    assert np.isfinite(found.center).all()
+
+
+def test_bandwidths_in_y_follow_parameters_that_are_set():
+    generator = np.random.default_rng(0)
+    X = generator.uniform(-1, 1, (200, 1))
+    y = X[:, 0] ** 2 + 0.3 * generator.normal(size=200)
+    model = NadarayaWatsonRegressor(bandwidth=0.2).fit(X, y)
+    model.y_bandwidth()
+    other = NadarayaWatsonRegressor("boxcar", bandwidth=0.2).fit(X, y)
+    np.testing.assert_array_equal(model.set_params(kernel="boxcar").y_bandwidth(), other.y_bandwidth())
+
+
+def test_the_rule_of_weights_is_that_of_repeated_rows():
+    generator = np.random.default_rng(0)
+    X, y = generator.uniform(-1, 1, (60, 1)), generator.normal(size=60)
+    weight = generator.integers(1, 4, 60)
+    once = NadarayaWatsonRegressor(bandwidth=0.3).fit(X, y, sample_weight=weight.astype(float))
+    repeated = NadarayaWatsonRegressor(bandwidth=0.3).fit(np.repeat(X, weight, axis=0), np.repeat(y, weight))
+    np.testing.assert_allclose(once.y_bandwidth(), repeated.y_bandwidth(), rtol=1e-10)
 
 
 def test_an_interval_says_what_it_is():

@@ -164,7 +164,9 @@ class Counting:
             far[occupied] = np.abs(state.log_denominator[occupied]) >= FAR
         near = np.flatnonzero(occupied & ~far)
         # A unit is an exponential, of which a large exponent takes digits.
-        slack = SLACK * max(4.0, np.sqrt(weights.rows)) + 4.0 * EPS * np.abs(state.log_denominator[near, None])
+        slack = SLACK * max(4.0, np.sqrt(weights.rows)) + 4.0 * np.finfo(float).eps * np.abs(
+            state.log_denominator[near, None]
+        )
         share = np.maximum(level - slack, LEAST)
         whole = in_unit(state, unit)
         for column, summary in enumerate(weights.summaries if near.size else ()):

@@ -70,7 +70,10 @@ def find_y_bandwidth(
     if not rows.size:
         raise ValueError("y_bandwidth cannot be found: no row has another one in its window; give it as a number")
     counts = weight > 0
-    size = _median(1.0 / np.sum(tables[:, counts] ** 2 / weight[counts], axis=1), weight[rows])
+    unit = np.tile(weight[counts], (len(rows), 1))
+    unit[np.arange(len(rows)), np.searchsorted(np.flatnonzero(counts), rows)] -= 1.0  # of its own weight, one is out
+    squares = np.divide(tables[:, counts] ** 2, unit, where=unit > 0, out=np.zeros(unit.shape))
+    size = _median(1.0 / squares.sum(axis=1), weight[rows])
     spread = _spread((output - fitted)[counts], weight[counts])
     if not spread > 1e-12 * np.ptp(output[counts]):
         raise ValueError("y_bandwidth cannot be found: y does not differ from the fit; give it as a number")

@@ -179,7 +179,8 @@ def with_ratios(
                 "level numbers; give a pair of arrays, the ratios of all training rows and of X"
             )
         if isinstance(names, np.ndarray) and hasattr(X, "columns"):  # a table for a function that asks for names
-            return type(X)(dict(zip(names.tolist(), model.key_.T, strict=True)))
+            frame: Any = type(X)
+            return frame(dict(zip(names.tolist(), model.key_.T, strict=True)))
         return model.key_
 
     names = vars(model).get("feature_names_in_")

@@ -137,8 +137,9 @@ class ConditionalDistribution(ConditionalFunctions, ConditionalScores, Condition
     def quantile_interval(self, X: ArrayLike, levels: ArrayLike = 0.5, *, level: float = 0.95) -> QuantileInterval:
         r"""Find conditional quantiles, with intervals for them.
 
-        .. math:: \big[\hat Q(\tau - d \mid x),\ \hat Q(\tau + d \mid x)\big], \qquad
-                  d = z_{(1 + \text{level}) / 2} \sqrt{\tau (1 - \tau)}\, \lVert \alpha(x) \rVert
+        .. math:: \big[\hat Q(r / n \mid x),\ \hat Q(s / n \mid x)\big], \qquad
+                  n = \lVert \alpha(x) \rVert^{-2}, \quad P(\text{Bin}(n, \tau) < r),\,
+                  P(\text{Bin}(n, \tau) \ge s) \le (1 - \text{level}) / 2
 
         Parameters
         ----------
@@ -176,7 +177,7 @@ class ConditionalDistribution(ConditionalFunctions, ConditionalScores, Condition
         As between order statistics of a sample: no density is estimated, and ends are values as quantiles are. The bias
         of a window, within which the distribution changes, is not taken off, and rows are taken as independent. For a
         `LocalLinearRegressor` the prediction is taken as known: an error of it that all rows of the window share is in
-        their residuals, too, with the other sign. Empty windows have the ends that `quantile` gives at these levels.
+        their residuals, too, with the other sign. In empty windows intervals are infinite, whatever `empty` says.
 
         References
         ----------
@@ -188,7 +189,7 @@ class ConditionalDistribution(ConditionalFunctions, ConditionalScores, Condition
         >>> X, y = [[0.0]] * 100, [float(i) for i in range(100)]
         >>> found = NadarayaWatsonRegressor(bandwidth=1.0).fit(X, y).quantile_interval([[0.0]])
         >>> found.center, found.lower, found.upper
-        (array([49.]), array([40.]), array([59.]))
+        (array([49.]), array([39.]), array([60.]))
         """
         tau = as_levels(levels)
         check_level(level)
@@ -198,8 +199,8 @@ class ConditionalDistribution(ConditionalFunctions, ConditionalScores, Condition
         share = Shares(problem, smoother.factor, mass, np.ones(len(mass)), np.zeros((len(mass), 0)))
         squared = squared_norm([(1.0, share)], smoother.sums)
         occupied = np.isfinite(mass)
-        norm = np.where(occupied, np.sqrt(squared, where=occupied, out=np.zeros(len(mass))), 0.0)
-        low, high = levels_around(tau.ravel(), norm, float(level))
+        rows = np.divide(1.0, squared, where=occupied, out=np.zeros(len(mass)))
+        low, high = levels_around(tau.ravel(), rows, float(level))
         wanted = np.concatenate([np.broadcast_to(tau.ravel(), low.shape), low, high], axis=1).clip(0.0, 1.0)
         found, occupied = known_quantiles(weighed.recipe, problem, weighed.value, wanted)
         center, *ends = np.split(weighed.filled(weighed.added(found), occupied, wanted), 3, axis=2)
@@ -209,9 +210,9 @@ class ConditionalDistribution(ConditionalFunctions, ConditionalScores, Condition
             without_axes(self, center, with_axis),
             without_axes(self, lower, with_axis),
             without_axes(self, upper, with_axis),
-            tau,
+            tau.copy(),
             float(level),
-            np.divide(1.0, norm**2, where=occupied, out=np.zeros(len(norm))),
+            rows,
         )
 
     def sample(self, X: ArrayLike | None, size: int = 1, *, random_state: Any = None) -> Array:

@@ -16,7 +16,7 @@ from kernpool.data.checks import as_real_array
 from kernpool.distribution import settled, with_limits
 from kernpool.distribution.y_bandwidth import check_y_bandwidth, find_y_bandwidth
 from kernpool.estimators.fitted import read_query, scale_of
-from kernpool.estimators.smoothing_rows import need_rows, smoother_of
+from kernpool.estimators.smoothing_rows import fit_of_rows, need_rows, smoother_of
 from kernpool.inference import Places, Smoother
 from kernpool.pooling.recipe import Recipe
 
