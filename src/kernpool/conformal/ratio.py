@@ -43,8 +43,9 @@ class DensityRatio:
 
     Notes
     -----
-    A row of a sample is left out of the density of that sample at its own place: with itself, a row that lies alone
-    would seem to lie among others. Rows are recognised by their values, whichever of them the function is called with.
+    Called with the training rows or with the new rows, all of them in their order, it leaves each row out of the
+    density at its own place: with itself, a row that lies alone would seem to lie among others. At any other rows
+    nothing is left out.
     """
 
     training: Rows = field(repr=False)
@@ -114,19 +115,19 @@ class DensityRatio:
 
     def _log_density(self, at: Rows, rows: Rows, weight: Array | None) -> Array:
         """Return the logarithm of a mean of kernels, which is the density up to the factor that both have in common."""
-        same = _same_rows(at.array, rows.array)
+        alone = np.array_equal(at.array, rows.array)
         state = pool_state(
             at.array,
             rows.array,
             np.zeros(len(rows.array)),
             bandwidth=self.bandwidth,
             key_weight=weight,
-            exclude_self=True,
-            self_index=same,
+            exclude_self=alone,
             n_jobs=self.n_jobs,
         )
-        unit = np.ones(len(rows.array)) if weight is None else weight
-        total = unit.sum() - np.where(same < 0, 0.0, np.minimum(unit, 1.0)[same])
+        total: Array | float = float(len(rows.array)) if weight is None else float(weight.sum())
+        if alone:
+            total = total - (1.0 if weight is None else np.minimum(weight, 1.0))
         mass = np.where(state.denominator > 0, state.log_denominator, -np.inf)
         return np.asarray(mass - np.log(total))
 
@@ -141,16 +142,6 @@ class DensityRatio:
             )
         with np.errstate(over="ignore"):
             return np.where(above, self.largest, np.exp(logarithm))
-
-
-def _same_rows(at: Array, rows: Array) -> NDArray[np.intp]:
-    """Return the number of an equal row for each row of a table, -1 if there is none; its own in the same table."""
-    if np.array_equal(at, rows):
-        return np.arange(len(rows), dtype=np.intp)
-    _, code = np.unique(np.vstack([rows, at]), axis=0, return_inverse=True)
-    number = np.full(len(code), -1, dtype=np.intp)
-    number[code[: len(rows)]] = np.arange(len(rows))
-    return number[code[len(rows) :]]
 
 
 def density_ratio(
@@ -210,7 +201,9 @@ def density_ratio(
     Notes
     -----
     Each row is left out of the density at its own place: with itself, a training row that lies alone would have a
-    density of at least one kernel, and the very rows that matter most under a shift would count too little.
+    density of at least one kernel, and the very rows that matter most under a shift would count too little. That is so
+    where the ratio is asked at all rows of a sample: rows of a part of it are not recognised, since values that repeat
+    would be taken for them. So ask for intervals at all new rows in one call.
 
     Densities are logarithms of sums of weights, so that no tail underflows and there is no 0/0: far from both samples
     the nearest rows decide. Six million bandwidths away, where a logarithm has no digits to spare for a difference,

@@ -87,7 +87,7 @@ def _median(value: Array, weight: Array) -> float:
     """Return the median of values of these frequencies, that of the values repeated."""
     order = np.argsort(value, kind="stable")
     sums = np.cumsum(weight[order])
-    middle = [np.searchsorted(sums, 0.5 * sums[-1], side=side) for side in ("left", "right")]  # type: ignore[call-overload]
+    middle = [np.searchsorted(sums, 0.5 * sums[-1], side=side) for side in ("left", "right")]
     return float(np.mean(value[order][np.minimum(middle, len(value) - 1)]))
 
 
