@@ -121,7 +121,7 @@ def test_likelihood_ratios_are_a_function():
         PLACES, method="split", X_calibration=X[held], y_calibration=y[held], weights=(X[held, 0], PLACES[:, 0])
     )
     np.testing.assert_allclose(ends(found), ends(expected), **SAME)
-    assert "new places and training rows, if new rows differ from these by the likelihood ratios" in found.guarantee
+    assert "if new rows differ from the 200 rows that calibrate by the likelihood ratios" in found.guarantee
     with pytest.raises(TypeError, match="weights must be a function of X for rows that are held back"):
         model.prediction_interval(PLACES, weights=(np.ones(N), np.ones(3)))
 

@@ -41,16 +41,13 @@ def whom(setting: Setting) -> str:
         kind, unseen = ("training" if calibration.own or calibration.held_back else "calibration"), ""
         if calibration.own:
             searched = setting.bandwidth == "unsearched"
-            unseen = (
-                ", which the search for the bandwidth has not seen"
-                if searched
-                else ", which did not choose the bandwidth"
-            )
+            what = "the search for the bandwidth has not seen" if searched else "did not choose the bandwidth"
+            unseen = f", which {what},"
         elif not calibration.held_back:
-            unseen = ", which the fit has not seen"
+            unseen = ", which the fit has not seen,"
         return (
             f"new places and {kind} rows, if new rows differ from the {calibration.rows:g} rows that "
-            f"calibrate{unseen}, by the likelihood ratios in weights= and in nothing else"
+            f"calibrate{unseen} by the likelihood ratios in weights= and in nothing else"
         )
     if calibration.held_back:
         return (
