@@ -167,9 +167,7 @@ def main(quick: bool) -> None:
             f"Jackknife intervals of a local constant fit, h = {BANDWIDTH:g}, given, at {100 * LEVEL:.0f} %; from "
             "arrays to answers, fit included. MAPIE wraps the same estimator and leaves one row out at a time; one run "
             f"of it, between twice {OFTEN} of ours. Its other methods fit the same models, and are compared on a "
-            "tenth of the rows, where starting calls is most of what takes time. Half of what ours takes here is the "
-            "system's, for fresh pages of its arrays, and only once MAPIE has been imported; without it in the process "
-            "no system time was seen:",
+            "tenth of the rows, where starting calls is most of what takes time:",
             "",
             "| ours | MAPIE's | rows | places | MAPIE | ours takes | times as fast | furthest apart | bars |",
             "|---|---|---|---|---|---|---|---|---|",

@@ -72,7 +72,7 @@ def check(model, setting, method, tables=(), decided=0.9):
             low, high = smallest_reaching(score, near[i], float(need))
             width = found.upper[i, c] - center[i, c]
             rounding = 4e-15 * (1 + abs(center[i, c]))
-            size = max(np.abs(setting.calibration.value[:, c]).max(), abs(center[i, c]))
+            size = np.abs(setting.calibration.value[:, c]).max()
             assert low - rounding <= width <= high + rounding + ROUNDING * size
             assert found.lower[i, c] == center[i, c] - (found.upper[i, c] - center[i, c]) or np.isclose(
                 found.lower[i, c], 2 * center[i, c] - found.upper[i, c], rtol=0, atol=1e-13

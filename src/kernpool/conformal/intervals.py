@@ -87,10 +87,11 @@ def _with_ends(bounds: Bounds, value: Array) -> Bounds:
     Where outputs are few numbers, as ratings are, an end is often one of them: 0.7 = 0.1 + (0.7 - 0.1), but for the
     last digit. Split conformal at 90 percent covered 83 percent of such values without this, and 100 with it.
     """
-    size = np.abs(value).max(axis=0, initial=0.0)
-    with np.errstate(invalid="ignore"):
-        slack = ROUNDING * np.maximum(np.nan_to_num(np.abs(bounds.center)), size)
-    return bounds._replace(lower=bounds.lower - slack, upper=bounds.upper + slack)
+    slack = ROUNDING * np.maximum(value.max(axis=0, initial=0.0), -value.min(axis=0, initial=0.0))
+    lower, upper = bounds.lower, bounds.upper
+    lower -= slack
+    upper += slack
+    return bounds
 
 
 def check_method(method: Any, own: bool, clustered: bool = False) -> MethodRecord:

@@ -116,19 +116,24 @@ def _without_each(designs: Designs, setting: Setting, places: Rows) -> Iterator[
     which = calibration.which
     assert which is not None
     logits, offsets = pair_logits(designs.problem, places, which)
-    alpha = np.minimum(calibration.weight, 1.0) * np.exp(logits - part.log_mass[:, None])
-    leverage, share = part.tilted(offsets)
-    rest = 1.0 - alpha * leverage
+    alpha = logits - part.log_mass[:, None]
+    np.exp(alpha, out=alpha)
+    if calibration.unit_weight is not None:
+        alpha *= np.minimum(calibration.weight, 1.0)
+    leverage, share = part.tilted(offsets)  # numbers for constants
+    rest = 1.0 - (alpha * leverage if leverage.ndim else alpha)
     hard = rest < 1.0 - LARGE_LEVERAGE
     place = row = np.zeros(0, dtype=np.intp)
     if hard.any():
         place, row = np.nonzero(hard)
         rest[hard] = 1.0
-    change = alpha * share
+    change = alpha * share if share.ndim else alpha
     change /= rest
     again = _sum_again(designs, places[place], which[row]) if place.size else None
     for output, value in enumerate(calibration.value.T):
-        without = part.fit.intercept[:, output, None] - change * (value - part.plane(offsets, output))
+        without = value - part.plane(offsets, output)
+        without *= change
+        np.subtract(part.fit.intercept[:, output, None], without, out=without)
         if again is not None:
             without[place, row] = again[:, output]
         yield without
