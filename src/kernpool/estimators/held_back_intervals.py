@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from kernpool.bandwidth.rate import rate_factor
 from kernpool.conformal import Calibration, PredictionInterval, Setting, as_level, check_method, prediction_interval
 from kernpool.conformal.ranks import least_rows
+from kernpool.conformal.ratio import DensityRatio
 from kernpool.conformal.setting import Origin
 from kernpool.conformal.shift import read_weights
 from kernpool.core.keys import Keys
@@ -96,7 +97,8 @@ def interval_of_source(
         shift, place_shift = read_weights(
             weights, lambda: X_calibration if others else there, X, (len(there), len(place))
         )
-        calibrating = replace(calibrating, shift=shift, place_shift=place_shift)
+        estimated = isinstance(weights, DensityRatio)
+        calibrating = replace(calibrating, shift=shift, place_shift=place_shift, estimated=estimated)
     setting = Setting(
         _smoother(source, scale) if scaled and scale is not None else _unscaled(source, there, value),
         Places(place),
