@@ -9,6 +9,7 @@ from kernpool import (
     EmptyWindowWarning,
     LocalLinearRegressor,
     NadarayaWatsonRegressor,
+    density_ratio,
     load_model,
     open_chunks,
     save_model,
@@ -124,6 +125,10 @@ def test_likelihood_ratios_are_a_function():
     assert "if new rows differ from the 200 rows that calibrate by the likelihood ratios" in found.guarantee
     with pytest.raises(TypeError, match="weights must be a function of X for rows that are held back"):
         model.prediction_interval(PLACES, weights=(np.ones(N), np.ones(3)))
+    ratio = density_ratio(X, X[::2])
+    estimated = model.prediction_interval(PLACES, method="split", weights=ratio)
+    assert "about 0.9" in estimated.guarantee
+    assert "estimates of density_ratio" in estimated.guarantee
 
 
 @pytest.mark.parametrize("method", ["split", "adaptive"])
