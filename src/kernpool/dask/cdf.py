@@ -12,9 +12,8 @@ from kernpool.core.empty import Empty
 from kernpool.dask.partitions import Partitions, as_partitions
 from kernpool.dask.pool import RETRIES
 from kernpool.dask.quantile import AskPartitions
-from kernpool.distribution import Function, as_thresholds, counted_functions
+from kernpool.distribution import Function, as_thresholds, asked_of, counted_functions, without_axes
 from kernpool.kernels import Kernel
-from kernpool.pooling.chunked import Asked
 from kernpool.pooling.recipe import Recipe
 
 Array = NDArray[np.float64]
@@ -114,11 +113,8 @@ def partition_functions(
     ndarray of shape (m,), (m, t), (m, c) or (m, c, t)
         The functions.
     """
-    asked = Asked.of(recipe, query)
-    if asked.query.array.ndim != 2 or not asked.query.array.size:
-        raise ValueError(f"query must have shape (queries,) or (queries, columns) here, got {np.shape(query)}")
+    asked = asked_of(recipe, query)
     threshold, with_axis = as_thresholds(y, len(asked), partitions.outputs, several=not partitions.flat)
     ask = AskPartitions(partitions, client, retries)
     found = counted_functions(asked, ask, Function(threshold, widths, density))
-    found = found[:, 0] if partitions.flat else found
-    return found if with_axis else found[..., 0]
+    return without_axes(found, partitions.flat, with_axis)

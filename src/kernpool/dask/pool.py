@@ -22,7 +22,7 @@ from kernpool.core.empty import Empty
 from kernpool.core.state import PoolState
 from kernpool.dask.cluster import compute
 from kernpool.dask.partitions import Partitions, as_dask_array, as_partitions, delayed_blocks, is_frame, row_counts
-from kernpool.dask.tasks import center_task, state_tree
+from kernpool.dask.tasks import center_task, sent_once, state_tree
 from kernpool.execution.progress import Progress
 from kernpool.kernels import Kernel
 from kernpool.pooling.chunked import Asked, ChunkReason, reason_of_chunks
@@ -144,12 +144,12 @@ class PartitionPairs:
         asked, center = Asked.of(recipe, query), center_task(self.partitions)
         if asked.query.array.ndim != 2:
             raise ValueError(f"query must have shape (queries,) or (queries, columns) here, got {np.shape(query)}")
-        state, center = self._compute([state_tree(delayed(_same)(asked), self.partitions, center), center])
+        state, center = self._compute([state_tree(sent_once(asked), self.partitions, center), center])
         if center is None:
             raise ValueError(NO_PAIRS)
 
         def fill(rows: NDArray[np.intp]) -> Array:
-            limit = delayed(_same)(asked.at(rows, recipe.empty))
+            limit = sent_once(asked.at(rows, recipe.empty))
             return quotient(*self._compute([state_tree(limit, self.partitions, center, recipe.empty)]))
 
         return asked.sums(state, center, self.partitions.flat, fill=fill)
@@ -181,10 +181,6 @@ def _lazy(recipe: Recipe, array: Any, partitions: Partitions) -> Any:
         shape = (length,) if partitions.flat else (length, partitions.outputs)
         parts.append(da.from_delayed(pooled, shape, dtype=np.float64))
     return da.concatenate(parts, allow_unknown_chunksizes=True)
-
-
-def _same(asked: Asked) -> Asked:
-    return asked  # as a task of its own it is sent once, and other workers ask each other for it
 
 
 def _empty_windows(asked: Asked, state: PoolState) -> Asked:

@@ -15,10 +15,9 @@ from kernpool.core.empty import Empty
 from kernpool.dask.cluster import compute
 from kernpool.dask.partitions import Partitions, as_partitions, read_block
 from kernpool.dask.pool import NO_PAIRS, RETRIES
-from kernpool.dask.tasks import FAN_IN
-from kernpool.distribution import as_levels, counted_quantiles
+from kernpool.dask.tasks import FAN_IN, sent_once
+from kernpool.distribution import as_levels, asked_of, counted_quantiles, without_axes
 from kernpool.kernels import Kernel
-from kernpool.pooling.chunked import Asked
 from kernpool.pooling.recipe import Recipe
 
 Array = NDArray[np.float64]
@@ -93,12 +92,8 @@ def partition_quantiles(
     recipe: Recipe, query: ArrayLike, partitions: Partitions, level: Array, client: Any, retries: int
 ) -> Array:
     """Return quantiles of pairs in partitions, in the shape of `pool_quantile`; parameters as of it."""
-    asked = Asked.of(recipe, query)
-    if asked.query.array.ndim != 2 or not asked.query.array.size:
-        raise ValueError(f"query must have shape (queries,) or (queries, columns) here, got {np.shape(query)}")
-    found = counted_quantiles(asked, AskPartitions(partitions, client, retries), level.ravel())
-    found = found[:, 0] if partitions.flat else found
-    return found if level.ndim else found[..., 0]
+    found = counted_quantiles(asked_of(recipe, query), AskPartitions(partitions, client, retries), level.ravel())
+    return without_axes(found, partitions.flat, level.ndim > 0)
 
 
 @dataclass(frozen=True)
@@ -111,7 +106,7 @@ class AskPartitions:
 
     def __call__(self, question: Any) -> Any:
         """Ask."""
-        one = delayed(_same)(question)  # as a task of its own it is sent once
+        one = sent_once(question)
         answers = [delayed(answer_of)(one, block) for block in self.partitions.blocks]
         while len(answers) > 1:
             answers = [delayed(joined)(one, answers[i : i + FAN_IN]) for i in range(0, len(answers), FAN_IN)]
@@ -131,7 +126,3 @@ def joined(question: Any, answers: list[Any]) -> Any:
     """Join answers; None where there is none."""
     some = [answer for answer in answers if answer is not None]
     return reduce(question.joined, some) if some else None
-
-
-def _same(question: Any) -> Any:
-    return question

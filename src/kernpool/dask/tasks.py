@@ -22,6 +22,15 @@ Array = NDArray[np.float64]
 FAN_IN = 8
 
 
+def sent_once(value: Any) -> Any:
+    """Return a task that is this value: it is sent once, and other workers ask each other for it."""
+    return delayed(_same)(value)
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
 def center_task(partitions: Partitions) -> Any:
     """Return the task that finds the center of values in the first partition with rows; None if there is none.
 

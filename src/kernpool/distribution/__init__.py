@@ -17,6 +17,7 @@ from kernpool.distribution.chunks import chunk_quantiles, counted_quantiles
 from kernpool.distribution.places import Sums
 from kernpool.distribution.quantile import as_levels, pool_quantile
 from kernpool.distribution.quantile_interval import QuantileInterval
+from kernpool.distribution.questions import asked_of, without_axes
 from kernpool.distribution.settled import as_thresholds, known_cdf, rows_of, settled
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "Sums",
     "as_levels",
     "as_thresholds",
+    "asked_of",
     "chunk_functions",
     "chunk_quantiles",
     "counted_functions",
@@ -38,4 +40,5 @@ __all__ = [
     "settled",
     "shares_below",
     "with_limits",
+    "without_axes",
 ]

@@ -20,12 +20,12 @@ from kernpool.distribution.below import Sides, keep_order, sides_of
 from kernpool.distribution.chunks import ask_all
 from kernpool.distribution.counting import Ask, Counting
 from kernpool.distribution.places import FAR
-from kernpool.distribution.questions import bare_problem, of_positive_weight
+from kernpool.distribution.questions import asked_of, bare_problem, of_positive_weight
 from kernpool.distribution.settled import filled, known_cdf, ranks, rows_of, settled
 from kernpool.distribution.smooth import known_smooth, normal_density
 from kernpool.execution.progress import Progress
 from kernpool.kernels import get_kernel
-from kernpool.pooling.chunked import Asked, merge_states, read_queries
+from kernpool.pooling.chunked import Asked, merge_states
 from kernpool.pooling.recipe import Recipe
 
 Array = NDArray[np.float64]
@@ -163,10 +163,7 @@ def chunk_functions(
     ndarray of shape (m, c, t)
         With what the recipe says for empty windows.
     """
-    rows = read_queries(query)
-    if rows.array.ndim != 2 or not rows.array.size:
-        raise ValueError(f"query must have shape (queries,) or (queries, columns) here, got {np.shape(query)}")
-    asked = Asked(recipe, rows.in_order_of(chunks.labels))
+    asked = asked_of(recipe, query, chunks.labels)
     return counted_functions(asked, partial(ask_all, chunks, progress), function, again=chunks.again)
 
 

@@ -14,14 +14,13 @@ from kernpool.core.problem import Problem
 from kernpool.data.chunks.base import Chunks
 from kernpool.distribution.arrays import known_quantiles, quantiles
 from kernpool.distribution.counting import Ask, Counting
+from kernpool.distribution.questions import asked_of
 from kernpool.execution.progress import Progress
 from kernpool.kernels import get_kernel
-from kernpool.pooling.chunked import Asked, read_queries
+from kernpool.pooling.chunked import NO_PAIRS, Asked
 from kernpool.pooling.recipe import Recipe
 
 Array = NDArray[np.float64]
-
-NO_PAIRS = "there are no pairs of positive weight: the source is empty, or its weights are all zero"
 
 
 def chunk_quantiles(
@@ -57,10 +56,7 @@ def chunk_quantiles(
             "quantiles go through the pairs several times, which an iterator does not allow; give a list, an array or "
             "a file, or a sample of the rows in arrays"
         )
-    rows = read_queries(query)
-    if rows.array.ndim != 2 or not rows.array.size:
-        raise ValueError(f"query must have shape (queries,) or (queries, columns) here, got {np.shape(query)}")
-    return counted_quantiles(Asked(recipe, rows.in_order_of(chunks.labels)), partial(ask_all, chunks, progress), level)
+    return counted_quantiles(asked_of(recipe, query, chunks.labels), partial(ask_all, chunks, progress), level)
 
 
 def counted_quantiles(asked: Asked, ask: Ask, level: Array) -> Array:

@@ -16,6 +16,7 @@ from kernpool.distribution.selection import can_select
 from kernpool.execution.threads import resolve_n_jobs, run_blocks
 from kernpool.pooling.choice import choose
 from kernpool.pooling.recipe import Recipe
+from kernpool.pooling.weights import weight_rows
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -69,6 +70,22 @@ def look_through(recipe: Recipe, problem: Problem, look: Look) -> tuple[Index, N
     blocks = [slice(i, min(i + at_once, len(rows))) for i in range(0, len(rows), at_once)]
     run_blocks(work, blocks, resolve_n_jobs(recipe.n_jobs), None)
     return np.flatnonzero(occupied & ~near), occupied
+
+
+def tables_of(problem: Problem, rest: Index, occupied: NDArray[np.bool_]) -> Iterator[tuple[Index, Array]]:
+    """Yield some of the queries that no loop was called for, and their weights; say which windows are not empty.
+
+    Parameters
+    ----------
+    problem : Problem
+        Of all queries.
+    rest, occupied
+        Of `look_through`; `occupied` is changed where it is of queries in `rest`.
+    """
+    for some, share in weight_rows(problem.block(rest)):
+        rows = rest[some]
+        occupied[rows] = share.any(axis=1)
+        yield rows[occupied[rows]], share[occupied[rows]]
 
 
 def _arguments(problem: Problem, unit: Array) -> Callable[[Index], tuple[Any, ...]]:

@@ -14,6 +14,7 @@ from kernpool.data.chunks.base import Chunks
 from kernpool.data.chunks.opening import open_chunks, refuse_keys_alone
 from kernpool.distribution.arrays import quantiles
 from kernpool.distribution.chunks import chunk_quantiles
+from kernpool.distribution.questions import without_axes
 from kernpool.execution.progress import Progress
 from kernpool.kernels import Kernel
 from kernpool.pooling.arrays import ArrayPairs
@@ -135,8 +136,7 @@ def pool_quantile(
             raise ValueError("chunks bring their own weights, and have no attn_mask, exclude_self or self_index")
         chunks = open_chunks(key)
         found = chunk_quantiles(recipe, query, chunks, level.ravel(), progress)
-        found = found[:, 0] if chunks.flat else found
-        return found if level.ndim else found[..., 0]
+        return without_axes(found, bool(chunks.flat), level.ndim > 0)
     pairs = ArrayPairs(cast(ArrayLike, key), value, key_weight, attn_mask, exclude_self, self_index)
     batch = pairs.batch(recipe, query)
     tables = []

@@ -6,10 +6,10 @@ A question is asked of every chunk by itself, wherever it lies, and answers of t
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from kernpool.algorithms.reference import pair_weights
 from kernpool.core.problem import Problem
@@ -19,6 +19,7 @@ from kernpool.distribution.descent import LN_2
 from kernpool.distribution.summary import Summary
 from kernpool.pooling.choice import choose
 from kernpool.pooling.chunked import Asked, merge_states
+from kernpool.pooling.recipe import Recipe
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -35,6 +36,20 @@ class Question(Protocol[Answer]):
 
     def joined(self, one: Answer, other: Answer) -> Answer:
         """Return the answer of the rows of both."""
+
+
+def asked_of(recipe: Recipe, query: ArrayLike, labels: Any = None) -> Asked:
+    """Read the queries of questions, of which there must be some, in the order of the columns that chunks name."""
+    asked = Asked.of(recipe, query)
+    if asked.query.array.ndim != 2 or not asked.query.array.size:
+        raise ValueError(f"query must have shape (queries,) or (queries, columns) here, got {np.shape(query)}")
+    return Asked(recipe, asked.query.in_order_of(labels))
+
+
+def without_axes(found: Array, flat: bool, several: bool) -> Array:
+    """Drop the axis of outputs of an array of shape (m, c, t) if values are flat, and the last one if it is single."""
+    found = found[:, 0] if flat else found
+    return found if several else found[..., 0]
 
 
 class Weights(NamedTuple):

@@ -16,10 +16,9 @@ from numpy.typing import NDArray
 
 from kernpool.core.problem import Problem
 from kernpool.distribution.below import shares_below
-from kernpool.distribution.pairs import look_through
+from kernpool.distribution.pairs import look_through, tables_of
 from kernpool.distribution.settled import ranks
 from kernpool.pooling.recipe import Recipe
-from kernpool.pooling.weights import weight_rows
 
 Array = NDArray[np.float64]
 
@@ -115,10 +114,7 @@ def known_crps(
         found[rows] = scores
 
     rest, occupied = look_through(recipe, ordered, look)
-    for some, share in weight_rows(ordered.block(rest)):
-        rows = rest[some]
-        occupied[rows] = share.any(axis=1)
-        here, share = rows[occupied[rows]], share[occupied[rows]]
+    for here, share in tables_of(ordered, rest, occupied):
         found[here] = _scores(share, values, away[here], rank[here])
     return found, occupied
 

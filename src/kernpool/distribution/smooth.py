@@ -18,10 +18,9 @@ from scipy.special import ndtr, ndtri
 from kernpool.algorithms import ALGORITHMS
 from kernpool.core.problem import Problem
 from kernpool.distribution.arrays import known_quantiles
-from kernpool.distribution.pairs import look_through
+from kernpool.distribution.pairs import look_through, tables_of
 from kernpool.pooling.choice import choose
 from kernpool.pooling.recipe import Recipe
-from kernpool.pooling.weights import weight_rows
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -135,10 +134,7 @@ def _by_pairs(
 
     rest, occupied = look_through(recipe, problem, look)
     profile = normal_density if density else ndtr
-    for some, share in weight_rows(problem.block(rest)):
-        rows = rest[some]
-        occupied[rows] = share.any(axis=1)
-        here, share = rows[occupied[rows]], share[occupied[rows]]
+    for here, share in tables_of(problem, rest, occupied):
         for b in range(t):
             found[here, b] = np.einsum("ij,ij->i", share, profile((away[here, b, None] - value) / width))
     return found, occupied

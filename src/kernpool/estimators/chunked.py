@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from kernpool.data.chunks.base import Chunks
 from kernpool.data.chunks.opening import open_chunks
-from kernpool.distribution import chunk_quantiles
+from kernpool.distribution import chunk_quantiles, without_axes
 from kernpool.estimators.bandwidth_choice import choose_bandwidth
 from kernpool.estimators.fitted import check_unchanged, numeric_query, recipe_of
 from kernpool.estimators.parameters import check_parameters, search_parameters
@@ -109,5 +109,4 @@ def quantile_of_chunks(model: Any, X: Any, level: Array) -> Array:
     query = numeric_query(model, X)
     check_unchanged(model)
     found = chunk_quantiles(recipe_of(model), query, model.chunks_, level.ravel(), current_progress())
-    found = found[:, 0] if model.chunks_.flat else found
-    return found if level.ndim else found[..., 0]
+    return without_axes(found, bool(model.chunks_.flat), level.ndim > 0)

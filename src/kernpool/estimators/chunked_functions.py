@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.data.chunks.base import Chunks
-from kernpool.distribution import Function, as_thresholds, chunk_functions
+from kernpool.distribution import Function, as_thresholds, chunk_functions, without_axes
 from kernpool.estimators.fitted import check_unchanged, numeric_query, recipe_of
 from kernpool.estimators.weighed import number_of
 from kernpool.execution.progress import current_progress
@@ -44,8 +44,7 @@ def functions_of_chunks(model: Any, X: Any, y: Any, y_bandwidth: Any = None, *, 
     widths = None if y_bandwidth is None else number_of(y_bandwidth, outputs)
     function = Function(threshold, widths, density)
     found = chunk_functions(recipe_of(model), query, chunks, function, current_progress())
-    found = found[:, 0] if chunks.flat else found
-    return found if with_axis else found[..., 0]
+    return without_axes(found, bool(chunks.flat), with_axis)
 
 
 def outputs_of(chunks: Chunks) -> int:

@@ -11,7 +11,7 @@ from kernpool.core.state import PoolState
 from kernpool.dask.cluster import compute
 from kernpool.dask.partitions import read_block
 from kernpool.dask.pool import RETRIES, PartitionPairs
-from kernpool.dask.tasks import block_state, center_task, merge_tree
+from kernpool.dask.tasks import block_state, center_task, merge_tree, sent_once
 from kernpool.estimators.dask_rows import draw_sample, read_query
 from kernpool.estimators.held_back import ChunksWithout, Numbers
 from kernpool.estimators.search_sample import Sample
@@ -68,17 +68,13 @@ class PartitionSource:
 
     def _tree(self, asked: Asked, center: Any, without: Numbers, limit: str | None = None) -> Any:
         """Return the task that makes the state of all rows but some."""
-        sent = delayed(_same)(asked)
+        sent = sent_once(asked)
         firsts = np.cumsum([0, *self._partitions.rows]).tolist()
         states = [
             delayed(_state_without)(sent, block, center, self.outputs, without, first)
             for block, first in zip(self._partitions.blocks, firsts[:-1], strict=True)
         ]
         return merge_tree(states, limit)
-
-
-def _same(asked: Asked) -> Asked:
-    return asked  # as a task of its own it is sent once, and other workers ask each other for it
 
 
 def _state_without(

@@ -14,6 +14,7 @@ from kernpool.core.keys import Prepared
 from kernpool.core.problem import Problem
 from kernpool.data.checks import as_real_array
 from kernpool.distribution import settled, with_limits
+from kernpool.distribution import without_axes as drop_axes
 from kernpool.distribution.y_bandwidth import check_y_bandwidth, find_y_bandwidth
 from kernpool.estimators.fitted import read_query, scale_of
 from kernpool.estimators.smoothing_rows import fit_of_rows, need_rows, smoother_of
@@ -189,5 +190,4 @@ def one_per_row(y: Any, shape: tuple[int, int]) -> Array:
 
 def without_axes(model: Any, found: Array, thresholds: bool = False) -> Array:
     """Drop the axis of outputs of (m, c, t) if y had one dimension, and that of thresholds if there is a single one."""
-    found = found if thresholds else found[..., 0]
-    return found[:, 0] if model.value_.ndim == 1 else found
+    return drop_axes(found, model.value_.ndim == 1, thresholds)

@@ -12,7 +12,7 @@ from kernpool.data.chunks.base import Chunk, Chunks
 from kernpool.execution.progress import Progress
 from kernpool.inference import draws
 from kernpool.inference.bootstrap import Resampling, Statistic, warn_of_empty
-from kernpool.pooling.chunked import Asked, center_of, merge_states
+from kernpool.pooling.chunked import NO_PAIRS, Asked, center_of, merge_states
 
 Array = NDArray[np.float64]
 
@@ -153,7 +153,7 @@ def collect_states(
         If there were no pairs, or a window is empty and would be filled from all of them.
     """
     if state is None or center is None:
-        raise ValueError("there are no pairs of positive weight: the source is empty, or its weights are all zero")
+        raise ValueError(NO_PAIRS)
     recipe, m, empty = asked.recipe, len(asked), []
     ridge = recipe.ridge_weight(asked.query.array.shape[1])
 

@@ -29,6 +29,7 @@ from kernpool.pooling.settle import Sums
 
 Array = NDArray[np.float64]
 
+NO_PAIRS = "there are no pairs of positive weight: the source is empty, or its weights are all zero"
 SAME_DISTANCE = 16 * float(np.finfo(np.float64).eps)
 
 
@@ -201,7 +202,7 @@ def _merge_all(
         if progress is not None and chunks.rows is not None:
             progress(done, chunks.rows)
     if state is None or center is None:
-        raise ValueError("there are no pairs of positive weight: the source is empty, or its weights are all zero")
+        raise ValueError(NO_PAIRS)
     return state, center
 
 
