@@ -411,7 +411,7 @@ except ImportError as error:
     print(error)
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert "needs Dask, which is not installed; install it with: pip install 'kernpool[dask]'" in done.stdout
+    assert 'needs Dask, which is not installed; install it with: pip install "kernpool[dask]"' in done.stdout
 
 
 @pytest.mark.parametrize("shape", [(), (1, 2, 2), (2, 0)])
