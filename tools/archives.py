@@ -92,7 +92,7 @@ def listed(wheel: Path) -> str:
         members = [member for member in archive.infolist() if not member.is_dir()]
     rooms = Counter("/".join(member.filename.split("/")[:2]) for member in members)
     lines = [f"{wheel.name}: {len(members)} files, {wheel.stat().st_size / 1000:.0f} kB"]
-    lines += [f"  {count:4d}  {room}" for room, count in sorted(rooms.items()) if "." not in room.split("/")[-1]]
+    lines += [f"  {count:4d}  {room}" for room, count in sorted(rooms.items()) if "." not in room]
     others = [member for member in members if not member.filename.endswith(".py")]
     return "\n".join(lines + [f"  {member.file_size:8d} bytes  {member.filename}" for member in others])
 
