@@ -1,5 +1,5 @@
 /** The explorer: mounts its panels in an element and passes changes on to them. */
-import { STYLE } from "./assets.js";
+import { STYLE } from "./style_text.js";
 import { readData, withSample } from "./data.js";
 import { html, put } from "./dom.js";
 import { makeIdle } from "./idle.js";

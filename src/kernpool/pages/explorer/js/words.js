@@ -1,5 +1,5 @@
 /** Texts in English and Chinese. `words("bandwidth.of", {name})` fills {name}; an unknown key shows itself. */
-import { WORDS } from "./assets.js";
+import { WORDS } from "./words_table.js";
 
 /** The language to begin with: what was asked for, else the browser's. */
 export function chooseLanguage(asked) {
