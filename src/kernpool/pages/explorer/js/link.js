@@ -41,6 +41,32 @@ export function fromHash(hash, payload, data) {
   });
 }
 
+/**
+ * Keep the state in the address, and take it from there when somebody changes the address.
+ * @returns {() => void} ends it
+ */
+export function followHash(store, read) {
+  let timer = 0;
+  const save = () => {
+    timer = 0;
+    // An address that belongs to something else, such as a heading, stays. A page in a frame may not be allowed to.
+    if (location.hash && !location.hash.startsWith("#" + MARK)) return;
+    try {
+      history.replaceState(null, "", "#" + toHash(store.get()));
+    } catch {
+      // The link can still be copied.
+    }
+  };
+  const hear = () => store.set(read(location.hash));
+  const stop = store.subscribe(() => (timer = timer || setTimeout(save, 500)));
+  window.addEventListener("hashchange", hear);
+  return () => {
+    clearTimeout(timer);
+    stop();
+    window.removeEventListener("hashchange", hear);
+  };
+}
+
 function place({ numeric, codes }) {
   return [...numeric, ...codes].join();
 }
