@@ -1,0 +1,167 @@
+/** The explorer: mounts its panels in an element and passes changes on to them. */
+import { makeCompare } from "./compare.js";
+import { makeControls } from "./controls.js";
+import { readData, withSample } from "./data.js";
+import { html, put } from "./dom.js";
+import { follow, widgetHost } from "./hosts.js";
+import { makeIdle } from "./idle.js";
+import { listenToKeys } from "./keyboard.js";
+import { followHash, fromHash } from "./link.js";
+import { makePool } from "./pool.js";
+import { makeScatter } from "./scatter.js";
+import { makeStore } from "./store.js";
+import { STYLE } from "./style_text.js";
+import { makeToolbar } from "./toolbar.js";
+import { makeWeights } from "./weights.js";
+import { chooseLanguage, makeWords } from "./words.js";
+
+// Panels in the order in which they are read. `make(root, context)` returns {update(changed), destroy()}; `frame` panels
+// are drawn in the frame of the change, the others in idle slices after it; `when(data, payload)` says whether there
+// is something to show; `place` is "top", "chart", "side" or "more".
+const PANELS = [
+  { name: "toolbar", make: makeToolbar, frame: true, place: "top" },
+  { name: "scatter", make: makeScatter, frame: true, place: "chart" },
+  { name: "controls", make: makeControls, frame: true, place: "side" },
+  { name: "weights", make: makeWeights, frame: true, place: "side" },
+  { name: "compare", make: makeCompare, frame: true, place: "chart" },
+];
+
+const EVERYTHING = ["settings", "column", "query", "pins", "sample", "language", "theme", "panels", "training"];
+
+/**
+ * @param {HTMLElement} el
+ * @param {object} payload as payload.py makes it
+ * @param {object} host see hosts.js; null for a page that nobody listens to
+ * @returns {{destroy: () => void, store: object}}
+ */
+export function mount(el, payload, host = null) {
+  const base = readData(payload);
+  const isPage = !host || host.kind !== "widget";
+  const read = (hash) => fromHash(hash, payload, base);
+  const store = makeStore({ ...startState(payload, base), ...(isPage ? read(location.hash) : {}) });
+  const idle = makeIdle();
+  const root = html("div", { class: "kp" });
+  const spoken = html("p", { class: "kp-spoken", "aria-live": "polite" });
+  el.append(html("style", {}, STYLE), root, spoken);
+
+  const data = remember(
+    () => [store.get().sample],
+    () => (payload.samples && store.get().sample !== null ? withSample(base, payload.samples[store.get().sample]) : base),
+  );
+  const pool = remember(() => [data(), store.get().settings], (...parts) => makePool(...parts));
+  const here = remember(() => [pool(), store.get().query], (now, query) => now.at(query));
+  const context = { el: root, payload, host, store, data, pool, here, idle, say: makeSpeaker(spoken), words: null };
+
+  let panels = [];
+  const build = () => {
+    for (const panel of panels) panel.destroy();
+    const state = store.get();
+    context.words = makeWords(state.language);
+    const focused = root.contains(document.activeElement) && document.activeElement.dataset.control;
+    put(root, "lang", state.language === "zh" ? "zh-Hans" : "en");
+    const places = Object.fromEntries(["top", "chart", "side", "more"].map((name) => [name, html("div", { class: "kp-place-" + name })]));
+    root.replaceChildren(...Object.values(places));
+    panels = PANELS.filter(({ when }) => !when || when(data(), payload)).map(({ name, make, frame, place = "more" }) => {
+      const section = html("section", { class: "kp-panel", "data-panel": name });
+      places[place].append(section);
+      return { frame, waiting: null, ...make(section, context) };
+    });
+    refresh(new Set(EVERYTHING));
+    if (focused) root.querySelector(`[data-control="${focused}"]`)?.focus();
+  };
+
+  const refresh = (changed) => {
+    for (const panel of panels.filter((one) => one.frame)) panel.update(changed);
+    for (const panel of panels.filter((one) => !one.frame)) {
+      const all = panel.waiting ? panel.waiting.changed : new Set();
+      for (const key of changed) all.add(key);
+      if (panel.waiting) continue;
+      panel.waiting = { changed: all };
+      idle(() => {
+        panel.waiting = null;
+        panel.update(all);
+      });
+    }
+  };
+
+  let frame = 0;
+  let changes = new Set();
+  store.subscribe((state, changed) => {
+    for (const key of changed) changes.add(key);
+    frame = frame || requestAnimationFrame(draw);
+  });
+  const draw = () => {
+    const changed = changes;
+    frame = 0;
+    changes = new Set();
+    if (changed.has("language")) build();
+    else refresh(changed);
+  };
+  build();
+  const ends = [listenToKeys(context), isPage ? followHash(store, read) : null, host ? follow(store, host) : null];
+
+  return {
+    store,
+    destroy() {
+      cancelAnimationFrame(frame);
+      idle.clear();
+      for (const panel of panels) panel.destroy();
+      for (const end of ends) if (end) end();
+      el.replaceChildren();
+    },
+  };
+}
+
+/** What is shown first. */
+function startState(payload, data) {
+  return {
+    settings: payload.settings,
+    column: payload.column || 0,
+    query: payload.query || middleQuery(data),
+    pins: [],
+    sample: null,
+    language: chooseLanguage(payload.language),
+    theme: "auto",
+    panels: {},
+    training: null,
+  };
+}
+
+/** The query in the middle: medians, and the most frequent levels. */
+function middleQuery(data) {
+  const numeric = data.numeric.map((column) => Array.from(column).sort((a, b) => a - b)[data.n >> 1]);
+  const codes = data.categorical.map(({ codes, levels }) => {
+    const counts = levels.map(() => 0);
+    for (const code of codes) counts[code]++;
+    return counts.indexOf(Math.max(...counts));
+  });
+  return { numeric, codes };
+}
+
+/** Remember the last answer while the parts it is made from stay the same objects. */
+function remember(parts, make) {
+  let last = null;
+  let answer;
+  return () => {
+    const now = parts();
+    if (!last || now.some((part, i) => part !== last[i])) [last, answer] = [now, make(...now)];
+    return answer;
+  };
+}
+
+/** Say the newest text to a screen reader once nothing has changed for a while. */
+function makeSpeaker(element) {
+  let timer = 0;
+  return (text) => {
+    clearTimeout(timer);
+    timer = setTimeout(() => put(element, "text", text), 700);
+  };
+}
+
+/** The entry of anywidget. */
+function render({ model, el }) {
+  const { destroy } = mount(el, model.get("payload"), widgetHost(model));
+  return destroy;
+}
+
+export default { render };
