@@ -28,15 +28,21 @@ def objections(root: Path, tag: str | None = None) -> list[str]:
     """Say what of the tree disagrees, with itself or with the tag."""
     said = versions(root)
     version = said["src/kernpool/__init__.py"]
-    wrong = [f"{place} says {other}, kernpool.__version__ is {version}" for place, other in said.items() if other != version]
+    wrong = [
+        f"{place} says {other}, kernpool.__version__ is {version}" for place, other in said.items() if other != version
+    ]
     if tag is None:
         return wrong
     if tag != f"v{version}":
         wrong.append(f"the tag is {tag}, kernpool.__version__ is {version}: the tag has to be v{version}")
     if not re.fullmatch(r"v\d+\.\d+\.\d+((a|b|rc)\d+)?", tag):
         wrong.append(f"the tag is {tag}: expected v1.2.3, or v1.2.3rc1")
-    if not re.search(rf"^## {re.escape(tag[1:])} - \d{{4}}-\d\d-\d\d$", (root / "CHANGELOG.md").read_text(), re.MULTILINE):
-        wrong.append(f'CHANGELOG.md has no section "## {tag[1:]} - YYYY-MM-DD": rename "Unreleased", and begin a new one')
+    if not re.search(
+        rf"^## {re.escape(tag[1:])} - \d{{4}}-\d\d-\d\d$", (root / "CHANGELOG.md").read_text(), re.MULTILINE
+    ):
+        wrong.append(
+            f'CHANGELOG.md has no section "## {tag[1:]} - YYYY-MM-DD": rename "Unreleased", and begin a new one'
+        )
     return wrong
 
 
