@@ -59,7 +59,7 @@ def client(cluster):
         yield client
 
 
-@pytest.mark.covering(strength=1)
+@pytest.mark.covering
 @pytest.mark.parametrize("rows", [1000, 300, (0, 0, 1, 0, 2999, 0)])
 @pytest.mark.parametrize("options", [{}, {"degree": 1}, {"kernel": "epanechnikov"}, {"key_weight": WEIGHT}], ids=str)
 def test_any_chunking_gives_the_answer_of_memory(rows, options):
