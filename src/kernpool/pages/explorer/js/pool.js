@@ -2,7 +2,7 @@
 //
 // weight_j = w_j K(|q - k_j| / h) x the factors of the categorical columns, as a share of their sum.
 
-import { makeSlice } from "./curve.js";
+import { makeSlice } from "./slice.js";
 import { KERNELS } from "./kernels.js";
 import { makePlane, weightedMean } from "./plane.js";
 import { makeWeigher, nearestKey } from "./similarity.js";
