@@ -14,10 +14,12 @@ export function makeRelevance(root, context) {
     const bar = html("span", { class: "kx-share" });
     const found = html("span", { class: "kx-found" });
     const number = html("td", {});
-    const row = html("tr", {}, html("th", { scope: "row" }, name), html("td", { class: "kx-track", "aria-hidden": "true" }, bar, found), number);
+    const row = html("tr", {}, html("th", { scope: "row" }, name), html("td", { class: "kx-track", "aria-hidden": "true" }, html("div", {}, bar, found)), number);
     return { row, bar, found, number };
   });
-  root.append(html("table", { class: "kx-relevance" }, ...rows.map(({ row }) => row)));
+  const heads = html("tr", {}, html("th", { scope: "col" }, words("relevance.column")), html("td", { "aria-hidden": "true" }), html("th", { scope: "col" }, words("relevance.value")));
+  root.append(html("table", { class: "kx-table" }, html("thead", {}, heads), html("tbody", {}, ...rows.map(({ row }) => row))));
+  if (payload.relevance) root.append(html("p", { class: "kx-note" }, words("relevance.model")));
   return {
     update() {
       const { settings } = store.get();

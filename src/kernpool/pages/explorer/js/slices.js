@@ -55,7 +55,7 @@ export function makeSlices(root, context) {
   });
   group += 1;
   const heads = ["column", "axis.head", "value.head", "width.head"].map((key) => html("th", { scope: "col" }, words("slices." + key)));
-  root.append(html("table", { class: "kx-slices" }, html("thead", {}, html("tr", {}, ...heads)), html("tbody", {}, ...rows)));
+  root.append(html("table", { class: "kx-table" }, html("thead", {}, html("tr", {}, ...heads)), html("tbody", {}, ...rows)));
   return {
     update() {
       for (const show of controls) show(store.get());
