@@ -106,7 +106,7 @@ export function makeChart(root, options, draw) {
   const canvas = html("canvas", { "aria-hidden": "true" });
   const element = html("div", { class: "kp-chart", style: `height:${height}px` }, canvas, picture);
   root.append(element);
-  const chart = { element, svg: picture, canvas, plot, over, x: null, y: null, left, top, height, label: (text) => put(picture, "aria-label", text) };
+  const chart = { element, svg: picture, canvas, plot, over, x: null, y: null, left, right, top, height, label: (text) => put(picture, "aria-label", text) };
 
   /** Add an element to the plot (clipped), or to `over` (not clipped). */
   chart.layer = (tag, attributes, place = plot) => place.appendChild(svg(tag, attributes));
@@ -118,11 +118,11 @@ export function makeChart(root, options, draw) {
   };
 
   /** A context of the canvas, cleared, in CSS pixels, clipped to the plot. */
-  chart.paint = () => {
+  chart.paint = (sheet = canvas) => {
     const ratio = window.devicePixelRatio || 1;
     const [w, h] = [Math.round(chart.width * ratio), Math.round(height * ratio)];
-    if (canvas.width !== w || canvas.height !== h) Object.assign(canvas, { width: w, height: h });
-    const pen = canvas.getContext("2d");
+    if (sheet.width !== w || sheet.height !== h) Object.assign(sheet, { width: w, height: h });
+    const pen = sheet.getContext("2d");
     pen.setTransform(1, 0, 0, 1, 0, 0);
     pen.clearRect(0, 0, w, h);
     pen.setTransform(ratio, 0, 0, ratio, 0, 0);

@@ -1,16 +1,30 @@
 /** The explorer: mounts its panels in an element and passes changes on to them. */
-import { STYLE } from "./style_text.js";
+import { makeCompare } from "./compare.js";
+import { makeControls } from "./controls.js";
 import { readData, withSample } from "./data.js";
 import { html, put } from "./dom.js";
+import { follow, widgetHost } from "./hosts.js";
 import { makeIdle } from "./idle.js";
+import { listenToKeys } from "./keyboard.js";
+import { followHash, fromHash } from "./link.js";
 import { makePool } from "./pool.js";
+import { makeScatter } from "./scatter.js";
 import { makeStore } from "./store.js";
+import { STYLE } from "./style_text.js";
+import { makeToolbar } from "./toolbar.js";
+import { makeWeights } from "./weights.js";
 import { chooseLanguage, makeWords } from "./words.js";
 
 // Panels in the order in which they are read. `make(root, context)` returns {update(changed), destroy()}; `frame` panels
 // are drawn in the frame of the change, the others in idle slices after it; `when(data, payload)` says whether there
-// is something to show; `place` is "chart", "side" or "more".
-const PANELS = [];
+// is something to show; `place` is "top", "chart", "side" or "more".
+const PANELS = [
+  { name: "toolbar", make: makeToolbar, frame: true, place: "top" },
+  { name: "scatter", make: makeScatter, frame: true, place: "chart" },
+  { name: "controls", make: makeControls, frame: true, place: "side" },
+  { name: "weights", make: makeWeights, frame: true, place: "side" },
+  { name: "compare", make: makeCompare, frame: true, place: "chart" },
+];
 
 const EVERYTHING = ["settings", "column", "query", "pins", "sample", "language", "theme", "panels", "training"];
 
@@ -22,25 +36,30 @@ const EVERYTHING = ["settings", "column", "query", "pins", "sample", "language",
  */
 export function mount(el, payload, host = null) {
   const base = readData(payload);
-  const store = makeStore(startState(payload, base));
+  const isPage = !host || host.kind !== "widget";
+  const read = (hash) => fromHash(hash, payload, base);
+  const store = makeStore({ ...startState(payload, base), ...(isPage ? read(location.hash) : {}) });
   const idle = makeIdle();
   const root = html("div", { class: "kp" });
-  el.append(html("style", {}, STYLE), root);
+  const spoken = html("p", { class: "kp-spoken", "aria-live": "polite" });
+  el.append(html("style", {}, STYLE), root, spoken);
 
   const data = remember(
     () => [store.get().sample],
     () => (payload.samples && store.get().sample !== null ? withSample(base, payload.samples[store.get().sample]) : base),
   );
   const pool = remember(() => [data(), store.get().settings], (...parts) => makePool(...parts));
-  const context = { el: root, payload, host, store, data, pool, idle, words: null };
+  const here = remember(() => [pool(), store.get().query], (now, query) => now.at(query));
+  const context = { el: root, payload, host, store, data, pool, here, idle, say: makeSpeaker(spoken), words: null };
 
   let panels = [];
   const build = () => {
     for (const panel of panels) panel.destroy();
     const state = store.get();
     context.words = makeWords(state.language);
+    const focused = root.contains(document.activeElement) && document.activeElement.dataset.control;
     put(root, "lang", state.language === "zh" ? "zh-Hans" : "en");
-    const places = Object.fromEntries(["chart", "side", "more"].map((name) => [name, html("div", { class: "kp-" + name })]));
+    const places = Object.fromEntries(["top", "chart", "side", "more"].map((name) => [name, html("div", { class: "kp-place-" + name })]));
     root.replaceChildren(...Object.values(places));
     panels = PANELS.filter(({ when }) => !when || when(data(), payload)).map(({ name, make, frame, place = "more" }) => {
       const section = html("section", { class: "kp-panel", "data-panel": name });
@@ -48,6 +67,7 @@ export function mount(el, payload, host = null) {
       return { frame, waiting: null, ...make(section, context) };
     });
     refresh(new Set(EVERYTHING));
+    if (focused) root.querySelector(`[data-control="${focused}"]`)?.focus();
   };
 
   const refresh = (changed) => {
@@ -78,6 +98,7 @@ export function mount(el, payload, host = null) {
     else refresh(changed);
   };
   build();
+  const ends = [listenToKeys(context), isPage ? followHash(store, read) : null, host ? follow(store, host) : null];
 
   return {
     store,
@@ -85,6 +106,7 @@ export function mount(el, payload, host = null) {
       cancelAnimationFrame(frame);
       idle.clear();
       for (const panel of panels) panel.destroy();
+      for (const end of ends) if (end) end();
       el.replaceChildren();
     },
   };
@@ -95,7 +117,7 @@ function startState(payload, data) {
   return {
     settings: payload.settings,
     column: payload.column || 0,
-    query: payload.query || middle(data),
+    query: payload.query || middleQuery(data),
     pins: [],
     sample: null,
     language: chooseLanguage(payload.language),
@@ -106,7 +128,7 @@ function startState(payload, data) {
 }
 
 /** The query in the middle: medians, and the most frequent levels. */
-function middle(data) {
+function middleQuery(data) {
   const numeric = data.numeric.map((column) => Array.from(column).sort((a, b) => a - b)[data.n >> 1]);
   const codes = data.categorical.map(({ codes, levels }) => {
     const counts = levels.map(() => 0);
@@ -126,3 +148,20 @@ function remember(parts, make) {
     return answer;
   };
 }
+
+/** Say the newest text to a screen reader once nothing has changed for a while. */
+function makeSpeaker(element) {
+  let timer = 0;
+  return (text) => {
+    clearTimeout(timer);
+    timer = setTimeout(() => put(element, "text", text), 700);
+  };
+}
+
+/** The entry of anywidget. */
+function render({ model, el }) {
+  const { destroy } = mount(el, model.get("payload"), widgetHost(model));
+  return destroy;
+}
+
+export default { render };

@@ -11,7 +11,7 @@ export function chooseLanguage(asked) {
 export function makeWords(language) {
   const texts = WORDS[language] || WORDS.en;
   const words = (key, values = {}) =>
-    (texts[key] ?? WORDS.en[key] ?? key).replace(/\{(\w+)\}/g, (all, name) => values[name] ?? all);
+    (texts[key] ?? WORDS.en[key] ?? key.replace(/^.*\./, "")).replace(/\{(\w+)\}/g, (all, name) => values[name] ?? all);
   words.language = language;
   words.number = showNumber;
   return words;
