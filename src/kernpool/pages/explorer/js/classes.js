@@ -4,27 +4,28 @@ import { html, put, svg } from "./dom.js";
 import { makeHandle, queryAt, spaced, titled, within } from "./panel.js";
 
 const PLACES = 201;
-const RUG = 7; // pixels of a class in the rug
+const RUG = 12; // pixels of a class in the rug
 // Lines of a tile of 8 x 8 pixels, so that bands differ without their colours.
 const PATTERNS = ["M0 4H8", "M4 0V8", "M0 8L8 0M-2 2L2 -2M6 10L10 6", "M0 0L8 8M6 -2L10 2M-2 6L2 10", "M0 4H8M4 0V8", "M0 0L8 8M8 0L0 8", "M2 2h1M6 6h1", "M0 2H8M0 6H8", "M2 0V8M6 0V8", ""];
 
 export function makeClasses(root, context) {
   const { store, words } = context;
   const { classes } = context.data();
-  const of = (c, suffix) => `kx-class-${c % PATTERNS.length}${suffix}`;
   const id = "kx-tile-" + ++explorers + "-";
   titled(root, words("classes.title"), words("classes.note"));
   const rug = classes.length * RUG + 6;
   const chart = makeChart(root, { height: 260 + rug, left: 52, right: 90, bottom: 44 + rug }, () => show());
   chart.element.classList.add("kx-classes");
   chart.svg.prepend(svg("defs", {}, ...classes.map((_, c) =>
-    svg("pattern", { id: id + c, class: of(c, ""), width: 8, height: 8, patternUnits: "userSpaceOnUse" }, svg("rect", { width: 8, height: 8 }), svg("path", { d: PATTERNS[c % PATTERNS.length] })))));
+    svg("pattern", { id: id + c, class: "kx-tile", style: `--kx-tint:var(--kp-class-${c % PATTERNS.length})`, width: 8, height: 8, patternUnits: "userSpaceOnUse" }, svg("rect", { width: 8, height: 8 }), svg("path", { d: PATTERNS[c % PATTERNS.length] })))));
   const bands = classes.map((_, c) => chart.layer("path", { fill: `url(#${id}${c})`, class: "kx-band" }));
   const line = chart.layer("path", { class: "kx-query" }, chart.over);
-  const marks = classes.map((_, c) => chart.layer("path", { class: "kx-rug " + of(c, "") }, chart.over));
-  const names = classes.map((name) => chart.layer("text", { class: "kx-class-name" }, chart.over).appendChild(document.createTextNode(name)).parentNode);
+  const marks = classes.map((_, c) => chart.layer("path", { class: "kx-rug" }, chart.over));
+  const text = (attributes) => classes.map((name) => chart.over.appendChild(svg("text", attributes, name)));
+  const inside = text({ class: "kx-inside", "text-anchor": "middle" });
+  const beside = text({});
   const shares = classes.map(() => html("span", {}));
-  root.append(html("ul", { class: "kx-legend" }, ...classes.map((name, c) =>
+  root.append(html("ul", { class: "kx-classes" }, ...classes.map((name, c) =>
     html("li", {}, svg("svg", { width: 18, height: 12, "aria-hidden": "true" }, svg("rect", { width: 18, height: 12, fill: `url(#${id}${c})` })), name + " ", shares[c]))));
 
   const choose = (value) => {
@@ -57,17 +58,22 @@ export function makeClasses(root, context) {
     bands.forEach((band, c) => {
       const upper = lower.map((below, i) => below + probability[c * PLACES + i]);
       put(band, "d", areaPath(places, lower, upper, chart.x, chart.y));
-      // Names at the right, where their bands are high enough there; the legend has all.
-      const [from, to] = [lower[PLACES - 1], upper[PLACES - 1]].map(chart.y);
-      const room = from - to >= 13;
-      for (const [name, value] of Object.entries({ x: chart.xRange[1] + 6, y: (from + to) / 2 + 4, display: room ? null : "none" })) put(names[c], name, value);
+      // The name stands where its band is highest, if that is enough; the legend has all.
+      const own = probability.subarray(c * PLACES, (c + 1) * PLACES);
+      const k = own.reduce((best, share, i) => (share > own[best] || Number.isNaN(own[best]) ? i : best), 0);
+      const half = inside[c].getComputedTextLength() / 2 + 4;
+      put(inside[c], "x", within(chart.x(places[k]), chart.xRange[0] + half, chart.xRange[1] - half));
+      put(inside[c], "y", (chart.y(lower[k]) + chart.y(upper[k])) / 2 + 4);
+      put(inside[c], "visibility", chart.y(lower[k]) - chart.y(upper[k]) < 18 || Number.isNaN(own[k]) ? "hidden" : null);
       lower = upper;
     });
     marks.forEach((mark, c) => {
-      const y = chart.height - 40 - rug + c * RUG;
+      const y = chart.yRange[0] + 22 + c * RUG;
       let d = "";
-      for (let i = 0; i < data.n; i++) if (data.outputs[c][i] === 1) d += `M${chart.x(data.numeric[column][i]).toFixed(1)} ${y + 18}v${RUG - 1}`;
+      for (let i = 0; i < data.n; i++) if (data.outputs[c][i] === 1) d += `M${chart.x(data.numeric[column][i]).toFixed(1)} ${y}v${RUG - 3}`;
       put(mark, "d", d);
+      put(beside[c], "x", chart.xRange[1] + 6);
+      put(beside[c], "y", y + RUG - 3);
     });
     at();
   };

@@ -6,6 +6,8 @@ import { gradually, makeHandle, queryAt, spaced, titled, tone, within } from "./
 const ROWS = 50; // queries, as many as the grids that this picture is taught with have
 const CELLS = 250; // beyond so many keys a cell shows the largest weight of several
 const STEPS = [1, 2, 5, 10];
+// From the paper to its opposite through one hue, on light and on dark.
+const REDS = { light: ["#fff5f0", "#fcbba1", "#fb6a4a", "#cb181d", "#67000d"], dark: ["#24171a", "#5c1a1c", "#b0321f", "#f4795c", "#ffe3d8"] };
 
 export function makeHeatMap(root, context) {
   const { store, words } = context;
@@ -52,19 +54,10 @@ export function makeHeatMap(root, context) {
     put(readout, "text", words(values.first === values.last ? "heat.one" : "heat.many", values));
   };
 
-  const colour = () => {
-    const shades = tone(root, "--kp-heat").split(/\s+/).map((hex) => [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16)));
-    return (share) => {
-      const at = within(share, 0, 1) * (shades.length - 1);
-      const k = Math.min(Math.floor(at), shades.length - 2);
-      return shades[k].map((tint, j) => tint + (at - k) * (shades[k + 1][j] - tint));
-    };
-  };
-
   /** Cells as pixels, and the colour bar beside them. */
   const paint = () => {
     const { count, cells, top } = matrix;
-    const of = colour();
+    const of = shades(tone(root, "--kp-paper"));
     const [left, right] = chart.xRange;
     const [base, up] = chart.yRange;
     const pen = chart.paint();
@@ -81,7 +74,7 @@ export function makeHeatMap(root, context) {
     draw(1, 64, (i) => 1 - i / 63, right + 10, up, 12, base - up);
     for (const { at, text } of bar) {
       for (const [name, value] of Object.entries({ x: right + 26, y: base - at * (base - up) + (at === 1 ? 10 : at ? 4 : 0) })) put(text, name, value);
-      put(text, "text", String(Number((at * top).toPrecision(3))));
+      put(text, "text", (at === 1 && matrix.largest > top ? "≥ " : "") + Number((at * top).toPrecision(3)));
     }
   };
 
@@ -142,6 +135,17 @@ export function makeHeatMap(root, context) {
   };
 }
 
+/** Colours of shares from 0 to 1, for a paper. */
+function shades(paper) {
+  const bytes = (hex) => [0, 1, 2].map((k) => (hex.length > 5 ? parseInt(hex.slice(1 + 2 * k, 3 + 2 * k), 16) : 17 * parseInt(hex[1 + k], 16)));
+  const stops = REDS[bytes(paper)[0] > 127 ? "light" : "dark"].map(bytes);
+  return (share) => {
+    const at = within(share, 0, 1) * (stops.length - 1);
+    const k = Math.min(Math.floor(at), stops.length - 2);
+    return stops[k].map((tint, j) => tint + (at - k) * (stops[k + 1][j] - tint));
+  };
+}
+
 /**
  * Weights of ROWS queries along a column over the keys in the order of that column, a query at a time.
  * @returns {Generator} finally {places, cells: ROWS x count by rows, from: first key of each cell, count, largest, top}
@@ -152,21 +156,22 @@ export function* heatRows(pool, data, query, column) {
   const from = Int32Array.from({ length: count + 1 }, (_, c) => Math.floor((c * data.n) / count));
   const places = spaced(data.low[column], data.high[column], ROWS);
   const cells = new Float64Array(ROWS * count);
-  const weight = new Float64Array(data.n);
-  let largest = 0;
+  const peaks = new Float64Array(ROWS);
   for (let i = 0; i < ROWS; i++) {
-    pool.weights(queryAt(query, column, places[i]), -1, weight);
-    const total = weight.reduce((sum, one) => sum + one, 0) || 1;
+    const { weight } = pool.at(queryAt(query, column, places[i]));
     for (let c = 0; c < count; c++) {
       let most = 0;
       for (let j = from[c]; j < from[c + 1]; j++) if (weight[order[j]] > most) most = weight[order[j]];
-      cells[i * count + c] = most /= total;
-      if (most > largest) largest = most;
+      cells[i * count + c] = most;
+      if (most > peaks[i]) peaks[i] = most;
     }
     yield i;
   }
-  // The bar ends on a round number, so that colours stay comparable while the bandwidth moves a little.
-  const power = 10 ** Math.floor(Math.log10(largest || 1));
-  const top = Math.min(1, power * STEPS.find((step) => step * power >= largest * 0.9999));
-  return { places, cells, from, count, largest, top };
+  // The bar ends on a round number, so that colours stay comparable while the bandwidth moves a little, and at what half
+  // of the rows stay below: a lonely key at an end has the whole weight, and would leave all others pale.
+  const ascending = peaks.slice().sort();
+  const high = ascending[ROWS >> 1] || ascending[ROWS - 1] || 1;
+  const power = 10 ** Math.floor(Math.log10(high));
+  const top = Math.min(1, Number((power * STEPS.find((step) => step * power >= high * 0.9999)).toPrecision(1)));
+  return { places, cells, from, count, largest: ascending[ROWS - 1], top };
 }

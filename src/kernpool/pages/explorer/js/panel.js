@@ -5,7 +5,7 @@ import { html, put } from "./dom.js";
 export function titled(root, title, note) {
   const id = "kx-title-" + ++titles;
   root.setAttribute("aria-labelledby", id);
-  root.append(html("h2", { id }, title), html("p", { class: "kx-note" }, note));
+  root.append(html("h2", { id }, title), html("p", { class: "kp-hint" }, note));
 }
 
 let titles = 0;

@@ -13,13 +13,13 @@ export function makeRelevance(root, context) {
   const rows = names.map((name) => {
     const bar = html("span", { class: "kx-share" });
     const found = html("span", { class: "kx-found" });
-    const number = html("td", {});
+    const number = html("td", { class: "kx-number" });
     const row = html("tr", {}, html("th", { scope: "row" }, name), html("td", { class: "kx-track", "aria-hidden": "true" }, html("div", {}, bar, found)), number);
     return { row, bar, found, number };
   });
   const heads = html("tr", {}, html("th", { scope: "col" }, words("relevance.column")), html("td", { "aria-hidden": "true" }), html("th", { scope: "col" }, words("relevance.value")));
   root.append(html("table", { class: "kx-table" }, html("thead", {}, heads), html("tbody", {}, ...rows.map(({ row }) => row))));
-  if (payload.relevance) root.append(html("p", { class: "kx-note" }, words("relevance.model")));
+  if (payload.relevance) root.append(html("p", { class: "kp-hint" }, words("relevance.model")));
   return {
     update() {
       const { settings } = store.get();
