@@ -60,7 +60,8 @@ export function mount(el, payload, host = null) {
     const focused = root.contains(document.activeElement) && document.activeElement.dataset.control;
     put(root, "lang", state.language === "zh" ? "zh-Hans" : "en");
     const places = Object.fromEntries(["top", "chart", "side", "more"].map((name) => [name, html("div", { class: "kp-place-" + name })]));
-    root.replaceChildren(...Object.values(places));
+    const { top, chart, side, more } = places;
+    root.replaceChildren(top, html("div", { class: "kp-body" }, chart, side), more);
     panels = PANELS.filter(({ when }) => !when || when(data(), payload)).map(({ name, make, frame, place = "more" }) => {
       const section = html("section", { class: "kp-panel", "data-panel": name });
       places[place].append(section);
