@@ -23,7 +23,7 @@ const PANELS = [
   { name: "scatter", make: makeScatter, frame: true, place: "chart" },
   { name: "controls", make: makeControls, frame: true, place: "side" },
   { name: "weights", make: makeWeights, frame: true, place: "side" },
-  { name: "compare", make: makeCompare, frame: true, place: "chart" },
+  { name: "compare", make: makeCompare, place: "chart" },
 ];
 
 const EVERYTHING = ["settings", "column", "query", "pins", "sample", "language", "theme", "panels", "training"];
@@ -52,6 +52,7 @@ export function mount(el, payload, host = null) {
   const here = remember(() => [pool(), store.get().query], (now, query) => now.at(query));
   const context = { el: root, payload, host, store, data, pool, here, idle, say: makeSpeaker(spoken), words: null };
 
+  const dark = matchMedia("(prefers-color-scheme: dark)");
   let panels = [];
   const build = () => {
     for (const panel of panels) panel.destroy();
@@ -60,7 +61,8 @@ export function mount(el, payload, host = null) {
     const focused = root.contains(document.activeElement) && document.activeElement.dataset.control;
     put(root, "lang", state.language === "zh" ? "zh-Hans" : "en");
     const places = Object.fromEntries(["top", "chart", "side", "more"].map((name) => [name, html("div", { class: "kp-place-" + name })]));
-    root.replaceChildren(...Object.values(places));
+    const { top, chart, side, more } = places;
+    root.replaceChildren(top, html("div", { class: "kp-body" }, chart, side), more);
     panels = PANELS.filter(({ when }) => !when || when(data(), payload)).map(({ name, make, frame, place = "more" }) => {
       const section = html("section", { class: "kp-panel", "data-panel": name });
       places[place].append(section);
@@ -71,6 +73,8 @@ export function mount(el, payload, host = null) {
   };
 
   const refresh = (changed) => {
+    const { theme } = store.get();
+    put(root, "data-theme", theme === "auto" ? (dark.matches ? "dark" : "light") : theme);
     for (const panel of panels.filter((one) => one.frame)) panel.update(changed);
     for (const panel of panels.filter((one) => !one.frame)) {
       const all = panel.waiting ? panel.waiting.changed : new Set();
@@ -84,15 +88,24 @@ export function mount(el, payload, host = null) {
     }
   };
 
+  // The first change of a frame is drawn at once, those after it together in the next frame: pointers tell of one
+  // movement a frame, and waiting for the frame would cost up to 16 ms.
   let frame = 0;
   let changes = new Set();
-  store.subscribe((state, changed) => {
+  const note = (state, changed) => {
     for (const key of changed) changes.add(key);
-    frame = frame || requestAnimationFrame(draw);
-  });
+    if (frame) return;
+    frame = requestAnimationFrame(() => {
+      frame = 0;
+      if (changes.size) draw();
+    });
+    queueMicrotask(draw);
+  };
+  const onDark = () => note(null, ["theme"]);
+  store.subscribe(note);
+  dark.addEventListener("change", onDark);
   const draw = () => {
     const changed = changes;
-    frame = 0;
     changes = new Set();
     if (changed.has("language")) build();
     else refresh(changed);
@@ -104,6 +117,7 @@ export function mount(el, payload, host = null) {
     store,
     destroy() {
       cancelAnimationFrame(frame);
+      dark.removeEventListener("change", onDark);
       idle.clear();
       for (const panel of panels) panel.destroy();
       for (const end of ends) if (end) end();
