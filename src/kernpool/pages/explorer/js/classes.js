@@ -3,7 +3,7 @@ import { areaPath, linearScale, makeChart } from "./chart.js";
 import { html, put, svg } from "./dom.js";
 import { makeHandle, queryAt, spaced, titled, within } from "./panel.js";
 
-const PLACES = 201;
+const ALONG = 201;
 const RUG = 12; // pixels of a class in the rug
 // Lines of a tile of 8 x 8 pixels, so that bands differ without their colours.
 const PATTERNS = ["M0 4H8", "M4 0V8", "M0 8L8 0M-2 2L2 -2M6 10L10 6", "M0 0L8 8M6 -2L10 2M-2 6L2 10", "M0 4H8M4 0V8", "M0 0L8 8M8 0L0 8", "M2 2h1M6 6h1", "M0 2H8M0 6H8", "M2 0V8M6 0V8", ""];
@@ -11,7 +11,7 @@ const PATTERNS = ["M0 4H8", "M4 0V8", "M0 8L8 0M-2 2L2 -2M6 10L10 6", "M0 0L8 8M
 export function makeClasses(root, context) {
   const { store, words } = context;
   const { classes } = context.data();
-  const id = "kx-tile-" + ++explorers + "-";
+  const id = "kx-tile-" + ++tiles + "-";
   titled(root, words("classes.title"), words("classes.note"));
   const rug = classes.length * RUG + 6;
   const chart = makeChart(root, { height: 260 + rug, left: 52, right: 90, bottom: 44 + rug }, () => show());
@@ -45,21 +45,21 @@ export function makeClasses(root, context) {
   const show = () => {
     const { column, query } = store.get();
     const data = context.data();
-    const places = spaced(data.low[column], data.high[column], PLACES);
+    const places = spaced(data.low[column], data.high[column], ALONG);
     const probability = context.pool().curve(column, places, query);
     root.numbers = { places, probability };
     chart.axes({
-      x: linearScale([places[0], places[PLACES - 1]], chart.xRange),
+      x: linearScale([places[0], places[ALONG - 1]], chart.xRange),
       y: linearScale([0, 1], chart.yRange),
       xLabel: data.names[column],
       yLabel: words("classes.probability"),
     });
-    let lower = new Float64Array(PLACES).map((_, i) => (Number.isNaN(probability[i]) ? NaN : 0));
+    let lower = new Float64Array(ALONG).map((_, i) => (Number.isNaN(probability[i]) ? NaN : 0));
     bands.forEach((band, c) => {
-      const upper = lower.map((below, i) => below + probability[c * PLACES + i]);
+      const upper = lower.map((below, i) => below + probability[c * ALONG + i]);
       put(band, "d", areaPath(places, lower, upper, chart.x, chart.y));
       // The name stands where its band is highest, if that is enough; the legend has all.
-      const own = probability.subarray(c * PLACES, (c + 1) * PLACES);
+      const own = probability.subarray(c * ALONG, (c + 1) * ALONG);
       const k = own.reduce((best, share, i) => (share > own[best] || Number.isNaN(own[best]) ? i : best), 0);
       const half = inside[c].getComputedTextLength() / 2 + 4;
       put(inside[c], "x", within(chart.x(places[k]), chart.xRange[0] + half, chart.xRange[1] - half));
@@ -104,4 +104,4 @@ export function makeClasses(root, context) {
   };
 }
 
-let explorers = 0;
+let tiles = 0;

@@ -3,9 +3,9 @@ import { makeChart, linearScale } from "./chart.js";
 import { html, put } from "./dom.js";
 import { gradually, makeHandle, queryAt, spaced, titled, tone, within } from "./panel.js";
 
-const ROWS = 50; // queries, as many as the grids that this picture is taught with have
-const CELLS = 250; // beyond so many keys a cell shows the largest weight of several
-const STEPS = [1, 2, 5, 10];
+const QUERIES = 50; // queries, as many as the grids that this picture is taught with have
+const MOST_CELLS = 250; // beyond so many keys a cell shows the largest weight of several
+const ROUND = [1, 2, 5, 10];
 // From the paper to its opposite through one hue, on light and on dark.
 const REDS = { light: ["#fff5f0", "#fcbba1", "#fb6a4a", "#cb181d", "#67000d"], dark: ["#24171a", "#5c1a1c", "#b0321f", "#f4795c", "#ffe3d8"] };
 
@@ -36,7 +36,7 @@ export function makeHeatMap(root, context) {
     step(steps) {
       const { column, query } = store.get();
       const { low, high } = context.data();
-      choose(query.numeric[column] + steps * ((high[column] - low[column]) / (ROWS - 1)));
+      choose(query.numeric[column] + steps * ((high[column] - low[column]) / (QUERIES - 1)));
     },
   });
   handle.element.addEventListener("pointermove", (event) => tell(chart.at(event)));
@@ -46,7 +46,7 @@ export function makeHeatMap(root, context) {
   const tell = (at) => {
     if (!matrix) return;
     const { count, places, cells, from, largest } = matrix;
-    const nearest = (value) => within(Math.round(((value - places[0]) / (places[ROWS - 1] - places[0] || 1)) * (ROWS - 1)), 0, ROWS - 1);
+    const nearest = (value) => within(Math.round(((value - places[0]) / (places[QUERIES - 1] - places[0] || 1)) * (QUERIES - 1)), 0, QUERIES - 1);
     if (!at) return put(readout, "text", words("heat.largest", { weight: words.number(largest), n: context.data().n }));
     const i = nearest(at[1]);
     const c = within(Math.floor(((at[0] - 0.5) / context.data().n) * count), 0, count - 1);
@@ -70,7 +70,7 @@ export function makeHeatMap(root, context) {
       pen.imageSmoothingEnabled = false;
       pen.drawImage(image, ...box);
     };
-    draw(count, ROWS, (i) => cells[i] / top, left, up, right - left, base - up);
+    draw(count, QUERIES, (i) => cells[i] / top, left, up, right - left, base - up);
     draw(1, 64, (i) => 1 - i / 63, right + 10, up, 12, base - up);
     for (const { at, text } of bar) {
       for (const [name, value] of Object.entries({ x: right + 26, y: base - at * (base - up) + (at === 1 ? 10 : at ? 4 : 0) })) put(text, name, value);
@@ -84,10 +84,10 @@ export function makeHeatMap(root, context) {
     const { places } = matrix;
     const data = context.data();
     const [base, up] = chart.yRange;
-    const half = (places[ROWS - 1] - places[0]) / (ROWS - 1) / 2 || 0.5;
+    const half = (places[QUERIES - 1] - places[0]) / (QUERIES - 1) / 2 || 0.5;
     chart.axes({
       x: linearScale([0.5, data.n + 0.5], chart.xRange),
-      y: linearScale([places[0] - half, places[ROWS - 1] + half], [up, base]),
+      y: linearScale([places[0] - half, places[QUERIES - 1] + half], [up, base]),
       xLabel: words("heat.keys", { n: data.n }),
       yLabel: words("heat.queries", { name: data.names[column] }),
     });
@@ -106,7 +106,7 @@ export function makeHeatMap(root, context) {
     put(pointer, "d", `M${right + 1} ${y + high / 2}l7 -4v8Z`);
     const text = words("heat.label", { n: context.data().n, name: context.data().names[store.get().column], query: words.number(value), largest: words.number(matrix.largest) });
     chart.label(text);
-    handle.place({ low: places[0], high: places[ROWS - 1], now: value, text: words.number(value) });
+    handle.place({ low: places[0], high: places[QUERIES - 1], now: value, text: words.number(value) });
   };
 
   return {
@@ -147,17 +147,17 @@ function shades(paper) {
 }
 
 /**
- * Weights of ROWS queries along a column over the keys in the order of that column, a query at a time.
- * @returns {Generator} finally {places, cells: ROWS x count by rows, from: first key of each cell, count, largest, top}
+ * Weights of QUERIES queries along a column over the keys in the order of that column, a query at a time.
+ * @returns {Generator} finally {places, cells: QUERIES x count by rows, from: first key of each cell, count, largest, top}
  */
 export function* heatRows(pool, data, query, column) {
   const order = data.sorted[column];
-  const count = Math.min(data.n, CELLS);
+  const count = Math.min(data.n, MOST_CELLS);
   const from = Int32Array.from({ length: count + 1 }, (_, c) => Math.floor((c * data.n) / count));
-  const places = spaced(data.low[column], data.high[column], ROWS);
-  const cells = new Float64Array(ROWS * count);
-  const peaks = new Float64Array(ROWS);
-  for (let i = 0; i < ROWS; i++) {
+  const places = spaced(data.low[column], data.high[column], QUERIES);
+  const cells = new Float64Array(QUERIES * count);
+  const peaks = new Float64Array(QUERIES);
+  for (let i = 0; i < QUERIES; i++) {
     const { weight } = pool.at(queryAt(query, column, places[i]));
     for (let c = 0; c < count; c++) {
       let most = 0;
@@ -170,8 +170,8 @@ export function* heatRows(pool, data, query, column) {
   // The bar ends on a round number, so that colours stay comparable while the bandwidth moves a little, and at what half
   // of the rows stay below: a lonely key at an end has the whole weight, and would leave all others pale.
   const ascending = peaks.slice().sort();
-  const high = ascending[ROWS >> 1] || ascending[ROWS - 1] || 1;
+  const high = ascending[QUERIES >> 1] || ascending[QUERIES - 1] || 1;
   const power = 10 ** Math.floor(Math.log10(high));
-  const top = Math.min(1, Number((power * STEPS.find((step) => step * power >= high * 0.9999)).toPrecision(1)));
-  return { places, cells, from, count, largest: ascending[ROWS - 1], top };
+  const top = Math.min(1, Number((power * ROUND.find((step) => step * power >= high * 0.9999)).toPrecision(1)));
+  return { places, cells, from, count, largest: ascending[QUERIES - 1], top };
 }

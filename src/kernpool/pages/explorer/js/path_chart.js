@@ -5,7 +5,7 @@ import { leftOut } from "./left_out.js";
 import { gradually, makeHandle, spaced, titled, within } from "./panel.js";
 import { makePool } from "./pool.js";
 
-const POINTS = 41;
+const GRID = 41;
 const REFINED = 2000; // rows up to which the minimum is found to five digits
 const GOLDEN = (Math.sqrt(5) - 1) / 2;
 
@@ -23,8 +23,8 @@ export function makePathChart(root, context) {
   // One column: h itself. Several: a factor of what the model has found.
   const start = (payload.fitted || payload.settings).bandwidth;
   const one = () => context.data().numeric.length === 1;
-  const size = (bandwidth) => (one() ? bandwidth[0] : Math.exp(mean(bandwidth.map((h, a) => Math.log(h / start[a])))));
-  let grid = new Float64Array(POINTS);
+  const size = (bandwidth) => (one() ? bandwidth[0] : Math.exp(meanOf(bandwidth.map((h, a) => Math.log(h / start[a])))));
+  let grid = new Float64Array(GRID);
   let errors = grid;
   let empty = grid;
   let minimum = null; // {h, error}
@@ -38,8 +38,8 @@ export function makePathChart(root, context) {
   };
   const handle = makeHandle(chart, {
     label: words(one() ? "path.handle" : "path.factor"),
-    move: (at) => choose(within(at[0], grid[0], grid[POINTS - 1])),
-    step: (steps) => choose(within(size(store.get().settings.bandwidth) * 1.05 ** steps, grid[0], grid[POINTS - 1])),
+    move: (at) => choose(within(at[0], grid[0], grid[GRID - 1])),
+    step: (steps) => choose(within(size(store.get().settings.bandwidth) * 1.05 ** steps, grid[0], grid[GRID - 1])),
   });
 
   const show = () => {
@@ -48,7 +48,7 @@ export function makePathChart(root, context) {
     if (!known.length) return;
     const [low, high] = extent([errors], 0.08);
     chart.axes({
-      x: logScale([grid[0], grid[POINTS - 1]], chart.xRange),
+      x: logScale([grid[0], grid[GRID - 1]], chart.xRange),
       y: linearScale([Math.max(0, low), high], chart.yRange),
       xLabel: words(one() ? "path.h" : "path.factor"),
       yLabel: words(context.data().classes ? "path.brier" : "path.squared"),
@@ -73,7 +73,7 @@ export function makePathChart(root, context) {
     const gaps = lost > 0 ? " " + words("path.empty", { h: words.number(grid[lost - 1]) }) : "";
     put(readout, "text", text + gaps);
     chart.label(text + gaps);
-    handle.place({ low: grid[0], high: grid[POINTS - 1], now, text: words.number(now) });
+    handle.place({ low: grid[0], high: grid[GRID - 1], now, text: words.number(now) });
   };
 
   /** Errors of the whole grid, every fourth first, so that the shape shows early. */
@@ -82,7 +82,7 @@ export function makePathChart(root, context) {
       return yield* leftOut(makePool(data, { ...settings, bandwidth: settings.bandwidth.map((one) => (one * h) / now) }), data);
     }
     for (const every of [4, 2, 1]) {
-      for (let k = 0; k < POINTS; k += every) {
+      for (let k = 0; k < GRID; k += every) {
         if (Number.isFinite(errors[k])) continue;
         const found = yield* errorAt(grid[k]);
         errors[k] = found.error;
@@ -92,7 +92,7 @@ export function makePathChart(root, context) {
     }
     // Between the neighbours of the best point, by golden sections; of many rows the grid is good enough.
     const best = lowestOf(errors);
-    if (data.n > REFINED || best < 1 || best > POINTS - 2) return;
+    if (data.n > REFINED || best < 1 || best > GRID - 2) return;
     const [from, to] = [best - 1, best + 1].map((k) => Math.log(grid[k]));
     const found = yield* goldenMinimum(from, to, function* (at) {
       return (yield* errorAt(Math.exp(at))).error;
@@ -112,8 +112,8 @@ export function makePathChart(root, context) {
       made = key;
       stop();
       grid = pathGrid(data, bandwidth, now);
-      errors = new Float64Array(POINTS).fill(NaN);
-      empty = new Float64Array(POINTS);
+      errors = new Float64Array(GRID).fill(NaN);
+      empty = new Float64Array(GRID);
       minimum = null;
       stop = gradually(context, root, fill(data, store.get().settings, now), show);
     },
@@ -145,13 +145,13 @@ function lowestOf(numbers) {
   return numbers.reduce((least, one, k) => (one < numbers[least] || Number.isNaN(numbers[least]) ? k : least), 0);
 }
 
-function mean(numbers) {
+function meanOf(numbers) {
   return numbers.reduce((sum, one) => sum + one, 0) / numbers.length;
 }
 
 /** Factors from what only next neighbours see to what sees everything. */
 function pathGrid(data, bandwidth, now) {
   const ranges = bandwidth.map((h, a) => (data.high[a] - data.low[a] || 1) / h);
-  const whole = now * Math.exp(mean(ranges.map(Math.log)));
-  return spaced(Math.log(whole / Math.min(500, Math.max(20, 2 * data.n))), Math.log(2 * whole), POINTS).map(Math.exp);
+  const whole = now * Math.exp(meanOf(ranges.map(Math.log)));
+  return spaced(Math.log(whole / Math.min(500, Math.max(20, 2 * data.n))), Math.log(2 * whole), GRID).map(Math.exp);
 }

@@ -19,7 +19,7 @@ export function makeSlices(root, context) {
 
   data.names.forEach((name, a) => {
     const [low, high] = [data.low[a], data.high[a]];
-    const axis = html("input", { type: "radio", name: "kx-axis-" + group, onchange: () => store.set({ column: a }) });
+    const axis = html("input", { type: "radio", name: "kx-axis-" + axisGroup, onchange: () => store.set({ column: a }) });
     const shown = html("output", {});
     const slider = html("input", { type: "range", min: low, max: high, step: (high - low) / 200 || "any", oninput: () => store.set({ query: { numeric: patched(store.get().query.numeric, a, Number(slider.value)) } }) });
     const place = cell(words("slices.value", { name }), slider, ({ query }) => {
@@ -36,7 +36,7 @@ export function makeSlices(root, context) {
     const level = cell(words("slices.value", { name }), choice, ({ query }) => (choice.value = query.codes[b]));
     rows.push(html("tr", {}, html("th", { scope: "row" }, name), html("td", {}), level));
   });
-  group += 1;
+  axisGroup += 1;
   const heads = ["column", "axis.head", "value.head"].map((key) => html("th", { scope: "col" }, words("slices." + key)));
   root.append(html("table", { class: "kx-table" }, html("thead", {}, html("tr", {}, ...heads)), html("tbody", {}, ...rows)));
   return {
@@ -47,4 +47,4 @@ export function makeSlices(root, context) {
   };
 }
 
-let group = 0; // of radio buttons, where a page has several explorers
+let axisGroup = 0; // of radio buttons, where a page has several explorers
