@@ -117,7 +117,7 @@ def test_truth_is_a_function_a_pair_or_of_the_sample():
         ((X, Y), {"bandwidth": 1.0, "scale": "rank"}, ValueError, "scale='raw'"),
         ((NadarayaWatsonRegressor(bandwidth=1.0).fit(X, Y),), {"bandwidth": 2.0}, TypeError, "bandwidth: a fitted"),
         ((NadarayaWatsonRegressor(bandwidth=1.0).fit(open_chunks([(X, Y)])),), {}, TypeError, "chunks"),
-        ((NadarayaWatsonRegressor(smoothing=[0.1]).fit(pd.DataFrame({"g": list("abab")}), Y),), {}, ValueError, "levels alone"),
+        ((NadarayaWatsonRegressor(bandwidth=1.0, smoothing=[0.1]).fit(pd.DataFrame({"g": list("abab")}), Y),), {}, ValueError, "levels alone"),
     ],
 )
 def test_what_cannot_be_explored_is_refused_with_the_remedy(arguments, keywords, kind, words):

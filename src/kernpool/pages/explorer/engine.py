@@ -12,10 +12,10 @@ from sklearn.base import clone
 
 from kernpool.core.keys import Prepared
 from kernpool.estimators import LocalLinearRegressor, NadarayaWatsonRegressor
+from kernpool.estimators.extrapolation import limits_of
 from kernpool.estimators.fitted import fit_of, pairs_of, recipe_of
 from kernpool.estimators.smoother import KernelSmoother
 from kernpool.pages.explorer.subject import Subject
-from kernpool.pooling.settle import settle
 from kernpool.pooling.weights import weight_rows
 
 Array = NDArray[np.float64]
@@ -109,7 +109,7 @@ def answer(subject: Subject, request: Any) -> dict[str, Any]:
     >>> place = {"numeric": [2.5], "codes": []}
     >>> found = answer(subject, {"kind": "query", "query": place, "settings": {"bandwidth": [0.1]}})
     >>> found["reach"], round(found["effectiveSize"], 1)
-    (50, 2.7)
+    (50, 2.5)
     """
     if not isinstance(request, Mapping) or request.get("kind") not in ANSWERS:
         raise RequestError(f"a request is of kind {' or '.join(ANSWERS)}")
@@ -132,21 +132,25 @@ def _curve(subject: Subject, model: Any, request: Mapping[str, Any]) -> dict[str
 
 
 def _query(model: Any, request: Mapping[str, Any]) -> tuple[Array, NDArray[np.int64]]:
-    query = request.get("query") or {}
-    numeric = _numbers("query", query.get("numeric"), model.key_.shape[1])
-    codes = np.asarray(query.get("codes") or [], dtype=np.int64).reshape(1, -1)
+    query = request.get("query")
+    if not isinstance(query, Mapping):
+        raise RequestError(f"query must have numbers and codes, got {query!r:.80}")
+    numeric, codes = _numbers("query", query.get("numeric"), model.key_.shape[1]), query.get("codes", [])
     counts = [len(levels) for levels in model.encoding_.levels] if model.encoding_ is not None else []
-    if codes.shape[1] != len(counts) or any(not 0 <= code < c for code, c in zip(codes[0], counts, strict=True)):
+    is_known = isinstance(codes, list) and len(codes) == len(counts) and all(isinstance(code, int) for code in codes)
+    if not is_known or any(not 0 <= code < count for code, count in zip(codes, counts, strict=True)):
         raise RequestError(f"codes must be one level number a categorical column, of {counts} levels")
-    return numeric[None, :], codes
+    return numeric[None, :], np.array(codes, dtype=np.int64).reshape(1, -1)
 
 
 def _pooled(model: Any, queries: Array, codes: NDArray[np.int64]) -> Array:
-    """Return pooled values of shape (m, c), in the order of the outputs; NaN where no key is in reach."""
+    """Return pooled values of shape (m, c); NaN where no key is in reach, whatever the model makes of such places."""
     recipe = recipe_of(model)
     pairs = pairs_of(model, codes if codes.shape[1] else None)
-    pooled = settle(recipe, pairs.reduce(recipe, queries), lambda *_: None)
-    return np.asarray(pooled, dtype=np.float64).reshape(len(queries), -1)
+    fit = pairs.reduce(recipe, queries).fit(recipe.ridge_weight(queries.shape[1]))
+    limits = limits_of(model)
+    values = fit.intercept if limits is None else np.clip(fit.intercept, *limits)
+    return np.where(fit.occupied[:, None], values, np.nan)
 
 
 def _one(subject: Subject, model: Any, request: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kernpool.estimators.fitted import recipe_of
-from kernpool.kernels import get_kernel, kernel_names
+from kernpool.kernels import BUILT_IN, get_kernel
 from kernpool.pages.explorer.subject import Sample, Subject
 
 VERSION = 1
@@ -59,7 +59,7 @@ def payload_of(subject: Subject, *, language: str | None = None, kept: NDArray[n
         "fitted": fitted,
         "column": 0,
         "query": None,
-        "kernels": list(dict.fromkeys([*kernel_names(), kernel])),
+        "kernels": list(dict.fromkeys([*BUILT_IN, kernel])),
         "samples": [_sample(sample) for sample in subject.samples] or None,
         "python": {"load": subject.load, "estimator": type(model).__name__},
         "limits": {"exact": EXACT_ROWS},
