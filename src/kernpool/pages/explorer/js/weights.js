@@ -77,7 +77,7 @@ function explainEmpty(data, settings, here, column, words) {
 function say(context, here, q, top, row) {
   const { words, store } = context;
   const query = words.number(q, 4);
-  const values = { query, value: here.value.map((one) => words.number(one, 4)).join(", "), effective: words.number(here.effectiveSize), reach: here.reach, largest: words.number(top), row };
+  const values = { query, value: Array.from(here.value, (one) => words.number(one, 4)).join(", "), effective: words.number(here.effectiveSize), reach: here.reach, largest: words.number(top), row };
   const h = store.get().settings.bandwidth.map((one) => words.number(one)).join(", ");
   context.say(words(here.empty ? "say.empty" : "say", values) + " " + words("say.h", { h }));
 }
