@@ -9,8 +9,9 @@
 import { invertDesign } from "./design.js";
 
 /**
- * Make fit(place, weight, from, to, total, value, slope) for keys in some order.
+ * Make fit(place, weight, from, to, total, penalty, value, slope) for keys in some order.
  *
+ * A penalty on squared slopes per bandwidth, in units of the weights, draws them towards zero.
  * It writes the fit, less the center of the values, into `value` and the slope, per unit of the column, into `slope` (of
  * column a and output j at a * outputs + j), and returns in how many directions the keys determine one. Weights of keys
  * before `from` and from `to` on are not looked at.
@@ -21,7 +22,7 @@ export function makePlane(keys, outputs, bandwidth) {
   const deviations = keys.map((key) => new Float64Array(key.length));
   const design = new Float64Array(d * d), inverse = new Float64Array(d * d), cross = new Float64Array(d * c);
   const offset = new Float64Array(d), unit = new Float64Array(d);
-  return (place, weight, from, to, total, value, slope) => {
+  return (place, weight, from, to, total, penalty, value, slope) => {
     for (let j = 0; j < c; j++) value[j] = weightedMean(outputs[j], weight, from, to, total);
     for (let a = 0; a < d; a++) {
       offset[a] = deviate(keys[a], place[a], bandwidth[a], weight, from, to, total, deviations[a]);
@@ -31,6 +32,7 @@ export function makePlane(keys, outputs, bandwidth) {
       for (let j = 0; j < c; j++) {
         cross[a * c + j] = productWithValues(deviations[a], outputs[j], value[j], weight, from, to) / total;
       }
+      design[a * d + a] += penalty / total;
       unit[a] = Math.sqrt(design[a * d + a] + offset[a] * offset[a]) || 1;
     }
     for (let a = 0; a < d; a++) {

@@ -3,8 +3,11 @@
 import { exponentials } from "./exponential.js";
 import { FACTORS, KERNELS } from "./kernels.js";
 
+/** Of a ridge beside a window: slopes are zero to the last digit long before. */
+const LARGEST_EXPONENT = 300;
+
 /**
- * Make weigh(query, self, out), which writes the weights of all keys in units of the largest one and returns their sum.
+ * Make weigh(query, self, out), which writes the weights of all keys in units of exp(weigh.shift), returns their sum.
  *
  * Weights of compact kernels are profiles, which keep their digits at the edge. All others are logits less the largest
  * one, so that a query far from all keys has the weights of its nearest ones. `self` is a row of which one is left out.
@@ -16,7 +19,7 @@ export function makeWeigher(data, settings) {
   const inLogs = isInLogs(data, settings, tables), similarities = inLogs ? kernel.logProfiles : kernel.profiles;
   const combine = inLogs ? addTo : multiplyOnto, one = byColumn ? new Float64Array(n) : null;
   const logTables = inLogs ? tables.map((table) => table.map(Math.log)) : tables;
-  return (query, self, out) => {
+  const weigh = (query, self, out) => {
     if (byColumn) {
       out.fill(inLogs ? 0 : 1);
       numeric.forEach((key, a) => {
@@ -29,8 +32,12 @@ export function makeWeigher(data, settings) {
       similarities(out, 0, n);
     }
     categorical.forEach((column, b) => combine(out, factorsOf(column, logTables[b], query.codes[b])));
-    return inLogs ? fromLogits(out, data.weight, self) : fromProfiles(out, data.weight, self);
+    if (!inLogs) return fromProfiles(out, data.weight, self);
+    weigh.shift = largestLogit(out, data.weight, self);
+    return fromLogits(out, data.weight, self, weigh.shift);
   };
+  weigh.shift = 0;
+  return weigh;
 }
 
 /** Whether columns count one by one. */
@@ -104,18 +111,22 @@ function fromProfiles(out, times, self) {
   return total;
 }
 
-function fromLogits(out, times, self) {
+function largestLogit(out, times, self) {
   if (self >= 0 && !(withoutOne(times, self) > 0)) out[self] = -Infinity;
   let largest = -Infinity;
   for (let i = 0; i < out.length; i++) {
     if (times && !(times[i] > 0)) out[i] = -Infinity;
     else if (out[i] > largest) largest = out[i];
   }
-  if (largest === -Infinity) {
+  return largest;
+}
+
+function fromLogits(out, times, self, shift) {
+  if (shift === -Infinity) {
     out.fill(0);
     return 0;
   }
-  exponentials(out, 0, out.length, largest);
+  exponentials(out, 0, out.length, shift);
   if (self >= 0 && times && out[self] > 0) out[self] *= withoutOne(times, self) / times[self];
   let total = 0;
   for (let i = 0; i < out.length; i++) {
@@ -125,20 +136,9 @@ function fromLogits(out, times, self) {
   return total;
 }
 
-/** The key at the least distance in bandwidths, of those that take part; -1 for none. */
-export function nearestKey(data, settings, query, self = -1) {
-  let nearest = -1, least = Infinity;
-  for (let i = 0; i < data.n; i++) {
-    const times = data.weight ? data.weight[i] : 1;
-    if (!((i === self ? times - 1 : times) > 0)) continue;
-    let square = 0;
-    for (let a = 0; a < data.numeric.length; a++) {
-      square += ((query.numeric[a] - data.numeric[a][i]) / settings.bandwidth[a]) ** 2;
-    }
-    if (square < least) {
-      least = square;
-      nearest = i;
-    }
-  }
-  return nearest;
+/** What a ridge adds to the second moments of a state, per unit of weight. @param {number} shift of its weights */
+export function penaltyOf(data, settings) {
+  if (!settings.degree || !settings.ridge) return () => 0;
+  const peak = KERNELS[settings.kernel].profile(0) ** (isByColumn(data, settings) ? data.numeric.length : 1);
+  return (shift) => settings.ridge * peak * Math.exp(Math.min(-shift, LARGEST_EXPONENT));
 }

@@ -5,8 +5,9 @@
 
 import { exponentials } from "./exponential.js";
 import { KERNELS } from "./kernels.js";
+import { makeSettle } from "./settle.js";
 import { makePlane, weightedMean } from "./plane.js";
-import { addSquares, addTo, distances, factorsOf, factorTable, isByColumn, isInLogs, multiplyOnto, withoutOne } from "./similarity.js";
+import { addSquares, addTo, distances, factorsOf, factorTable, isByColumn, isInLogs, multiplyOnto, penaltyOf, withoutOne } from "./similarity.js";
 
 // How far below the logit of the nearest key a logit may be and count: exp(-40) is 4e-18. A plane may rest on the
 // lightest keys, so that for degree 1 all count that do not underflow.
@@ -15,9 +16,9 @@ const LOWEST = [40, 750];
 /**
  * Make a slice through `query` along a numeric column.
  *
- * Its fit(place, self, value, slope) writes the fit into `value`, NaN where no key is in reach, and for degree 1 the
- * slope into `slope`, as `at` of a pool gives it; self is a row of which one is left out, or -1. It returns the sum of
- * weights.
+ * Its fit(place, self, value, slope) writes the fit into `value`, and for degree 1 the slope into `slope`, as `at` of a
+ * pool gives it; self is a row of which one is left out, or -1. It returns the sum of weights, zero where no key is in
+ * reach.
  */
 export function makeSlice(data, settings, column, query) {
   const kernel = KERNELS[settings.kernel], held = heldColumns(data, settings, column, query);
@@ -27,6 +28,7 @@ export function makeSlice(data, settings, column, query) {
   const rest = pick(held.rest), extra = pick(held.extra), along = keys[column], h = settings.bandwidth[column];
   const weight = new Float64Array(rows.length), places = rankOfRows(rows, data.n), range = new Int32Array(2);
   const plane = settings.degree ? makePlane(keys, outputs, settings.bandwidth) : null;
+  const penalty = penaltyOf(data, settings), settle = makeSettle(data, settings), shift = new Float64Array(1);
   const findRange = Number.isFinite(kernel.support) ? rangeOfSupport : rest || extra ? allKeys : rangeOfLogits;
   const largest = times ? times.reduce((most, one) => Math.max(most, one), 0) : 1;
   const place = Array.from(query.numeric), unused = new Float64Array(keys.length * outputs.length);
@@ -35,16 +37,12 @@ export function makeSlice(data, settings, column, query) {
     findRange(along, q, h, kernel, LOWEST[settings.degree], times, largest, own, range);
     const from = range[0], to = range[1];
     fillDistances(along, rest, q, h, weight, from, to);
-    const total = weigh(kernel, held.inLogs, extra, times, own, weight, from, to);
-    if (!(total > 0)) {
-      value.fill(NaN);
-      slope.fill(NaN);
-      return 0;
-    }
+    const total = weighRange(kernel, held.inLogs, extra, times, own, weight, from, to, shift), isEmpty = !(total > 0);
     place[column] = q;
-    if (plane) plane(place, weight, from, to, total, value, slope);
+    if (isEmpty) slope.fill(NaN);
+    else if (plane) plane(place, weight, from, to, total, penalty(shift[0]), value, slope);
     else for (let j = 0; j < value.length; j++) value[j] = weightedMean(outputs[j], weight, from, to, total);
-    for (let j = 0; j < value.length; j++) value[j] += data.center[j];
+    settle({ numeric: place, codes: query.codes }, self, isEmpty, value);
     return total;
   };
 }
@@ -147,8 +145,8 @@ function fillDistances(along, rest, q, h, out, from, to) {
   }
 }
 
-/** Turn distances into weights, and return their sum. */
-function weigh(kernel, inLogs, extra, times, own, out, from, to) {
+/** Turn distances into weights, in units of exp(shift[0]), and return their sum. */
+function weighRange(kernel, inLogs, extra, times, own, out, from, to, shift) {
   (inLogs ? kernel.logProfiles : kernel.profiles)(out, from, to);
   const left = own >= 0 ? withoutOne(times, own) : 0, isInside = own >= from && own < to;
   if (extra && inLogs) for (let i = from; i < to; i++) out[i] += extra[i];
@@ -159,6 +157,7 @@ function weigh(kernel, inLogs, extra, times, own, out, from, to) {
     for (let i = from; i < to; i++) if (out[i] > largest) largest = out[i];
     if (largest === -Infinity) return 0;
     exponentials(out, from, to, largest);
+    shift[0] = largest;
   }
   if (isInside && left > 0) out[own] *= left / times[own];
   let total = 0;
