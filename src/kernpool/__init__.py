@@ -52,6 +52,7 @@ if TYPE_CHECKING:
         monotonicity_test,
         specification_test,
     )
+    from kernpool.pages.explorer import Explorer, explore
 
 __version__ = "0.1.0"
 
@@ -64,6 +65,7 @@ __all__ = [
     "DaskNadarayaWatsonRegressor",
     "DensityRatio",
     "EmptyWindowWarning",
+    "Explorer",
     "InferenceWarning",
     "Interval",
     "Kernel",
@@ -97,6 +99,7 @@ __all__ = [
     "datasets",
     "density_ratio",
     "empty_state",
+    "explore",
     "get_kernel",
     "kernel_names",
     "load_model",
@@ -122,6 +125,7 @@ _LAZY = {
     "CurveComparisonDisplay": "kernpool.displays",
     "DaskNadarayaWatsonRegressor": "kernpool.estimators.dask_regressor",
     "DensityRatio": "kernpool.conformal",
+    "Explorer": "kernpool.pages.explorer",
     "InferenceWarning": "kernpool.inference",
     "Interval": "kernpool.inference",
     "KernelCurveDisplay": "kernpool.displays",
@@ -146,6 +150,7 @@ _LAZY = {
     "compare_curves": "kernpool.inference",
     "datasets": "kernpool.datasets",
     "density_ratio": "kernpool.conformal",
+    "explore": "kernpool.pages.explorer",
     "load_model": "kernpool.estimators.saving",
     "monotonicity_test": "kernpool.inference",
     "pool_cdf": "kernpool.distribution",

@@ -1,4 +1,11 @@
-"""The explorer: a page on which a fit is operated, its pooling done in the browser.
+"""The explorer: move the bandwidth and the query of a kernel regression, and see weights and curve follow.
 
-Read `kernels.py` first: the kernels of the registry as JavaScript. `bundle.py` joins them and the modules in `js/`.
+Read `explore.py` first: what can be explored. `subject.py` is a model with what is known beside it, `payload.py` turns
+it into JSON for the program in `js/`, which `bundle.py` joins into one module with the kernels' formulas that
+`kernels.py` traces in the registry. `page.py`, `widget.py` and `server.py` are three hosts of that module: a file, a
+notebook, and `kernpool explore`; `engine.py` answers for rows that are too many for a page.
 """
+
+from kernpool.pages.explorer.explore import Explorer, explore
+
+__all__ = ["Explorer", "explore"]
