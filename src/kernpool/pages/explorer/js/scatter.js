@@ -120,6 +120,7 @@ function placeRows(chart, data, column, words) {
 }
 
 function drawFixed(chart, parts, data, column) {
+  chart.tint = getComputedStyle(parts.weights).stroke;
   drawPoints(chart, parts.points, (i) => chart.classOf[i]);
   put(parts.truth, "d", data.truth && column === 0 ? linePath(data.truth.x, data.truth.y, chart.x, chart.y) : null);
   const { base, inner, left, top } = chart;

@@ -19,7 +19,7 @@ export function makeWeights(root, context) {
 
   const write = (cells, texts, share) => {
     texts.forEach((text, k) => put(cells[k], "text", text));
-    put(cells[3], "style", share ? `--kp-share:${(100 * share).toFixed(1)}%` : null);
+    put(cells[3], "style", share ? `--kp-share:${(100 * Math.min(1, share)).toFixed(1)}%` : null);
   };
   return {
     update() {
@@ -41,11 +41,11 @@ export function makeWeights(root, context) {
       for (let k = 0; k < ROWS; k++) {
         const i = order[k];
         if (i === undefined) write(rows[k], ["", "", "", ""], 0);
-        else write(rows[k], [String(i), words.number(now.numeric[column][i], 4), value(i), words.number(here.weight[i])], here.weight[i]);
+        else write(rows[k], [String(i), words.number(now.numeric[column][i], 4), value(i), words.number(here.weight[i])], here.weight[i] / top);
         if (i !== undefined) rest -= here.weight[i];
       }
       const others = here.reach - order.length;
-      write(rows[ROWS], others > 0 ? [words("others", { k: others }), "", "", words.number(Math.max(0, rest))] : ["", "", "", ""], others > 0 ? Math.max(0, rest) : 0);
+      write(rows[ROWS], others > 0 ? [words("others", { k: others }), "", "", words.number(Math.max(0, rest))] : ["", "", "", ""], others > 0 ? Math.max(0, rest) / top : 0);
       say(context, here, query.numeric[column], top, order[0]);
     },
     destroy() {},
@@ -77,7 +77,7 @@ function explainEmpty(data, settings, here, column, words) {
 function say(context, here, q, top, row) {
   const { words, store } = context;
   const query = words.number(q, 4);
-  const values = { query, value: here.value.map((one) => words.number(one, 4)).join(", "), effective: words.number(here.effectiveSize), reach: here.reach, largest: words.number(top), row };
+  const values = { query, value: Array.from(here.value, (one) => words.number(one, 4)).join(", "), effective: words.number(here.effectiveSize), reach: here.reach, largest: words.number(top), row };
   const h = store.get().settings.bandwidth.map((one) => words.number(one)).join(", ");
   context.say(words(here.empty ? "say.empty" : "say", values) + " " + words("say.h", { h }));
 }
