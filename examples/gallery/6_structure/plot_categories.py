@@ -2,12 +2,11 @@
 Categories: one curve, many curves, or between
 ==============================================
 
-Eleven firms with twenty years each. One curve for all of them forgets that they differ. One for each firm has twenty
-rows. A smoothed category lies between, and leave-one-out finds where.
+Eleven firms with five years each. One curve for all of them forgets that they differ. One for each firm has five rows. A smoothed category lies between, and leave-one-out finds where.
 """
 
 # %%
-# Grunfeld's investment data (statsmodels). The column ``firm`` is text, so the frame makes it an unordered category.
+# Grunfeld's investment data (statsmodels), every fourth year of twenty. The column ``firm`` is text, so the frame makes it an unordered category.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -16,6 +15,7 @@ from statsmodels.datasets import grunfeld
 from kernpool import NadarayaWatsonRegressor
 
 table = grunfeld.load_pandas().data
+table = table[table["year"] % 4 == 3].copy()
 table["log value"] = np.log(table["value"])
 table["log investment"] = np.log(table["invest"])
 X, y = table[["log value", "firm"]].astype({"firm": object}), table["log investment"]
@@ -33,7 +33,7 @@ for words, model in models.items():
 # Lambda is the weight of another firm beside the own one: zero would be each firm alone, and its largest value one curve
 # for all. What that does to four of the firms:
 
-firms = ["General Motors", "US Steel", "General Electric", "Diamond Match"]
+firms = ["General Motors", "US Steel", "General Electric", "Westinghouse"]
 colors = ("#3f90da", "#bd1f01", "#e08a00", "#832db6")
 fig, axes = plt.subplots(1, 2, figsize=(12.5, 5), layout="constrained", sharey=True)
 for ax, words in zip(axes, ("one curve for all", "smoothed"), strict=True):
