@@ -35,6 +35,10 @@ def _curves(folder: Path) -> None:
     script["draw_readme_picture"](folder / "kernel-regression.png")
 
 
+def _start(folder: Path) -> None:
+    runpy.run_path(str(DOCS / "start_picture.py"))["draw_start_picture"](folder / "start.png")
+
+
 def _rooms(folder: Path) -> None:
     script = runpy.run_path(str(DOCS / "rooms.py"))
     (folder / "rooms.svg").write_text(script["draw"](script["imports"]()), encoding="utf-8")
@@ -62,6 +66,7 @@ def _peers(folder: Path) -> None:
 
 PICTURES = {
     "curves": Picture((ROOT / "examples" / "readme_picture.py",), _curves),
+    "start": Picture((DOCS / "start_picture.py",), _start),
     "rooms": Picture((DOCS / "rooms.py", ROOT / "pyproject.toml"), _rooms),
     "overfitting": Picture((BENCHMARKS / "overfitting.py",), _overfitting),
     "peers": Picture((BENCHMARKS / "compare_report.py", DOCS / "benchmarks" / "peers.json"), _peers),
