@@ -128,5 +128,7 @@ def test_classes_have_no_planes():
 
 
 def test_thinning_keeps_both_ends():
-    assert thinned(10, 10) is None
-    assert thinned(10, 4).tolist() == [0, 3, 6, 9]
+    assert thinned(5000) is None
+    kept = thinned(1_000_001)
+    assert (kept[0], kept[-1], len(kept)) == (0, 1_000_000, 2000)
+    assert set(np.diff(kept)) == {500, 501}

@@ -15,7 +15,7 @@ from typing import Any
 
 from kernpool.pages.explorer.engine import RequestError, answer, thinned
 from kernpool.pages.explorer.page import POLICY, json_for_html, render_page
-from kernpool.pages.explorer.payload import EXACT_ROWS, payload_of
+from kernpool.pages.explorer.payload import payload_of
 from kernpool.pages.explorer.subject import Subject
 
 HOST = "127.0.0.1"
@@ -49,7 +49,7 @@ class ExplorerServer(ThreadingHTTPServer):
         self.subject = subject
         self.token = secrets.token_urlsafe(24)
         super().__init__((HOST, port), _Handler)
-        payload = payload_of(subject, language=language, kept=thinned(subject.rows, EXACT_ROWS))
+        payload = payload_of(subject, language=language, kept=thinned(subject.rows))
         host = f"serverHost({json_for_html(self.token)})"
         self.page = render_page(payload, host=host, policy=POLICY + "; connect-src 'self'").encode()
 

@@ -12,6 +12,7 @@ import { followHash, fromHash } from "./link.js";
 import { makePathChart } from "./path_chart.js";
 import { makePool } from "./pool.js";
 import { makeRelevance } from "./relevance.js";
+import { makeRemote } from "./remote.js";
 import { makeResidualChart } from "./residual_chart.js";
 import { makeScatter } from "./scatter.js";
 import { makeSlices } from "./slices.js";
@@ -46,10 +47,10 @@ function hasMoreColumns(data) {
 
 /** Whether all pairs of rows are visited. */
 function isExact(data, payload) {
-  return data.n <= payload.limits.exact;
+  return Math.max(data.n, payload.rows) <= payload.limits.exact;
 }
 
-const EVERYTHING = ["settings", "column", "query", "pins", "sample", "language", "theme", "panels", "training"];
+const EVERYTHING = ["settings", "column", "query", "answered", "pins", "sample", "language", "theme", "panels", "training"];
 
 /**
  * @param {HTMLElement} el
@@ -72,8 +73,10 @@ export function mount(el, payload, host = null) {
     () => (payload.samples && store.get().sample !== null ? withSample(base, payload.samples[store.get().sample]) : base),
   );
   const pool = remember(() => [data(), store.get().settings], (...parts) => makePool(...parts));
-  const here = remember(() => [pool(), store.get().query], (now, query) => now.at(query));
-  const context = { el: root, payload, host, store, data, pool, here, idle, say: makeSpeaker(spoken), words: null };
+  const remote = makeRemote({ host, payload, data, store });
+  const local = remember(() => [pool(), store.get().query], (now, query) => now.at(query));
+  const here = remote ? () => remote.here(local()) : local;
+  const context = { el: root, payload, host, store, data, pool, here, remote, idle, say: makeSpeaker(spoken), words: null };
 
   const dark = matchMedia("(prefers-color-scheme: dark)");
   let panels = [];
@@ -155,6 +158,7 @@ function startState(payload, data) {
     settings: payload.settings,
     column: payload.column || 0,
     query: payload.query || middleQuery(data),
+    answered: "", // the question that an engine has answered last
     pins: [],
     sample: null,
     language: chooseLanguage(payload.language),
