@@ -35,6 +35,7 @@ export function makeScatter(root, context) {
   });
   const curve = makeCurve(context, (places, values) => {
     const m = places.length;
+    root.numbers = { places, values };
     parts.curves.forEach((path, j) => put(path, "d", linePath(places, values.subarray(j * m, (j + 1) * m), chart.x, chart.y)));
   });
   const drawBand = (found) => {
