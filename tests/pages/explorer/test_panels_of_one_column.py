@@ -83,7 +83,7 @@ def test_pixels_of_the_heat_map_darken_with_the_weights(fresh):
         }"""
     )
     query = float(panel(fresh, "heat").locator("[role=slider]").get_attribute("aria-valuenow"))
-    weights = pooling_weights(query, np.sort(X), bandwidth=bandwidth(fresh))[0]
+    weights = pooling_weights([query], np.sort(X), bandwidth=bandwidth(fresh))[0]
     centers = ((np.arange(50) + 0.5) / 50 * len(row)).astype(int)
     shade = 765 - np.array(row)[centers]
     assert np.corrcoef(shade, weights)[0, 1] > 0.97  # colours go by steps, and the row is that of the nearest place
@@ -216,4 +216,5 @@ def test_the_summed_loss_that_overshoots_is_said(fresh):
     first = int(np.argmax(np.diff(losses) > 0)) + 1
     assert f"in epoch {first}" in part.locator("[role=status]").inner_text()
     part.locator("[data-option=loss]").select_option("mean")
+    wait_until_idle(fresh)
     assert part.locator("[role=status]").inner_text() == ""
