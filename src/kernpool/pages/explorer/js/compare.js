@@ -47,7 +47,7 @@ function differences(data, queries, at, words) {
   return [
     ...data.names.map((name, k) => row(name, (_, query) => query.numeric[k])),
     ...data.categorical.map(({ name, levels }, k) => [name, a ? levels[a.codes[k]] : "–", levels[b.codes[k]], ""]),
-    ...q.value.map((_, j) => row(data.classes ? words("probability", { name: data.classes[j] }) : words("estimate"), (one) => one.value[j])),
+    ...Array.from(q.value, (_, j) => row(data.classes ? words("probability", { name: data.classes[j] }) : words("estimate"), (one) => one.value[j])),
     ...(data.classes ? [] : data.names.map((name, k) => row(slope(name), (one) => (one.slope ? one.slope[k] : NaN)))),
     row(words("effective"), (one) => one.effectiveSize, 3),
     [words("reach"), count(p?.reach), count(q.reach), count(p ? q.reach - p.reach : undefined)],

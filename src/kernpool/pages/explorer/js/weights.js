@@ -31,7 +31,7 @@ export function makeWeights(root, context) {
       put(head[2], "text", now.targetName);
       const top = order.length ? here.weight[order[0]] : NaN;
       const slope = here.slope ? [words.number(here.slope[column], 4)] : ["–"];
-      const texts = [...here.value.slice(0, 4).map((value) => words.number(value, 4)), ...(classes ? [] : slope)];
+      const texts = [...Array.from(here.value.slice(0, 4), (value) => words.number(value, 4)), ...(classes ? [] : slope)];
       texts.push(words.number(here.effectiveSize), words("of", { k: here.reach, n: now.n }), words.number(top));
       texts.forEach((text, k) => put(facts[k][1], "text", text));
       put(table, "class", here.empty ? "kp-table kp-gone" : "kp-table");
@@ -77,7 +77,7 @@ function explainEmpty(data, settings, here, column, words) {
 function say(context, here, q, top, row) {
   const { words, store } = context;
   const query = words.number(q, 4);
-  const values = { query, value: here.value.map((one) => words.number(one, 4)).join(", "), effective: words.number(here.effectiveSize), reach: here.reach, largest: words.number(top), row };
+  const values = { query, value: Array.from(here.value, (one) => words.number(one, 4)).join(", "), effective: words.number(here.effectiveSize), reach: here.reach, largest: words.number(top), row };
   const h = store.get().settings.bandwidth.map((one) => words.number(one)).join(", ");
   context.say(words(here.empty ? "say.empty" : "say", values) + " " + words("say.h", { h }));
 }
