@@ -1,17 +1,24 @@
 /** The explorer: mounts its panels in an element and passes changes on to them. */
+import { makeClasses } from "./classes.js";
 import { makeCompare } from "./compare.js";
 import { makeControls } from "./controls.js";
 import { readData, withSample } from "./data.js";
 import { html, put } from "./dom.js";
 import { follow, widgetHost } from "./hosts.js";
+import { makeHeatMap } from "./heat_map.js";
 import { makeIdle } from "./idle.js";
 import { listenToKeys } from "./keyboard.js";
 import { followHash, fromHash } from "./link.js";
+import { makePathChart } from "./path_chart.js";
 import { makePool } from "./pool.js";
+import { makeRelevance } from "./relevance.js";
+import { makeResidualChart } from "./residual_chart.js";
 import { makeScatter } from "./scatter.js";
+import { makeSlices } from "./slices.js";
 import { makeStore } from "./store.js";
 import { STYLE } from "./style_text.js";
 import { makeToolbar } from "./toolbar.js";
+import { makeTraining } from "./training.js";
 import { makeWeights } from "./weights.js";
 import { chooseLanguage, makeWords } from "./words.js";
 
@@ -24,7 +31,23 @@ const PANELS = [
   { name: "controls", make: makeControls, frame: true, place: "side" },
   { name: "weights", make: makeWeights, frame: true, place: "side" },
   { name: "compare", make: makeCompare, place: "chart" },
+  { name: "slices", make: makeSlices, frame: true, place: "side", when: hasMoreColumns },
+  { name: "classes", make: makeClasses, when: (data) => data.classes },
+  { name: "heat", make: makeHeatMap },
+  { name: "path", make: makePathChart, when: isExact },
+  { name: "residuals", make: makeResidualChart, when: (data, payload) => !data.classes && isExact(data, payload) },
+  { name: "training", make: makeTraining, when: (data, payload) => !data.classes && !hasMoreColumns(data) && isExact(data, payload) },
+  { name: "relevance", make: makeRelevance, when: hasMoreColumns },
 ];
+
+function hasMoreColumns(data) {
+  return data.numeric.length + data.categorical.length > 1;
+}
+
+/** Whether all pairs of rows are visited. */
+function isExact(data, payload) {
+  return data.n <= payload.limits.exact;
+}
 
 const EVERYTHING = ["settings", "column", "query", "pins", "sample", "language", "theme", "panels", "training"];
 

@@ -76,7 +76,7 @@ function makeFit(data, settings, weigh) {
  *
  * weight: shares of all keys, all zero where the window is empty; value: one number per output, by default NaN there;
  * slope: of column a and output j at a * outputs + j, per unit of the column, null for degree 0; rank: in how many
- * directions the keys determine a slope; effectiveSize: 1 / sum of weight^2; reach: how many keys have a weight;
+ * directions the keys determine a slope; effectiveSize: 1 / sum of weight^2 over unit rows; reach: how many keys have a weight;
  * empty: whether none has; nearest: the key at the least distance.
  */
 function describe(data, settings, fit, query, self) {
@@ -85,7 +85,7 @@ function describe(data, settings, fit, query, self) {
   for (let i = 0; i < data.n; i++) {
     if (weight[i] > 0) reach += 1;
     weight[i] = isEmpty ? 0 : weight[i] / total;
-    square += weight[i] * weight[i];
+    if (weight[i] > 0) square += weight[i] * (data.weight ? weight[i] / data.weight[i] : weight[i]);
   }
   const effectiveSize = isEmpty ? 0 : 1 / square, nearest = nearestKey(data, settings, query, self);
   return { weight, value, slope, rank, reach, effectiveSize, nearest, empty: isEmpty };
