@@ -7,6 +7,8 @@ import pytest
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
+_running, _launched = [], []
+
 
 @pytest.fixture(scope="session")
 def browser():
@@ -15,10 +17,20 @@ def browser():
     path = next(filter(None, map(shutil.which, NAMES)), None)
     if path is None:
         pytest.skip(f"tests in a browser need Chromium: none of {', '.join(NAMES)} is on the path")
-    with api.sync_playwright() as playwright:
+    # Every module that imports this fixture has one, and a process can have one Playwright: the last one closes it.
+    if not _running:
+        playwright = api.sync_playwright().start()
         launched = playwright.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-gpu"])
-        yield launched
-        launched.close()
+        _running.extend([launched.close, playwright.stop])
+    else:
+        launched = _launched[0]
+    _launched.append(launched)
+    yield launched
+    _launched.pop()
+    if not _launched:
+        for close in _running:
+            close()
+        _running.clear()
 
 
 @contextmanager

@@ -7,6 +7,7 @@ import webbrowser
 from pathlib import Path
 
 from kernpool.cli.commands import build_model, fit_rows, print_json
+from kernpool.cli.tables import Training
 from kernpool.cli.terminal import UsageError, say
 from kernpool.data.files import refuse_existing
 from kernpool.estimators.saving import load_model
@@ -47,9 +48,23 @@ def explorer_of(options: argparse.Namespace) -> Explorer:
             raise UsageError(f"--target must name the column of {options.data} that the others explain")
         return explore(load_model(path), language=options.lang, title=path.name)
     model, training = fit_rows(options, build_model(options))
-    load = f"# X, y: columns {', '.join(training.names)} and {options.target} of {path.name}"
+    load = _loading(options, training)
     title = f"{options.target}, {'standard input' if options.data == '-' else path.name}"
     return explore(model, target=options.target, title=title, language=options.lang, load=load)
+
+
+def _loading(options: argparse.Namespace, training: Training) -> str:
+    """Return Python that makes X and y of a table: of one that pandas reads as we did, else a comment."""
+    readers = {".csv": "read_csv", ".parquet": "read_parquet"}
+    suffix = Path(options.data).suffix.lower()
+    is_plain = suffix in readers and not training.notes and options.missing != "drop"
+    given = [options.sep, options.decimal, options.encoding, options.na, options.dates, options.ordered, options.format]
+    if not is_plain or any(option is not None for option in given) or training.features.unordered:
+        return f"# X, y: columns {', '.join(training.names)} and {options.target} of {options.data}"
+    return (
+        f"import pandas as pd\n\ntable = pd.{readers[suffix]}({options.data!r})\n"
+        f"X, y = table[{training.names!r}], table[{options.target!r}]"
+    )
 
 
 def _serve(explorer: Explorer, options: argparse.Namespace) -> None:

@@ -63,8 +63,9 @@ export function makeClasses(root, context) {
       const k = own.reduce((best, share, i) => (share > own[best] || Number.isNaN(own[best]) ? i : best), 0);
       const half = inside[c].getComputedTextLength() / 2 + 4;
       put(inside[c], "x", within(chart.x(places[k]), chart.xRange[0] + half, chart.xRange[1] - half));
-      put(inside[c], "y", (chart.y(lower[k]) + chart.y(upper[k])) / 2 + 4);
-      put(inside[c], "visibility", chart.y(lower[k]) - chart.y(upper[k]) < 18 || Number.isNaN(own[k]) ? "hidden" : null);
+      const high = chart.y(lower[k]) - chart.y(upper[k]);
+      put(inside[c], "y", chart.y(upper[k]) + high / 2 + 4 + (high > 70 ? ((c % 3) - 1) * 18 : 0));
+      put(inside[c], "visibility", high < 18 || Number.isNaN(own[k]) ? "hidden" : null);
       lower = upper;
     });
     marks.forEach((mark, c) => {

@@ -3,16 +3,15 @@ import { extent, linePath, linearScale, logScale, makeChart } from "./chart.js";
 import { html, put } from "./dom.js";
 import { leftOut } from "./left_out.js";
 import { gradually, makeHandle, spaced, titled, within } from "./panel.js";
-import { makePool } from "./pool.js";
 
 const GRID = 41;
-const REFINED = 2000; // rows up to which the minimum is found to five digits
+const REFINED = 2000; // rows up to which the minimum is found to four digits
 const GOLDEN = (Math.sqrt(5) - 1) / 2;
 
 export function makePathChart(root, context) {
   const { store, words, payload } = context;
   titled(root, words("path.title"), words("path.note"));
-  const chart = makeChart(root, { height: 230, left: 58 }, () => show());
+  const chart = makeChart(root, { height: 230, left: 64 }, () => show());
   const line = chart.layer("path", { class: "kx-line" });
   const empties = chart.layer("path", { class: "kx-empty" });
   const lowest = chart.layer("circle", { class: "kx-lowest", r: 5 }, chart.over);
@@ -79,7 +78,7 @@ export function makePathChart(root, context) {
   /** Errors of the whole grid, every fourth first, so that the shape shows early. */
   function* fill(data, settings, now) {
     function* errorAt(h) {
-      return yield* leftOut(makePool(data, { ...settings, bandwidth: settings.bandwidth.map((one) => (one * h) / now) }), data);
+      return yield* leftOut(data, { ...settings, bandwidth: settings.bandwidth.map((one) => (one * h) / now) });
     }
     for (const every of [4, 2, 1]) {
       for (let k = 0; k < GRID; k += every) {
@@ -128,7 +127,7 @@ export function makePathChart(root, context) {
 function* goldenMinimum(from, to, of) {
   let [a, b] = [to - GOLDEN * (to - from), from + GOLDEN * (to - from)];
   let [low, high] = [yield* of(a), yield* of(b)];
-  while (to - from > 1e-5) {
+  while (to - from > 1e-4) {
     if (low < high) {
       [to, b, high, a] = [b, a, low, b - GOLDEN * (b - from)];
       low = yield* of(a);
@@ -149,9 +148,8 @@ function meanOf(numbers) {
   return numbers.reduce((sum, one) => sum + one, 0) / numbers.length;
 }
 
-/** Factors from what only next neighbours see to what sees everything. */
+/** From what only next neighbours see to what sees everything, by the column that matters most. */
 function pathGrid(data, bandwidth, now) {
-  const ranges = bandwidth.map((h, a) => (data.high[a] - data.low[a] || 1) / h);
-  const whole = now * Math.exp(meanOf(ranges.map(Math.log)));
+  const whole = now * Math.max(...bandwidth.map((h, a) => (data.high[a] - data.low[a] || 1) / h));
   return spaced(Math.log(whole / Math.min(500, Math.max(20, 2 * data.n))), Math.log(2 * whole), GRID).map(Math.exp);
 }

@@ -2,7 +2,7 @@
 import { html, put } from "./dom.js";
 import { titled } from "./panel.js";
 
-const IQR_OF_NORMAL = 1.3489795003921634; // kernpool.bandwidth.rules.column_spread
+const IQR_OF_NORMAL = 1.349; // as kernpool.bandwidth.rules.column_spread has it
 
 export function makeRelevance(root, context) {
   const { store, words, payload } = context;
@@ -24,7 +24,7 @@ export function makeRelevance(root, context) {
     update() {
       const { settings } = store.get();
       const now = [...spread.map((s, a) => s / settings.bandwidth[a]), ...data.categorical.map((column, b) => (column.largest > 0 ? 1 - settings.smoothing[b] / column.largest : 0))];
-      root.numbers = now;
+      root.numbers = { now };
       const model = payload.relevance || [];
       // Numeric columns share a scale, which the largest fills; categorical ones end at 1.
       const most = Math.max(1, ...now.slice(0, spread.length), ...model.slice(0, spread.length));
