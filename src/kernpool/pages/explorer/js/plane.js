@@ -21,8 +21,8 @@ export function makePlane(keys, outputs, bandwidth) {
   const d = keys.length, c = outputs.length;
   const deviations = keys.map((key) => new Float64Array(key.length));
   const design = new Float64Array(d * d), inverse = new Float64Array(d * d), cross = new Float64Array(d * c);
-  const offset = new Float64Array(d), unit = new Float64Array(d);
-  return (place, weight, from, to, total, penalty, value, slope) => {
+  const offset = new Float64Array(d), unit = new Float64Array(d), tilt = new Float64Array(d);
+  const fit = (place, weight, from, to, total, penalty, value, slope) => {
     for (let j = 0; j < c; j++) value[j] = weightedMean(outputs[j], weight, from, to, total);
     for (let a = 0; a < d; a++) {
       offset[a] = deviate(keys[a], place[a], bandwidth[a], weight, from, to, total, deviations[a]);
@@ -40,6 +40,10 @@ export function makePlane(keys, outputs, bandwidth) {
       for (let j = 0; j < c; j++) cross[a * c + j] /= unit[a];
     }
     const rank = invertDesign(design, d, inverse);
+    for (let b = 0; b < d; b++) {
+      tilt[b] = 0;
+      for (let a = 0; a < d; a++) tilt[b] -= ((offset[a] / unit[a]) * inverse[a * d + b]) / unit[b];
+    }
     for (let a = 0; a < d; a++) {
       for (let j = 0; j < c; j++) {
         let along = 0;
@@ -50,6 +54,15 @@ export function makePlane(keys, outputs, bandwidth) {
     }
     return rank;
   };
+  /** The shares of the keys in the last fit. */
+  fit.shares = (weight, from, to, total, out) => {
+    for (let i = from; i < to; i++) {
+      let factor = 1;
+      for (let b = 0; b < d; b++) factor += tilt[b] * deviations[b][i];
+      out[i] = (weight[i] / total) * factor;
+    }
+  };
+  return fit;
 }
 
 /** The weighted mean of one array. */
