@@ -36,7 +36,7 @@ const PANELS = [
   { name: "heat", make: makeHeatMap },
   { name: "path", make: makePathChart, when: isExact },
   { name: "residuals", make: makeResidualChart, when: (data, payload) => !data.classes && isExact(data, payload) },
-  { name: "training", make: makeTraining, when: (data, payload) => !data.classes && !hasMoreColumns(data) && isExact(data, payload) },
+  { name: "training", make: makeTraining, when: (data) => !data.classes && !data.weight && !hasMoreColumns(data) && data.n <= TRAINED },
   { name: "relevance", make: makeRelevance, when: hasMoreColumns },
 ];
 
@@ -48,6 +48,8 @@ function hasMoreColumns(data) {
 function isExact(data, payload) {
   return data.n <= payload.limits.exact;
 }
+
+const TRAINED = 2000; // rows whose pairs an epoch visits within a frame or two
 
 const EVERYTHING = ["settings", "column", "query", "pins", "sample", "language", "theme", "panels", "training"];
 
