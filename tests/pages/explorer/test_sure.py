@@ -71,7 +71,7 @@ def test_rows_are_left_out(page, kernel, situation, degree, ridge):
     x, y, weight = rows(situation)
     for h in (0.05, 0.3):
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", (EmptyWindowWarning))
+            warnings.simplefilter("ignore", EmptyWindowWarning)
             warnings.simplefilter("ignore", RankDeficiencyWarning)
             model = fitted(x, y, weight, kernel, [h] * x.shape[1], degree, ridge)
             expected = model.leave_one_out()
@@ -116,8 +116,19 @@ def test_empty_windows(page, empty):
 
 @pytest.mark.parametrize("method", ["robust", "naive"])
 @pytest.mark.parametrize("degree", [0, 1])
-@pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov", "laplace"])
-@pytest.mark.parametrize("situation", ["line", "frequencies", "columns"])
+@pytest.mark.parametrize(
+    ("kernel", "situation"),
+    [
+        ("gaussian", "line"),
+        ("gaussian", "columns"),
+        ("epanechnikov", "frequencies"),
+        pytest.param("gaussian", "frequencies", marks=pytest.mark.slow),
+        pytest.param("epanechnikov", "line", marks=pytest.mark.slow),
+        pytest.param("epanechnikov", "columns", marks=pytest.mark.slow),
+        pytest.param("laplace", "line", marks=pytest.mark.slow),
+        pytest.param("laplace", "columns", marks=pytest.mark.slow),
+    ],
+)
 def test_intervals(page, kernel, situation, degree, method):
     x, y, weight = rows(situation)
     h = [0.15 if kernel != "epanechnikov" else 0.35] * x.shape[1]
@@ -158,3 +169,28 @@ def test_no_band_where_the_formula_does_not_hold(page):
         options = {"simultaneous": True}
         found = ask(page, BAND, payload_of_arrays(x, y), settings(kernel, h), 0, [0.1, 0.9], query, options)
         assert (found["critical"], found["reason"]) == (None, reason)
+
+
+@pytest.mark.parametrize("loss", ["mean", "sum"])
+def test_gradient_descent(page, loss):
+    """Losses are the engine's leave-one-out errors, and steps follow their slopes in w = 1/h."""
+    g = np.random.default_rng(7)
+    x = np.sort(g.uniform(0, 5, size=40))
+    y = 2 * np.sin(x) + x**0.8 + 0.5 * g.normal(size=40)
+    rate = 0.5 if loss == "mean" else 0.5 / 40
+    function = "([payload, options]) => [...descend(readData(payload), options)].map(({ width, loss }) => [width, loss])"
+    options = {"width": 1.0, "rate": rate, "epochs": 6, "loss": loss}
+    steps = np.array(ask(page, function, payload_of_arrays(x[:, None], y), options))
+    assert len(steps) == 7
+
+    def error(width):
+        model = NadarayaWatsonRegressor("gaussian", 1.0 / width).fit(x[:, None], y)
+        return model.leave_one_out().error * (len(x) if loss == "sum" else 1)
+
+    np.testing.assert_allclose(steps[:, 1], [error(width) for width in steps[:, 0]], rtol=1e-11)
+    small = 1e-3  # of a difference whose error is of fourth order
+    for width, after in zip(steps[:-1, 0], steps[1:, 0], strict=True):
+        near = error(width + small) - error(width - small)
+        far = error(width + 2 * small) - error(width - 2 * small)
+        assert abs((width - after) / rate - (8 * near - far) / (12 * small)) < 1e-7 * max(1.0, error(width))
+    assert np.all(np.diff(steps[:, 1]) < 0)
