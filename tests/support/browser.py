@@ -8,8 +8,6 @@ import pytest
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 STARTED = []  # playwright and its browser
 
-_running, _launched = [], []
-
 
 @pytest.fixture(scope="session")
 def browser():
@@ -18,22 +16,6 @@ def browser():
     path = next(filter(None, map(shutil.which, NAMES)), None)
     if path is None:
         pytest.skip(f"tests in a browser need Chromium: none of {', '.join(NAMES)} is on the path")
-<<<<<<< HEAD
-    # Every module that imports this fixture has one, and a process can have one Playwright: the last one closes it.
-    if not _running:
-        playwright = api.sync_playwright().start()
-        launched = playwright.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-gpu"])
-        _running.extend([launched.close, playwright.stop])
-    else:
-        launched = _launched[0]
-    _launched.append(launched)
-    yield launched
-    _launched.pop()
-    if not _launched:
-        for close in _running:
-            close()
-        _running.clear()
-=======
     # Modules that import this fixture have one each, and playwright can be started once in a process.
     if not STARTED:
         STARTED.append(api.sync_playwright().start())
@@ -42,7 +24,6 @@ def browser():
     while STARTED:
         last = STARTED.pop()
         last.stop() if not STARTED else last.close()
->>>>>>> work-jsview
 
 
 @contextmanager
