@@ -37,7 +37,7 @@ const PANELS = [
   { name: "heat", make: makeHeatMap },
   { name: "path", make: makePathChart, when: isExact },
   { name: "residuals", make: makeResidualChart, when: (data, payload) => !data.classes && isExact(data, payload) },
-  { name: "training", make: makeTraining, when: (data, payload) => !data.classes && !hasMoreColumns(data) && isExact(data, payload) },
+  { name: "training", make: makeTraining, when: (data) => !data.classes && !data.weight && !hasMoreColumns(data) && data.n <= TRAINED },
   { name: "relevance", make: makeRelevance, when: hasMoreColumns },
 ];
 
@@ -49,6 +49,8 @@ function hasMoreColumns(data) {
 function isExact(data, payload) {
   return Math.max(data.n, payload.rows) <= payload.limits.exact;
 }
+
+const TRAINED = 2000; // rows whose pairs an epoch visits within a frame or two
 
 const EVERYTHING = ["settings", "column", "query", "answered", "pins", "sample", "language", "theme", "panels", "training"];
 

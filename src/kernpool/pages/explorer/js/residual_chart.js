@@ -2,7 +2,9 @@
 import { extent, linearScale, makeChart } from "./chart.js";
 import { html, put } from "./dom.js";
 import { leftOut } from "./left_out.js";
-import { gradually, makeHandle, titled, within } from "./panel.js";
+import { gradually, makeHandle, titled, tone, within } from "./panel.js";
+
+const PAINTED = 2000; // rows from which on dots are painted instead of being a path
 
 export function makeResidualChart(root, context) {
   const { store, words } = context;
@@ -61,9 +63,7 @@ export function makeResidualChart(root, context) {
       yLabel: words("residuals.axis"),
     });
     put(zero, "d", `M${chart.xRange[0]} ${chart.y(0)}H${chart.xRange[1]}`);
-    let d = "";
-    for (let i = 0; i < data.n; i++) d += `M${chart.x(places[i]).toFixed(1)} ${chart.y(residual[i]).toFixed(1)}h0`;
-    put(points, "d", d);
+    drawDots(chart, points, places, residual, tone(root, "--kp-rows"));
     let square = 0;
     for (const one of residual) square += one * one;
     const text = words("residuals.label", { n: data.n, against: name, root: words.number(Math.sqrt(square / data.n)), largest: words.number(Math.max(...residual.map(Math.abs))) });
@@ -79,7 +79,7 @@ export function makeResidualChart(root, context) {
     const here = (i) => data.numeric.every((column, a) => column[i] === query.numeric[a]) && data.categorical.every(({ codes }, b) => codes[i] === query.codes[b]);
     if (row < 0 || row >= data.n || !here(row)) row = order.findIndex(here) < 0 ? -1 : order[order.findIndex(here)];
     put(lit, "visibility", row < 0 ? "hidden" : null);
-    const text = row < 0 ? chart.svg.getAttribute("aria-label") : words("residuals.row", { row: row + 1, name: data.names[store.get().column], x: words.number(data.numeric[store.get().column][row]), residual: words.number(found.residual[row]) });
+    const text = row < 0 ? chart.svg.getAttribute("aria-label") : words("residuals.row", { row, name: data.names[store.get().column], x: words.number(data.numeric[store.get().column][row]), residual: words.number(found.residual[row]) });
     if (row >= 0) {
       put(lit, "cx", chart.x(places[row]));
       put(lit, "cy", chart.y(found.residual[row]));
@@ -109,4 +109,17 @@ export function makeResidualChart(root, context) {
       chart.destroy();
     },
   };
+}
+
+/** Dots as a path; very many on the canvas, where their density shows. */
+function drawDots(chart, path, xs, ys, colour) {
+  const pen = chart.paint();
+  let d = "";
+  if (xs.length <= PAINTED) for (let i = 0; i < xs.length; i++) d += `M${chart.x(xs[i]).toFixed(1)} ${chart.y(ys[i]).toFixed(1)}h0`;
+  put(path, "d", d);
+  if (d) return;
+  pen.fillStyle = colour;
+  pen.globalAlpha = 0.45;
+  for (let i = 0; i < xs.length; i++) pen.fillRect(chart.x(xs[i]) - 1, chart.y(ys[i]) - 1, 2, 2);
+  pen.globalAlpha = 1;
 }
