@@ -204,3 +204,5 @@ def _json(value: float) -> float | None:
 def thinned(rows: int, most: int) -> NDArray[np.intp] | None:
     """Return evenly spaced row numbers, or None if there are no more than `most`."""
     return None if rows <= most else np.linspace(0, rows - 1, most).round().astype(np.intp)
+
+
