@@ -47,6 +47,4 @@ plt.show()
 
 sets = model.predict_set(X_new, level=0.98)
 inside = sets.member[np.arange(len(right)), right]
-print(
-    f"sets of level 98 %: {sets.member.sum(axis=1).mean():.2f} digits each, {inside.mean():.1%} hold the right one"
-)
+print(f"sets of level 98 %: {sets.member.sum(axis=1).mean():.2f} digits each, {inside.mean():.1%} hold the right one")
