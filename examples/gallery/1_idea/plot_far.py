@@ -2,8 +2,8 @@
 Far queries and empty windows
 =============================
 
-What is the answer where there are no data? A Gaussian never ends, and far away the nearest key takes all the weight. A
-kernel that ends leaves the window empty, and you say what that means.
+What is the answer where there are no data? A Gaussian never ends, and far away the nearest key takes all the weight.
+A kernel that ends leaves the window empty, and you say what that means.
 """
 
 # %%
@@ -49,8 +49,8 @@ with warnings.catch_warnings(record=True) as caught:
 print(caught[0].category is EmptyWindowWarning, "-", caught[0].message)
 
 # %%
-# Whether a place is extrapolation can be asked beforehand. A line goes on as it does: at a place without data its error
-# is not known from data either.
+# Whether a place is extrapolation can be asked beforehand. The line looks better and knows no more: beyond the data it
+# goes on with the slope of the last weeks that it reaches, season included.
 
 print("within reach:", model.support_mask([[1970.0], [1979.0], [1990.0]]))
 print("rows in effect:", line.effective_sample_size([[1970.0], [1979.0], [1990.0]]).round(1))

@@ -2,8 +2,8 @@
 The whole distribution, and how good it is
 ==========================================
 
-Beyond a mean and an interval: a density for every place. A score says how good it is as a forecast, and the PIT says in
-which way it is wrong.
+Beyond a mean and an interval: a density for every place. A score says how good it is as a forecast, and the PIT says
+in which way it is wrong.
 """
 
 # %%
@@ -32,7 +32,7 @@ X_new, y_new = rows(new)
 fig, ax = plt.subplots(figsize=(8.5, 5), layout="constrained")
 grid = np.linspace(17.5, 29.5, 240)
 for at, color in ((3, "#bd1f01"), (6, "#e08a00"), (9, "#3f90da"), (12, "#5f6f52")):
-    density = model.density(np.full((len(grid), 1), float(at)), grid)
+    density = model.density([[float(at)]], grid)[0]
     name = ("March", "June", "September", "December")[at // 3 - 1]
     ax.plot(grid, density, color=color, linewidth=2, label=name)
     ax.plot(new[:, at - 1], np.full(len(new), -0.012 * (at // 3)), "|", color=color, markersize=8)

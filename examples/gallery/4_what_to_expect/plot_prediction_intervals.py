@@ -13,13 +13,13 @@ import matplotlib.pyplot as plt
 from sklearn.model_selection import train_test_split
 from statsmodels.datasets import engel
 
-from kernpool import CoverageDisplay, KernelCurveDisplay, LocalLinearRegressor
+from kernpool import CoverageDisplay, KernelCurveDisplay, NadarayaWatsonRegressor
 
 table = engel.load_pandas().data
 table = table[table["income"] < 2500]
 seen, new = train_test_split(table, test_size=1 / 3, random_state=0)
 X, y = seen[["income"]], seen["foodexp"]
-model = LocalLinearRegressor().fit(X, y)
+model = NadarayaWatsonRegressor().fit(X, y)
 
 fig, ax = plt.subplots(figsize=(8.5, 5), layout="constrained")
 KernelCurveDisplay.from_estimator(model, X, y, band="confidence", prediction=0.9, ax=ax, target="spent on food, francs")
@@ -37,11 +37,12 @@ for ax, method in zip(axes, ("jackknife", "adaptive"), strict=True):
     CoverageDisplay.from_estimator(
         model, new[["income"]], new["foodexp"], method=method, slices=4, ax=ax, target="households"
     )
-    ax.set_title(f'method="{method}"')
+    ax.text(0.03, 0.04, f'method="{method}"', transform=ax.transAxes)
 plt.show()
 
 # %%
-# With 77 new households a share is known to a few percent only: the bars say so. What each method promises is a sentence:
+# With 77 new households a share is known to a few percent only: the bars say so. What each method promises is a
+# sentence:
 
 for method in ("jackknife", "adaptive", "jackknife+"):
     print(f"{method}: {model.prediction_interval(new[['income']], method=method).guarantee}")

@@ -6,7 +6,8 @@ One bandwidth per column, found together. A column that does not help gets a wid
 """
 
 # %%
-# Progression of diabetes by body mass index, blood pressure, and a column of pure noise that we add.
+# Progression of diabetes by body mass index, by ``s5`` (the logarithm of triglycerides, it seems), and by a column of
+# pure noise that we add.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -15,7 +16,7 @@ from sklearn.datasets import load_diabetes
 from kernpool import KernelCurveDisplay, NadarayaWatsonRegressor
 
 table = load_diabetes(as_frame=True, scaled=False).frame
-X = table[["bmi", "bp", "age"]].copy()
+X = table[["bmi", "s5"]].copy()
 X["noise"] = np.random.default_rng(0).normal(size=len(X))
 y = table["target"]
 model = NadarayaWatsonRegressor().fit(X, y)
@@ -32,11 +33,12 @@ plt.show()
 # Relevance is no test: it says how local the fit is in a column. A test asks whether the column adds anything once the
 # others are in.
 
-for column in ("bmi", "age", "noise"):
+for column in X.columns:
     result = model.significance_test(column, n_resamples=99)
     print(f"{column:5}  relevance {model.relevance_[list(X.columns).index(column)]:.2f}  p = {result.p_value:.2f}")
 
 # %%
-# The error to expect of new rows is honest about the search, and the leave-one-out error of the bandwidths found is not:
+# The error to expect of new rows is honest about the search, and the leave-one-out error of the bandwidths found is
+# not:
 
 print(f"leave-one-out {model.loo_error_:.0f}, to expect {model.expected_error_:.0f}, of a constant {y.var():.0f}")

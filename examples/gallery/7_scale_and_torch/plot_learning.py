@@ -2,8 +2,8 @@
 A layer that learns its bandwidth
 =================================
 
-Gradient descent on the leave-one-out error is bandwidth selection. Without leaving the own row out it is not: then the
-best bandwidth is zero, and the layer learns to look at itself.
+Gradient descent on the leave-one-out error is bandwidth selection. Without leaving the own row out it is not: then
+the best bandwidth is zero, and the layer learns to look at itself.
 """
 
 # %%
@@ -20,7 +20,7 @@ table = engel.load_pandas().data / 1000
 x, y = (torch.tensor(table[[name]].to_numpy()) for name in ("income", "foodexp"))
 
 
-def train(exclude_self, steps=150):
+def train(exclude_self, steps=100):
     layer = AttentionPooling(GaussianSimilarity(1.0, dtype=x.dtype))
     optimizer = torch.optim.Adam(layer.parameters(), lr=0.1)
     path = []

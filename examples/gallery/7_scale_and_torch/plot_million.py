@@ -2,8 +2,8 @@
 A million rows in seconds
 =========================
 
-In one column the sum over keys is sorted and swept: time grows with n and not with n squared. The answer is that of brute
-force, to rounding.
+In one column the sum over keys is sorted and swept: time grows with n and not with n squared. The answer is that of
+brute force, to rounding.
 """
 
 # %%
