@@ -20,9 +20,9 @@ table = engel.load_pandas().data / 1000
 x, y = (torch.tensor(table[[name]].to_numpy()) for name in ("income", "foodexp"))
 
 
-def train(exclude_self, steps=100):
+def train(exclude_self, steps=60):
     layer = AttentionPooling(GaussianSimilarity(1.0, dtype=x.dtype))
-    optimizer = torch.optim.Adam(layer.parameters(), lr=0.1)
+    optimizer = torch.optim.Adam(layer.parameters(), lr=0.2)
     path = []
     for _ in range(steps):
         loss = torch.mean((layer(x, x, y, exclude_self=exclude_self) - y) ** 2)
