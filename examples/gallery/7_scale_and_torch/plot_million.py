@@ -17,7 +17,7 @@ import numpy as np
 from kernpool import Problem, choose, pool
 
 rng = np.random.default_rng(0)
-pool(rng.random(2000), rng.random(2000), rng.random(2000), bandwidth=0.01, algorithm="sweep")  # compiles, once
+pool(*rng.random((3, 200_000)), bandwidth=0.01)  # compiles, once
 
 sizes, seconds = [10_000, 30_000, 100_000, 300_000, 1_000_000], []
 for n in sizes:
