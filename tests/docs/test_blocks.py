@@ -60,7 +60,8 @@ def run_session(block, names):
     test = doctest.DocTestParser().get_doctest(block.code, names, block.place, str(block.page), block.line - 1)
     assert test.examples, f"{block.place} shows no prompt"
     shown = []
-    doctest.DocTestRunner(verbose=False, optionflags=doctest.NORMALIZE_WHITESPACE).run(test, out=shown.append, clear_globs=False)
+    runner = doctest.DocTestRunner(verbose=False, optionflags=doctest.NORMALIZE_WHITESPACE)
+    runner.run(test, out=shown.append, clear_globs=False)
     names.update(test.globs)
     assert not shown, "".join(shown)
 

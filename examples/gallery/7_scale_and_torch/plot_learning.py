@@ -7,7 +7,8 @@ the best bandwidth is zero, and the layer learns to look at itself.
 """
 
 # %%
-# Every second of Engel's households, in thousands of francs. The layer starts far too wide, and learns the logarithm of its bandwidth.
+# Every second of Engel's households, in thousands of francs. The layer starts far too wide, and learns the logarithm of
+# its bandwidth.
 
 import matplotlib.pyplot as plt
 import torch
