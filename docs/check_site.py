@@ -89,9 +89,7 @@ def main(arguments: list[str]) -> int:
         print("usage: python docs/check_site.py FOLDER", file=sys.stderr)
         return 2
     found = check(Path(arguments[0]))
-    print(
-        "\n".join(found) if found else f"{arguments[0]}: every link leads somewhere, nothing is loaded from elsewhere"
-    )
+    print("\n".join(found) if found else f"{arguments[0]}: every link leads somewhere, nothing is loaded from elsewhere")
     return 1 if found else 0
 
 

@@ -126,11 +126,7 @@ def without_foreign_links(_app: Any, _what: str, _name: str, thing: Any, _option
     """Print roles in docstrings of scikit-learn as code: what they link to is not on this site."""
     if (getattr(thing, "__module__", None) or "").startswith("sklearn."):
         lines[:] = [
-            re.sub(
-                r":(?:ref|func|class|meth|term):`([^<`]*?)\s*(?:<[^`]*>)?`",
-                lambda found: f"``{found[1].lstrip('~')}``",
-                line,
-            )
+            re.sub(r":(?:ref|func|class|meth|term):`([^<`]*?)\s*(?:<[^`]*>)?`", lambda found: f"``{found[1].lstrip('~')}``", line)
             for line in lines
         ]
 
