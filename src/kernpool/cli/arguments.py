@@ -216,7 +216,7 @@ def _add_explore(commands: Any) -> None:
     explore = commands.add_parser(
         "explore",
         help="look at a fit in the browser while its bandwidth moves",
-        description="Explore a table, a model or a generator, in the browser until Ctrl-C, or as a page with --out. The "
+        description="Explore a table, a model or a generator, in a browser until Ctrl-C, or as a page with --out. The "
         "server listens on 127.0.0.1 alone, and its address carries a token.",
     )
     explore.add_argument(
@@ -308,4 +308,14 @@ def _add_test(commands: Any) -> None:
     test.set_defaults(run="commands:run_test")
 
 
-COMMANDS = (_add_fit, _add_predict, _add_info, _add_compare, _add_test, _add_datasets, _add_explore, _add_tour, _add_completion)
+COMMANDS = (
+    _add_fit,
+    _add_predict,
+    _add_info,
+    _add_compare,
+    _add_test,
+    _add_datasets,
+    _add_explore,
+    _add_tour,
+    _add_completion,
+)

@@ -107,7 +107,7 @@ def answer(subject: Subject, request: Any) -> dict[str, Any]:
     Examples
     --------
     >>> from kernpool.pages.explorer.payload import EXACT_ROWS
-from kernpool.pages.explorer.subject import subject_of_generator
+    from kernpool.pages.explorer.subject import subject_of_generator
     >>> subject = subject_of_generator("make_sine_power", 0, None)
     >>> place = {"numeric": [2.5], "codes": []}
     >>> found = answer(subject, {"kind": "query", "query": place, "settings": {"bandwidth": [0.1]}})
@@ -122,7 +122,7 @@ from kernpool.pages.explorer.subject import subject_of_generator
     return ANSWERS[request["kind"]](subject, model_at(subject.model, settings), request)
 
 
-def _curve(subject: Subject, model: Any, request: Mapping[str, Any]) -> dict[str, Any]:
+def _curve(_: Subject, model: Any, request: Mapping[str, Any]) -> dict[str, Any]:
     places = _numbers("places", request.get("places"), None)
     column = request.get("column", 0)
     numeric, codes = _query(model, request)
@@ -207,5 +207,3 @@ def _json(value: float) -> float | None:
 def thinned(rows: int) -> NDArray[np.intp] | None:
     """Return the numbers of the rows that a page draws, evenly spaced; None where it sums all of them itself."""
     return None if rows <= EXACT_ROWS else np.linspace(0, rows - 1, DRAWN_ROWS).round().astype(np.intp)
-
-
