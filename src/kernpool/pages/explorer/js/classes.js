@@ -38,7 +38,8 @@ export function makeClasses(root, context) {
     move: (at) => choose(at[0]),
     step(steps) {
       const { column, query } = store.get();
-      choose(query.numeric[column] + (steps * (context.data().high[column] - context.data().low[column])) / 100);
+      const { low, high } = context.data();
+      choose(query.numeric[column] + steps * ((high[column] - low[column]) / 100 || 1));
     },
   });
 
@@ -105,4 +106,4 @@ export function makeClasses(root, context) {
   };
 }
 
-let tiles = 0;
+let tiles = Math.floor(1e9 * Math.random());

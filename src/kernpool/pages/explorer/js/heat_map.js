@@ -36,7 +36,7 @@ export function makeHeatMap(root, context) {
     step(steps) {
       const { column, query } = store.get();
       const { low, high } = context.data();
-      choose(query.numeric[column] + steps * ((high[column] - low[column]) / (QUERIES - 1)));
+      choose(query.numeric[column] + steps * ((high[column] - low[column]) / (QUERIES - 1) || 1));
     },
   });
   handle.element.addEventListener("pointermove", (event) => tell(chart.at(event)));

@@ -36,7 +36,7 @@ const PANELS = [
   { name: "heat", make: makeHeatMap },
   { name: "path", make: makePathChart, when: isExact },
   { name: "residuals", make: makeResidualChart, when: (data, payload) => !data.classes && isExact(data, payload) },
-  { name: "training", make: makeTraining, when: (data) => !data.classes && !data.weight && !hasMoreColumns(data) && data.n <= TRAINED },
+  { name: "training", make: makeTraining, frame: true, when: (data) => !data.classes && !data.weight && !hasMoreColumns(data) && data.n > 1 && data.n <= TRAINED },
   { name: "relevance", make: makeRelevance, when: hasMoreColumns },
 ];
 
@@ -44,9 +44,9 @@ function hasMoreColumns(data) {
   return data.numeric.length + data.categorical.length > 1;
 }
 
-/** Whether all pairs of rows are visited. */
+/** Whether there are pairs of rows, and all of them are visited. */
 function isExact(data, payload) {
-  return data.n <= payload.limits.exact;
+  return data.n > 1 && data.n <= payload.limits.exact;
 }
 
 const TRAINED = 2000; // rows whose pairs an epoch visits within a frame or two
