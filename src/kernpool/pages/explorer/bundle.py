@@ -20,7 +20,7 @@ FOLDER = Path(__file__).parent
 IMPORT = re.compile(r'^import\s+\{([^}]*)\}\s+from\s+"\./([\w.]+)";\s*$', re.MULTILINE)
 EXPORT = re.compile(r"^export\s+(?=(?:async\s+)?function|const|let|class)", re.MULTILINE)
 TOP_LEVEL = re.compile(r"^(?:export\s+)?(?:async\s+)?(?:function\*?|const|let|var|class)\s+([\w$]+)", re.MULTILINE)
-# What a slash may follow when it begins a regular expression: an operator or an opening bracket, or the start of a line.
+# A slash begins a regular expression behind an operator or an opening bracket; behind a value it divides.
 TOKEN = re.compile(
     r"""(?P<string>"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|`(?:\\.|[^`\\])*`)
     |(?P<comment>//[^\n]*|/\*.*?\*/)
