@@ -59,7 +59,7 @@ def test_comments_and_indentation_go(sources):
         ({"main": 'import { x } from "./a.js";'}, "no module 'a.js'"),
         ({"main": 'import { x } from "./a.js";', "a": "const x = 1;"}, "main.js imports x from a.js"),
         (
-            {"main": 'import { x } from "./a.js";\nconst y = 1;', "a": "export const x = 1;\nconst y = 2;"},
+            {"main": 'import { x } from "./a.js";\nconst y = 1;', "a": "export const x = [1, 2], y = 2;"},
             "y is defined in a.js and in main.js",
         ),
         ({"main": 'import * as all from "./a.js";', "a": "export const x = 1;"}, "main.js: write imports"),

@@ -44,8 +44,8 @@ CURVE = """(payload, settings, places) => {
 
 @pytest.fixture(scope="module")
 def page(browser):  # noqa: F811
-    names = ("readData", "pack", "makePool", "leftOut", "bandAlong", "descend")
-    module = bundle(["data.js", "pool.js", "left_out.js", "band.js", "descent.js"])
+    names = ("readData", "pack", "makePool", "leftOut", "bandAlong", "descend", "makeQuickPool")
+    module = bundle(["data.js", "pool.js", "left_out.js", "band.js", "descent.js", "binned.js"])
     with opened(browser, page_of(module, names)) as found:
         yield found
 
@@ -203,3 +203,38 @@ def test_gradient_descent(page, loss):
         far = error(width + 2 * small) - error(width - 2 * small)
         assert abs((width - after) / rate - (8 * near - far) / (12 * small)) < 1e-7 * max(1.0, error(width))
     assert np.all(np.diff(steps[:, 1]) < 0)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("degree", [0, 1])
+@pytest.mark.parametrize(
+    ("kernel", "most"), [("gaussian", 2e-4), ("epanechnikov", 2e-3), ("laplace", 2e-3), ("boxcar", 0.05)]
+)
+def test_curves_of_many_rows(page, kernel, most, degree, weighted):
+    """They are binned; the error that is shown is that at some places, and no other is many times as large."""
+    g = np.random.default_rng(8)
+    x, y = g.normal(size=(20_000, 1)), 100 + g.normal(size=20_000)
+    y += np.sin(3 * x[:, 0])
+    weight = g.integers(0, 3, 20_000).astype(float) if weighted else None
+    places = np.linspace(-2.5, 2.5, 60)
+    function = """(payload, settings, places) => {
+      const pool = makeQuickPool(readData(payload), settings, 5000), query = { numeric: [0], codes: [] };
+      return { curve: pack(pool.curve(0, Float64Array.from(places), query)), error: pool.error(places, query)[0],
+               exact: pool.value({ numeric: [0.1], codes: [] })[0], binned: pool.binned };
+    }"""
+    found = ask(page, function, payload_of_arrays(x, y, weight), settings(kernel, 0.4, degree), places.tolist())
+    model = fitted(x, y, weight, kernel, 0.4, degree)
+    expected = model.predict(places[:, None])
+    largest = np.max(np.abs(unpacked(found["curve"]) - expected))
+    assert 0 < found["error"] <= largest * (1 + 1e-9) < most
+    assert largest < 10 * found["error"]
+    assert 400 <= found["binned"] < 10_000
+    np.testing.assert_allclose(found["exact"], model.predict([[0.1]])[0], rtol=1e-12)
+
+
+def test_few_rows_and_narrow_windows_stay_exact(page):
+    g = np.random.default_rng(9)
+    function = "(payload, settings, exact) => makeQuickPool(readData(payload), settings, exact).binned"
+    payload = payload_of_arrays(g.uniform(size=(3000, 1)), g.normal(size=3000))
+    of = [(settings("gaussian", h), exact) for h, exact in ((0.1, 5000), (1e-3, 1000), (0.1, 1000))]
+    assert [ask(page, function, payload, *one) for one in of] == [0, 0, 400]
