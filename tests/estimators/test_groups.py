@@ -36,7 +36,7 @@ def make_schools(n=90, groups=30, *, seed=0, outputs=None):
     return x[:, None], curve + shock + 0.2 * generator.normal(size=shock.shape), np.array([f"s{g}" for g in school])
 
 
-@pytest.mark.covering(strength=1)
+@pytest.mark.covering
 @pytest.mark.parametrize("bandwidth", ["regularised", "loo"])
 @pytest.mark.parametrize("model", REGRESSORS)
 def test_windows_are_wider_where_shocks_are_shared(model, bandwidth):

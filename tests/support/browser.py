@@ -7,6 +7,7 @@ from contextlib import contextmanager
 import pytest
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+STARTED = []  # playwright and its browser
 
 
 @pytest.fixture(scope="module")
@@ -19,10 +20,14 @@ def browser():
     path = next(filter(None, map(shutil.which, NAMES)), None)
     if path is None:
         pytest.skip(f"tests in a browser need Chromium: none of {', '.join(NAMES)} is on the path")
-    with api.sync_playwright() as playwright:
-        launched = playwright.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-gpu"])
-        yield launched
-        launched.close()
+    # Modules that import this fixture have one each, and playwright can be started once in a process.
+    if not STARTED:
+        STARTED.append(api.sync_playwright().start())
+        STARTED.append(STARTED[0].chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-gpu"]))
+    yield STARTED[1]
+    while STARTED:
+        last = STARTED.pop()
+        last.stop() if not STARTED else last.close()
 
 
 @contextmanager
@@ -37,7 +42,7 @@ def opened(browser, source, *, offline=True, **context):
     origin = "/".join(source.split("/")[:3]) if source.startswith("http:") else None
 
     def look(request):
-        is_allowed = request.url == source or request.url.startswith(("data:", "blob:"))
+        is_allowed = request.url == source.partition("#")[0] or request.url.startswith(("data:", "blob:"))
         if not is_allowed and not (origin and request.url.startswith(f"{origin}/")):
             problems.append(f"a request to {request.url}")
 

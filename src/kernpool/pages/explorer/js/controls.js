@@ -42,7 +42,7 @@ function makeSlider(context, column) {
   input.addEventListener("input", () => setBandwidth(context, column, Math.exp(low + ((high - low) * input.value) / SLIDER_STEPS)));
   const shown = html("output", {});
   return {
-    element: html("label", { class: "kp-slider" }, html("span", {}, text), shown, input),
+    element: html("label", { class: "kp-slider" }, html("span", {}, text), input, shown),
     update(h) {
       input.value = Math.round((SLIDER_STEPS * (Math.log(h) - low)) / (high - low));
       put(input, "aria-valuetext", words.number(h));
@@ -60,7 +60,7 @@ function makeSmoothing({ store, words }, column, b) {
   });
   const shown = html("output", {});
   return {
-    element: html("label", { class: "kp-slider" }, html("span", {}, words("smoothing.of", { name: column.name })), shown, input),
+    element: html("label", { class: "kp-slider" }, html("span", {}, words("smoothing.of", { name: column.name })), input, shown),
     update(value) {
       input.value = Math.round((SLIDER_STEPS * value) / (column.largest || 1));
       put(input, "aria-valuetext", words.number(value));

@@ -1,4 +1,5 @@
 /** The curve: coarse in the frame of a change, with as many places as the time allows, and fine in idle slices after. */
+import { spaced } from "./panel.js";
 
 const BUDGET = 7; // milliseconds of a frame for the curve
 const SLICE = 5; // milliseconds of an idle slice
@@ -39,17 +40,13 @@ export function makeCurve({ pool, store, data, idle }, show) {
       if (key === known && pool() === last) return;
       [known, last] = [key, pool()];
       cancel();
-      const coarse = evenly(ends, Math.max(48, Math.min(240, Math.floor(BUDGET / cost))));
+      const coarse = spaced(...ends, Math.max(48, Math.min(240, Math.floor(BUDGET / cost))));
       const start = performance.now();
       const values = pool().curve(column, coarse, query);
       cost = 0.5 * cost + 0.5 * Math.max(1e-4, (performance.now() - start) / coarse.length);
       show(coarse, values);
-      if (coarse.length < width) cancel = idle(refine(evenly(ends, Math.min(800, Math.round(width))), query, column));
+      if (coarse.length < width) cancel = idle(refine(spaced(...ends, Math.min(800, Math.round(width))), query, column));
     },
     stop: () => cancel(),
   };
-}
-
-function evenly([low, high], m) {
-  return Float64Array.from({ length: m }, (_, i) => low + ((high - low) * i) / (m - 1));
 }

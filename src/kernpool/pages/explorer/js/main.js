@@ -24,13 +24,13 @@ import { chooseLanguage, makeWords } from "./words.js";
 
 // Panels in the order in which they are read. `make(root, context)` returns {update(changed), destroy()}; `frame` panels
 // are drawn in the frame of the change, the others in idle slices after it; `when(data, payload)` says whether there
-// is something to show; `place` is "top", "chart", "side" or "more".
+// is something to show; `place` is "top", "chart", "side", "under" the chart, or "more".
 const PANELS = [
   { name: "toolbar", make: makeToolbar, frame: true, place: "top" },
   { name: "scatter", make: makeScatter, frame: true, place: "chart" },
   { name: "controls", make: makeControls, frame: true, place: "side" },
   { name: "weights", make: makeWeights, frame: true, place: "side" },
-  { name: "compare", make: makeCompare, place: "chart" },
+  { name: "compare", make: makeCompare, place: "under" },
   { name: "slices", make: makeSlices, frame: true, place: "side", when: hasMoreColumns },
   { name: "classes", make: makeClasses, when: (data) => data.classes },
   { name: "heat", make: makeHeatMap },
@@ -83,9 +83,9 @@ export function mount(el, payload, host = null) {
     context.words = makeWords(state.language);
     const focused = root.contains(document.activeElement) && document.activeElement.dataset.control;
     put(root, "lang", state.language === "zh" ? "zh-Hans" : "en");
-    const places = Object.fromEntries(["top", "chart", "side", "more"].map((name) => [name, html("div", { class: "kp-place-" + name })]));
-    const { top, chart, side, more } = places;
-    root.replaceChildren(top, html("div", { class: "kp-body" }, chart, side), more);
+    const places = Object.fromEntries(["top", "chart", "side", "under", "more"].map((name) => [name, html("div", { class: "kp-place-" + name })]));
+    const { top, chart, side, under, more } = places;
+    root.replaceChildren(top, html("div", { class: "kp-body" }, chart, side, under), more);
     panels = PANELS.filter(({ when }) => !when || when(data(), payload)).map(({ name, make, frame, place = "more" }) => {
       const section = html("section", { class: "kp-panel", "data-panel": name });
       places[place].append(section);

@@ -6,6 +6,7 @@ import { listenToPointer } from "./drag.js";
 import { KERNELS } from "./kernels.js";
 import { PATH_ROWS, STRIP, drawBump, drawPoints, drawWeights } from "./marks.js";
 import { domainOf, moveQuery } from "./moves.js";
+import { canBeSure, makeSure } from "./sure.js";
 
 const LANE = 0.08; // height of a class's lane above probability 1
 
@@ -37,13 +38,16 @@ export function makeScatter(root, context) {
     const m = places.length;
     parts.curves.forEach((path, j) => put(path, "d", linePath(places, values.subarray(j * m, (j + 1) * m), chart.x, chart.y)));
   });
+  let sureness = null;
   const drawBand = (found) => {
+    sureness = found;
     for (const name of ["wide", "band"]) {
       const one = found && found[name];
       put(parts[name], "d", one ? areaPath(found.places, one.lower, one.upper, chart.x, chart.y) : null);
     }
+    legend.showWide(!found || found.wide);
   };
-  const band = context.makeBand ? context.makeBand(drawBand) : null;
+  const sure = canBeSure(data(), context.payload) ? makeSure(context, drawBand) : null;
 
   function update(changed) {
     const any = (...keys) => !changed || keys.some((key) => changed.has(key));
@@ -51,6 +55,7 @@ export function makeScatter(root, context) {
     if (any("column", "sample", "theme")) {
       placeRows(chart, data(), column, words);
       drawFixed(chart, parts, data(), column);
+      drawBand(sureness);
       put(slider, "style", `margin-left:${chart.left - 8}px;width:${chart.inner + 16}px`);
       put(slider, "aria-label", words("query.of", { name: data().names[column] }));
     }
@@ -61,7 +66,7 @@ export function makeScatter(root, context) {
       const q = query.numeric[column];
       slider.value = Math.round((400 * (q - ends[0])) / (ends[1] - ends[0]));
       put(slider, "aria-valuetext", words.number(q, 4));
-      if (band) band.update(chart.inner, ends);
+      if (sure) sure.update();
     }
     if (any("pins", "column", "sample")) drawPins(chart, parts.pins, pins, column);
     legend.update(column);
@@ -71,7 +76,7 @@ export function makeScatter(root, context) {
     destroy() {
       chart.destroy();
       curve.stop();
-      if (band) band.stop();
+      if (sure) sure.stop();
     },
   };
 }
@@ -85,15 +90,16 @@ function makeLayers(chart, outputs, classes) {
       if (classes) element.style.setProperty("--kp-tint", `var(--kp-class-${j % 10})`);
       return element;
     });
-  const strip = chart.layer("rect", { class: "kp-strip", "data-part": "strip" });
   const discs = chart.canvas.cloneNode();
   chart.canvas.after(discs);
   return {
-    strip, discs,
+    discs,
     reach: chart.layer("rect", { class: "kp-reach" }),
+    wide: path("wide"), band: path("band"),
     points: each(() => path("points")),
-    wide: path("wide"), band: path("band"), truth: path("truth"), weights: path("weights"),
+    truth: path("truth"), weights: path("weights"),
     curves: each(() => path("curve")),
+    strip: chart.layer("rect", { class: "kp-strip", "data-part": "strip" }),
     bump: path("bump"), plane: path("plane"), rule: path("rule"),
     marks: each(() => chart.layer("circle", { class: "kp-mark", r: 5 })),
     grip: path("grip", chart.over),
@@ -166,13 +172,16 @@ function drawPins(chart, lines, pins, column) {
   });
 }
 
-function makeLegend({ data, words }) {
+function makeLegend({ data, words, payload }) {
   const { classes, truth } = data();
   const item = (name, text, tint) => html("span", { class: "kp-key kp-key-" + name, style: tint }, text);
   const lines = classes
     ? classes.map((name, j) => item("curve", words("probability", { name }), `--kp-tint:var(--kp-class-${j % 10})`))
     : [item("points", words("data")), item("curve", words("curve"))];
   const known = truth ? item("truth", words("truth")) : null;
-  const element = html("p", { class: "kp-legend" }, ...lines, known, item("weights", words("weight")), classes ? null : item("plane", words("plane")));
-  return { element, update: (column) => known && put(known, "style", column === 0 ? null : "visibility:hidden") };
+  const wide = item("wide", words("band.all"));
+  const sure = canBeSure(data(), payload) ? [item("band", words("band")), wide] : [];
+  const element = html("p", { class: "kp-legend" }, ...lines, known, item("weights", words("weight")), classes ? null : item("plane", words("plane")), ...sure);
+  const shown = (one, is) => one && put(one, "style", is ? null : "visibility:hidden");
+  return { element, showWide: (is) => shown(wide, is), update: (column) => shown(known, column === 0) };
 }

@@ -31,7 +31,7 @@ export function makeWeights(root, context) {
       put(head[2], "text", now.targetName);
       const top = order.length ? here.weight[order[0]] : NaN;
       const slope = here.slope ? [words.number(here.slope[column], 4)] : ["–"];
-      const texts = [...here.value.slice(0, 4).map((value) => words.number(value, 4)), ...(classes ? [] : slope)];
+      const texts = [...Array.from(here.value.slice(0, 4), (value) => words.number(value, 4)), ...(classes ? [] : slope)];
       texts.push(words.number(here.effectiveSize), words("of", { k: here.reach, n: now.n }), words.number(top));
       texts.forEach((text, k) => put(facts[k][1], "text", text));
       put(table, "class", here.empty ? "kp-table kp-gone" : "kp-table");
