@@ -7,8 +7,9 @@ const SLICE = 5; // milliseconds of an idle slice
 /**
  * @param {object} context
  * @param {(places: Float64Array, values: Float64Array) => void} show values: output by output
+ * @param {(found: {bins, error, count} | null) => void} tell of a binned curve how it differs from the exact one
  */
-export function makeCurve({ pool, store, data, idle }, show) {
+export function makeCurve({ pool, store, data, idle }, show, tell) {
   let known = "";
   let last = null;
   let cost = 1e-4 * data().n; // milliseconds a place, measured from the first curve on
@@ -27,7 +28,17 @@ export function makeCurve({ pool, store, data, idle }, show) {
       done += step;
       if (done < m) return true;
       show(places, values);
+      if (now.binned) cancel = idle(comparison(now, places, query));
       return false;
+    };
+  };
+
+  const comparison = (now, places, query) => {
+    const steps = now.compare(places, query);
+    return () => {
+      const step = steps.next();
+      if (step.done) tell({ bins: now.binned, ...step.value });
+      return !step.done;
     };
   };
 
@@ -40,6 +51,7 @@ export function makeCurve({ pool, store, data, idle }, show) {
       if (key === known && pool() === last) return;
       [known, last] = [key, pool()];
       cancel();
+      tell(null);
       const coarse = spaced(...ends, Math.max(48, Math.min(240, Math.floor(BUDGET / cost))));
       const start = performance.now();
       const values = pool().curve(column, coarse, query);

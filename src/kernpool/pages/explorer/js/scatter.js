@@ -18,9 +18,10 @@ export function makeScatter(root, context) {
   const parts = makeLayers(chart, data().outputs.length, classes);
   const slider = html("input", { type: "range", min: 0, max: 400, class: "kp-query", "data-control": "query" });
   const hint = html("p", { class: "kp-hint" });
+  const binned = html("p", { class: "kp-hint kp-binned" });
   const legend = makeLegend(context);
   root.prepend(legend.element);
-  root.append(slider, hint);
+  root.append(slider, hint, binned);
 
   let held = false;
   const hold = () => {
@@ -37,7 +38,7 @@ export function makeScatter(root, context) {
   const curve = makeCurve(context, (places, values) => {
     const m = places.length;
     parts.curves.forEach((path, j) => put(path, "d", linePath(places, values.subarray(j * m, (j + 1) * m), chart.x, chart.y)));
-  });
+  }, (found) => put(binned, "text", found ? words("binned", { ...found, error: words.number(found.error, 2) }) : ""));
   let sureness = null;
   const drawBand = (found) => {
     sureness = found;
