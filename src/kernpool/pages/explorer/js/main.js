@@ -1,5 +1,6 @@
 /** The explorer: mounts its panels in an element and passes changes on to them. */
 import { makeClasses } from "./classes.js";
+import { makeQuickPool } from "./binned.js";
 import { makeCompare } from "./compare.js";
 import { makeControls } from "./controls.js";
 import { readData, withSample } from "./data.js";
@@ -10,7 +11,6 @@ import { makeIdle } from "./idle.js";
 import { listenToKeys } from "./keyboard.js";
 import { followHash, fromHash } from "./link.js";
 import { makePathChart } from "./path_chart.js";
-import { makePool } from "./pool.js";
 import { makeRelevance } from "./relevance.js";
 import { makeResidualChart } from "./residual_chart.js";
 import { makeScatter } from "./scatter.js";
@@ -73,7 +73,7 @@ export function mount(el, payload, host = null) {
     () => [store.get().sample],
     () => (payload.samples && store.get().sample !== null ? withSample(base, payload.samples[store.get().sample]) : base),
   );
-  const pool = remember(() => [data(), store.get().settings], (...parts) => makePool(...parts));
+  const pool = remember(() => [data(), store.get().settings], (...parts) => makeQuickPool(...parts, payload.limits.exact));
   const here = remember(() => [pool(), store.get().query], (now, query) => now.at(query));
   const context = { el: root, payload, host, store, data, pool, here, idle, say: makeSpeaker(spoken), words: null };
 

@@ -1,4 +1,5 @@
 /** The main chart: rows, curve, band, truth; at the query the weights, the local fit, and the kernel's bump. */
+import { hasEngine } from "./ask.js";
 import { areaPath, extent, linePath, linearScale, makeChart } from "./chart.js";
 import { makeCurve } from "./curve.js";
 import { html, put } from "./dom.js";
@@ -6,6 +7,7 @@ import { listenToPointer } from "./drag.js";
 import { KERNELS } from "./kernels.js";
 import { PATH_ROWS, STRIP, drawBump, drawPoints, drawWeights } from "./marks.js";
 import { domainOf, moveQuery } from "./moves.js";
+import { spaced } from "./panel.js";
 import { canBeSure, makeSure } from "./sure.js";
 
 const LANE = 0.08; // height of a class's lane above probability 1
@@ -20,7 +22,9 @@ export function makeScatter(root, context) {
   const hint = html("p", { class: "kp-hint" });
   const legend = makeLegend(context);
   root.prepend(legend.element);
-  root.append(slider, hint);
+  const note = html("p", { class: "kp-hint", "data-part": "note" });
+  root.append(slider, hint, note);
+  let forgetNote = () => {};
 
   let held = false;
   const hold = () => {
@@ -67,6 +71,8 @@ export function makeScatter(root, context) {
       slider.value = Math.round((400 * (q - ends[0])) / (ends[1] - ends[0]));
       put(slider, "aria-valuetext", words.number(q, 4));
       if (sure) sure.update();
+      forgetNote();
+      forgetNote = sayHowExact(context, note, ends);
     }
     if (any("pins", "column", "sample")) drawPins(chart, parts.pins, pins, column);
     legend.update(column);
@@ -77,8 +83,24 @@ export function makeScatter(root, context) {
       chart.destroy();
       curve.stop();
       if (sure) sure.stop();
+      forgetNote();
     },
   };
+}
+
+/** Write below the chart where the curve comes from if it is not of all rows and exact. @returns {() => void} cancels */
+function sayHowExact(context, note, ends) {
+  const { data, payload, pool, store, words, idle } = context;
+  const now = pool();
+  if (hasEngine(context)) put(note, "text", words("engine", { k: data().n, n: payload.rows }));
+  else if (!now.binned) put(note, "text", "");
+  else {
+    return idle(() => {
+      const error = Math.max(...now.error(spaced(...ends, 400), store.get().query));
+      put(note, "text", words("binned", { n: data().n, bins: now.binned, error: words.number(error, 2) }));
+    });
+  }
+  return () => {};
 }
 
 /** All paths, from the lowest to the highest; one of a kind per output. */
