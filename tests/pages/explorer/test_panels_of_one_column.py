@@ -202,7 +202,11 @@ def test_playing_without_motion_jumps_to_the_last_epoch(fresh):
 
 
 def test_the_summed_loss_that_overshoots_is_said(fresh):
-    seeds = [seed for seed in range(10) if np.any(np.diff(descent(*make_sine_linear(random_state=seed)[:2], summed=True)[1]) > 0)]
+    seeds = [
+        seed
+        for seed in range(10)
+        if np.any(np.diff(descent(*make_sine_linear(random_state=seed)[:2], summed=True)[1]) > 0)
+    ]
     part = panel(fresh, "training")
     fresh.locator("[data-option=generator]").select_option("make_sine_linear")
     fresh.locator("[data-option=seed]").select_option(str(seeds[0]))
@@ -257,3 +261,5 @@ def test_few_rows_or_places_break_nothing(browser, tmp_path, x):  # noqa: F811
             for key in ("ArrowRight", "End", "Home"):
                 press(page, slider, key)
         assert page.locator("[data-panel=path]").count() == (len(x) > 1)
+        words = page.locator("body").inner_text().split()
+        assert not {"null", "undefined", "NaN", "[object"} & set(words)

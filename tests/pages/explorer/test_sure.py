@@ -219,8 +219,10 @@ def test_curves_of_many_rows(page, kernel, most, degree, weighted):
     places = np.linspace(-2.5, 2.5, 60)
     function = """(payload, settings, places) => {
       const pool = makeQuickPool(readData(payload), settings, 5000), query = { numeric: [0], codes: [] };
-      return { curve: pack(pool.curve(0, Float64Array.from(places), query)), error: pool.error(places, query)[0],
-               exact: pool.value({ numeric: [0.1], codes: [] })[0], binned: pool.binned };
+      const steps = pool.compare(places, query), exact = pool.value({ numeric: [0.1], codes: [] })[0];
+      let step = steps.next();
+      while (!step.done) step = steps.next();
+      return { ...step.value, exact, curve: pack(pool.curve(0, Float64Array.from(places), query)), binned: pool.binned };
     }"""
     found = ask(page, function, payload_of_arrays(x, y, weight), settings(kernel, 0.4, degree), places.tolist())
     model = fitted(x, y, weight, kernel, 0.4, degree)
@@ -229,6 +231,7 @@ def test_curves_of_many_rows(page, kernel, most, degree, weighted):
     assert 0 < found["error"] <= largest * (1 + 1e-9) < most
     assert largest < 10 * found["error"]
     assert 400 <= found["binned"] < 10_000
+    assert found["count"] == 30
     np.testing.assert_allclose(found["exact"], model.predict([[0.1]])[0], rtol=1e-12)
 
 

@@ -11,14 +11,15 @@ const STEPS_PER_BANDWIDTH = 40, FEWEST_BINS = 400, CHECKED = 25;
 
 /**
  * A pool whose curve is binned where that pays: one numeric column alone, more rows than `exact`, and fewer places of the
- * grid than half the rows. All else is exact. Its `binned` is how many places the grid has, 0 for none, and
- * error(places, query) is the largest difference from the exact curve at some of the places, per output.
+ * grid than half the rows. All else is exact. Its `binned` is how many places the grid has, 0 for none; then
+ * compare(places, query) looks at some of the places, one after the other, and returns how many these are and the largest
+ * difference from the exact curve, of any output.
  */
 export function makeQuickPool(data, settings, exact) {
   const pool = makePool(data, settings), bins = binsFor(data, settings, exact);
-  if (!bins) return { ...pool, binned: 0, error: () => new Float64Array(data.outputs.length) };
+  if (!bins) return { ...pool, binned: 0 };
   const { curve } = makePool(binData(data, bins), settings);
-  return { ...pool, curve, binned: bins, error: (places, query) => largestDifference(pool.curve, curve, places, query, data) };
+  return { ...pool, curve, binned: bins, compare: (places, query) => compared(pool.curve, curve, places, query) };
 }
 
 function binsFor(data, settings, exact) {
@@ -52,17 +53,18 @@ export function binData(data, bins) {
   });
 }
 
-function largestDifference(exactly, binned, places, query, data) {
+function* compared(exactly, binned, places, query) {
   const step = Math.max(1, Math.floor(places.length / CHECKED));
-  const some = Float64Array.from(places).filter((_, i) => i % step === 0);
-  const one = exactly(0, some, query), other = binned(0, some, query);
-  return Float64Array.from(data.outputs, (_, j) => {
-    let largest = 0;
-    for (let i = j * some.length; i < (j + 1) * some.length; i++) {
+  let error = 0, count = 0;
+  for (let i = 0; i < places.length; i += step) {
+    const place = Float64Array.of(places[i]), one = exactly(0, place, query), other = binned(0, place, query);
+    for (let j = 0; j < one.length; j++) {
       // A place that only one of both reaches is as wrong as can be.
-      if (Number.isNaN(one[i]) !== Number.isNaN(other[i])) largest = Infinity;
-      else if (Math.abs(one[i] - other[i]) > largest) largest = Math.abs(one[i] - other[i]);
+      const isWrong = Number.isNaN(one[j]) !== Number.isNaN(other[j]);
+      error = isWrong ? Infinity : Math.max(error, Math.abs(one[j] - other[j]) || 0);
     }
-    return largest;
-  });
+    count += 1;
+    yield i;
+  }
+  return { error, count };
 }

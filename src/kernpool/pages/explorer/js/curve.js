@@ -8,8 +8,9 @@ const SLICE = 5; // milliseconds of an idle slice
 /**
  * @param {object} context
  * @param {(places: Float64Array, values: Float64Array) => void} show values: output by output
+ * @param {(found: {bins, error, count} | null) => void} tell of a binned curve how it differs from the exact one
  */
-export function makeCurve(context, show) {
+export function makeCurve(context, show, tell) {
   const { pool, store, data, idle, host } = context;
   const ask = hasEngine(context)
     ? makeAsker(host, ({ value }, { places }) => value && show(places, Float64Array.from(value.flat(), (one) => one ?? NaN)))
@@ -32,7 +33,17 @@ export function makeCurve(context, show) {
       done += step;
       if (done < m) return true;
       show(places, values);
+      if (now.binned) cancel = idle(comparison(now, places, query));
       return false;
+    };
+  };
+
+  const comparison = (now, places, query) => {
+    const steps = now.compare(places, query);
+    return () => {
+      const step = steps.next();
+      if (step.done) tell({ bins: now.binned, ...step.value });
+      return !step.done;
     };
   };
 
@@ -45,6 +56,7 @@ export function makeCurve(context, show) {
       if (key === known && pool() === last) return;
       [known, last] = [key, pool()];
       cancel();
+      tell(null);
       const coarse = spaced(...ends, Math.max(48, Math.min(240, Math.floor(BUDGET / cost))));
       const start = performance.now();
       const values = pool().curve(column, coarse, query);

@@ -1,6 +1,6 @@
 /** The explorer: mounts its panels in an element and passes changes on to them. */
-import { makeClasses } from "./classes.js";
 import { makeQuickPool } from "./binned.js";
+import { makeClasses } from "./classes.js";
 import { makeCompare } from "./compare.js";
 import { makeControls } from "./controls.js";
 import { readData, withSample } from "./data.js";
@@ -73,7 +73,7 @@ export function mount(el, payload, host = null) {
     () => [store.get().sample],
     () => (payload.samples && store.get().sample !== null ? withSample(base, payload.samples[store.get().sample]) : base),
   );
-  const pool = remember(() => [data(), store.get().settings], (...parts) => makeQuickPool(...parts, payload.limits.exact));
+  const pool = remember(() => [data(), store.get().settings], (rows, settings) => makeQuickPool(rows, settings, payload.limits.exact));
   const here = remember(() => [pool(), store.get().query], (now, query) => now.at(query));
   const context = { el: root, payload, host, store, data, pool, here, idle, say: makeSpeaker(spoken), words: null };
 

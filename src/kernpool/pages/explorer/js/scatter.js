@@ -7,7 +7,6 @@ import { listenToPointer } from "./drag.js";
 import { KERNELS } from "./kernels.js";
 import { PATH_ROWS, STRIP, drawBump, drawPoints, drawWeights } from "./marks.js";
 import { domainOf, moveQuery } from "./moves.js";
-import { spaced } from "./panel.js";
 import { canBeSure, makeSure } from "./sure.js";
 
 const LANE = 0.08; // height of a class's lane above probability 1
@@ -20,11 +19,10 @@ export function makeScatter(root, context) {
   const parts = makeLayers(chart, data().outputs.length, classes);
   const slider = html("input", { type: "range", min: 0, max: 400, class: "kp-query", "data-control": "query" });
   const hint = html("p", { class: "kp-hint" });
+  const binned = html("p", { class: "kp-hint kp-binned" });
   const legend = makeLegend(context);
   root.prepend(legend.element);
-  const note = html("p", { class: "kp-hint", "data-part": "note" });
-  root.append(slider, hint, note);
-  let forgetNote = () => {};
+  root.append(slider, hint, binned);
 
   let held = false;
   const hold = () => {
@@ -41,7 +39,7 @@ export function makeScatter(root, context) {
   const curve = makeCurve(context, (places, values) => {
     const m = places.length;
     parts.curves.forEach((path, j) => put(path, "d", linePath(places, values.subarray(j * m, (j + 1) * m), chart.x, chart.y)));
-  });
+  }, (found) => put(binned, "text", found ? words("binned", { ...found, error: words.number(found.error, 2) }) : hasEngine(context) ? words("engine", { k: data().n, n: context.payload.rows }) : ""));
   let sureness = null;
   const drawBand = (found) => {
     sureness = found;
@@ -71,8 +69,6 @@ export function makeScatter(root, context) {
       slider.value = Math.round((400 * (q - ends[0])) / (ends[1] - ends[0]));
       put(slider, "aria-valuetext", words.number(q, 4));
       if (sure) sure.update();
-      forgetNote();
-      forgetNote = sayHowExact(context, note, ends);
     }
     if (any("pins", "column", "sample")) drawPins(chart, parts.pins, pins, column);
     legend.update(column);
@@ -83,24 +79,8 @@ export function makeScatter(root, context) {
       chart.destroy();
       curve.stop();
       if (sure) sure.stop();
-      forgetNote();
     },
   };
-}
-
-/** Write below the chart where the curve comes from if it is not of all rows and exact. @returns {() => void} cancels */
-function sayHowExact(context, note, ends) {
-  const { data, payload, pool, store, words, idle } = context;
-  const now = pool();
-  if (hasEngine(context)) put(note, "text", words("engine", { k: data().n, n: payload.rows }));
-  else if (!now.binned) put(note, "text", "");
-  else {
-    return idle(() => {
-      const error = Math.max(...now.error(spaced(...ends, 400), store.get().query));
-      put(note, "text", words("binned", { n: data().n, bins: now.binned, error: words.number(error, 2) }));
-    });
-  }
-  return () => {};
 }
 
 /** All paths, from the lowest to the highest; one of a kind per output. */
