@@ -23,7 +23,7 @@ export function makeSure({ pool, data, store, idle }, show) {
   let cancel = () => {};
 
   function* find(now, column, query) {
-    const { residual } = yield* leftOut(data(), now.settings);
+    const { residual } = yield* leftOut(now, data());
     const places = spaced(data().low[column], data().high[column], PLACES);
     const found = yield* bandAlong(now, residual, column, places, query, { level: LEVEL, simultaneous: true });
     const t = found.df.map((df) => (Number.isNaN(df) ? NaN : studentQuantile(0.5 * (1 - LEVEL), df)));
