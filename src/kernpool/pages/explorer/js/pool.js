@@ -45,7 +45,7 @@ function remembered(data, settings) {
 
 /** Make value(query, self); of one column alone by windows of its order. */
 function makeValue(data, settings, fit) {
-  if (data.numeric.length === 1 && !data.categorical.length) {
+  if (data.numeric.length === 1 && !data.categorical.length && !data.group) {
     const slice = makeSlice(data, settings, 0, { numeric: [0], codes: [] });
     return (query, self = -1) => {
       const value = new Float64Array(data.outputs.length);
