@@ -1,4 +1,5 @@
 /** The main chart: rows, curve, band, truth; at the query the weights, the local fit, and the kernel's bump. */
+import { hasEngine } from "./ask.js";
 import { areaPath, extent, linePath, linearScale, makeChart } from "./chart.js";
 import { makeCurve } from "./curve.js";
 import { html, put } from "./dom.js";
@@ -38,7 +39,7 @@ export function makeScatter(root, context) {
   const curve = makeCurve(context, (places, values) => {
     const m = places.length;
     parts.curves.forEach((path, j) => put(path, "d", linePath(places, values.subarray(j * m, (j + 1) * m), chart.x, chart.y)));
-  }, (found) => put(binned, "text", found ? words("binned", { ...found, error: words.number(found.error, 2) }) : ""));
+  }, (found) => put(binned, "text", found ? words("binned", { ...found, error: words.number(found.error, 2) }) : hasEngine(context) ? words("engine", { k: data().n, n: context.payload.rows }) : ""));
   let sureness = null;
   const drawBand = (found) => {
     sureness = found;
