@@ -3,8 +3,9 @@
 import numpy as np
 
 NUMBERS = """(name) => {
-  const plain = (value) => ArrayBuffer.isView(value) ? Array.from(value) : value;
-  return Object.fromEntries(Object.entries(document.querySelector(`[data-panel=${name}]`).numbers).map(([key, value]) => [key, plain(value)]));
+  const { numbers } = document.querySelector(`[data-panel=${name}]`);
+  const plain = (value) => (ArrayBuffer.isView(value) ? Array.from(value) : value);
+  return Object.fromEntries(Object.entries(numbers).map(([key, value]) => [key, plain(value)]));
 }"""
 IDLE = """() => new Promise((resolve) =>
   requestAnimationFrame(() => requestAnimationFrame(() => requestIdleCallback(() => requestIdleCallback(resolve)))))"""

@@ -18,7 +18,9 @@ def unpacked(reply, *shape):
 
 def payload_of_arrays(x, y, weight=None, levels=(), classes=None):
     """Return a payload of numeric columns and of categorical ones: (codes, number of levels, kernel, places)."""
-    columns = [{"name": f"x{a}", "kind": "numeric", "values": packed(column)} for a, column in enumerate(np.asarray(x).T)]
+    columns = [
+        {"name": f"x{a}", "kind": "numeric", "values": packed(column)} for a, column in enumerate(np.asarray(x).T)
+    ]
     for codes, count, kernel, places in levels:
         columns.append(
             {
@@ -31,7 +33,9 @@ def payload_of_arrays(x, y, weight=None, levels=(), classes=None):
                 "places": None if places is None else list(map(float, places)),
             }
         )
-    target = {"name": "y", "values": packed(y)} if classes is None else {"name": "y", "classes": classes, "codes": packed(y)}
+    target = (
+        {"name": "y", "values": packed(y)} if classes is None else {"name": "y", "classes": classes, "codes": packed(y)}
+    )
     return {
         "version": 1,
         "task": "regression" if classes is None else "classification",

@@ -44,9 +44,9 @@ def facts(page):
     return dict(zip(names, page.locator(".kp-facts dd").all_inner_texts(), strict=True))
 
 
-def drawn_curve(page, which=0):
-    """Return the places and values of a curve, from its path and the ticks of the axes."""
-    path = page.locator("path.kp-curve").nth(which).get_attribute("d")
+def drawn_curve(page, name="curve"):
+    """Return the places and values of a line, from its path and the ticks of the axes; of an area its upper edge."""
+    path, area, _ = page.locator(f"path.kp-{name}").first.get_attribute("d").partition("Z")
     pixels = np.array([pair.split() for pair in re.findall(r"[\d.-]+ [\d.-]+", path)], dtype=float)
     ticks = page.evaluate(
         """() => [...document.querySelectorAll("[data-panel=scatter] .kp-axes text:not(.kp-name)")].map((text) =>
@@ -54,6 +54,8 @@ def drawn_curve(page, which=0):
     )
     across = np.array([(number(text), x) for anchor, text, x, _ in ticks if anchor == "middle"])
     upward = np.array([(number(text), y - 4) for anchor, text, _, y in ticks if anchor == "end"])
+    if area:
+        pixels = pixels[: len(pixels) // 2]
     places = np.interp(pixels[:, 0], across[:, 1], across[:, 0])
     values = np.interp(-pixels[:, 1], -upward[:, 1], upward[:, 0])
     inside = (pixels[:, 0] >= across[0, 1]) & (pixels[:, 0] <= across[-1, 1])

@@ -1,6 +1,5 @@
 """The page's numbers are those of the engine: every weight, value and slope, in a real browser."""
 
-import json
 import warnings
 from functools import cache
 
@@ -8,14 +7,14 @@ import numpy as np
 import pytest
 
 import kernpool
-from kernpool import EmptyWindowWarning, LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor
+from kernpool import EmptyWindowWarning, LocalLinearRegressor, NadarayaWatsonRegressor
 from kernpool.core.designs import RANK_TOLERANCE
 from kernpool.core.local_fit import RankDeficiencyWarning
 from kernpool.core.problem import Problem
 from kernpool.estimators.smoother import KernelSmoother
 from kernpool.pages.explorer.bundle import bundle
 from kernpool.pooling.arrays import local_fit
-from tests.support.browser import browser, opened, page_of  # noqa: F401  # the fixture
+from tests.support.browser import ask, browser, opened, page_of  # noqa: F401  # the fixture
 from tests.support.explorer_payloads import packed, payload_of_arrays, settings, unpacked
 
 KERNELS = kernpool.kernel_names()[:11]
@@ -25,8 +24,9 @@ WEIGHTS, VALUES = 1e-12, 1e-10
 # A slope that is not determined is bounded by covariances of which the engine has half of the digits left.
 UNDETERMINED = 4.0 * np.finfo(np.float64).eps / RANK_TOLERANCE
 
-ANSWER = """([payloads, cases]) => {
-  const data = payloads.map(readData), join = (parts) => pack(Float64Array.from(parts.flatMap((part) => Array.from(part))));
+ANSWER = """(payloads, cases) => {
+  const data = payloads.map(readData);
+  const join = (parts) => pack(Float64Array.from(parts.flatMap((part) => Array.from(part))));
   return cases.map(({ payload, settings, numeric, codes }) => {
     const rows = unpack(numeric), d = data[payload].numeric.length, m = rows.length / d, levels = unpack(codes);
     const queries = Array.from({ length: m }, (_, i) => ({
@@ -49,9 +49,9 @@ ANSWER = """([payloads, cases]) => {
 
 @pytest.fixture(scope="module")
 def page(browser):  # noqa: F811
-    names = dict.fromkeys(("readData", "unpack", "pack", "makePool"))
+    names = ("readData", "unpack", "pack", "makePool")
     module = bundle(["data.js", "pool.js"], KERNELS)
-    with opened(browser, page_of(module, **{name: name for name in names})) as found:
+    with opened(browser, page_of(module, names)) as found:
         yield found
 
 
@@ -62,11 +62,6 @@ def case(payload, query, settings, codes=()):
         "numeric": packed(np.asarray(query, dtype=float)),
         "codes": packed(np.asarray(codes, dtype=int)),
     }
-
-
-def ask(page, payloads, cases):
-    # As text: what playwright passes over number by number takes ten times as long.
-    return json.loads(page.evaluate(f"(text) => JSON.stringify(({ANSWER})(JSON.parse(text)))", json.dumps([payloads, cases])))
 
 
 def assert_close(found, expected, tolerance, what):
@@ -137,7 +132,9 @@ def compare(reply, x, y, query, kernel, h, degree, composition="radial", weight=
 def test_along_a_line(page, degree):
     x, y, query = line()
     combinations = [(kernel, h) for kernel in KERNELS for h in BANDWIDTHS]
-    replies = ask(page, [payload_of_arrays(x, y)], [case(0, query, settings(*one, degree)) for one in combinations])
+    replies = ask(
+        page, ANSWER, [payload_of_arrays(x, y)], [case(0, query, settings(*one, degree)) for one in combinations]
+    )
     for (kernel, h), reply in zip(combinations, replies, strict=True):
         compare(reply, x, y, query, kernel, h, degree)
         np.testing.assert_array_equal(unpacked(reply["curve"]), unpacked(reply["values"]))
@@ -163,9 +160,11 @@ def test_in_two_columns_with_frequencies(page, degree):
         (kernel, h, composition) for kernel in KERNELS for h in widths for composition in ("radial", "product")
     ]
     cases = [
-        case(j, query, settings(kernel, h, degree, composition)) for kernel, h, composition in combinations for j in (0, 1)
+        case(j, query, settings(kernel, h, degree, composition))
+        for kernel, h, composition in combinations
+        for j in (0, 1)
     ]
-    replies = ask(page, payloads, cases)
+    replies = ask(page, ANSWER, payloads, cases)
     for i, (kernel, h, composition) in enumerate(combinations):
         for j in (0, 1):
             compare(replies[2 * i + j], x, y[:, j], query, kernel, h, degree, composition, weight)
@@ -198,6 +197,7 @@ def test_levels(page, model, unordered, ordered):
     ]
     replies = ask(
         page,
+        ANSWER,
         [payload],
         [
             case(0, query[:, :1], settings(kernel, [0.3], degree, smoothing=smoothing), query[:, 1:])

@@ -112,7 +112,9 @@ def test_bands_are_the_probabilities_of_the_classifier(class_page, classifier):
     query = np.median(X, axis=0)
     places = found["places"]
     held = np.column_stack([places, np.full(len(places), np.sort(X[:, 1])[len(X) >> 1])])
-    np.testing.assert_allclose(found["probability"].reshape(3, -1).T, classifier.predict_proba(held), rtol=0, atol=1e-10)
+    np.testing.assert_allclose(
+        found["probability"].reshape(3, -1).T, classifier.predict_proba(held), rtol=0, atol=1e-10
+    )
     assert query[0] < places[-1]
 
 
@@ -130,7 +132,9 @@ def test_bands_have_names_patterns_and_a_text(class_page, classifier):
         assert said == pytest.approx(share, abs=6e-3)
     tiles = part.locator("pattern path").evaluate_all("(paths) => paths.map((path) => path.getAttribute('d'))")
     assert len(set(tiles)) == 3
-    rug = part.locator(".kx-rug").evaluate_all("(paths) => paths.map((path) => path.getAttribute('d').split('M').length - 1)")
+    rug = part.locator(".kx-rug").evaluate_all(
+        "(paths) => paths.map((path) => path.getAttribute('d').split('M').length - 1)"
+    )
     assert rug == [30, 30, 30]
 
 

@@ -202,7 +202,11 @@ def test_playing_without_motion_jumps_to_the_last_epoch(fresh):
 
 
 def test_the_summed_loss_that_overshoots_is_said(fresh):
-    seeds = [seed for seed in range(10) if np.any(np.diff(descent(*make_sine_linear(random_state=seed)[:2], summed=True)[1]) > 0)]
+    seeds = [
+        seed
+        for seed in range(10)
+        if np.any(np.diff(descent(*make_sine_linear(random_state=seed)[:2], summed=True)[1]) > 0)
+    ]
     part = panel(fresh, "training")
     fresh.locator("[data-option=generator]").select_option("make_sine_linear")
     fresh.locator("[data-option=seed]").select_option(str(seeds[0]))
@@ -218,3 +222,44 @@ def test_the_summed_loss_that_overshoots_is_said(fresh):
     part.locator("[data-option=loss]").select_option("mean")
     wait_until_idle(fresh)
     assert part.locator("[role=status]").inner_text() == ""
+
+
+def wait_for_epochs(page, count):
+    for _ in range(200):
+        if len(numbers(page, "training")["widths"]) > count:
+            return
+        page.wait_for_timeout(50)
+    raise AssertionError(f"no {count} epochs within ten seconds")
+
+
+def test_training_plays_and_pauses(fresh):
+    fresh.emulate_media(reduced_motion="no-preference")
+    part = panel(fresh, "training")
+    part.locator("[data-option=epochs]").fill("40")
+    part.locator("[data-option=epochs]").press("Enter")
+    play = part.locator("[data-action=play]")
+    play.click()
+    assert play.inner_text() == "Pause"
+    wait_for_epochs(fresh, 3)
+    play.click()
+    assert play.inner_text() == "Play"
+    found = numbers(fresh, "training")["widths"]
+    fresh.wait_for_timeout(800)  # more than two epochs
+    np.testing.assert_array_equal(numbers(fresh, "training")["widths"], found)
+    np.testing.assert_allclose(found, descent(X, Y, epochs=len(found) - 1)[0], rtol=0, atol=1e-10)
+    fresh.emulate_media(reduced_motion="reduce")
+
+
+@pytest.mark.parametrize("x", [[1.0], [2.0, 2.0, 2.0], [0.0, 5.0]], ids=["one row", "a constant column", "two rows"])
+def test_few_rows_or_places_break_nothing(browser, tmp_path, x):  # noqa: F811
+    """`opened` fails on errors, and on attributes that are NaN."""
+    model = NadarayaWatsonRegressor(bandwidth=1.0, kernel="boxcar").fit(np.array(x)[:, None], np.arange(len(x)))
+    path = explore(model, language="en").to_html(tmp_path / "few.html")
+    with opened(browser, path.as_uri(), viewport={"width": 900, "height": 900}) as page:
+        page.wait_for_selector("[data-panel=heat] .kx-readout:not(:empty)")
+        for slider in page.locator("section [role=slider]").all():
+            for key in ("ArrowRight", "End", "Home"):
+                press(page, slider, key)
+        assert page.locator("[data-panel=path]").count() == (len(x) > 1)
+        words = page.locator("body").inner_text().split()
+        assert not {"null", "undefined", "NaN", "[object"} & set(words)

@@ -1,6 +1,5 @@
 """What the page says of errors, left-out rows, intervals and gradient descent is what the engine says."""
 
-import json
 import warnings
 
 import numpy as np
@@ -15,16 +14,17 @@ from kernpool import (
 )
 from kernpool.core.local_fit import RankDeficiencyWarning
 from kernpool.pages.explorer.bundle import bundle
-from tests.support.browser import browser, opened, page_of  # noqa: F401  # the fixture
-from tests.support.explorer_payloads import payload_of_arrays, settings, unpacked
+from tests.support.browser import ask, browser, opened, page_of  # noqa: F401  # the fixture
+from tests.support.explorer_payloads import packed, payload_of_arrays, settings, unpacked
 
-LEFT_OUT = """([payload, settings]) => {
+LEFT_OUT = """(payload, settings) => {
   const data = readData(payload), steps = leftOut(makePool(data, settings), data);
   let step = steps.next();
   while (!step.done) step = steps.next();
-  return { value: pack(step.value.value), residual: pack(step.value.residual), error: step.value.error, empty: step.value.empty };
+  const { value, residual, error, empty } = step.value;
+  return { value: pack(value), residual: pack(residual), error, empty };
 }"""
-BAND = """([payload, settings, column, places, query, options]) => {
+BAND = """(payload, settings, column, places, query, options) => {
   const data = readData(payload), pool = makePool(data, settings), drain = (steps) => {
     let step = steps.next();
     while (!step.done) step = steps.next();
@@ -36,17 +36,18 @@ BAND = """([payload, settings, column, places, query, options]) => {
   return { ...Object.fromEntries(packed), critical: found.critical, reason: found.reason };
 }"""
 
+CURVE = """(payload, settings, places) => {
+  const query = { numeric: [0], codes: [] };
+  return pack(makePool(readData(payload), settings).curve(0, Float64Array.from(places), query));
+}"""
+
 
 @pytest.fixture(scope="module")
 def page(browser):  # noqa: F811
-    names = ("readData", "pack", "makePool", "leftOut", "bandAlong", "descend")
-    module = bundle(["data.js", "pool.js", "left_out.js", "band.js", "descent.js"])
-    with opened(browser, page_of(module, **{name: name for name in names})) as found:
+    names = ("readData", "pack", "makePool", "leftOut", "bandAlong", "descend", "makeQuickPool")
+    module = bundle(["data.js", "pool.js", "left_out.js", "band.js", "descent.js", "binned.js"])
+    with opened(browser, page_of(module, names)) as found:
         yield found
-
-
-def ask(page, function, *arguments):
-    return json.loads(page.evaluate(f"(text) => JSON.stringify(({function})(JSON.parse(text)))", json.dumps(arguments)))
 
 
 def rows(situation, n=70):
@@ -60,7 +61,11 @@ def rows(situation, n=70):
 
 
 def fitted(x, y, weight, kernel, h, degree, ridge=0.0, **options):
-    model = LocalLinearRegressor(kernel, h, ridge=ridge, **options) if degree else NadarayaWatsonRegressor(kernel, h, **options)
+    model = (
+        LocalLinearRegressor(kernel, h, ridge=ridge, **options)
+        if degree
+        else NadarayaWatsonRegressor(kernel, h, **options)
+    )
     return model.fit(x, y, sample_weight=weight)
 
 
@@ -86,6 +91,25 @@ def test_rows_are_left_out(page, kernel, situation, degree, ridge):
         assert found["empty"] == expected.empty_windows
 
 
+@pytest.mark.parametrize("degree", [0, 1])
+@pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov"])
+@pytest.mark.parametrize("situation", ["line", "frequencies", "columns"])
+def test_groups_are_left_out_together(page, kernel, situation, degree):
+    x, y, weight = rows(situation)
+    group, widths = np.arange(len(y)) // 7, [0.25] * x.shape[1]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", EmptyWindowWarning)
+        warnings.simplefilter("ignore", RankDeficiencyWarning)
+        model = LocalLinearRegressor(kernel, widths, ridge=0.0) if degree else NadarayaWatsonRegressor(kernel, widths)
+        expected = model.fit(x, y, sample_weight=weight, groups=group).leave_one_out()
+    payload = payload_of_arrays(x, y, weight) | {"group": packed(group)}
+    # What empty windows become elsewhere makes no difference.
+    found = ask(page, LEFT_OUT, payload, settings(kernel, widths, degree, empty="zero"))
+    np.testing.assert_allclose(unpacked(found["value"]), expected.prediction[:, 0], rtol=1e-8)
+    np.testing.assert_allclose(found["error"], expected.error, rtol=1e-7)
+    assert found["empty"] == expected.empty_windows
+
+
 def test_of_classes(page):
     """Probabilities with the share of the priors; errors of labels without it."""
     g = np.random.default_rng(6)
@@ -95,8 +119,7 @@ def test_of_classes(page):
     chosen = settings("gaussian", 0.1, priorShare=0.2)
     payload = payload_of_arrays(x, y, classes=["0", "1", "2"])
     query = np.linspace(-0.2, 1.2, 15)
-    function = "([payload, settings, places]) => pack(makePool(readData(payload), settings).curve(0, Float64Array.from(places), { numeric: [0], codes: [] }))"
-    found = unpacked(ask(page, function, payload, chosen, query.tolist()), 3, 15).T
+    found = unpacked(ask(page, CURVE, payload, chosen, query.tolist()), 3, 15).T
     np.testing.assert_allclose(found, model.predict_proba(query[:, None]), rtol=0, atol=1e-12)
     left_out = ask(page, LEFT_OUT, payload, chosen)
     np.testing.assert_allclose(left_out["error"], model.leave_one_out().error, rtol=1e-12)
@@ -108,9 +131,14 @@ def test_empty_windows(page, empty):
     query = np.array([-5.0, 0.5, 1.5, 9.0])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", EmptyWindowWarning)
-        expected = NadarayaWatsonRegressor("triangular", 0.2, empty=empty).fit(x, y, sample_weight=weight).predict(query[:, None])
-    function = "([payload, settings, places]) => pack(makePool(readData(payload), settings).curve(0, Float64Array.from(places), { numeric: [0], codes: [] }))"
-    found = unpacked(ask(page, function, payload_of_arrays(x, y, weight), settings("triangular", 0.2, empty=empty), query.tolist()))
+        expected = (
+            NadarayaWatsonRegressor("triangular", 0.2, empty=empty)
+            .fit(x, y, sample_weight=weight)
+            .predict(query[:, None])
+        )
+    found = unpacked(
+        ask(page, CURVE, payload_of_arrays(x, y, weight), settings("triangular", 0.2, empty=empty), query.tolist())
+    )
     np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 
@@ -178,7 +206,7 @@ def test_gradient_descent(page, loss):
     x = np.sort(g.uniform(0, 5, size=40))
     y = 2 * np.sin(x) + x**0.8 + 0.5 * g.normal(size=40)
     rate = 0.5 if loss == "mean" else 0.5 / 40
-    function = "([payload, options]) => [...descend(readData(payload), options)].map(({ width, loss }) => [width, loss])"
+    function = "(payload, options) => [...descend(readData(payload), options)].map(({ width, loss }) => [width, loss])"
     options = {"width": 1.0, "rate": rate, "epochs": 6, "loss": loss}
     steps = np.array(ask(page, function, payload_of_arrays(x[:, None], y), options))
     assert len(steps) == 7
@@ -194,3 +222,41 @@ def test_gradient_descent(page, loss):
         far = error(width + 2 * small) - error(width - 2 * small)
         assert abs((width - after) / rate - (8 * near - far) / (12 * small)) < 1e-7 * max(1.0, error(width))
     assert np.all(np.diff(steps[:, 1]) < 0)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("degree", [0, 1])
+@pytest.mark.parametrize(
+    ("kernel", "most"), [("gaussian", 2e-4), ("epanechnikov", 2e-3), ("laplace", 2e-3), ("boxcar", 0.05)]
+)
+def test_curves_of_many_rows(page, kernel, most, degree, weighted):
+    """They are binned; the error that is shown is that at some places, and no other is many times as large."""
+    g = np.random.default_rng(8)
+    x, y = g.normal(size=(20_000, 1)), 100 + g.normal(size=20_000)
+    y += np.sin(3 * x[:, 0])
+    weight = g.integers(0, 3, 20_000).astype(float) if weighted else None
+    places = np.linspace(-2.5, 2.5, 60)
+    function = """(payload, settings, places) => {
+      const pool = makeQuickPool(readData(payload), settings, 5000), query = { numeric: [0], codes: [] };
+      const steps = pool.compare(places, query), exact = pool.value({ numeric: [0.1], codes: [] })[0];
+      let step = steps.next();
+      while (!step.done) step = steps.next();
+      return { ...step.value, exact, curve: pack(pool.curve(0, Float64Array.from(places), query)), binned: pool.binned };
+    }"""
+    found = ask(page, function, payload_of_arrays(x, y, weight), settings(kernel, 0.4, degree), places.tolist())
+    model = fitted(x, y, weight, kernel, 0.4, degree)
+    expected = model.predict(places[:, None])
+    largest = np.max(np.abs(unpacked(found["curve"]) - expected))
+    assert 0 < found["error"] <= largest * (1 + 1e-9) < most
+    assert largest < 10 * found["error"]
+    assert 400 <= found["binned"] < 10_000
+    assert found["count"] == 30
+    np.testing.assert_allclose(found["exact"], model.predict([[0.1]])[0], rtol=1e-12)
+
+
+def test_few_rows_and_narrow_windows_stay_exact(page):
+    g = np.random.default_rng(9)
+    function = "(payload, settings, exact) => makeQuickPool(readData(payload), settings, exact).binned"
+    payload = payload_of_arrays(g.uniform(size=(3000, 1)), g.normal(size=3000))
+    of = [(settings("gaussian", h), exact) for h, exact in ((0.1, 5000), (1e-3, 1000), (0.1, 1000))]
+    assert [ask(page, function, payload, *one) for one in of] == [0, 0, 400]

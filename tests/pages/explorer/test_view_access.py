@@ -116,8 +116,11 @@ def test_more_rows_than_a_path_holds_are_painted(browser, tmp_path):  # noqa: F8
         page.wait_for_selector("path.kp-curve[d]", state="attached")
         settle(page)
         assert page.locator("path.kp-points").get_attribute("d") is None
-        ink = """() => [...document.querySelectorAll("[data-panel=scatter] canvas")].map((canvas) =>
-          canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data.filter((v, i) => i % 4 === 3 && v).length)"""
+        ink = """() => [...document.querySelectorAll("[data-panel=scatter] canvas")].map(({ width, height }, k, all) => {
+          const pen = new OffscreenCanvas(width, height).getContext("2d", { willReadFrequently: true });
+          pen.drawImage(document.querySelectorAll("[data-panel=scatter] canvas")[k], 0, 0);
+          return pen.getImageData(0, 0, width, height).data.filter((v, i) => i % 4 === 3 && v).length;
+        })"""
         points, discs = page.evaluate(ink)
         assert points > 1000 and discs > 500
         control(page, "bandwidth-0").fill("50")

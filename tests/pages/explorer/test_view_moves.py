@@ -208,6 +208,19 @@ def test_the_local_fit_is_a_segment_of_the_slope_and_length_of_the_window(page):
     assert s - q == pytest.approx(2 * 0.25 * slope * unit, abs=0.3)
 
 
+def test_intervals_and_the_band_are_drawn_once_the_curve_rests(page):
+    control(page, "bandwidth-0").fill("260")
+    settle(page)
+    assert page.locator("path.kp-band").get_attribute("d") is None  # that of the other bandwidth is gone
+    page.wait_for_selector("path.kp-band[d]", state="attached")
+    fitted = model(state(page)["h"][0])
+    for name, simultaneous in (("band", False), ("wide", True)):
+        places, upper = drawn_curve(page, name)
+        found = fitted.confidence_interval(places[:, None], level=0.95, simultaneous=simultaneous)
+        # The engine's band is for the places it is given, and these are all but the outermost that the page gives.
+        assert np.max(np.abs(upper - found.upper)) < 0.05
+
+
 def test_nothing_shifts_while_one_operates_it(page):
     page.evaluate(
         """() => { window.shift = 0; new PerformanceObserver((list) => { for (const entry of list.getEntries())

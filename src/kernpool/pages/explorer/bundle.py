@@ -19,8 +19,10 @@ from kernpool.pages.explorer.kernels import kernels_source
 FOLDER = Path(__file__).parent
 IMPORT = re.compile(r'^import\s+\{([^}]*)\}\s+from\s+"\./([\w.]+)";\s*$', re.MULTILINE)
 EXPORT = re.compile(r"^export\s+(?=(?:async\s+)?function|const|let|class)", re.MULTILINE)
-TOP_LEVEL = re.compile(r"^(?:export\s+)?(?:async\s+)?(?:function\*?|const|let|var|class)\s+([\w$]+)", re.MULTILINE)
-# What a slash may follow when it begins a regular expression: an operator or an opening bracket, or the start of a line.
+TOP_LEVEL = re.compile(
+    r"^(?P<export>export\s+)?(?:async\s+)?(?P<kind>function\*?|const|let|var|class)\s+(?P<name>[\w$]+)", re.MULTILINE
+)
+# A slash begins a regular expression behind an operator or an opening bracket; behind a value it divides.
 TOKEN = re.compile(
     r"""(?P<string>"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|`(?:\\.|[^`\\])*`)
     |(?P<comment>//[^\n]*|/\*.*?\*/)
@@ -87,14 +89,37 @@ def _visit(name: str, path: tuple[str, ...], order: list[str], made: Mapping[str
     source = _read(name, made)
     for names, other in IMPORT.findall(source):
         _visit(other, (*path, name), order, made)
-        missing = {part.strip() for part in names.split(",") if part.strip()} - _exported(_read(other, made))
+        missing = {part.strip() for part in names.split(",") if part.strip()} - {
+            name for name, is_exported in _defined(_read(other, made)) if is_exported
+        }
         if missing:
             raise ValueError(f"{name} imports {', '.join(sorted(missing))} from {other}, which does not export it")
     order.append(name)
 
 
-def _exported(source: str) -> set[str]:
-    return {match[1] for match in TOP_LEVEL.finditer(source) if match[0].startswith("export")}
+def _defined(source: str) -> list[tuple[str, bool]]:
+    """Return the names at the top level of a module, and whether each is exported."""
+    source = TOKEN.sub(lambda match: "" if match["comment"] else '""', source)
+    found = []
+    for match in TOP_LEVEL.finditer(source):
+        is_exported = match["export"] is not None
+        found += [(name, is_exported) for name in [match["name"], *_further(source, match)]]
+    return found
+
+
+def _further(source: str, match: re.Match[str]) -> list[str]:
+    """Return the other names of ``const a = 1, b = 2;``."""
+    names, depth = [], 0
+    if match["kind"] not in ("const", "let", "var"):
+        return names
+    for place in range(match.end(), len(source)):
+        letter = source[place]
+        depth += (letter in "([{") - (letter in ")]}")
+        if depth == 0 and letter == ";":
+            break
+        if depth == 0 and letter == "," and (name := re.match(r",\s*([\w$]+)\s*=", source[place:])):
+            names.append(name[1])
+    return names
 
 
 def _check_names(sources: Mapping[str, str]) -> None:
@@ -102,10 +127,10 @@ def _check_names(sources: Mapping[str, str]) -> None:
     for name, source in sources.items():
         if re.search(r"^import\b", IMPORT.sub("", source), re.MULTILINE):
             raise ValueError(f'{name}: write imports as import {{a, b}} from "./x.js"; on one line')
-        for match in TOP_LEVEL.finditer(source):
-            if match[1] in known:
-                raise ValueError(f"{match[1]} is defined in {known[match[1]]} and in {name}: rename one")
-            known[match[1]] = name
+        for defined, _ in _defined(source):
+            if defined in known:
+                raise ValueError(f"{defined} is defined in {known[defined]} and in {name}: rename one")
+            known[defined] = name
 
 
 def _joinable(source: str, *, keep_exports: bool) -> str:

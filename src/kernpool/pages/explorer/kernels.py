@@ -18,7 +18,7 @@ from kernpool.pages.explorer.tracing import Traced, UntraceableKernelError, as_j
 
 
 def kernels_source(kernels: Iterable[str | Kernel] | None = None) -> str:
-    """Write the module `kernels.js`: every kernel's functions, and the factors of categorical kernels.
+    r"""Write the module `kernels.js`: every kernel's functions, and the factors of categorical kernels.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ def kernels_source(kernels: Iterable[str | Kernel] | None = None) -> str:
 
     Examples
     --------
-    >>> print("\\n".join(kernels_source(["triangular"]).splitlines()[2:4]))
+    >>> print("\n".join(kernels_source(["triangular"]).splitlines()[2:4]))
     "triangular": {support: 1,
     profile: (u) => { return Math.max((1 - u), 0); },
     """

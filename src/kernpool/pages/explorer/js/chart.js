@@ -165,7 +165,7 @@ export function makeChart(root, options, draw) {
   return chart;
 }
 
-let charts = 0;
+let charts = Math.floor(1e9 * Math.random()); // a document may hold the module more than once
 
 /** Pairs of value and text, of numbers or of pairs. */
 function labelled(ticks, format) {

@@ -6,7 +6,7 @@ import { makeHandle, queryAt, spaced, titled, within } from "./panel.js";
 const ALONG = 201;
 const RUG = 12; // pixels of a class in the rug
 // Lines of a tile of 8 x 8 pixels, so that bands differ without their colours.
-const PATTERNS = ["M0 4H8", "M4 0V8", "M0 8L8 0M-2 2L2 -2M6 10L10 6", "M0 0L8 8M6 -2L10 2M-2 6L2 10", "M0 4H8M4 0V8", "M0 0L8 8M8 0L0 8", "M2 2h1M6 6h1", "M0 2H8M0 6H8", "M2 0V8M6 0V8", ""];
+const PATTERNS = ["M0 4H8", "M4 0V8", "M0 8L8 0M-2 2L2 -2M6 10L10 6", "M0 0L8 8M6 -2L10 2M-2 6L2 10", "M0 4H8M4 0V8", "M0 0L8 8M8 0L0 8", "M2 2h1M6 6h1", "M0 2H8M0 6H8", "M2 0V8M6 0V8"];
 
 export function makeClasses(root, context) {
   const { store, words } = context;
@@ -17,7 +17,7 @@ export function makeClasses(root, context) {
   const chart = makeChart(root, { height: 260 + rug, left: 52, right: 90, bottom: 44 + rug }, () => show());
   chart.element.classList.add("kx-classes");
   chart.svg.prepend(svg("defs", {}, ...classes.map((_, c) =>
-    svg("pattern", { id: id + c, class: "kx-tile", style: `--kx-tint:var(--kp-class-${c % PATTERNS.length})`, width: 8, height: 8, patternUnits: "userSpaceOnUse" }, svg("rect", { width: 8, height: 8 }), svg("path", { d: PATTERNS[c % PATTERNS.length] })))));
+    svg("pattern", { id: id + c, class: "kx-tile", style: `--kx-tint:var(--kp-class-${c % 10})`, width: 8, height: 8, patternUnits: "userSpaceOnUse" }, svg("rect", { width: 8, height: 8 }), svg("path", { d: PATTERNS[c % PATTERNS.length] })))));
   const bands = classes.map((_, c) => chart.layer("path", { fill: `url(#${id}${c})`, class: "kx-band" }));
   const line = chart.layer("path", { class: "kx-query" }, chart.over);
   const marks = classes.map((_, c) => chart.layer("path", { class: "kx-rug" }, chart.over));
@@ -38,7 +38,8 @@ export function makeClasses(root, context) {
     move: (at) => choose(at[0]),
     step(steps) {
       const { column, query } = store.get();
-      choose(query.numeric[column] + (steps * (context.data().high[column] - context.data().low[column])) / 100);
+      const { low, high } = context.data();
+      choose(query.numeric[column] + steps * ((high[column] - low[column]) / 100 || 1));
     },
   });
 
@@ -105,4 +106,4 @@ export function makeClasses(root, context) {
   };
 }
 
-let tiles = 0;
+let tiles = Math.floor(1e9 * Math.random());

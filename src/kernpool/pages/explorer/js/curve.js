@@ -1,14 +1,20 @@
 /** The curve: coarse in the frame of a change, with as many places as the time allows, and fine in idle slices after. */
+import { hasEngine, makeAsker } from "./ask.js";
+import { spaced } from "./panel.js";
 
 const BUDGET = 7; // milliseconds of a frame for the curve
 const SLICE = 5; // milliseconds of an idle slice
-const REMOTE_PLACES = 400; // that an engine is asked for
 
 /**
  * @param {object} context
  * @param {(places: Float64Array, values: Float64Array) => void} show values: output by output
+ * @param {(found: {bins, error, count} | null) => void} tell of a binned curve how it differs from the exact one
  */
-export function makeCurve({ pool, store, data, idle, remote }, show) {
+export function makeCurve(context, show, tell) {
+  const { pool, store, data, idle, host } = context;
+  const ask = hasEngine(context)
+    ? makeAsker(host, ({ value }, { places }) => value && show(places, Float64Array.from(value.flat(), (one) => one ?? NaN)))
+    : null;
   let known = "";
   let last = null;
   let cost = 1e-4 * data().n; // milliseconds a place, measured from the first curve on
@@ -27,7 +33,17 @@ export function makeCurve({ pool, store, data, idle, remote }, show) {
       done += step;
       if (done < m) return true;
       show(places, values);
+      if (now.binned) cancel = idle(comparison(now, places, query));
       return false;
+    };
+  };
+
+  const comparison = (now, places, query) => {
+    const steps = now.compare(places, query);
+    return () => {
+      const step = steps.next();
+      if (step.done) tell({ bins: now.binned, ...step.value });
+      return !step.done;
     };
   };
 
@@ -40,18 +56,16 @@ export function makeCurve({ pool, store, data, idle, remote }, show) {
       if (key === known && pool() === last) return;
       [known, last] = [key, pool()];
       cancel();
-      const coarse = evenly(ends, Math.max(48, Math.min(240, Math.floor(BUDGET / cost))));
+      tell(null);
+      const coarse = spaced(...ends, Math.max(48, Math.min(240, Math.floor(BUDGET / cost))));
       const start = performance.now();
       const values = pool().curve(column, coarse, query);
       cost = 0.5 * cost + 0.5 * Math.max(1e-4, (performance.now() - start) / coarse.length);
       show(coarse, values);
-      if (remote) remote.curve(column, evenly(ends, REMOTE_PLACES), query, show);
-      else if (coarse.length < width) cancel = idle(refine(evenly(ends, Math.min(800, Math.round(width))), query, column));
+      const places = spaced(...ends, Math.min(800, Math.round(width)));
+      if (ask) ask({ kind: "curve", settings: store.get().settings, column, query, places: Array.from(places) });
+      else if (coarse.length < width) cancel = idle(refine(places, query, column));
     },
     stop: () => cancel(),
   };
-}
-
-function evenly([low, high], m) {
-  return Float64Array.from({ length: m }, (_, i) => low + ((high - low) * i) / (m - 1));
 }

@@ -22,7 +22,7 @@ export function pack(numbers) {
  * ordered levels have places, and are as far apart as those.
  * outputs: Float64Array(n) of each output, of classes one per class that is 0 or 1; classes: names, or null.
  * center and centered: a number per output, and the outputs less it, which is what sums are formed of.
- * weight: Float64Array(n) or null. sorted: Int32Array(n) per numeric column, the keys in ascending order.
+ * weight: Float64Array(n) or null; group: Int32Array(n) or null, rows of one group are left out together. sorted: Int32Array(n) per numeric column, the keys in ascending order.
  * low, high: ends of each numeric column.
  */
 export function readData(payload) {
@@ -41,6 +41,7 @@ export function readData(payload) {
   const truth = payload.truth ? { x: unpack(payload.truth.x), y: unpack(payload.truth.y) } : null;
   return makeData({
     numeric, names, placeOf, categorical, outputs, classes, truth,
+    group: payload.group ? Int32Array.from(unpack(payload.group)) : null,
     weight: payload.weight ? Float64Array.from(unpack(payload.weight)) : null,
     targetName: payload.target.name,
   });
@@ -53,7 +54,7 @@ export function withSample(data, sample) {
     numeric: [Float64Array.from(unpack(sample.x))],
     outputs: [Float64Array.from(unpack(sample.y))],
     truth: sample.truth ? { x: unpack(sample.truth.x), y: unpack(sample.truth.y) } : null,
-    weight: null,
+    weight: null, group: null,
   });
 }
 

@@ -1,4 +1,5 @@
 /** The explorer: mounts its panels in an element and passes changes on to them. */
+import { makeQuickPool } from "./binned.js";
 import { makeClasses } from "./classes.js";
 import { makeCompare } from "./compare.js";
 import { makeControls } from "./controls.js";
@@ -10,9 +11,7 @@ import { makeIdle } from "./idle.js";
 import { listenToKeys } from "./keyboard.js";
 import { followHash, fromHash } from "./link.js";
 import { makePathChart } from "./path_chart.js";
-import { makePool } from "./pool.js";
 import { makeRelevance } from "./relevance.js";
-import { makeRemote } from "./remote.js";
 import { makeResidualChart } from "./residual_chart.js";
 import { makeScatter } from "./scatter.js";
 import { makeSlices } from "./slices.js";
@@ -25,19 +24,19 @@ import { chooseLanguage, makeWords } from "./words.js";
 
 // Panels in the order in which they are read. `make(root, context)` returns {update(changed), destroy()}; `frame` panels
 // are drawn in the frame of the change, the others in idle slices after it; `when(data, payload)` says whether there
-// is something to show; `place` is "top", "chart", "side" or "more".
+// is something to show; `place` is "top", "chart", "side", "under" the chart, or "more".
 const PANELS = [
   { name: "toolbar", make: makeToolbar, frame: true, place: "top" },
   { name: "scatter", make: makeScatter, frame: true, place: "chart" },
   { name: "controls", make: makeControls, frame: true, place: "side" },
   { name: "slices", make: makeSlices, frame: true, place: "side", when: hasMoreColumns },
   { name: "weights", make: makeWeights, frame: true, place: "side" },
-  { name: "compare", make: makeCompare, place: "chart" },
+  { name: "compare", make: makeCompare, place: "under" },
   { name: "classes", make: makeClasses, when: (data) => data.classes },
   { name: "heat", make: makeHeatMap },
   { name: "path", make: makePathChart, when: isExact },
   { name: "residuals", make: makeResidualChart, when: (data, payload) => !data.classes && isExact(data, payload) },
-  { name: "training", make: makeTraining, when: (data) => !data.classes && !data.weight && !hasMoreColumns(data) && data.n <= TRAINED },
+  { name: "training", make: makeTraining, frame: true, when: (data) => !data.classes && !data.weight && !hasMoreColumns(data) && data.n > 1 && data.n <= TRAINED },
   { name: "relevance", make: makeRelevance, when: hasMoreColumns },
 ];
 
@@ -45,14 +44,14 @@ function hasMoreColumns(data) {
   return data.numeric.length + data.categorical.length > 1;
 }
 
-/** Whether all pairs of rows are visited. */
+/** Whether there are pairs of rows, and all of them are visited. */
 function isExact(data, payload) {
-  return Math.max(data.n, payload.rows) <= payload.limits.exact;
+  return data.n > 1 && Math.max(data.n, payload.rows ?? 0) <= payload.limits.exact;
 }
 
 const TRAINED = 2000; // rows whose pairs an epoch visits within a frame or two
 
-const EVERYTHING = ["settings", "column", "query", "answered", "pins", "sample", "language", "theme", "panels", "training"];
+const EVERYTHING = ["settings", "column", "query", "pins", "sample", "language", "theme", "panels", "training"];
 
 /**
  * @param {HTMLElement} el
@@ -74,11 +73,9 @@ export function mount(el, payload, host = null) {
     () => [store.get().sample],
     () => (payload.samples && store.get().sample !== null ? withSample(base, payload.samples[store.get().sample]) : base),
   );
-  const pool = remember(() => [data(), store.get().settings], (...parts) => makePool(...parts));
-  const remote = makeRemote({ host, payload, data, store });
-  const local = remember(() => [pool(), store.get().query], (now, query) => now.at(query));
-  const here = remote ? () => remote.here(local()) : local;
-  const context = { el: root, payload, host, store, data, pool, here, remote, idle, say: makeSpeaker(spoken), words: null };
+  const pool = remember(() => [data(), store.get().settings], (rows, settings) => makeQuickPool(rows, settings, payload.limits.exact));
+  const here = remember(() => [pool(), store.get().query], (now, query) => now.at(query));
+  const context = { el: root, payload, host, store, data, pool, here, idle, say: makeSpeaker(spoken), words: null };
 
   const dark = matchMedia("(prefers-color-scheme: dark)");
   let panels = [];
@@ -88,9 +85,9 @@ export function mount(el, payload, host = null) {
     context.words = makeWords(state.language);
     const focused = root.contains(document.activeElement) && document.activeElement.dataset.control;
     put(root, "lang", state.language === "zh" ? "zh-Hans" : "en");
-    const places = Object.fromEntries(["top", "chart", "side", "more"].map((name) => [name, html("div", { class: "kp-place-" + name })]));
-    const { top, chart, side, more } = places;
-    root.replaceChildren(top, html("div", { class: "kp-body" }, chart, side), more);
+    const places = Object.fromEntries(["top", "chart", "side", "under", "more"].map((name) => [name, html("div", { class: "kp-place-" + name })]));
+    const { top, chart, side, under, more } = places;
+    root.replaceChildren(top, html("div", { class: "kp-body" }, chart, side, under), more);
     panels = PANELS.filter(({ when }) => !when || when(data(), payload)).map(({ name, make, frame, place = "more" }) => {
       const section = html("section", { class: "kp-panel", "data-panel": name });
       places[place].append(section);
@@ -160,7 +157,6 @@ function startState(payload, data) {
     settings: payload.settings,
     column: payload.column || 0,
     query: payload.query || middleQuery(data),
-    answered: "", // the question that an engine has answered last
     pins: [],
     sample: null,
     language: chooseLanguage(payload.language),

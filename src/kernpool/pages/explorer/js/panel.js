@@ -8,7 +8,7 @@ export function titled(root, title, note) {
   root.append(html("h2", { id }, title), html("p", { class: "kp-hint" }, note));
 }
 
-let titles = 0;
+let titles = Math.floor(1e9 * Math.random()); // a document may hold the module more than once
 
 /** Run a generator when the browser is idle, some milliseconds at a time; the function returned stops it. */
 export function gradually(context, root, steps, done) {

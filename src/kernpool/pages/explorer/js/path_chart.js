@@ -3,6 +3,7 @@ import { extent, linePath, linearScale, logScale, makeChart } from "./chart.js";
 import { html, put } from "./dom.js";
 import { leftOut } from "./left_out.js";
 import { gradually, makeHandle, spaced, titled, within } from "./panel.js";
+import { makePool } from "./pool.js";
 
 const GRID = 41;
 const REFINED = 2000; // rows up to which the minimum is found to four digits
@@ -78,7 +79,7 @@ export function makePathChart(root, context) {
   /** Errors of the whole grid, every fourth first, so that the shape shows early. */
   function* fill(data, settings, now) {
     function* errorAt(h) {
-      return yield* leftOut(data, { ...settings, bandwidth: settings.bandwidth.map((one) => (one * h) / now) });
+      return yield* leftOut(makePool(data, { ...settings, bandwidth: settings.bandwidth.map((one) => (one * h) / now) }), data);
     }
     for (const every of [4, 2, 1]) {
       for (let k = 0; k < GRID; k += every) {

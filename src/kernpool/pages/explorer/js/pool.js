@@ -20,20 +20,32 @@ import { makeWeigher, penaltyOf } from "./similarity.js";
  */
 export function makePool(data, settings) {
   const weigh = makeWeigher(data, settings), fit = makeFit(data, settings, weigh), value = makeValue(data, settings, fit);
+  const sliceThrough = remembered(data, settings);
   return {
     data, settings, kernel: KERNELS[settings.kernel], value,
     at: (query, self = -1) => describe(data, settings, fit, query, self),
     values: (queries) => collect(data.outputs.length, queries.length, (i, out) => out.set(value(queries[i]))),
     curve(column, places, query) {
-      const slice = makeSlice(data, settings, column, query);
+      const slice = sliceThrough(column, query);
       return collect(data.outputs.length, places.length, (i, out) => slice(places[i], -1, out));
     },
   };
 }
 
+/** Make slices, and keep the last one: along a curve that is drawn in parts, or asked again, only places change. */
+function remembered(data, settings) {
+  let known = "", slice = null;
+  return (column, query) => {
+    const held = JSON.stringify([column, Array.from(query.numeric, (q, a) => (a === column ? 0 : q)), query.codes]);
+    if (held !== known) slice = makeSlice(data, settings, column, query);
+    known = held;
+    return slice;
+  };
+}
+
 /** Make value(query, self); of one column alone by windows of its order. */
 function makeValue(data, settings, fit) {
-  if (data.numeric.length === 1 && !data.categorical.length) {
+  if (data.numeric.length === 1 && !data.categorical.length && !data.group) {
     const slice = makeSlice(data, settings, 0, { numeric: [0], codes: [] });
     return (query, self = -1) => {
       const value = new Float64Array(data.outputs.length);

@@ -96,7 +96,7 @@ export function makeResidualChart(root, context) {
       if (!made || key.some((part, i) => part !== made[i])) {
         made = key;
         stop();
-        stop = gradually(context, root, leftOut(data, store.get().settings), (now) => {
+        stop = gradually(context, root, leftOut(context.pool(), data), (now) => {
           found = now;
           root.numbers = now;
           show();

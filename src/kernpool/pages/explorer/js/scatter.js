@@ -1,4 +1,5 @@
 /** The main chart: rows, curve, band, truth; at the query the weights, the local fit, and the kernel's bump. */
+import { hasEngine } from "./ask.js";
 import { areaPath, extent, linePath, linearScale, makeChart } from "./chart.js";
 import { makeCurve } from "./curve.js";
 import { html, put } from "./dom.js";
@@ -6,6 +7,7 @@ import { listenToPointer } from "./drag.js";
 import { KERNELS } from "./kernels.js";
 import { PATH_ROWS, STRIP, drawBump, drawPoints, drawWeights } from "./marks.js";
 import { domainOf, moveQuery } from "./moves.js";
+import { canBeSure, makeSure } from "./sure.js";
 
 const LANE = 0.08; // height of a class's lane above probability 1
 
@@ -17,9 +19,10 @@ export function makeScatter(root, context) {
   const parts = makeLayers(chart, data().outputs.length, classes);
   const slider = html("input", { type: "range", min: 0, max: 400, class: "kp-query", "data-control": "query" });
   const hint = html("p", { class: "kp-hint" });
+  const binned = html("p", { class: "kp-hint kp-binned" });
   const legend = makeLegend(context);
   root.prepend(legend.element);
-  root.append(slider, hint);
+  root.append(slider, hint, binned);
 
   let held = false;
   const hold = () => {
@@ -37,14 +40,17 @@ export function makeScatter(root, context) {
     const m = places.length;
     root.numbers = { places, values };
     parts.curves.forEach((path, j) => put(path, "d", linePath(places, values.subarray(j * m, (j + 1) * m), chart.x, chart.y)));
-  });
+  }, (found) => put(binned, "text", found ? words("binned", { ...found, error: words.number(found.error, 2) }) : hasEngine(context) ? words("engine", { k: data().n, n: context.payload.rows }) : ""));
+  let sureness = null;
   const drawBand = (found) => {
+    sureness = found;
     for (const name of ["wide", "band"]) {
       const one = found && found[name];
       put(parts[name], "d", one ? areaPath(found.places, one.lower, one.upper, chart.x, chart.y) : null);
     }
+    legend.showWide(!found || found.wide);
   };
-  const band = context.makeBand ? context.makeBand(drawBand) : null;
+  const sure = canBeSure(data(), context.payload) ? makeSure(context, drawBand) : null;
 
   function update(changed) {
     const any = (...keys) => !changed || keys.some((key) => changed.has(key));
@@ -52,17 +58,18 @@ export function makeScatter(root, context) {
     if (any("column", "sample", "theme")) {
       placeRows(chart, data(), column, words);
       drawFixed(chart, parts, data(), column);
+      drawBand(sureness);
       put(slider, "style", `margin-left:${chart.left - 8}px;width:${chart.inner + 16}px`);
       put(slider, "aria-label", words("query.of", { name: data().names[column] }));
     }
-    if (any("settings", "column", "sample", "query", "answered", "theme")) {
+    if (any("settings", "column", "sample", "query", "theme")) {
       const ends = domainOf(data(), column);
       curve.update(chart.inner, ends);
       drawQuery(chart, parts, context);
       const q = query.numeric[column];
       slider.value = Math.round((400 * (q - ends[0])) / (ends[1] - ends[0]));
       put(slider, "aria-valuetext", words.number(q, 4));
-      if (band) band.update(chart.inner, ends);
+      if (sure) sure.update();
     }
     if (any("pins", "column", "sample")) drawPins(chart, parts.pins, pins, column);
     legend.update(column);
@@ -72,7 +79,7 @@ export function makeScatter(root, context) {
     destroy() {
       chart.destroy();
       curve.stop();
-      if (band) band.stop();
+      if (sure) sure.stop();
     },
   };
 }
@@ -86,15 +93,16 @@ function makeLayers(chart, outputs, classes) {
       if (classes) element.style.setProperty("--kp-tint", `var(--kp-class-${j % 10})`);
       return element;
     });
-  const strip = chart.layer("rect", { class: "kp-strip", "data-part": "strip" });
   const discs = chart.canvas.cloneNode();
   chart.canvas.after(discs);
   return {
-    strip, discs,
+    discs,
     reach: chart.layer("rect", { class: "kp-reach" }),
+    wide: path("wide"), band: path("band"),
     points: each(() => path("points")),
-    wide: path("wide"), band: path("band"), truth: path("truth"), weights: path("weights"),
+    truth: path("truth"), weights: path("weights"),
     curves: each(() => path("curve")),
+    strip: chart.layer("rect", { class: "kp-strip", "data-part": "strip" }),
     bump: path("bump"), plane: path("plane"), rule: path("rule"),
     marks: each(() => chart.layer("circle", { class: "kp-mark", r: 5 })),
     grip: path("grip", chart.over),
@@ -168,13 +176,15 @@ function drawPins(chart, lines, pins, column) {
 }
 
 function makeLegend({ data, words, payload }) {
-  const { classes, truth, n } = data();
-  const rows = payload.rows > n ? words("data.part", { n, rows: payload.rows }) : words("data");
+  const { classes, truth } = data();
   const item = (name, text, tint) => html("span", { class: "kp-key kp-key-" + name, style: tint }, text);
   const lines = classes
     ? classes.map((name, j) => item("curve", words("probability", { name }), `--kp-tint:var(--kp-class-${j % 10})`))
-    : [item("points", rows), item("curve", words("curve"))];
+    : [item("points", words("data")), item("curve", words("curve"))];
   const known = truth ? item("truth", words("truth")) : null;
-  const element = html("p", { class: "kp-legend" }, ...lines, known, item("weights", words("weight")), classes ? null : item("plane", words("plane")));
-  return { element, update: (column) => known && put(known, "style", column === 0 ? null : "visibility:hidden") };
+  const wide = item("wide", words("band.all"));
+  const sure = canBeSure(data(), payload) ? [item("band", words("band")), wide] : [];
+  const element = html("p", { class: "kp-legend" }, ...lines, known, item("weights", words("weight")), classes ? null : item("plane", words("plane")), ...sure);
+  const shown = (one, is) => one && put(one, "style", is ? null : "visibility:hidden");
+  return { element, showWide: (is) => shown(wide, is), update: (column) => shown(known, column === 0) };
 }

@@ -32,9 +32,10 @@ export function makeWeigher(data, settings) {
       similarities(out, 0, n);
     }
     categorical.forEach((column, b) => combine(out, factorsOf(column, logTables[b], query.codes[b])));
-    if (!inLogs) return fromProfiles(out, data.weight, self);
-    weigh.shift = largestLogit(out, data.weight, self);
-    return fromLogits(out, data.weight, self, weigh.shift);
+    const own = leaveGroupOut(data, self, inLogs ? -Infinity : 0, out);
+    if (!inLogs) return fromProfiles(out, data.weight, own);
+    weigh.shift = largestLogit(out, data.weight, own);
+    return fromLogits(out, data.weight, own, weigh.shift);
   };
   weigh.shift = 0;
   return weigh;
@@ -99,6 +100,13 @@ export function multiplyOnto(out, factors) {
 /** What is left of the weight of a row once one of it is taken away. */
 export function withoutOne(times, self) {
   return times ? Math.max(times[self] - 1, 0) : 0;
+}
+
+/** Take the group of a row out, if there are groups; return the row of which one is left out, else -1. */
+function leaveGroupOut(data, self, nothing, out) {
+  if (self < 0 || !data.group) return self;
+  for (let i = 0; i < out.length; i++) if (data.group[i] === data.group[self]) out[i] = nothing;
+  return -1;
 }
 
 function fromProfiles(out, times, self) {

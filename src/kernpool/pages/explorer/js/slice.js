@@ -22,18 +22,19 @@ const LOWEST = [40, 750];
  */
 export function makeSlice(data, settings, column, query) {
   const kernel = KERNELS[settings.kernel], held = heldColumns(data, settings, column, query);
-  const rows = data.sorted[column].filter((i) => takesPart(data, kernel, held, i));
+  const isPlain = !held.rest && !held.extra, { rows, ranks, keys, outputs, times } = isPlain
+    ? orderOf(data, column)
+    : inOrder(data, data.sorted[column].filter((i) => takesPart(data, kernel, held, i)));
   const pick = (values) => (values ? Float64Array.from(rows, (i) => values[i]) : null);
-  const keys = data.numeric.map(pick), outputs = data.centered.map(pick), times = pick(data.weight);
   const rest = pick(held.rest), extra = pick(held.extra), along = keys[column], h = settings.bandwidth[column];
-  const weight = new Float64Array(rows.length), places = rankOfRows(rows, data.n), range = new Int32Array(2);
+  const weight = new Float64Array(rows.length), range = new Int32Array(2);
   const plane = settings.degree ? makePlane(keys, outputs, settings.bandwidth) : null;
   const penalty = penaltyOf(data, settings), settle = makeSettle(data, settings), shift = new Float64Array(1);
-  const findRange = Number.isFinite(kernel.support) ? rangeOfSupport : rest || extra ? allKeys : rangeOfLogits;
+  const findRange = Number.isFinite(kernel.support) ? rangeOfSupport : isPlain ? rangeOfLogits : allKeys;
   const largest = times ? times.reduce((most, one) => Math.max(most, one), 0) : 1;
   const place = Array.from(query.numeric), unused = new Float64Array(keys.length * outputs.length);
   return (q, self, value, slope = unused) => {
-    const own = self < 0 ? -1 : places[self];
+    const own = self < 0 ? -1 : ranks[self];
     findRange(along, q, h, kernel, LOWEST[settings.degree], times, largest, own, range);
     const from = range[0], to = range[1];
     fillDistances(along, rest, q, h, weight, from, to);
@@ -77,10 +78,22 @@ function takesPart(data, kernel, { rest, extra, inLogs }, i) {
   return isNear && !(data.weight && !(data.weight[i] > 0)) && !(extra && extra[i] === (inLogs ? -Infinity : 0));
 }
 
-function rankOfRows(rows, n) {
-  const rank = new Int32Array(n).fill(-1);
-  rows.forEach((row, place) => (rank[row] = place));
-  return rank;
+/** Keys, outputs and frequencies of some rows, in their order, and where each row is among them, -1 for nowhere. */
+function inOrder(data, rows) {
+  const pick = (values) => (values ? Float64Array.from(rows, (i) => values[i]) : null);
+  const ranks = new Int32Array(data.n).fill(-1);
+  rows.forEach((row, place) => (ranks[row] = place));
+  return { rows, ranks, keys: data.numeric.map(pick), outputs: data.centered.map(pick), times: pick(data.weight) };
+}
+
+const ORDERS = new WeakMap();
+
+/** The rows of some data that have a weight, along a column: the same for all settings. */
+function orderOf(data, column) {
+  const known = ORDERS.get(data) ?? [];
+  ORDERS.set(data, known);
+  known[column] ??= inOrder(data, data.sorted[column].filter((i) => !data.weight || data.weight[i] > 0));
+  return known[column];
 }
 
 /** The first place in ascending keys that is not below a number. */

@@ -47,4 +47,4 @@ export function makeSlices(root, context) {
   };
 }
 
-let axisGroup = 0; // of radio buttons, where a page has several explorers
+let axisGroup = Math.floor(1e9 * Math.random()); // of radio buttons, where a page has several explorers

@@ -34,8 +34,9 @@ export function makeTraining(root, context) {
   const button = (key, onclick) => html("button", { type: "button", "data-action": key, onclick }, words("training." + key));
   const play = button("play", () => (timer ? pause() : run()));
   const label = (key, input) => html("label", {}, words("training." + key) + " ", input);
+  const samples = makeSamples(context, () => { pause(); store.set({ training: null }); });
+  if (samples) root.append(samples);
   root.append(
-    makeSamples(context, () => { pause(); store.set({ training: null }); }),
     html("div", { class: "kx-row" }, play, button("step", () => { pause(); step(1); }), button("reset", () => { pause(); begin(); }),
       label("rate", inputs.rate), label("start", inputs.start), label("epochs", inputs.epochs), label("loss", loss)),
   );

@@ -1,0 +1,63 @@
+/** How sure the curve is, once nothing has changed for a while: intervals at each place, and a band for all of it. */
+import { bandAlong } from "./band.js";
+import { leftOut } from "./left_out.js";
+import { spaced } from "./panel.js";
+import { studentQuantile } from "./student.js";
+
+const LEVEL = 0.95;
+const PLACES = 121;
+const QUIET = 250; // milliseconds
+
+/** Whether the formulas are those of the rows: numbers, independent of each other, and all of them here. */
+export function canBeSure(data, payload) {
+  return !data.classes && !payload.group && data.n <= payload.limits.exact;
+}
+
+/**
+ * @param {(found: {places, band: {lower, upper}, wide: {lower, upper} | null} | null) => void} show null: not known yet
+ * @returns {{update: () => void, stop: () => void}}
+ */
+export function makeSure({ pool, data, store, idle }, show) {
+  let known = [];
+  let timer = 0;
+  let cancel = () => {};
+
+  function* find(now, column, query) {
+    const { residual } = yield* leftOut(now, data());
+    const places = spaced(data().low[column], data().high[column], PLACES);
+    const found = yield* bandAlong(now, residual, column, places, query, { level: LEVEL, simultaneous: true });
+    const t = found.df.map((df) => (Number.isNaN(df) ? NaN : studentQuantile(0.5 * (1 - LEVEL), df)));
+    const ends = (side) => found.center.map((center, i) => center + side * t[i] * found.standardError[i]);
+    return { places, band: { lower: ends(-1), upper: ends(1) }, wide: found.reason ? null : found };
+  }
+
+  const start = (...parts) => {
+    const steps = find(...parts);
+    cancel = idle(() => {
+      const end = performance.now() + 5;
+      for (;;) {
+        const step = steps.next();
+        if (step.done) show(step.value);
+        if (step.done) return false;
+        if (performance.now() > end) return true;
+      }
+    });
+  };
+
+  const stop = () => {
+    clearTimeout(timer);
+    cancel();
+  };
+  return {
+    update() {
+      const { column, query } = store.get();
+      const now = [pool(), column, JSON.stringify([query.numeric.filter((_, a) => a !== column), query.codes])];
+      if (now.every((part, i) => part === known[i])) return;
+      known = now;
+      stop();
+      show(null);
+      timer = setTimeout(() => start(pool(), column, query), QUIET);
+    },
+    stop,
+  };
+}
