@@ -51,7 +51,9 @@ if TYPE_CHECKING:
         specification_test,
     )
     from kernpool.kernels import Kernel, convert_bandwidth, get_kernel, kernel_names, make_kernel, register_kernel
-    from kernpool.pooling import Plan, RunningPool, choose, pool, pool_state, pooling_weights
+
+    # mypy takes the module kernpool.pooling.pool, imported above, for the function
+    from kernpool.pooling import Plan, RunningPool, choose, pool, pool_state, pooling_weights  # type: ignore[no-redef]
 
 __version__ = "0.1.0"
 
