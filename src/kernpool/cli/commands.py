@@ -50,6 +50,7 @@ def run_fit(options: argparse.Namespace) -> None:
     memory = parse_memory(options.memory)
     model = build_model(options)
     check_outputs(options)
+    smoothing = None if options.smoothing is None else parse_numbers("--smoothing", options.smoothing)
     if memory is not None:
         fit_in_chunks(model, options, memory)
         return
@@ -58,13 +59,12 @@ def run_fit(options: argparse.Namespace) -> None:
         model = as_classifier(options)
     elif options.bandwidth in ONLY_FOR_CLASSES:
         raise UsageError(
-            f"--bandwidth {options.bandwidth} is of classifiers, and {options.target!r} holds numbers; leave it out, or "
-            f"say --unordered {options.target} if they are classes"
+            f"--bandwidth {options.bandwidth} is of classifiers, and {options.target!r} holds numbers; leave it out, "
+            f"or say --unordered {options.target} if they are classes"
         )
     features, mixed = training.features, isinstance(training.features.X, Mixed)
     if mixed and options.plot is not None:
         raise UsageError("--plot draws columns of numbers; leave columns of levels out with --features, or --plot")
-    smoothing = None if options.smoothing is None else parse_numbers("--smoothing", options.smoothing)
     model.set_params(unordered=features.unordered or None, ordered=features.ordered or None, smoothing=smoothing)
     with progress_bar("fitting", options.quiet):
         model.fit(features.X, training.target, groups=training.groups)
