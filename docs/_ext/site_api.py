@@ -26,13 +26,11 @@ GROUPS = {
     "Tests": "TestResult specification_test compare_curves monotonicity_test",
     "What to expect": "PredictionInterval PredictionSet QuantileInterval density_ratio DensityRatio",
     "Large data": "open_chunks RunningPool DaskNadarayaWatsonRegressor",
-    "Pictures": "KernelCurveDisplay KernelDisplay AttentionDisplay BandwidthPathDisplay TrainingDisplay "
+    "Pictures": "explore Explorer KernelCurveDisplay KernelDisplay AttentionDisplay BandwidthPathDisplay TrainingDisplay "
     "ResidualDisplay SiZerDisplay CurveComparisonDisplay QuantileFanDisplay CoverageDisplay ClassSetDisplay",
     "Kernels and bandwidths": "Kernel kernel_names get_kernel make_kernel register_kernel convert_bandwidth",
     "What happens, and why": "choose Plan Problem EmptyWindowWarning RankDeficiencyWarning",
 }
-# Names that a room further on may add; they join their group as soon as they are exported.
-ADDED = {"Pictures": "explore Explorer", "Kernels and bandwidths": ""}
 # Rooms with names of their own, from those that callers meet to those that hold the parts.
 ROOMS = (
     "torch", "dask", "datasets", "pages", "pooling", "kernels", "bandwidth", "inference", "distribution", "conformal",
@@ -46,11 +44,11 @@ def grouped() -> dict[str, list[str]]:
     import kernpool
 
     exported = set(kernpool.__all__) - {"datasets"}
-    groups = {
-        title: [name for name in (names + " " + ADDED.get(title, "")).split() if name in exported]
-        for title, names in GROUPS.items()
-    }
+    groups = {title: names.split() for title, names in GROUPS.items()}
     missing = exported - {name for names in groups.values() for name in names}
+    unknown = {name for names in groups.values() for name in names} - exported
+    if unknown:
+        raise ExtensionError(f"docs/_ext/site_api.py has {sorted(unknown)}, which kernpool does not export")
     if missing:
         raise ExtensionError(f"kernpool exports {sorted(missing)}: say in docs/_ext/site_api.py in which group")
     return groups
