@@ -131,13 +131,13 @@ def test_the_site_has_no_dead_links():
 
 def pages_to_open():
     """Every page that a reader meets, and of the interface a few, which are all made alike."""
-    found = [path for path in sorted(BUILT.rglob("*.html")) if "items" not in path.parts and "_modules" not in path.parts]
+    found = [path for path in sorted(BUILT.rglob("*.html")) if "items" not in path.parts]
     return [*found, *sorted((BUILT / "api" / "items").glob("*.html"))[::20]]
 
 
 @needs_site
 @pytest.mark.slow
-def test_no_page_asks_for_anything_from_elsewhere(browser):
+def test_no_page_asks_for_anything_from_elsewhere(browser):  # noqa: F811
     """Opened from the disk, with frames and all; also no error, and nothing wider than a phone."""
     context = browser.new_context(viewport={"width": 400, "height": 800})
     try:
@@ -160,7 +160,7 @@ def test_no_page_asks_for_anything_from_elsewhere(browser):
 @pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("name", ["index", "zh/index", "guides/bandwidths", "api/items/kernpool.pool", "inference"])
-def test_pages_are_accessible(browser, name, scheme):
+def test_pages_are_accessible(browser, name, scheme):  # noqa: F811
     """No violation of WCAG A or AA that axe-core can see; frames have tests of their own."""
     axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs axe-playwright-python")
     context = browser.new_context(color_scheme=scheme, viewport={"width": 1200, "height": 900})
