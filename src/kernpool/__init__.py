@@ -51,9 +51,8 @@ if TYPE_CHECKING:
         specification_test,
     )
     from kernpool.kernels import Kernel, convert_bandwidth, get_kernel, kernel_names, make_kernel, register_kernel
-
-    # mypy takes the module kernpool.pooling.pool, imported above, for the function
-    from kernpool.pooling import Plan, RunningPool, choose, pool, pool_state, pooling_weights  # type: ignore[no-redef]
+    from kernpool.pages.explorer import Explorer, explore
+    from kernpool.pooling import Plan, RunningPool, choose, pool, pool_state, pooling_weights
 
 __version__ = "0.1.0"
 
@@ -66,6 +65,7 @@ __all__ = [
     "DaskNadarayaWatsonRegressor",
     "DensityRatio",
     "EmptyWindowWarning",
+    "Explorer",
     "InferenceWarning",
     "Interval",
     "Kernel",
@@ -99,6 +99,7 @@ __all__ = [
     "datasets",
     "density_ratio",
     "empty_state",
+    "explore",
     "get_kernel",
     "kernel_names",
     "load_model",
@@ -143,6 +144,7 @@ _LAZY = {
     "CurveComparisonDisplay": "kernpool.displays",
     "DaskNadarayaWatsonRegressor": "kernpool.estimators.dask_regressor",
     "DensityRatio": "kernpool.conformal",
+    "Explorer": "kernpool.pages.explorer",
     "InferenceWarning": "kernpool.inference",
     "Interval": "kernpool.inference",
     "KernelCurveDisplay": "kernpool.displays",
@@ -167,6 +169,7 @@ _LAZY = {
     "compare_curves": "kernpool.inference",
     "datasets": "kernpool.datasets",
     "density_ratio": "kernpool.conformal",
+    "explore": "kernpool.pages.explorer",
     "load_model": "kernpool.estimators.saving",
     "monotonicity_test": "kernpool.inference",
     "pool_cdf": "kernpool.distribution",

@@ -77,7 +77,7 @@ def test_what_is_said_is_what_the_table_says(algorithm, kernel):
             assert refusal is None, (case, refusal)
         else:
             name, extra = ALGORITHMS[algorithm].needs
-            assert refusal == f"needs the package {name}: pip install 'kernpool[{extra}]'", case
+            assert refusal == f'needs the package {name}: pip install "kernpool[{extra}]"', case
 
 
 @pytest.mark.parametrize("kernel", [*BUILT_IN, "own"])

@@ -38,7 +38,7 @@ def test_a_tolerance_of_next_to_nothing(algorithm, kernel, tol, weighted, genera
     assert np.all(error <= rounding_bound(problem, expected) + problem.tol * np.ptp(problem.value, axis=0))
 
 
-@pytest.mark.covering(strength=1)
+@pytest.mark.covering
 @pytest.mark.parametrize("tol", [*TOLERANCES, 1e-305, 1e-299, 1e-6])
 @algorithms(names=["kd_tree", "nufft"], kernel=["gaussian", "laplace"], columns=[2])
 def test_no_leaf_is_counted_twice(algorithm, kernel, columns, tol, generator):

@@ -60,7 +60,7 @@ def check(engine, quick, theta, tolerance=1e-11, slopes=1e-10):
         np.testing.assert_allclose(jacobian / largest, expected / largest, rtol=0, atol=slopes)
 
 
-@pytest.mark.covering(strength=1)
+@pytest.mark.covering
 @pytest.mark.parametrize("kernel", SLOPED)
 @pytest.mark.parametrize("degree", [0, 1])
 @pytest.mark.parametrize("criterion", CRITERIA)
@@ -73,7 +73,7 @@ def test_numbers_and_slopes_are_those_of_the_engine(criterion, degree, kernel):
         check(engine, quick, np.concatenate([np.log([0.7 * far, 1.5 * far]), 0.3 * categories.largest]))
 
 
-@pytest.mark.covering(strength=1)
+@pytest.mark.covering
 @pytest.mark.parametrize("levels", ["levels", "others"])
 @pytest.mark.parametrize("degree", [0, 1])
 @pytest.mark.parametrize("criterion", CRITERIA)
@@ -178,7 +178,7 @@ def test_progress_is_in_rows():
     assert reports[-1] == (150, 150)
 
 
-@pytest.mark.covering(strength=1)
+@pytest.mark.covering
 @pytest.mark.parametrize("make", [NadarayaWatsonRegressor, LocalLinearRegressor])
 @pytest.mark.parametrize("criterion", ["loo", "aicc", "gcv"])
 def test_a_search_ends_at_a_minimum_of_the_engine(make, criterion, generator):

@@ -16,7 +16,7 @@ def error_at(x, y, h, **options):
 STEPS = [20, *slow(1)]  # every twentieth place of a grid; all take a second per test
 
 
-@pytest.mark.covering(strength=1)
+@pytest.mark.covering
 @pytest.mark.parametrize("step", STEPS)
 @pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov", "laplace", "logistic", "tricube"])
 @pytest.mark.parametrize("make", [make_sine_linear, make_sine_power])
@@ -136,7 +136,7 @@ def test_progress_of_a_search(generator):
     assert all(done <= total for done, total in seen)
 
 
-@pytest.mark.covering(strength=1)
+@pytest.mark.covering
 @pytest.mark.parametrize("step", STEPS)
 @pytest.mark.parametrize("composition", ["radial", "product"])
 @pytest.mark.parametrize("seed", [0, 1, *slow(2, 3, 4, 5)])

@@ -119,7 +119,7 @@ def test_levels_are_searched_with_the_bandwidths():
     assert found.smoothing[0] < 0.3  # levels differ
 
 
-@pytest.mark.covering(strength=1)
+@pytest.mark.covering
 @pytest.mark.parametrize("criterion", ["loo", "regularised"])
 @pytest.mark.parametrize("degree", [0, 1])
 @pytest.mark.parametrize("d", [1, 2])

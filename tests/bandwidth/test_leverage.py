@@ -100,7 +100,7 @@ def test_gradients_in_thin_windows(criterion, shift, generator):
         np.testing.assert_allclose(jacobian[:, a], slope, atol=1e-5 * np.abs(slope).max())
 
 
-@pytest.mark.covering(strength=1)
+@pytest.mark.covering
 @pytest.mark.filterwarnings("ignore::kernpool.core.local_fit.RankDeficiencyWarning")
 @pytest.mark.parametrize("criterion", PENALISED)
 @pytest.mark.parametrize("seed", [1, 3])

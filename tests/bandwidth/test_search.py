@@ -22,7 +22,7 @@ def make_table(n=150, d=3, seed=0, noise=0.3):
     return X, np.sin(4 * X[:, 0]) + X[:, 1] + noise * generator.normal(size=n)
 
 
-@pytest.mark.covering(strength=1)
+@pytest.mark.covering
 @pytest.mark.parametrize("criterion", ["loo", "aicc", "gcv"])
 @pytest.mark.parametrize("degree", [0, 1])
 @pytest.mark.parametrize("step", [3, pytest.param(1, marks=pytest.mark.slow)])  # all 1600 places take a second per test
@@ -47,7 +47,7 @@ def test_no_place_of_a_dense_grid_is_better(criterion, degree, step):
     assert found.value <= exact + 1e-9 * abs(exact)
 
 
-@pytest.mark.covering(strength=1)
+@pytest.mark.covering
 @pytest.mark.parametrize("degree", [0, 1])
 @pytest.mark.parametrize("seed", range(4))
 def test_the_descent_ends_where_the_gradient_vanishes(degree, seed):
@@ -175,7 +175,7 @@ BAD = {
 }
 
 
-@pytest.mark.covering(strength=1)
+@pytest.mark.covering
 @pytest.mark.parametrize(("bandwidth", "what"), thinned(["loo", "aicc", "gcv"], BAD))
 @pytest.mark.parametrize("make", [NadarayaWatsonRegressor, LocalLinearRegressor])
 def test_rows_that_are_no_help_work_or_say_what_is_wrong(what, bandwidth, make):

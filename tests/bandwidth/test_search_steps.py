@@ -24,7 +24,7 @@ def a_line(seed, n=2500):
     return x[:, None], y[:, None]
 
 
-@pytest.mark.covering(strength=1)
+@pytest.mark.covering
 @pytest.mark.parametrize(("degree", "seed"), thinned([0, 1], range(4)))
 def test_one_factor_on_many_rows_is_within_the_promise(degree, seed):
     """1e-7 of the criterion above the minimum nearby, which a library finds without derivatives."""

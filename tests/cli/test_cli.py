@@ -272,9 +272,9 @@ def test_missing_extras_are_named(tmp_path, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
     (tmp_path / "t.parquet").write_bytes(b"")
     assert main(["fit", str(DATA / "engel.csv"), "--target", "foodexp", "--plot", str(tmp_path / "p.png")]) == 1
-    assert "pip install 'kernpool[plot]'" in capsys.readouterr().err
+    assert 'pip install "kernpool[plot]"' in capsys.readouterr().err
     assert main(["fit", str(tmp_path / "t.parquet"), "--target", "y"]) == 1
-    assert "pip install 'kernpool[arrow]'" in capsys.readouterr().err
+    assert 'pip install "kernpool[arrow]"' in capsys.readouterr().err
 
 
 def test_version():

@@ -121,7 +121,7 @@ def test_bash_completes(scripts, tmp_path):
 def test_completion_without_shtab(monkeypatch):
     monkeypatch.setitem(sys.modules, "shtab", None)
     done = kernpool("completion", "bash")
-    assert (done.returncode, b"pip install 'kernpool[completion]'" in done.stderr) == (1, True)
+    assert (done.returncode, b'pip install "kernpool[completion]"' in done.stderr) == (1, True)
 
 
 def test_every_command_explains_itself_and_speaks_json():

@@ -44,7 +44,7 @@ def test_moments_agree_with_the_slow_twin(algorithm, kernel, composition, column
         check_moments(problem, algorithm, "reference", err_msg=variant)
 
 
-@pytest.mark.covering(strength=1)
+@pytest.mark.covering
 @pytest.mark.parametrize("leave_one_out", [False, True])
 @algorithms([name for name in OTHERS if name != "brute"], kernel=list(COMPILED), columns=1, degree=1)
 def test_moments_agree_with_brute_force(algorithm, kernel, leave_one_out, generator):

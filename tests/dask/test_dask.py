@@ -59,7 +59,7 @@ def client(cluster):
         yield client
 
 
-@pytest.mark.covering(strength=1)
+@pytest.mark.covering
 @pytest.mark.parametrize("rows", [1000, 300, (0, 0, 1, 0, 2999, 0)])
 @pytest.mark.parametrize("options", [{}, {"degree": 1}, {"kernel": "epanechnikov"}, {"key_weight": WEIGHT}], ids=str)
 def test_any_chunking_gives_the_answer_of_memory(rows, options):
@@ -411,7 +411,7 @@ except ImportError as error:
     print(error)
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert "needs Dask, which is not installed; install it with: pip install 'kernpool[dask]'" in done.stdout
+    assert 'needs Dask, which is not installed; install it with: pip install "kernpool[dask]"' in done.stdout
 
 
 @pytest.mark.parametrize("shape", [(), (1, 2, 2), (2, 0)])

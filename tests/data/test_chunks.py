@@ -108,7 +108,7 @@ def test_every_container_has_the_numbers_of_memory(case, kind, containers, gener
     assert rows is None or max(sizes) <= rows
 
 
-@pytest.mark.covering(strength=1)
+@pytest.mark.covering
 @pytest.mark.parametrize("kernel", kernel_names())
 @pytest.mark.parametrize("empty", ["nan", "zero", "nearest", "mean"])
 @pytest.mark.filterwarnings("ignore::kernpool.EmptyWindowWarning")

@@ -57,7 +57,7 @@ def entries(ax):
     return [text.get_text() for text in ax.get_legend().get_texts()]
 
 
-@pytest.mark.covering(strength=1)
+@pytest.mark.covering
 @pytest.mark.parametrize("of", ["fit", "derivative"])
 @pytest.mark.parametrize("band", ["confidence", "simultaneous"])
 def test_shades_are_the_intervals_of_the_model(rows, model, of, band):

@@ -35,7 +35,7 @@ def named(query):
     return pandas.DataFrame(query, columns=["a", "b"])
 
 
-@pytest.mark.covering(strength=1)
+@pytest.mark.covering
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 @pytest.mark.parametrize("options", [{}, {"kernel": "epanechnikov", "empty": "nearest", "bandwidth": [1.0, 1.5]}])
 @pytest.mark.parametrize("weighted", [False, True])

@@ -48,7 +48,7 @@ def test_of_a_rule_and_the_plug_in_it_is_that_of_leave_one_out(bandwidth):
     assert model.expected_error_ == model.leave_one_out().error
 
 
-@pytest.mark.covering(strength=1)
+@pytest.mark.covering
 @pytest.mark.parametrize("make", [NadarayaWatsonRegressor, LocalLinearRegressor])
 @pytest.mark.parametrize("bandwidth", ["loo", "aicc", "gcv"])
 def test_every_criterion_is_searched_again_without_each_fold(make, bandwidth):

@@ -181,7 +181,7 @@ def test_missing_cells_and_columns_are_named():
         model.predict(frame[["x", "city", "year", "letter"]])
 
 
-@pytest.mark.covering(strength=1)
+@pytest.mark.covering
 @pytest.mark.parametrize(("seed", "bandwidth"), thinned([0, 4], ["loo", "aicc", "gcv"]))
 def test_repeated_rows_are_weights_in_mixed_tables(bandwidth, seed):
     """At a smoothing of zero slopes are as good as infinite where a row has only itself for a neighbour."""

@@ -72,7 +72,7 @@ def test_slopes_are_those_on_both_sides(x):
     np.testing.assert_allclose(scale.slope(places), expected, rtol=1e-5, atol=1e-9)
 
 
-@pytest.mark.covering(strength=1)
+@pytest.mark.covering
 @pytest.mark.parametrize("grow", GROW)
 @pytest.mark.parametrize("make", [*REGRESSORS, NadarayaWatsonClassifier])
 def test_an_increasing_function_of_a_column_changes_nothing_at_training_places(make, grow, skewed):
@@ -185,7 +185,7 @@ def test_more_rows_have_the_ranks_of_all(skewed):
     assert np.abs(model.predict(X) - before).max() > 1e-3
 
 
-@pytest.mark.covering(strength=1)
+@pytest.mark.covering
 @pytest.mark.parametrize("scale", ["rank", ("raw", "rank"), {1: "rank"}, {np.int64(-1): "rank", 0: "raw"}])
 @pytest.mark.parametrize("make", [*REGRESSORS, NadarayaWatsonClassifier])
 def test_models_keep_their_scale(make, scale, skewed, tmp_path):

@@ -34,7 +34,7 @@ def bandwidth_of(model):
     return model.bandwidth_.tolist(), model.bandwidth_note_
 
 
-@pytest.mark.covering(strength=1)
+@pytest.mark.covering
 @pytest.mark.parametrize("weight", [None, "w"])
 @pytest.mark.parametrize("options", [{}, {"bandwidth": "scott"}, {"random_state": 7, "common_factor": True}], ids=str)
 def test_files_give_the_same_bandwidth_here_and_on_a_cluster(options, weight, path):

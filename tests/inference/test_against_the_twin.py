@@ -20,7 +20,7 @@ KERNELS = kernel_names()
 CLOSE = {"rtol": 1e-11, "atol": 0}
 
 
-@pytest.mark.covering(strength=1)
+@pytest.mark.covering
 @pytest.mark.parametrize("degree", [0, 1])
 @pytest.mark.parametrize("situation", SITUATIONS)
 @pytest.mark.parametrize("kernel", KERNELS)
@@ -36,7 +36,7 @@ def test_standard_errors(kernel, situation, degree):
             np.testing.assert_allclose(error, target, **CLOSE, err_msg=f"{method}, {variance}")
 
 
-@pytest.mark.covering(strength=1)
+@pytest.mark.covering
 @pytest.mark.parametrize("situation", SITUATIONS)
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_slopes_of_planes(kernel, situation):
@@ -73,7 +73,7 @@ def test_slopes_of_other_local_constant_fits_are_refused():
         estimate(smoother, places, "naive", 0)
 
 
-@pytest.mark.covering(strength=1)
+@pytest.mark.covering
 @pytest.mark.parametrize("degree", [0, 1])
 @pytest.mark.parametrize("situation", SITUATIONS)
 @pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov", "logistic"])

@@ -223,7 +223,7 @@ def test_places_that_are_none(regressor):
                     ask()
 
 
-@pytest.mark.covering(strength=1)
+@pytest.mark.covering
 @pytest.mark.parametrize("regressor", BOTH)
 @pytest.mark.parametrize("kind", ["integers", "booleans", "singles", "frames"])
 @pytest.mark.filterwarnings("ignore:.*the correction for bias is larger than two standard errors")

@@ -49,7 +49,7 @@ def expected(dense, share, residual, code):
     return np.sqrt(variance), own.sum(axis=1) ** 2 / np.sum(own**2, axis=1) - 1.0
 
 
-@pytest.mark.covering(strength=1)
+@pytest.mark.covering
 @pytest.mark.parametrize(
     ("kernel", "situation", "degree"),
     [*product(KERNELS, SITUATIONS, [1]), *product(["gaussian", "epanechnikov"], SITUATIONS, [0])],

@@ -32,7 +32,7 @@ def expected(dense, share, squared, n_resamples, seed):
     return np.stack(found, axis=1)
 
 
-@pytest.mark.covering(strength=1)
+@pytest.mark.covering
 @pytest.mark.parametrize("situation", SITUATIONS)
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_largest_errors_are_those_of_the_twin(kernel, situation, monkeypatch):
@@ -73,7 +73,7 @@ def test_the_tube_formula_and_the_draws_agree(method):
     assert (tube.band, drawn.band) == ("tube", "multiplier")
 
 
-@pytest.mark.covering(strength=1)
+@pytest.mark.covering
 @pytest.mark.parametrize("variance", ["local", "sandwich"])
 @pytest.mark.parametrize("level", [0.5, 0.9, 0.99])
 def test_a_band_is_never_narrower_than_its_intervals(level, variance):

@@ -21,7 +21,7 @@ from tests.support.inference_cases import pair
 pytestmark = pytest.mark.filterwarnings("ignore:.*the correction for bias is larger than two standard errors")
 
 
-@pytest.mark.covering(strength=1)
+@pytest.mark.covering
 @pytest.mark.parametrize("method", ["robust", "quadratic", "naive"])
 @pytest.mark.parametrize("situation", ["weighted line", "product", "levels"])
 @pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov", "boxcar", "constant"])

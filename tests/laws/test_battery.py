@@ -89,7 +89,7 @@ def test_an_unregistered_kernel_runs_wherever_kernels_of_ones_own_do(algorithm):
     np.testing.assert_allclose(plan.reduce(problem).finalize(), expected, rtol=1e-12)
 
 
-@pytest.mark.covering(strength=1)
+@pytest.mark.covering
 @algorithms(OTHERS, kernel=["gaussian", "epanechnikov", "logistic"])
 def test_the_bits_do_not_depend_on_the_number_of_threads(algorithm, kernel, generator):
     shape = (9000, fitting_columns(algorithm, 1))
@@ -104,7 +104,7 @@ def test_the_bits_do_not_depend_on_the_number_of_threads(algorithm, kernel, gene
         assert first.denominator.tobytes() == again.denominator.tobytes()
 
 
-@pytest.mark.covering(strength=1)
+@pytest.mark.covering
 @pytest.mark.parametrize("queries", [20, 3000])
 @algorithms(OTHERS, kernel=list(COMPILED), degree=[0, 1, 2], columns=[1, 3])  # loops that are compiled already
 def test_no_sum_depends_on_what_was_in_memory(algorithm, kernel, degree, columns, queries, generator, monkeypatch):

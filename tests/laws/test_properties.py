@@ -245,7 +245,7 @@ LAWS = {
 }
 
 
-@pytest.mark.covering(strength=1)
+@pytest.mark.covering
 @pytest.mark.parametrize("law", LAWS)
 @algorithms(OTHERS, kernel=["gaussian", "epanechnikov", "laplace"])
 def test_the_laws_where_no_algorithm_leaves_its_work_to_another(algorithm, kernel, law, generator):

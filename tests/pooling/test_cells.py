@@ -418,7 +418,7 @@ def test_empty_windows_have_a_denominator_of_zero():
         assert np.all(np.isfinite(gradient))
 
 
-@pytest.mark.covering(strength=1)
+@pytest.mark.covering
 @pytest.mark.parametrize("lambdas", [LAMBDAS, *slow((0.0, 0.45))])
 @algorithms(OTHERS, columns=[1, 2])
 def test_larger_cells_too(algorithm, columns, lambdas):

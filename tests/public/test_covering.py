@@ -1,12 +1,14 @@
-"""What is left of large tables for `make test`: every two values, and little more."""
+"""What is left of large tables for `make test`: every value, or every two, and little more."""
 
 from itertools import combinations, product
+from types import SimpleNamespace
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.covering import covering
+from tests.support.covering import FEW, covering, mark_what_is_covered_slow
 
 tables = st.integers(1, 4).flatmap(
     lambda width: st.lists(st.tuples(*[st.integers(0, 4)] * width), min_size=1, max_size=60)
@@ -27,17 +29,68 @@ def test_all_combinations_of_the_table_are_met(rows, strength):
 def test_they_are_few():
     rows = list(product("abcde", range(11), "rp", (1, 3)))
     assert len(rows) == 220
-    assert len(covering(rows, 1)) == 11
-    assert len(covering(rows)) <= 60  # fifty-five pairs of the longest two
+    assert len(covering(rows)) == 11
+    assert len(covering(rows, 2)) <= 60  # fifty-five pairs of the longest two
     assert len(covering(rows, 4)) == 220
 
 
 def test_values_are_used_alike():
     """With every value met once, the shorter axes go round."""
     rows = list(product("ab", range(10)))
-    assert sum(rows[number][0] == "a" for number in covering(rows, 1)) == 5
+    assert sum(rows[number][0] == "a" for number in covering(rows)) == 5
 
 
 def test_values_that_no_set_can_hold_and_values_that_are_equal():
     rows = [(np.zeros(2), True), (np.zeros(2), 1), ([1], 1.0)]
-    assert covering(rows, 1) == {0, 1, 2}
+    assert covering(rows) == {0, 1, 2}
+
+
+class Item:
+    """Stands for a case that pytest has collected."""
+
+    def __init__(self, name, *marks, **params):
+        self.nodeid, self.marks = f"{name}[{params}]", list(marks)
+        self.callspec = SimpleNamespace(params=params)
+
+    def iter_markers(self):
+        return iter(self.marks)
+
+    def get_closest_marker(self, name):
+        return next((mark for mark in self.marks if mark.name == name), None)
+
+    def add_marker(self, mark):
+        self.marks.append(getattr(mark, "mark", mark))
+
+    def is_slow(self):
+        return self.get_closest_marker("slow") is not None
+
+
+def cases(*marks, rows=3, columns=3):
+    return [Item("table", *marks, row=row, column=column) for row in range(rows) for column in range(columns)]
+
+
+def quick(items):
+    mark_what_is_covered_slow(items)
+    assert all(item.get_closest_marker("covering") for item in items if item.is_slow())  # so the gate knows them
+    return [item.callspec.params for item in items if not item.is_slow()]
+
+
+def test_large_tables_keep_every_value_and_small_ones_every_case():
+    left = quick(cases())
+    assert len(left) == 3
+    assert {case["row"] for case in left} == {case["column"] for case in left} == {0, 1, 2}
+    assert len(quick(cases(rows=2, columns=FEW // 2))) == FEW
+    assert len(quick([Item("one axis", row=row) for row in range(30)])) == 30
+    assert len(quick([*cases(pytest.mark.covering.mark, rows=1, columns=2), Item("other", row=0)])) == 3
+
+
+def test_a_mark_asks_for_every_two_values_or_for_a_selection_of_few():
+    assert len(quick(cases(pytest.mark.covering(strength=2).mark))) == 9
+    assert len(quick(cases(pytest.mark.covering.mark, rows=2, columns=2))) == 2
+
+
+def test_what_is_slow_or_skipped_anyway_neither_counts_nor_changes():
+    for name in ("slow", "skip"):
+        items = cases(rows=2, columns=2) + cases(getattr(pytest.mark, name).mark, rows=4, columns=4)
+        mark_what_is_covered_slow(items)
+        assert not any(item.get_closest_marker("covering") for item in items)

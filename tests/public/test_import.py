@@ -55,7 +55,7 @@ except ImportError as error:
     print(error)
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert "needs torch, which is not installed; install it with: pip install 'kernpool[torch]'" in done.stdout
+    assert 'needs torch, which is not installed; install it with: pip install "kernpool[torch]"' in done.stdout
 
 
 def test_everything_public_is_there():
@@ -66,7 +66,7 @@ def test_everything_public_is_there():
             assert getattr(kernpool, name) is not None
         except ImportError as error:  # an extra is not installed
             assert name.startswith("Dask"), name
-            assert "pip install 'kernpool[dask]'" in str(error)  # noqa: PT017  # with the extra nothing is raised
+            assert 'pip install "kernpool[dask]"' in str(error)  # noqa: PT017  # with the extra nothing is raised
     assert set(kernpool.__all__) <= set(dir(kernpool))
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         kernpool.nothing  # noqa: B018  # the access is the test

@@ -1,10 +1,13 @@
-"""Which cases of a large table `make test` runs: so many that all values meet, and the slow tests run all others.
+"""Which cases of a table of tests `make test` runs: so many that all values are met, and the slow tests run all others.
 
-A test of five algorithms, eleven kernels, two compositions and two numbers of columns has two hundred cases; fifty-five
-of them hold every kernel in every algorithm, and every other two values together as well. Such a selection is a
-*covering array*. It finds what depends on one value or on two, which is nearly every fault (Kuhn, Wallace and Gallo,
-"Software fault interactions and implications for software testing", IEEE Transactions on Software Engineering 30,
-2004); what takes three is left to `.ci/run`.
+A test of five algorithms, eleven kernels, two compositions and two numbers of columns has two hundred cases; eleven of
+them hold every algorithm, every kernel, and so on. Fifty-five hold every kernel in every algorithm, and every other two
+values together as well. Such a selection is a *covering array*. It finds what depends on one value, or on two, which is
+nearly every fault (Kuhn, Wallace and Gallo, "Software fault interactions and implications for software testing", IEEE
+Transactions on Software Engineering 30, 2004); what takes more is left to `.ci/run`, which runs every case.
+
+Tables of more than `FEW` cases are thinned to every value once, whether or not they carry a mark: most of what a fresh
+clone waits for is the compiler, and nearly every other pair of values is another loop.
 """
 
 from collections import Counter, defaultdict
@@ -12,9 +15,13 @@ from itertools import combinations
 
 import pytest
 
+FEW = 4  # cases that always run all, if there are no more
+
 
 def mark_what_is_covered_slow(items):
-    """Mark cases of tests that carry the mark `covering` as slow, but for a selection that meets all their values.
+    """Mark cases of a table as slow and as covered, but for a selection that meets all values of the table.
+
+    The mark ``covering(strength=2)`` asks for a selection in which every two values meet, or of a table of few cases.
 
     Parameters
     ----------
@@ -23,22 +30,25 @@ def mark_what_is_covered_slow(items):
     """
     tables = defaultdict(list)
     for item in items:
-        if item.get_closest_marker("covering") and not _is_left_alone(item):
+        if getattr(item, "callspec", None) and not _is_left_alone(item):
             tables[item.nodeid.split("[")[0]].append(item)
     for table in tables.values():
+        mark = table[0].get_closest_marker("covering")
+        if mark is None and len(table) <= FEW:
+            continue
         rows = [list(item.callspec.params.values()) for item in table]
-        strength = table[0].get_closest_marker("covering").kwargs.get("strength", 2)
-        chosen = covering(rows, strength)
+        chosen = covering(rows, 1 if mark is None else mark.kwargs.get("strength", 1))
         for number, item in enumerate(table):
             if number not in chosen:
                 item.add_marker(pytest.mark.slow)
+                item.add_marker(pytest.mark.covering)
 
 
 def _is_left_alone(item):
     return any(mark.name in ("slow", "skip") for mark in item.iter_markers())
 
 
-def covering(rows, strength=2):
+def covering(rows, strength=1):
     """Choose rows of a table that hold all combinations of so many values that any row holds.
 
     Parameters
@@ -46,7 +56,7 @@ def covering(rows, strength=2):
     rows : list of list
         The table. It need not be a full product.
     strength : int, optional
-        How many values have to meet: 1 is every value once, 2 (the default) every two.
+        How many values have to meet: 1 (the default) is every value once, 2 every two.
 
     Returns
     -------

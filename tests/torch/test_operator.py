@@ -60,7 +60,7 @@ def test_the_numbers_of_pool(kernel, which, generator):
 
 
 # Of planes without a mask only: few keys determine no slope, and ranks jump.
-@pytest.mark.covering(strength=1)
+@pytest.mark.covering
 @pytest.mark.parametrize(
     ("kernel", "case"), thinned(SMOOTH, [("none", 0), ("lengths", 0), ("both", 0), ("none", 1)], ["gaussian"])
 )

@@ -104,7 +104,7 @@ def test_at_the_start_all_forms_are_one(form, generator):
     torch.testing.assert_close(gaussian(query, key), KernelSimilarity(width=2.0, dtype=torch.float64)(query, key))
 
 
-@pytest.mark.covering(strength=1)
+@pytest.mark.covering
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("kernel", [*SMOOTH, *KINKED])
 def test_gradients(kernel, form, generator):

@@ -175,5 +175,5 @@ class Algorithm:
         if not fewest <= problem.key.shape[1] <= most:
             return f"does {fewest if fewest == most else f'{fewest} to {most}'} column(s), not {problem.key.shape[1]}"
         if self.needs is not None and not _is_installed(self.needs[0]):
-            return f"needs the package {self.needs[0]}: pip install 'kernpool[{self.needs[1]}]'"
+            return f'needs the package {self.needs[0]}: pip install "kernpool[{self.needs[1]}]"'
         return None

@@ -29,6 +29,7 @@ examples:
   kernpool test significance engel-model --column income
   kernpool compare engel.csv --target foodexp
   kernpool datasets engel > engel.csv
+  kernpool explore engel.csv --target foodexp
   kernpool tour --open
 
 tables as people have them (separators, decimal commas, text, dates, missing cells): kernpool fit --help
@@ -62,41 +63,7 @@ def _add_fit(commands: Any) -> None:
     fit.add_argument(
         "--target", required=True, metavar="Y", help="the column to be predicted; one of text makes a classifier"
     )
-    fit.add_argument("--features", metavar="A,B", help="columns to predict from (default: all others)")
-    fit.add_argument(
-        "--groups",
-        metavar="G",
-        help="column of clusters, such as schools: bandwidths for new ones, and errors that let their rows go together",
-    )
-    fit.add_argument("--kernel", default="gaussian", help="name of the kernel (default: gaussian)")
-    fit.add_argument(
-        "--bandwidth",
-        help="regularised (default), loo, aicc, gcv, plugin, scott, silverman, a number, or one per feature: 0.5,2; of "
-        "a classifier log_loss (default)",
-    )
-    fit.add_argument(
-        "--degree", type=int, default=0, choices=[0, 1], help="0 for local constant, 1 for local linear (default: 0)"
-    )
-    fit.add_argument(
-        "--smoothing",
-        metavar="S",
-        help="of columns of levels, with a number as --bandwidth; 0 keeps levels apart; one per column",
-    )
-    fit.add_argument("--composition", default="radial", choices=["radial", "product"], help="default: radial")
-    fit.add_argument(
-        "--scale", default="raw", choices=["raw", "rank"], help="compare columns as they are, or by rank (default: raw)"
-    )
-    fit.add_argument(
-        "--extrapolate",
-        choices=["plane", "clip"],
-        help="with --degree 1, beyond the range of Y: follow the plane, or clip (default: plane)",
-    )
-    fit.add_argument(
-        "--ridge",
-        type=float,
-        metavar="R",
-        help="with --degree 1, penalty on slopes, in rows (default: found if regularised)",
-    )
+    _add_how(fit)
     fit.add_argument("--model", metavar="DIR", help="write the model to this folder")
     fit.add_argument("--plot", metavar="PNG", help="draw the fit into this file")
     fit.add_argument(
@@ -105,6 +72,45 @@ def _add_fit(commands: Any) -> None:
     add_table_options(fit, levels=True)
     _add_common(fit)
     fit.set_defaults(run="commands:run_fit")
+
+
+def _add_how(command: argparse.ArgumentParser) -> None:
+    """Add options of what is fitted, and how."""
+    command.add_argument("--features", metavar="A,B", help="columns to predict from (default: all others)")
+    command.add_argument(
+        "--groups",
+        metavar="G",
+        help="column of clusters, such as schools: bandwidths for new ones, and errors that let their rows go together",
+    )
+    command.add_argument("--kernel", default="gaussian", help="name of the kernel (default: gaussian)")
+    command.add_argument(
+        "--bandwidth",
+        help="regularised (default), loo, aicc, gcv, plugin, scott, silverman, a number, or one per feature: 0.5,2; of "
+        "a classifier log_loss (default)",
+    )
+    command.add_argument(
+        "--degree", type=int, default=0, choices=[0, 1], help="0 for local constant, 1 for local linear (default: 0)"
+    )
+    command.add_argument(
+        "--smoothing",
+        metavar="S",
+        help="of columns of levels, with a number as --bandwidth; 0 keeps levels apart; one per column",
+    )
+    command.add_argument("--composition", default="radial", choices=["radial", "product"], help="default: radial")
+    command.add_argument(
+        "--scale", default="raw", choices=["raw", "rank"], help="compare columns as they are, or by rank (default: raw)"
+    )
+    command.add_argument(
+        "--extrapolate",
+        choices=["plane", "clip"],
+        help="with --degree 1, beyond the range of Y: follow the plane, or clip (default: plane)",
+    )
+    command.add_argument(
+        "--ridge",
+        type=float,
+        metavar="R",
+        help="with --degree 1, penalty on slopes, in rows (default: found if regularised)",
+    )
 
 
 def _add_predict(commands: Any) -> None:
@@ -206,6 +212,34 @@ def _add_tour(commands: Any) -> None:
     tour.set_defaults(run="commands:run_tour")
 
 
+def _add_explore(commands: Any) -> None:
+    explore = commands.add_parser(
+        "explore",
+        help="look at a fit in the browser while its bandwidth moves",
+        description="Explore a table, a model or a generator, in the browser until Ctrl-C, or as a page with --out. The "
+        "server listens on 127.0.0.1 alone, and its address carries a token.",
+    )
+    explore.add_argument(
+        "data",
+        metavar="DATA",
+        type=stream_name,
+        help="a table with --target; a folder written by kernpool fit --model; make_sine_power or make_sine_linear",
+    )
+    explore.add_argument("--target", metavar="Y", help="the column that the others explain; one of text has classes")
+    _add_how(explore)
+    explore.add_argument("--out", metavar="HTML", help="write one page that needs no network and no Python")
+    explore.add_argument("--port", type=int, default=0, metavar="N", help="of the server (default: a free one)")
+    explore.add_argument("--lang", metavar="{en,zh}", help="English or Simplified Chinese (default: the browser's)")
+    explore.add_argument("--seed", type=int, default=0, metavar="N", help="of a generator (default: 0)")
+    explore.add_argument("--no-open", action="store_true", help="print the address, and open no browser")
+    add_table_options(explore, levels=True)
+    explore.add_argument("--jobs", type=int, default=-1, metavar="N", help="threads (default: all processors)")
+    explore.add_argument("--force", action="store_true", help="replace a page that is there")
+    explore.add_argument("--quiet", action="store_true", help="no progress bar, no notes")
+    add_json(explore)
+    explore.set_defaults(run="exploring:run_explore", memory=None, plot=None, summary=False)
+
+
 def _add_completion(commands: Any) -> None:
     completion = commands.add_parser(
         "completion",
@@ -274,4 +308,14 @@ def _add_test(commands: Any) -> None:
     test.set_defaults(run="commands:run_test")
 
 
-COMMANDS = (_add_fit, _add_predict, _add_info, _add_compare, _add_test, _add_datasets, _add_tour, _add_completion)
+COMMANDS = (
+    _add_fit,
+    _add_predict,
+    _add_info,
+    _add_compare,
+    _add_test,
+    _add_datasets,
+    _add_explore,
+    _add_tour,
+    _add_completion,
+)

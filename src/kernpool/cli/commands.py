@@ -19,7 +19,7 @@ from kernpool.cli.describing import describe_model
 from kernpool.cli.kept import beside_inputs, plain_json, query_rows, records_of
 from kernpool.cli.parsing import parse_bandwidth, parse_memory, parse_numbers
 from kernpool.cli.reporting import report_of, say_report
-from kernpool.cli.tables import say_notes, training_rows
+from kernpool.cli.tables import Training, say_notes, training_rows
 from kernpool.cli.terminal import UsageError, bar, is_terminal, need_output, progress_bar, say
 from kernpool.cli.testing import run_test
 from kernpool.cli.uncertainty import named_summary, need_rows
@@ -50,28 +50,10 @@ def run_fit(options: argparse.Namespace) -> None:
     memory = parse_memory(options.memory)
     model = build_model(options)
     check_outputs(options)
-    smoothing = None if options.smoothing is None else parse_numbers("--smoothing", options.smoothing)
     if memory is not None:
         fit_in_chunks(model, options, memory)
         return
-    training = training_rows(options)
-    if training.classes:
-        model = as_classifier(options)
-    elif options.bandwidth in ONLY_FOR_CLASSES:
-        raise UsageError(
-            f"--bandwidth {options.bandwidth} is of classifiers, and {options.target!r} holds numbers; leave it out, "
-            f"or say --unordered {options.target} if they are classes"
-        )
-    features, mixed = training.features, isinstance(training.features.X, Mixed)
-    if mixed and options.plot is not None:
-        raise UsageError("--plot draws columns of numbers; leave columns of levels out with --features, or --plot")
-    model.set_params(unordered=features.unordered or None, ordered=features.ordered or None, smoothing=smoothing)
-    with progress_bar("fitting", options.quiet):
-        model.fit(features.X, training.target, groups=training.groups)
-    if mixed:
-        model.feature_names_in_ = np.array(training.names, dtype=object)
-    if features.dates:
-        model.date_columns_ = features.dates
+    model, training = fit_rows(options, model)
     report = None
     if options.json or not options.quiet:
         with progress_bar("leaving one out" if training.groups is None else "leaving clusters out", options.quiet):
@@ -94,6 +76,30 @@ def run_fit(options: argparse.Namespace) -> None:
             say(f"{what:<10} {output}")
     if summary is not None:
         print(summary)
+
+
+def fit_rows(options: argparse.Namespace, model: Any) -> tuple[Any, Training]:
+    """Fit a model to the rows that the options name; a target of classes makes it a classifier."""
+    smoothing = None if options.smoothing is None else parse_numbers("--smoothing", options.smoothing)
+    training = training_rows(options)
+    if training.classes:
+        model = as_classifier(options)
+    elif options.bandwidth in ONLY_FOR_CLASSES:
+        raise UsageError(
+            f"--bandwidth {options.bandwidth} is of classifiers, and {options.target!r} holds numbers; leave it out, "
+            f"or say --unordered {options.target} if they are classes"
+        )
+    features, mixed = training.features, isinstance(training.features.X, Mixed)
+    if mixed and options.plot is not None:
+        raise UsageError("--plot draws columns of numbers; leave columns of levels out with --features, or --plot")
+    model.set_params(unordered=features.unordered or None, ordered=features.ordered or None, smoothing=smoothing)
+    with progress_bar("fitting", options.quiet):
+        model.fit(features.X, training.target, groups=training.groups)
+    if mixed:
+        model.feature_names_in_ = np.array(training.names, dtype=object)
+    if features.dates:
+        model.date_columns_ = features.dates
+    return model, training
 
 
 def print_json(what: Any) -> None:

@@ -8,7 +8,7 @@ try:
     import dask as _dask  # noqa: F401  # to say at once what is missing
 except ImportError as error:
     raise ImportError(
-        "kernpool.dask needs Dask, which is not installed; install it with: pip install 'kernpool[dask]'"
+        'kernpool.dask needs Dask, which is not installed; install it with: pip install "kernpool[dask]"'
     ) from error
 
 from kernpool.dask.cdf import pool_cdf

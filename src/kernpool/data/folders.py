@@ -214,7 +214,7 @@ def _safetensors() -> Any:
     except ImportError as error:
         raise ImportError(
             "saving and loading learned models needs safetensors, which is not installed; install it with: "
-            "pip install 'kernpool[torch]'"
+            'pip install "kernpool[torch]"'
         ) from error
     return safetensors.numpy
 

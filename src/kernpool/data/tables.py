@@ -237,6 +237,6 @@ def import_parquet() -> Any:
         import pyarrow.parquet
     except ImportError as error:
         raise ImportError(
-            "Parquet files need pyarrow, which is not installed; install it with: pip install 'kernpool[arrow]'"
+            'Parquet files need pyarrow, which is not installed; install it with: pip install "kernpool[arrow]"'
         ) from error
     return pyarrow.parquet

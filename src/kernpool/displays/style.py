@@ -29,7 +29,7 @@ def import_pyplot() -> Any:
         import matplotlib.pyplot as plt
     except ImportError as error:
         raise ImportError(
-            "pictures need matplotlib, which is not installed; install it with: pip install 'kernpool[plot]'"
+            'pictures need matplotlib, which is not installed; install it with: pip install "kernpool[plot]"'
         ) from error
     return plt
 

@@ -16,7 +16,7 @@ try:
     import torch as _torch  # noqa: F401  # to say at once what is missing
 except ImportError as error:
     raise ImportError(
-        "kernpool.torch needs torch, which is not installed; install it with: pip install 'kernpool[torch]'"
+        'kernpool.torch needs torch, which is not installed; install it with: pip install "kernpool[torch]"'
     ) from error
 
 from kernpool.torch.masks import masked_softmax

@@ -13,6 +13,7 @@ from kernpool.kernels import get_categorical_kernel
 from tests.support.capabilities import algorithms, fitting_columns
 from tests.support.log_kernels import LOG
 from tests.support.problems import EVERYTHING
+from tests.support.thinning import slow
 
 INFINITE = ["gaussian", "laplace", "logistic"]
 
@@ -91,7 +92,7 @@ def arrange(which, far, columns, kernel):
     return query, key, generator.normal(3.0, 1.0, size=(3, 2)), np.full(columns, h)
 
 
-@pytest.mark.covering(strength=1)
+@pytest.mark.covering
 @pytest.mark.parametrize("which", ["keys as they come", "competing keys", "keys at one place", "a tie"])
 @pytest.mark.parametrize("columns", [1, 2])
 @pytest.mark.parametrize("kernel", INFINITE)
@@ -153,9 +154,9 @@ def test_a_bias_on_all_logits(kernel):
     check(Problem.from_arrays(query, key, value, kernel=kernel, bandwidth=0.8, attn_mask=bias), expected)
 
 
-@pytest.mark.covering(strength=1)
+@pytest.mark.covering
 @pytest.mark.parametrize("n_jobs", [1, 2])
-@pytest.mark.parametrize("columns", [1, 3, 17])
+@pytest.mark.parametrize("columns", [3, *slow(1, 17)])  # each compiles loops
 def test_near_and_far_queries_together(columns, n_jobs, generator):
     """Weights, own keys, blocks: the sum of the gradients of both, with the same bits for any number of threads."""
     query, key = generator.normal(size=(700, columns)), generator.normal(size=(900, columns))

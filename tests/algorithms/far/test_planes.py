@@ -86,7 +86,7 @@ def test_very_far_it_is_the_line_through_the_two_nearest_keys(query):
     assert slope == pytest.approx((w - v) / (b - a), rel=1e-12)
 
 
-@pytest.mark.covering(strength=1)
+@pytest.mark.covering
 @pytest.mark.parametrize("kernel", ["gaussian", "laplace", "logistic"])
 @pytest.mark.parametrize("composition", ["radial", "product"])
 @pytest.mark.parametrize("columns", [1, 2, 3])
@@ -191,7 +191,7 @@ def test_own_keys_of_weight_two_stay_with_one(generator):
     assert found[0] == pytest.approx(4.0, rel=1e-12)
 
 
-@pytest.mark.covering(strength=1)
+@pytest.mark.covering
 @pytest.mark.parametrize("kernel", ["gaussian", "laplace", "triweight"])
 @pytest.mark.parametrize("composition", ["radial", "product"])
 def test_many_keys_are_searched_by_a_tree_and_few_one_by_one(kernel, composition, generator, monkeypatch):

@@ -39,7 +39,7 @@ def problem_of(situation, generator):
 SITUATIONS = ["plain", "own", "own, far from the rest", "weights", "far queries", "steep"]
 
 
-@pytest.mark.covering(strength=1)
+@pytest.mark.covering
 @pytest.mark.parametrize("situation", SITUATIONS)
 @pytest.mark.parametrize("wanted", ["query key value", "query", "value", "key value"])
 def test_series_equal_the_slow_twin(situation, wanted, generator):

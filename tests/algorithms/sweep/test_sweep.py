@@ -32,7 +32,7 @@ def test_adversarial_data(kernel, situation, generator):
     assert_right(line_problem(kernel, situation, generator))
 
 
-@pytest.mark.covering(strength=1)
+@pytest.mark.covering
 @pytest.mark.parametrize("situation", ["uniform", "clusters", "Cauchy", "decades", "own", "own heavy", "far queries"])
 @pytest.mark.parametrize("kernel", INFINITE)
 def test_what_is_left_out_is_at_most_the_tolerance(kernel, situation, generator):
@@ -51,7 +51,7 @@ def test_a_light_key_nearby_does_not_hide_heavy_ones(kernel, tol, generator):
         assert_right(problem, tol)
 
 
-@pytest.mark.covering(strength=1)
+@pytest.mark.covering
 @pytest.mark.parametrize(
     "situation",
     ["uniform", "decades", "clusters", "grid", "integers, own counts", "own arbitrary counts",

@@ -58,7 +58,7 @@ def test_what_a_box_allows_no_key_exceeds(kernel, d, places, generator):
                     assert (2 * product + (near**2).sum(axis=1)[:, None]).max(initial=0.0) <= LARGEST_TERMS
 
 
-@pytest.mark.covering(strength=1)
+@pytest.mark.covering
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize(("d", "places"), thinned([2, 3], list(PLACES)))
 def test_every_answer_of_narrow_windows_is_that_of_brute_force(kernel, d, places, generator):

@@ -43,7 +43,7 @@ def rewrite(folder, change=None, tensors=None):
     (folder / "model.json").write_text(json.dumps(header | {"checksum": checksum(header)}))
 
 
-@pytest.mark.covering(strength=1)
+@pytest.mark.covering
 @pytest.mark.parametrize("similarity", ["per_feature", "width", "linear", "encoder"])
 @pytest.mark.parametrize("outputs", [None, 2])
 def test_round_trip(similarity, outputs, tmp_path, generator):

@@ -1,0 +1,226 @@
+"""`explore`: look at a kernel regression while its bandwidth moves."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from kernpool.data.files import whole_file
+from kernpool.datasets import RegressionSample
+from kernpool.estimators import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor
+from kernpool.pages.explorer.engine import model_at
+from kernpool.pages.explorer.page import render_page
+from kernpool.pages.explorer.payload import payload_of
+from kernpool.pages.explorer.subject import Subject, Truth, subject_of_generator, subject_of_model
+
+LANGUAGES = ("en", "zh")
+LARGEST_PAGE = 100_000  # rows: 3 MB of two columns; more belong to an engine
+
+
+class Explorer:
+    """A kernel regression to be looked at: in a notebook, as a page, or from Python.
+
+    In Jupyter, VS Code and marimo it displays itself. Made by `explore`.
+
+    Attributes
+    ----------
+    subject : Subject
+        The model and what is known beside it.
+    language : {"en", "zh"} or None
+        None follows the browser.
+    """
+
+    def __init__(self, subject: Subject, language: str | None = None) -> None:
+        if language is not None and language not in LANGUAGES:
+            raise ValueError(f"language must be 'en', 'zh' or None, got {language!r}")
+        self.subject = subject
+        self.language = language
+        self._widget: Any = None
+
+    def html(self) -> str:
+        """Return the page: one HTML text with rows, program and styles, which asks nothing of any network.
+
+        Raises
+        ------
+        ValueError
+            If there are more than 100 000 rows, which the page would have to hold.
+        """
+        if self.subject.rows > LARGEST_PAGE:
+            raise ValueError(
+                f"a page holds its rows, and {self.subject.rows} are more than {LARGEST_PAGE}; explore them in a "
+                "notebook or by `kernpool explore`, where an engine sums them, or explore some of them"
+            )
+        return render_page(payload_of(self.subject, language=self.language))
+
+    def to_html(self, path: str | Path, *, force: bool = False) -> Path:
+        """Write the page.
+
+        Parameters
+        ----------
+        path : str or Path
+            Where, such as ``explorer.html``. Works from a file, in an e-mail, on any server.
+        force : bool, default=False
+            Replace a file that is there.
+
+        Returns
+        -------
+        Path
+            The file.
+
+        Raises
+        ------
+        FileExistsError
+            If there is a file of that name, and `force` is false.
+        ValueError
+            As for `html`.
+        """
+        text = self.html()
+        with whole_file(Path(path), force=force) as temporary:
+            temporary.write_text(text, encoding="utf-8")
+        return Path(path)
+
+    @property
+    def widget(self) -> Any:
+        """The widget of notebooks, an `anywidget.AnyWidget` with the traits bandwidth, kernel, query and others.
+
+        Raises
+        ------
+        ImportError
+            If anywidget is not installed; the message names the extra.
+        """
+        if self._widget is None:
+            from kernpool.pages.explorer.widget import make_widget
+
+            self._widget = make_widget(self.subject, self.language)
+        return self._widget
+
+    @property
+    def model(self) -> Any:
+        """A fitted model at the bandwidth, kernel and degree that the widget shows, of the rows that are explored."""
+        if self._widget is None:
+            return self.subject.model
+        return model_at(self.subject.model, self._widget.settings())
+
+    def _repr_mimebundle_(self, **keywords: Any) -> Any:
+        try:
+            widget = self.widget
+        except ImportError:
+            return {"text/plain": repr(self), "text/html": _framed(self.html())}
+        return widget._repr_mimebundle_(**keywords)
+
+    def __repr__(self) -> str:
+        model = type(self.subject.model).__name__
+        return f"Explorer({model}, {self.subject.rows} rows, {self.subject.title!r})"
+
+
+def explore(
+    data: Any = "make_sine_power",
+    y: ArrayLike | None = None,
+    *,
+    truth: Truth | None = None,
+    degree: int = 0,
+    seed: int = 0,
+    target: str = "y",
+    title: str | None = None,
+    language: str | None = None,
+    load: str | None = None,
+    **parameters: Any,
+) -> Explorer:
+    r"""Look at a kernel regression: move the bandwidth and the query, and see weights and curve follow.
+
+    .. math:: \hat y(q) = \sum_j \alpha_j(q)\, y_j, \qquad \alpha_j(q) \propto K\Big(\frac{q - x_j}{h}\Big)
+
+    Parameters
+    ----------
+    data : fitted estimator, array_like or frame of shape (n, d), RegressionSample, or str, default="make_sine_power"
+        A fitted Nadaraya-Watson or local linear model; or rows X, to which one is fitted; or what `kernpool.datasets`
+        returns; or the name of one of its generators, whose page offers both generators and ten seeds to a class.
+    y : array_like of shape (n,), optional
+        Numbers, or labels of classes (text or booleans), of rows X.
+    truth : callable or pair of array_like, optional
+        The true function along the first numeric column, vectorized, or its places and values.
+    degree : {0, 1}, default=0
+        Of the model that is fitted to rows: local constant or local linear.
+    seed : int, default=0
+        Of a generator.
+    target : str, default="y"
+        What y is called.
+    title : str, optional
+        Of the page.
+    language : {"en", "zh"}, optional
+        English or Simplified Chinese; by default the browser's.
+    load : str, optional
+        Python that makes X and y, which "copy as Python" begins with.
+    **parameters
+        Of the estimator that is fitted to rows, such as ``bandwidth=0.3``.
+
+    Returns
+    -------
+    Explorer
+        Displays itself in a notebook; `Explorer.to_html` writes a page.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If there is nothing that a curve can be drawn of; the message says what can.
+
+    Notes
+    -----
+    Up to 5000 rows the page computes every weight itself, and agrees with `kernpool.pool`: weights to 1e-12, values to
+    1e-10. With more a page shows binned sums and how far they are off; in a notebook, and with ``kernpool explore``,
+    the engine of Python answers.
+
+    Examples
+    --------
+    >>> from kernpool import explore
+    >>> explore()
+    Explorer(NadarayaWatsonRegressor, 50 rows, 'make_sine_power')
+    >>> explore([[0.0], [1.0], [2.0]], [1.0, 3.0, 2.0], bandwidth=0.5, title="three rows").subject.model.bandwidth_
+    array([0.5])
+    """
+    if isinstance(data, str):
+        _refuse_more("a generator makes its rows", y=y, truth=truth, **parameters)
+        return Explorer(subject_of_generator(data, seed, title), language)
+    if isinstance(data, RegressionSample):
+        _refuse_more("a sample has its own", y=y, truth=truth)
+        data, y, truth = data.x_train[:, None], data.y_train, (data.x_test, data.y_truth)
+    elif y is None and (isinstance(data, np.ndarray | list) or hasattr(data, "columns")):
+        raise ValueError("rows X need their y: explore(X, y)")
+    if y is not None:
+        data = _fitted(data, y, degree, parameters)
+    elif parameters:
+        raise TypeError(f"{', '.join(parameters)}: a fitted model has its parameters already")
+    return Explorer(subject_of_model(data, truth=truth, target=target, title=title, load=load), language)
+
+
+def _refuse_more(why: str, **given: Any) -> None:
+    more = [name for name, value in given.items() if value is not None]
+    if more:
+        raise TypeError(f"{', '.join(more)}: {why}; leave it out")
+
+
+def _fitted(X: Any, y: ArrayLike, degree: int, parameters: dict[str, Any]) -> Any:
+    """Fit rows: a classifier to labels, which are text, categories or booleans, and a regressor to numbers."""
+    if degree not in (0, 1):
+        raise ValueError(f"degree must be 0 or 1, got {degree!r}")
+    labels = np.asarray(y)
+    if labels.dtype.kind in "iufc":
+        kind: Any = LocalLinearRegressor if degree else NadarayaWatsonRegressor
+    elif degree:
+        raise ValueError("degree=1 is for numbers; y holds labels, whose probabilities are local constant")
+    else:
+        kind = NadarayaWatsonClassifier
+    return kind(**parameters).fit(X, y)
+
+
+def _framed(page: str) -> str:
+    """Return a page within a page, for notebooks without anywidget."""
+    from html import escape
+
+    return (
+        f'<iframe srcdoc="{escape(page)}" title="kernpool explorer" sandbox="allow-scripts" '
+        'style="width: 100%; height: 900px; border: 0"></iframe>'
+    )

@@ -1,0 +1,76 @@
+/** Bandwidths, smoothings, kernel, degree and composition, all of them native inputs with labels. */
+import { html, put } from "./dom.js";
+import { bandwidthRange, setBandwidth } from "./moves.js";
+
+const SLIDER_STEPS = 400; // of a logarithmic slider
+
+/** @returns {{update: () => void, destroy: () => void}} */
+export function makeControls(root, context) {
+  const { store, data, payload, words } = context;
+  const setting = (name, read = String) => (event) => store.set({ settings: { [name]: read(event.target.value) } });
+  const sliders = data().numeric.map((_, a) => makeSlider(context, a));
+  const smoothings = data().categorical.map((column, b) => makeSmoothing(context, column, b));
+  const kernel = choice("kernel", payload.kernels.map((name) => [name, words("kernel." + name)]), words, setting("kernel"));
+  const degree = data().classes ? null : choice("degree", [0, 1].map((k) => [k, words("degree." + k)]), words, setting("degree", Number));
+  const many = data().numeric.length > 1;
+  const composition = many ? choice("composition", ["radial", "product"].map((name) => [name, words(name)]), words, setting("composition")) : null;
+  const back = html("button", { type: "button", "data-control": "model", onclick: () => store.set({ settings: payload.fitted }) }, words("model"));
+  const selects = [kernel, degree, composition].filter(Boolean);
+  root.append(
+    html("h2", {}, words("settings")),
+    ...[...sliders, ...smoothings].map((one) => one.element),
+    html("div", { class: "kp-selects" }, ...selects.map((one) => one.element), payload.fitted ? back : null),
+  );
+  return {
+    update() {
+      const { settings } = store.get();
+      sliders.forEach((one, a) => one.update(settings.bandwidth[a]));
+      smoothings.forEach((one, b) => one.update(settings.smoothing[b]));
+      for (const one of selects) one.input.value = settings[one.name];
+      back.disabled = JSON.stringify(settings) === JSON.stringify({ ...settings, ...payload.fitted });
+    },
+    destroy() {},
+  };
+}
+
+function makeSlider(context, column) {
+  const { data, words } = context;
+  const [low, high] = bandwidthRange(context, column).map(Math.log);
+  const name = data().names[column];
+  const text = data().numeric.length > 1 ? words("bandwidth.of", { name }) : words("bandwidth");
+  const input = html("input", { type: "range", min: 0, max: SLIDER_STEPS, "data-control": "bandwidth-" + column });
+  input.addEventListener("input", () => setBandwidth(context, column, Math.exp(low + ((high - low) * input.value) / SLIDER_STEPS)));
+  const shown = html("output", {});
+  return {
+    element: html("label", { class: "kp-slider" }, html("span", {}, text), input, shown),
+    update(h) {
+      input.value = Math.round((SLIDER_STEPS * (Math.log(h) - low)) / (high - low));
+      put(input, "aria-valuetext", words.number(h));
+      put(shown, "text", words.number(h));
+    },
+  };
+}
+
+function makeSmoothing({ store, words }, column, b) {
+  const input = html("input", { type: "range", min: 0, max: SLIDER_STEPS, "data-control": "smoothing-" + b });
+  input.addEventListener("input", () => {
+    const smoothing = store.get().settings.smoothing.slice();
+    smoothing[b] = Number(((column.largest * input.value) / SLIDER_STEPS).toPrecision(4));
+    store.set({ settings: { smoothing } });
+  });
+  const shown = html("output", {});
+  return {
+    element: html("label", { class: "kp-slider" }, html("span", {}, words("smoothing.of", { name: column.name })), input, shown),
+    update(value) {
+      input.value = Math.round((SLIDER_STEPS * value) / (column.largest || 1));
+      put(input, "aria-valuetext", words.number(value));
+      put(shown, "text", words.number(value));
+    },
+  };
+}
+
+/** A labelled select. */
+function choice(name, options, words, onchange) {
+  const input = html("select", { "data-control": name, onchange }, ...options.map(([value, text]) => html("option", { value }, text)));
+  return { name, input, element: html("label", { class: "kp-select" }, html("span", {}, words(name)), input) };
+}

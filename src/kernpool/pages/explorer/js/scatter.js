@@ -1,0 +1,180 @@
+/** The main chart: rows, curve, band, truth; at the query the weights, the local fit, and the kernel's bump. */
+import { areaPath, extent, linePath, linearScale, makeChart } from "./chart.js";
+import { makeCurve } from "./curve.js";
+import { html, put } from "./dom.js";
+import { listenToPointer } from "./drag.js";
+import { KERNELS } from "./kernels.js";
+import { PATH_ROWS, STRIP, drawBump, drawPoints, drawWeights } from "./marks.js";
+import { domainOf, moveQuery } from "./moves.js";
+
+const LANE = 0.08; // height of a class's lane above probability 1
+
+/** @returns {{update: (changed: Set<string>) => void, destroy: () => void}} */
+export function makeScatter(root, context) {
+  const { store, data, words } = context;
+  const { classes } = data();
+  const chart = makeChart(root, { height: 440, left: 54, bottom: 42, top: 18 }, () => update(null));
+  const parts = makeLayers(chart, data().outputs.length, classes);
+  const slider = html("input", { type: "range", min: 0, max: 400, class: "kp-query", "data-control": "query" });
+  const hint = html("p", { class: "kp-hint" });
+  const legend = makeLegend(context);
+  root.prepend(legend.element);
+  root.append(slider, hint);
+
+  let held = false;
+  const hold = () => {
+    held = !held;
+    put(hint, "text", words(held ? "held" : "hint"));
+    slider.focus({ preventScroll: true });
+  };
+  put(hint, "text", words("hint"));
+  listenToPointer(chart, context, { isHeld: () => held, hold });
+  slider.addEventListener("input", () => {
+    const [low, high] = domainOf(data(), store.get().column);
+    moveQuery(context, low + (slider.value / 400) * (high - low));
+  });
+  const curve = makeCurve(context, (places, values) => {
+    const m = places.length;
+    root.numbers = { places, values };
+    parts.curves.forEach((path, j) => put(path, "d", linePath(places, values.subarray(j * m, (j + 1) * m), chart.x, chart.y)));
+  });
+  const drawBand = (found) => {
+    for (const name of ["wide", "band"]) {
+      const one = found && found[name];
+      put(parts[name], "d", one ? areaPath(found.places, one.lower, one.upper, chart.x, chart.y) : null);
+    }
+  };
+  const band = context.makeBand ? context.makeBand(drawBand) : null;
+
+  function update(changed) {
+    const any = (...keys) => !changed || keys.some((key) => changed.has(key));
+    const { column, query, pins } = store.get();
+    if (any("column", "sample", "theme")) {
+      placeRows(chart, data(), column, words);
+      drawFixed(chart, parts, data(), column);
+      put(slider, "style", `margin-left:${chart.left - 8}px;width:${chart.inner + 16}px`);
+      put(slider, "aria-label", words("query.of", { name: data().names[column] }));
+    }
+    if (any("settings", "column", "sample", "query", "answered", "theme")) {
+      const ends = domainOf(data(), column);
+      curve.update(chart.inner, ends);
+      drawQuery(chart, parts, context);
+      const q = query.numeric[column];
+      slider.value = Math.round((400 * (q - ends[0])) / (ends[1] - ends[0]));
+      put(slider, "aria-valuetext", words.number(q, 4));
+      if (band) band.update(chart.inner, ends);
+    }
+    if (any("pins", "column", "sample")) drawPins(chart, parts.pins, pins, column);
+    legend.update(column);
+  }
+  return {
+    update,
+    destroy() {
+      chart.destroy();
+      curve.stop();
+      if (band) band.stop();
+    },
+  };
+}
+
+/** All paths, from the lowest to the highest; one of a kind per output. */
+function makeLayers(chart, outputs, classes) {
+  const path = (name, place) => chart.layer("path", { class: "kp-" + name }, place);
+  const each = (make) =>
+    Array.from({ length: outputs }, (_, j) => {
+      const element = make();
+      if (classes) element.style.setProperty("--kp-tint", `var(--kp-class-${j % 10})`);
+      return element;
+    });
+  const strip = chart.layer("rect", { class: "kp-strip", "data-part": "strip" });
+  const discs = chart.canvas.cloneNode();
+  chart.canvas.after(discs);
+  return {
+    strip, discs,
+    reach: chart.layer("rect", { class: "kp-reach" }),
+    points: each(() => path("points")),
+    wide: path("wide"), band: path("band"), truth: path("truth"), weights: path("weights"),
+    curves: each(() => path("curve")),
+    bump: path("bump"), plane: path("plane"), rule: path("rule"),
+    marks: each(() => chart.layer("circle", { class: "kp-mark", r: 5 })),
+    grip: path("grip", chart.over),
+    label: chart.layer("text", { class: "kp-h" }, chart.over),
+    pins: ["a", "b"].map((name) => [path("pin kp-pin-" + name, chart.over), chart.layer("text", { class: "kp-pin-" + name, "text-anchor": "middle" }, chart.over)]),
+  };
+}
+
+/** Scales, axes, and where every row lies: chart.px, chart.py, chart.classOf. */
+function placeRows(chart, data, column, words) {
+  const { classes, outputs, names, targetName, n } = data;
+  chart.base = chart.yRange[0];
+  const range = [chart.base - STRIP - 4, chart.top];
+  const truth = column === 0 && data.truth ? data.truth.y : null;
+  const x = linearScale(domainOf(data, column), chart.xRange);
+  const y = linearScale(classes ? [-0.02, 1.02 + LANE * classes.length] : extent([outputs[0], truth], 0.05), range);
+  chart.axes({ x, y, yTicks: classes ? [0, 0.25, 0.5, 0.75, 1] : null, xLabel: names[column], yLabel: classes ? words("probability", { name: targetName }) : targetName });
+  chart.label(words("chart", { target: targetName, name: names[column] }));
+  chart.classOf = classes ? Uint16Array.from({ length: n }, (_, i) => outputs.findIndex((one) => one[i])) : new Uint16Array(n);
+  // Rows of a class lie in its lane, shifted up and down so that they do not hide each other, always in the same way.
+  const height = (i) => (classes ? 1.02 + LANE * (chart.classOf[i] + 0.5 + 0.32 * Math.sin(i * 12.9898)) : outputs[0][i]);
+  chart.px = Float64Array.from(data.numeric[column], x);
+  chart.py = Float64Array.from({ length: n }, (_, i) => y(height(i)));
+}
+
+function drawFixed(chart, parts, data, column) {
+  chart.tint = getComputedStyle(parts.weights).stroke;
+  drawPoints(chart, parts.points, (i) => chart.classOf[i]);
+  put(parts.truth, "d", data.truth && column === 0 ? linePath(data.truth.x, data.truth.y, chart.x, chart.y) : null);
+  const { base, inner, left, top } = chart;
+  for (const [name, value] of Object.entries({ x: left, y: base - STRIP, width: inner, height: STRIP })) put(parts.strip, name, value);
+  put(parts.reach, "y", top);
+  put(parts.reach, "height", base - top);
+  put(parts.discs, "hidden", data.n <= PATH_ROWS);
+}
+
+function drawQuery(chart, parts, context) {
+  const { settings, query, column } = context.store.get();
+  const here = context.here();
+  const q = query.numeric[column];
+  const h = settings.bandwidth[column];
+  const { support } = KERNELS[settings.kernel];
+  const { x, y, base, top } = chart;
+  drawWeights(chart, parts.discs, parts.weights, here.weight);
+  parts.marks.forEach((mark, j) => {
+    const known = Number.isFinite(here.value[j]);
+    put(mark, "visibility", known ? null : "hidden");
+    if (known) put(mark, "cx", x(q).toFixed(1));
+    if (known) put(mark, "cy", y(here.value[j]).toFixed(1));
+  });
+  put(parts.rule, "d", `M${x(q).toFixed(1)} ${top}V${base}`);
+  const half = h * Math.min(support, 1);
+  const slope = here.slope ? here.slope[column] : 0;
+  const ends = [-half, half];
+  put(parts.plane, "d", here.empty || parts.marks.length > 1 ? null : linePath(ends.map((t) => q + t), ends.map((t) => here.value[0] + slope * t), x, y));
+  const finite = Number.isFinite(support);
+  const [from, to] = [-1, 1].map((side) => Math.min(chart.width, Math.max(0, x(q + side * h * (finite ? support : 0)))));
+  put(parts.reach, "x", from.toFixed(1));
+  put(parts.reach, "width", (to - from).toFixed(1));
+  drawBump(chart, parts, settings, column, q, "h = " + context.words.number(h));
+}
+
+function drawPins(chart, lines, pins, column) {
+  lines.forEach(([line, name], i) => {
+    const at = pins[i] ? chart.x(pins[i].numeric[column]).toFixed(1) : 0;
+    put(line, "d", pins[i] ? `M${at} ${chart.top}V${chart.base}` : null);
+    put(name, "x", at);
+    put(name, "y", chart.top - 5);
+    put(name, "text", pins[i] ? "AB"[i] : "");
+  });
+}
+
+function makeLegend({ data, words, payload }) {
+  const { classes, truth, n } = data();
+  const rows = payload.rows > n ? words("data.part", { n, rows: payload.rows }) : words("data");
+  const item = (name, text, tint) => html("span", { class: "kp-key kp-key-" + name, style: tint }, text);
+  const lines = classes
+    ? classes.map((name, j) => item("curve", words("probability", { name }), `--kp-tint:var(--kp-class-${j % 10})`))
+    : [item("points", rows), item("curve", words("curve"))];
+  const known = truth ? item("truth", words("truth")) : null;
+  const element = html("p", { class: "kp-legend" }, ...lines, known, item("weights", words("weight")), classes ? null : item("plane", words("plane")));
+  return { element, update: (column) => known && put(known, "style", column === 0 ? null : "visibility:hidden") };
+}

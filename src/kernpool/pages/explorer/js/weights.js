@@ -1,0 +1,88 @@
+/** Weights as numbers: estimate, effective sample size, the largest weights; an empty window in words; two queries compared. */
+import { html, put } from "./dom.js";
+import { KERNELS } from "./kernels.js";
+
+const ROWS = 8;
+
+/** @returns {{update: () => void, destroy: () => void}} */
+export function makeWeights(root, context) {
+  const { store, data, words } = context;
+  const { classes } = data();
+  const values = classes ? classes.map((name) => words("probability", { name })) : [words("estimate")];
+  const names = [...(values.length > 4 ? values.slice(0, 4) : values), ...(classes ? [] : [words("slope")]), words("effective"), words("reach"), words("largest")];
+  const facts = names.map((name) => [html("dt", {}, name), html("dd", {})]);
+  const message = html("p", { class: "kp-empty", "data-part": "empty" });
+  const rows = Array.from({ length: ROWS + 1 }, () => Array.from({ length: 4 }, (_, k) => html(k ? "td" : "th", k ? {} : { scope: "row" })));
+  const head = ["row", "x", "y", "share"].map((name) => html("th", { scope: "col" }, words(name)));
+  const table = html("table", { class: "kp-table" }, html("thead", {}, html("tr", {}, ...head)), html("tbody", {}, ...rows.map((cells) => html("tr", {}, ...cells))));
+  root.append(html("h2", {}, words("weights")), html("dl", { class: "kp-facts" }, ...facts.flat()), html("div", { class: "kp-hold" }, table, message));
+
+  const write = (cells, texts, share) => {
+    texts.forEach((text, k) => put(cells[k], "text", text));
+    put(cells[3], "style", share ? `--kp-share:${(100 * Math.min(1, share)).toFixed(1)}%` : null);
+  };
+  return {
+    update() {
+      const { settings, query, column } = store.get();
+      const now = data();
+      const here = context.here();
+      const value = (i) => (classes ? classes[now.outputs.findIndex((one) => one[i])] : now.outputs[0][i]);
+      const rowOf = (row) => ({ row, x: now.numeric[column][row], y: value(row), weight: here.weight[row] });
+      const heaviest = here.heaviest || largest(here.weight, ROWS).map(rowOf);
+      put(head[1], "text", now.names[column]);
+      put(head[2], "text", now.targetName);
+      const top = heaviest.length ? heaviest[0].weight : NaN;
+      const slope = here.slope ? [words.number(here.slope[column], 4)] : ["–"];
+      const texts = [...Array.from(here.value.slice(0, 4), (one) => words.number(one, 4)), ...(classes ? [] : slope)];
+      texts.push(words.number(here.effectiveSize), words("of", { k: here.reach, n: here.n || now.n }), words.number(top));
+      texts.forEach((text, k) => put(facts[k][1], "text", text));
+      put(table, "class", here.empty ? "kp-table kp-gone" : "kp-table");
+      put(message, "text", here.empty ? explainEmpty(now, settings, here, column, words) : "");
+      let rest = 1;
+      for (let k = 0; k < ROWS; k++) {
+        const one = heaviest[k];
+        if (one === undefined) {
+          write(rows[k], ["", "", "", ""], 0);
+          continue;
+        }
+        rest -= one.weight;
+        const y = classes ? one.y : words.number(one.y, 4);
+        write(rows[k], [String(one.row), words.number(one.x, 4), y, words.number(one.weight)], one.weight / top);
+      }
+      const others = here.reach - Math.min(ROWS, heaviest.length);
+      write(rows[ROWS], others > 0 ? [words("others", { k: others }), "", "", words.number(Math.max(0, rest))] : ["", "", "", ""], 0);
+      say(context, here, query.numeric[column], top, heaviest[0]?.row);
+    },
+    destroy() {},
+  };
+}
+
+/** Indices of the k largest positive weights, in falling order. */
+export function largest(weight, k) {
+  const best = [];
+  for (let i = 0; i < weight.length; i++) {
+    const w = weight[i];
+    if (!(w > 0) || (best.length === k && w <= weight[best[k - 1]])) continue;
+    let at = best.length;
+    while (at > 0 && weight[best[at - 1]] < w) at--;
+    best.splice(at, 0, i);
+    if (best.length > k) best.pop();
+  }
+  return best;
+}
+
+function explainEmpty(data, settings, here, column, words) {
+  const one = data.numeric.length === 1 && !data.categorical.length;
+  const place = here.nearest >= 0 ? words.number(data.numeric[column][here.nearest], 4) : "–";
+  const reach = words.number(settings.bandwidth[column] * KERNELS[settings.kernel].support);
+  const why = words(one ? "empty.why" : "empty.why.many", { reach, place, row: here.nearest });
+  return [words("empty"), why, words("empty." + (settings.empty || "nan"))].join(" ");
+}
+
+function say(context, here, q, top, row) {
+  const { words, store } = context;
+  const query = words.number(q, 4);
+  const values = { query, value: Array.from(here.value, (one) => words.number(one, 4)).join(", "), effective: words.number(here.effectiveSize), reach: here.reach, largest: words.number(top), row };
+  const h = store.get().settings.bandwidth.map((one) => words.number(one)).join(", ");
+  context.say(words(here.empty ? "say.empty" : "say", values) + " " + words("say.h", { h }));
+}

@@ -1,0 +1,171 @@
+"""What is explored: a fitted model, its rows, and what is known beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kernpool.datasets import RegressionSample, make_sine_linear, make_sine_power
+from kernpool.estimators import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor
+from kernpool.estimators.fitted import scale_of
+
+Array = NDArray[np.float64]
+Truth = Callable[[Array], ArrayLike] | tuple[ArrayLike, ArrayLike]
+
+MODELS = (NadarayaWatsonRegressor, LocalLinearRegressor, NadarayaWatsonClassifier)
+GENERATORS = {"make_sine_power": make_sine_power, "make_sine_linear": make_sine_linear}
+SEEDS = range(10)  # of each generator, 1.4 kB a sample: a class draws again and sees what the noise does
+PLACES = 401  # of the truth
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One draw of a generator: what a class sees when it draws again."""
+
+    generator: str
+    seed: int
+    data: RegressionSample
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A fitted model with what is known beside it.
+
+    Parameters
+    ----------
+    model : fitted estimator
+        A Nadaraya-Watson or local linear one, fitted to rows in memory.
+    names : tuple of str
+        Of the columns of X.
+    target : str
+        Of y.
+    title : str
+        What the page is called.
+    truth : tuple of (ndarray, ndarray), optional
+        The true function along the first numeric column.
+    samples : tuple of Sample, default=()
+        Draws that the page offers in place of the rows.
+    load : str
+        Python that makes X and y, for "copy as Python".
+    """
+
+    model: Any
+    names: tuple[str, ...]
+    target: str
+    title: str
+    truth: tuple[Array, Array] | None = None
+    samples: tuple[Sample, ...] = field(default=(), repr=False)
+    load: str = "# X, y: the data that you explored"
+
+    @property
+    def rows(self) -> int:
+        """How many rows the model holds."""
+        return len(self.model.key_)
+
+    @property
+    def is_classifier(self) -> bool:
+        """Whether the target has classes."""
+        return isinstance(self.model, NadarayaWatsonClassifier)
+
+
+def subject_of_model(model: Any, *, truth: Truth | None, target: str, title: str | None, load: str | None) -> Subject:
+    """Read a fitted model.
+
+    Raises
+    ------
+    TypeError
+        If it is none of those that can be explored, was fitted to chunks, or has several outputs.
+    ValueError
+        If no column is numeric, or some are compared by rank.
+    """
+    if not isinstance(model, MODELS):
+        raise TypeError(
+            f"explore takes a fitted {', '.join(kind.__name__ for kind in MODELS)}, rows X and y, or the name of a "
+            f"generator ({', '.join(GENERATORS)}); got {type(model).__name__}"
+        )
+    if "chunks_" in vars(model):
+        raise TypeError(
+            "the rows of this model lie in chunks; explore a model of some of them: "
+            "NadarayaWatsonRegressor(bandwidth=model.bandwidth_).fit(X_some, y_some)"
+        )
+    if not hasattr(model, "key_"):
+        raise ValueError(f"this {type(model).__name__} is not fitted; call fit(X, y) first")
+    if model.value_.ndim > 1 and model.value_.shape[1] > 1 and not isinstance(model, NadarayaWatsonClassifier):
+        raise TypeError(f"the explorer shows one output, and the model has {model.value_.shape[1]}; fit one of them")
+    if model.encoding_ is not None and not model.encoding_.numeric:
+        raise ValueError("the explorer draws a curve along a numeric column, and this model has levels alone")
+    if any(scale_of(model).ranked):
+        raise ValueError(
+            "columns of this model are compared by rank, where a bandwidth has no unit of the axis; fit with "
+            "scale='raw' to explore it"
+        )
+    names = column_names(model)
+    return Subject(
+        model=model,
+        names=names,
+        target=target,
+        title=title or f"{target} by {', '.join(names)}",
+        truth=None if truth is None else truth_along(truth, model),
+        load=load or Subject.load,
+    )
+
+
+def column_names(model: Any) -> tuple[str, ...]:
+    """Return the names of the columns that a model was fitted to; without names they are x, or x1, x2 and so on."""
+    known: Sequence[Any] | None = model.encoding_.names if model.encoding_ is not None else None
+    if known is None:
+        known = vars(model).get("feature_names_in_")
+    if known is not None:
+        return tuple(str(name) for name in known)
+    columns = model.n_features_in_
+    return ("x",) if columns == 1 else tuple(f"x{i}" for i in range(1, columns + 1))
+
+
+def truth_along(truth: Truth, model: Any) -> tuple[Array, Array]:
+    """Return the true function on places along the first numeric column.
+
+    Raises
+    ------
+    ValueError
+        If its values are not one finite number a place.
+    """
+    if callable(truth):
+        column = np.asarray(model.key_, dtype=np.float64)[:, 0]
+        places = np.linspace(column.min(), column.max(), PLACES)
+        values = np.asarray(truth(places), dtype=np.float64)
+    else:
+        if len(truth) != 2:
+            raise ValueError(f"truth must be a function or a pair (x, y), got {len(truth)} parts")
+        places, values = (np.asarray(part, dtype=np.float64) for part in truth)
+    values = np.broadcast_to(values, places.shape) if values.ndim == 0 else values
+    if places.ndim != 1 or values.shape != places.shape or not np.all(np.isfinite([places, values])):
+        raise ValueError(
+            f"truth must have one finite value a place, got shapes {places.shape} and {values.shape}; a function "
+            "takes an array and returns one of its shape"
+        )
+    order = np.argsort(places, kind="stable")
+    return places[order], values[order]
+
+
+def subject_of_generator(name: str, seed: int, title: str | None) -> Subject:
+    """Draw a sample of a generator, and those of other seeds and of the other generator, for a class."""
+    if name not in GENERATORS:
+        raise ValueError(f"no generator is called {name!r}; there are {', '.join(GENERATORS)}")
+    data = GENERATORS[name](random_state=seed)
+    model = NadarayaWatsonRegressor().fit(data.x_train[:, None], data.y_train)
+    draws = [(generator, number) for generator in GENERATORS for number in SEEDS]
+    if (name, seed) not in draws:
+        draws.insert(0, (name, seed))
+    samples = tuple(
+        Sample(generator, number, GENERATORS[generator](random_state=number)) for generator, number in draws
+    )
+    load = (
+        f"from kernpool.datasets import {name}\n"
+        f"sample = {name}(random_state={seed})\n"
+        "X, y = sample.x_train[:, None], sample.y_train"
+    )
+    return Subject(model, ("x",), "y", title or name, (data.x_test, data.y_truth), samples, load)

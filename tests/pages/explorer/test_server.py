@@ -1,0 +1,101 @@
+"""The server of `kernpool explore`: for this machine, for who has the token, and alive whatever it is sent."""
+
+import http.client
+import json
+import threading
+
+import numpy as np
+import pytest
+
+from kernpool import NadarayaWatsonRegressor, explore
+from kernpool.pages.explorer.server import HOST, LARGEST_BODY, ExplorerServer
+
+X = np.linspace(0.0, 1.0, 50)[:, None]
+MODEL = NadarayaWatsonRegressor(bandwidth=0.1).fit(X, np.sin(6 * X[:, 0]))
+QUESTION = {"kind": "curve", "places": [0.25, 0.5], "query": {"numeric": [0.0]}, "settings": {"bandwidth": [0.05]}}
+
+
+@pytest.fixture(scope="module")
+def server():
+    with ExplorerServer(explore(MODEL).subject) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+def ask(server, method, path, body=None, **headers):
+    connection = http.client.HTTPConnection(HOST, server.server_port, timeout=20)
+    try:
+        connection.request(method, path, body, headers)
+        response = connection.getresponse()
+        return response.status, response.read(), response.headers
+    finally:
+        connection.close()
+
+
+def question(server, body, **headers):
+    status, answer, _ = ask(server, "POST", "/ask", body, **({"X-Kernpool-Token": server.token} | headers))
+    return status, json.loads(answer)
+
+
+def test_it_listens_on_this_machine_alone(server):
+    assert server.server_address[0] == "127.0.0.1"
+
+
+def test_the_page_is_for_who_knows_the_token(server):
+    status, page, headers = ask(server, "GET", f"/?token={server.token}")
+    assert (status, headers["Cache-Control"], headers["Referrer-Policy"]) == (200, "no-store", "no-referrer")
+    assert b"serverHost(" in page
+    for path in ("/", "/?token=", "/?token=wrong", "/other", f"/?token={server.token}x"):
+        status, answer, _ = ask(server, "GET", path)
+        assert status == 403
+        assert server.token.encode() not in answer
+
+
+def test_a_rebound_name_is_refused(server):
+    for host in ("evil.example", f"evil.example:{server.server_port}", "127.0.0.1", f"127.0.0.1:{server.server_port + 1}"):
+        assert ask(server, "GET", f"/?token={server.token}", Host=host)[0] == 421
+        assert question(server, json.dumps(QUESTION), Host=host)[0] == 421
+    assert ask(server, "GET", f"/?token={server.token}", Host=f"localhost:{server.server_port}")[0] == 200
+
+
+def test_answers_are_those_of_the_engine(server):
+    status, answer = question(server, json.dumps(QUESTION))
+    fitted = NadarayaWatsonRegressor(bandwidth=0.05).fit(X, np.sin(6 * X[:, 0]))
+    assert status == 200
+    assert answer["value"][0] == fitted.predict([[0.25], [0.5]]).tolist()
+
+
+@pytest.mark.parametrize(
+    "body",
+    ["", "{", "[]", "null", "\xff", "[" * 100_000, '{"kind": "curve"}', json.dumps(QUESTION | {"places": ["x"]})],
+)
+def test_what_is_no_question_gets_a_reason(server, body):
+    status, answer = question(server, body.encode("latin-1"))
+    assert status == 400
+    assert answer["error"]
+    assert question(server, json.dumps(QUESTION))[0] == 200
+
+
+def test_other_doors_are_closed(server):
+    assert question(server, json.dumps(QUESTION), **{"X-Kernpool-Token": "wrong"})[0] == 403
+    token = {"X-Kernpool-Token": server.token}
+    assert ask(server, "POST", "/other", "{}", **token)[0] == 400
+    assert ask(server, "POST", "/ask", "{}", **token, **{"Content-Length": str(LARGEST_BODY + 1)})[0] == 400
+    assert ask(server, "POST", "/ask", "{}", **token, **{"Content-Length": "-1"})[0] == 400
+    assert ask(server, "PUT", "/ask", "{}", **token)[0] == 501
+
+
+def test_a_fault_of_the_engine_is_told_and_survived(server, monkeypatch):
+    import kernpool.pages.explorer.server as module
+
+    def fail(*_):
+        raise MemoryError("no room")
+
+    monkeypatch.setattr(module, "answer", fail)
+    status, answer = question(server, json.dumps(QUESTION))
+    assert (status, answer["error"]) == (500, "MemoryError: no room")
+    monkeypatch.undo()
+    assert question(server, json.dumps(QUESTION))[0] == 200
