@@ -8,6 +8,8 @@ from importlib.util import find_spec
 
 import numpy as np
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
 from kernpool.data import texts
 from kernpool.data.reading import TextForm, read_table
@@ -175,6 +177,52 @@ def test_one_clear_line_through_the_command(tmp_path):
     assert done.stdout == b""
     done = kernpool("fit", "t.csv", "--target", "y", "--bandwidth", "1", "--decimal", ".", "--json")
     assert json.loads(done.stdout)["rows"] == 2
+
+
+def outcome(text, reader):
+    """All that a reader makes of a text: cells and lines, or the message."""
+    try:
+        table = texts.read_text(text.encode(), "t.csv", "csv", TextForm(readers=(reader, "csv")))
+    except TableError as error:
+        return str(error)
+    cells = {name: list(column) for name, column in table.columns.items()}
+    lines = [table.lines[row] for row in range(table.rows)]
+    numbers = {}
+    for name in table.names:
+        try:
+            numbers[name] = table.numbers([name])[:, 0].tolist()
+        except TableError as error:
+            numbers[name] = str(error)
+    return cells, lines, table.notes, numbers
+
+
+@pytest.mark.skipif(not find_spec("pyarrow"), reason="needs 'arrow'")
+@settings(max_examples=300, deadline=None)
+@given(st.text('01.,;\t\n\r "-eax|N\u00e9\u2028', max_size=40) | st.text(max_size=20))
+@example("x\ry\r1\r\r\n2")
+@example("x,y\n1,2\n  \n")
+@example("x\n+1\n1_0\n\u0661\n1d\n0x1\n")
+def test_readers_agree_on_any_text(text):
+    if "\0" not in text:
+        assert outcome(text, "pyarrow") == outcome(text, "csv")
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.lists(st.tuples(st.floats(-1e6, 1e6), st.floats(0, 1)), min_size=2, max_size=6),
+    st.sampled_from([";", "\t", "|", ","]),
+    st.sampled_from([".", ","]),
+    st.sampled_from(["utf-8", "utf-8-sig", "latin-1", "utf-16"]),
+    st.sampled_from(["\n", "\r\n"]),
+)
+def test_numbers_come_back_however_they_are_written(rows, separator, decimal, encoding, end):
+    """To the last bit, with nothing told."""
+    quote = '"' if separator == "," else ""
+    written = [[f"{quote}{format(x, '.17f').replace('.', decimal)}{quote}" for x in row] for row in rows]
+    data = end.join(separator.join(row) for row in [["größe", "y"], *written]).encode(encoding)
+    expected = [[float(format(x, ".17f")) for x in row] for row in rows]
+    found = texts.read_text(data, "t.csv", "csv").numbers(["größe", "y"])
+    np.testing.assert_array_equal(found, expected)
 
 
 @pytest.mark.slow

@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 
 from kernpool import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor, load_model
+from kernpool.data.folders import ModelFileError, read_header, write_header
 from kernpool.data.mixed import Mixed
+from kernpool.estimators.saving import MODELS
 from tests.support.commands import kernpool
 
 N = 40
@@ -102,6 +104,18 @@ def test_dates_are_days():
     wrong = kernpool("predict", "m", "new.csv")
     assert b"holds '31.1.2020', which is no date like 2020-12-31" in wrong.stderr
     assert wrong.stderr.count(b"\n") == 1
+
+
+@pytest.mark.parametrize("dates", [[], ["side"], "day", [1]])
+def test_dates_of_an_edited_model_are_refused(dates, tmp_path):
+    fit("--features", "dose,day", "--dates", "--bandwidth", "0.5,3")
+    header = read_header("m", MODELS)
+    write_header(tmp_path / "m", header | {"dates": dates})
+    with pytest.raises(ModelFileError, match="dates is no list of features"):
+        load_model("m")
+    write_header(tmp_path / "m", header | {"version": 2})
+    with pytest.raises(ModelFileError, match="does not have the entries of a model"):
+        load_model("m")
 
 
 def test_levels_that_a_model_has_not_seen():
