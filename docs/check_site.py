@@ -53,10 +53,8 @@ def is_elsewhere(link: str) -> bool:
 
 def problems_of(name: str, pages: dict[str, Page], folder: Path) -> list[str]:
     """Return what is wrong with a page, a line each."""
-    page, found = pages[name], []
-    for link in page.loaded:
-        if is_elsewhere(link):
-            found.append(f"{name}: loads {link} from elsewhere")
+    page = pages[name]
+    found = [f"{name}: loads {link} from elsewhere" for link in page.loaded if is_elsewhere(link)]
     for link in {*page.links, *page.loaded}:
         parts = urlsplit(link)
         if parts.scheme or parts.netloc:  # other sites, data:, mailto:
@@ -89,7 +87,7 @@ def main(arguments: list[str]) -> int:
         print("usage: python docs/check_site.py FOLDER", file=sys.stderr)
         return 2
     found = check(Path(arguments[0]))
-    print("\n".join(found) if found else f"{arguments[0]}: every link leads somewhere, nothing is loaded from elsewhere")
+    print("\n".join(found) or "every link leads somewhere, and nothing is loaded from elsewhere")
     return 1 if found else 0
 
 

@@ -13,7 +13,7 @@ DOCS = Path(__file__).resolve().parent
 sys.path.insert(0, str(DOCS / "_ext"))
 mpl.use("Agg")
 
-import kernpool
+import kernpool  # noqa: E402
 
 project = "kernpool"
 author = "The kernpool developers"

@@ -26,18 +26,18 @@ GROUPS = {
     "Tests": "TestResult specification_test compare_curves monotonicity_test",
     "What to expect": "PredictionInterval PredictionSet QuantileInterval density_ratio DensityRatio",
     "Large data": "open_chunks RunningPool DaskNadarayaWatsonRegressor",
-    "Pictures": "KernelCurveDisplay KernelDisplay AttentionDisplay BandwidthPathDisplay TrainingDisplay "
-    "ResidualDisplay SiZerDisplay CurveComparisonDisplay QuantileFanDisplay CoverageDisplay ClassSetDisplay",
+    "Pictures": "explore Explorer KernelCurveDisplay KernelDisplay AttentionDisplay BandwidthPathDisplay "
+    "TrainingDisplay ResidualDisplay SiZerDisplay CurveComparisonDisplay QuantileFanDisplay "
+    "CoverageDisplay ClassSetDisplay",
     "Kernels and bandwidths": "Kernel kernel_names get_kernel make_kernel register_kernel convert_bandwidth",
     "What happens, and why": "choose Plan Problem EmptyWindowWarning RankDeficiencyWarning",
 }
-# Names that a room further on may add; they join their group as soon as they are exported.
-ADDED = {"Pictures": "explore Explorer", "Kernels and bandwidths": ""}
 # Rooms with names of their own, from those that callers meet to those that hold the parts.
 ROOMS = (
     "torch", "dask", "datasets", "pages", "pooling", "kernels", "bandwidth", "inference", "distribution", "conformal",
     "estimators", "displays", "core", "algorithms", "data", "execution", "cli",
 )  # fmt: skip
+FOREIGN = re.compile(r":(?:ref|func|class|meth|term):`([^<`]*?)\s*(?:<[^`]*>)?`")  # roles in their docstrings
 ROUTING = "_request"  # scikit-learn's metadata routing: methods that every estimator gets, without a line of ours
 
 
@@ -46,11 +46,11 @@ def grouped() -> dict[str, list[str]]:
     import kernpool
 
     exported = set(kernpool.__all__) - {"datasets"}
-    groups = {
-        title: [name for name in (names + " " + ADDED.get(title, "")).split() if name in exported]
-        for title, names in GROUPS.items()
-    }
+    groups = {title: names.split() for title, names in GROUPS.items()}
     missing = exported - {name for names in groups.values() for name in names}
+    unknown = {name for names in groups.values() for name in names} - exported
+    if unknown:
+        raise ExtensionError(f"docs/_ext/site_api.py has {sorted(unknown)}, which kernpool does not export")
     if missing:
         raise ExtensionError(f"kernpool exports {sorted(missing)}: say in docs/_ext/site_api.py in which group")
     return groups
@@ -113,7 +113,7 @@ def write_pages(_app: Any = None, _config: Any = None) -> None:
             path.write_text(text, encoding="utf-8")
 
 
-def skip(_app: Any, _what: str, name: str, thing: Any, skipped: bool, _options: Any) -> bool | None:  # noqa: FBT001
+def skip(_app: Any, _what: str, name: str, thing: Any, skipped: bool, _options: Any) -> bool | None:
     """Leave out what others put into classes: metadata routing, fields of named tuples."""
     if name.endswith(ROUTING) or name == "get_metadata_routing":
         return True
@@ -125,17 +125,19 @@ def skip(_app: Any, _what: str, name: str, thing: Any, skipped: bool, _options: 
 def without_foreign_links(_app: Any, _what: str, _name: str, thing: Any, _options: Any, lines: list[str]) -> None:
     """Print roles in docstrings of scikit-learn as code: what they link to is not on this site."""
     if (getattr(thing, "__module__", None) or "").startswith("sklearn."):
-        lines[:] = [
-            re.sub(r":(?:ref|func|class|meth|term):`([^<`]*?)\s*(?:<[^`]*>)?`", lambda found: f"``{found[1].lstrip('~')}``", line)
-            for line in lines
-        ]
+        lines[:] = [FOREIGN.sub(lambda found: f"``{found[1].lstrip('~')}``", line) for line in lines]
 
 
 class Known(XRefRole):
     """The default role: a link if the name has a page, and code if not."""
 
     def process_link(
-        self, env: Any, refnode: nodes.Element, has_explicit_title: bool, title: str, target: str
+        self,
+        env: Any,
+        refnode: nodes.Element,
+        has_explicit_title: bool,  # noqa: ARG002
+        title: str,
+        target: str,
     ) -> tuple[str, str]:
         """Remember where the name stands, for methods and neighbours."""
         refnode["py:module"], refnode["py:class"] = env.ref_context.get("py:module"), env.ref_context.get("py:class")

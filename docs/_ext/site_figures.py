@@ -11,6 +11,7 @@ import re
 import runpy
 import shutil
 import sys
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,6 +19,8 @@ from unittest.mock import patch
 
 from docutils import nodes
 from site_cache import DOCS, ROOT, made
+
+from kernpool import RankDeficiencyWarning
 
 BENCHMARKS = ROOT / "benchmarks"
 DRAWN = "_build/drawn"  # relative to the sources, as Sphinx wants it
@@ -49,7 +52,9 @@ def _overfitting(folder: Path) -> None:
         import overfitting
 
         with patch.object(overfitting, "PICTURE", folder / "overfitting.png"), patch("builtins.print"):
-            overfitting.main()
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", RankDeficiencyWarning)  # bandwidths beyond the minimum, on purpose
+                overfitting.main()
 
 
 def _peers(folder: Path) -> None:
@@ -84,7 +89,7 @@ def draw_all(_app: Any = None) -> None:
             shutil.copy2(file, DOCS / DRAWN / file.name)
 
 
-def show_what_was_drawn(app: Any, doctree: nodes.document) -> None:
+def show_what_was_drawn(_app: Any, doctree: nodes.document) -> None:
     """Let pages show the pictures of this build in place of the committed ones."""
     for image in doctree.findall(nodes.image):
         drawn = DOCS / DRAWN / os.path.basename(image["uri"])  # noqa: PTH119  # a link, no path

@@ -44,13 +44,11 @@ def visit_inline(self: Any, node: nodes.math) -> None:
 def visit_display(self: Any, node: nodes.math_block) -> None:
     """Write a formula on lines of its own, which can be scrolled where it is wider than the screen."""
     self.body.append(self.starttag(node, "div", CLASS="formula", tabindex="0", role="group"))
-    self.body += [_made_part for part in re.split(r"\n\s*\n", node.astext()) for _made_part in [_part(node, part)]]
+    for part in re.split(r"\n\s*\n", node.astext()):
+        if part.strip():
+            self.body.append(_made(nodes.math_block(part, part), display=True))
     self.body.append("</div>\n")
     raise nodes.SkipNode
-
-
-def _part(node: nodes.math_block, text: str) -> str:
-    return _made(nodes.math_block(text, text, line=node.line), display=True) if text.strip() else ""
 
 
 def setup(app: Any) -> dict[str, Any]:
