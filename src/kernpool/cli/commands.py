@@ -63,7 +63,7 @@ def run_fit(options: argparse.Namespace) -> None:
     model.set_params(n_jobs=None)  # the machine that loads the model has other processors
     with whole_file(Path(options.plot), force=options.force) if options.plot else nullcontext() as picture:
         if picture is not None:  # drawn before the model is written: either both outputs appear or none
-            draw(model, features.X, training.target, training.names, options.target, picture)
+            draw(model, training.features.X, training.target, training.names, options.target, picture)
         if options.model is not None:
             save_model(model, options.model, features=training.names, target=options.target, force=options.force)
     outputs = {what: output for what, output in (("model", options.model), ("picture", options.plot)) if output}
