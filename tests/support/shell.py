@@ -99,11 +99,18 @@ def _python(words, stdin, folder):
     return b""
 
 
+def _gate(words, stdin, folder):
+    """Looked at, not run: it takes most of an hour."""
+    assert not words, "the gate takes no arguments"
+    assert (ROOT / ".ci" / "run").exists(), "there is no .ci/run"
+    return b""
+
+
 def _cd(words, stdin, folder):
     assert not Path(words[0]).is_absolute()
     return b""
 
 
 COMMANDS = {
-    "kernpool": _kernpool, "printf": _printf, "cat": _cat, "make": _make, "pip": _pip, "python": _python, "cd": _cd,
+    "kernpool": _kernpool, "printf": _printf, "cat": _cat, "make": _make, "pip": _pip, "python": _python, ".ci/run": _gate, "cd": _cd,
 }  # fmt: skip
