@@ -6,10 +6,11 @@ from pathlib import Path
 import pytest
 
 import kernpool
+from tests.support.blocks import pages
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "src" / "kernpool"
-PAGES = sorted([*(ROOT / "docs").glob("*.md"), *(ROOT / "docs" / "decisions").glob("*.md")])
+PAGES = [page for page in pages() if page.is_relative_to(ROOT / "docs") and "benchmarks" not in page.parts]
 on_every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT / "docs").as_posix())
 
 

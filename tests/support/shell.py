@@ -68,13 +68,13 @@ def _kernpool(words, stdin, folder):
 
 
 def _printf(words, stdin, folder):
+    assert "%" not in "".join(words), "printf is for text as it is"
     (text,) = words
-    assert "%" not in text, "printf is for text as it is"
     return text.replace("\\n", "\n").encode()
 
 
 def _cat(words, stdin, folder):
-    return b"".join((folder / word).read_bytes() for word in words)
+    return b"".join((folder / word).read_bytes() for word in words) or stdin
 
 
 def _make(words, stdin, folder):
