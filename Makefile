@@ -47,7 +47,7 @@ bench: $(VENV)/.installed-bench
 
 $(VENV)/.installed: pyproject.toml constraints.txt | $(VENV)/bin/python
 	@echo "Installing kernpool into $(VENV) (a minute or two) ..."
-	$(PIP) --editable ".[plot,torch,arrow,nufft,dask,widget,test,browser]"
+	$(PIP) --editable ".[plot,torch,arrow,nufft,dask,widget,completion,test,browser]"
 	@touch $@
 
 $(VENV)/.installed-lint: $(VENV)/.installed

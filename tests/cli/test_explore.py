@@ -34,7 +34,9 @@ def payload_in(page):
 
 
 def test_page_of_a_table(folder, capsys):
-    assert main(["explore", "numbers.csv", "--target", "y", "--bandwidth", "0.25", "--lang", "zh", "--out", "p.html"]) == 0
+    assert (
+        main(["explore", "numbers.csv", "--target", "y", "--bandwidth", "0.25", "--lang", "zh", "--out", "p.html"]) == 0
+    )
     found = payload_in("p.html")
     assert (found["settings"]["bandwidth"], found["language"], found["target"]["name"]) == ([0.25], "zh", "y")
     namespace = {}
@@ -44,13 +46,21 @@ def test_page_of_a_table(folder, capsys):
 
 
 def test_page_of_text_columns_and_classes(folder):
-    assert main(["explore", "table.csv", "--target", "y", "--bandwidth", "0.2", "--smoothing", "0.3", "--out", "p.html"]) == 0
+    assert (
+        main(["explore", "table.csv", "--target", "y", "--bandwidth", "0.2", "--smoothing", "0.3", "--out", "p.html"])
+        == 0
+    )
     x, town = payload_in("p.html")["columns"]
     assert (x["name"], town["name"], town["levels"]) == ("x", "town", ["north", "south"])
     namespace = {}
     exec(payload_in("p.html")["python"]["load"], namespace)
     assert list(namespace["X"].columns) == ["x", "town"]
-    assert main(["explore", "table.csv", "--target", "y", "--unordered", "town", "--out", "u.html", "--features", "x,town"]) == 0
+    assert (
+        main(
+            ["explore", "table.csv", "--target", "y", "--unordered", "town", "--out", "u.html", "--features", "x,town"]
+        )
+        == 0
+    )
     assert payload_in("u.html")["python"]["load"].startswith("# X, y")
     options = ["--target", "town", "--bandwidth", "0.2", "--out", "p.html"]
     assert main(["explore", "table.csv", *options]) == 1  # is there already
@@ -78,7 +88,23 @@ def test_page_of_a_model_and_of_a_generator(folder, capsys):
         (["numbers.csv", "--target", "y", "--lang", "fr"], 2, "--lang must be en or zh"),
         (["numbers.csv", "--target", "y", "--port", "99999"], 2, "--port must be in"),
         (["numbers.csv", "--target", "y", "--scale", "rank", "--bandwidth", "0.2", "--out", "p.html"], 1, "scale"),
-        (["table.csv", "--target", "y", "--features", "town", "--bandwidth", "1", "--smoothing", "0.1", "--out", "p.html"], 1, "numeric"),
+        (
+            [
+                "table.csv",
+                "--target",
+                "y",
+                "--features",
+                "town",
+                "--bandwidth",
+                "1",
+                "--smoothing",
+                "0.1",
+                "--out",
+                "p.html",
+            ],
+            1,
+            "numeric",
+        ),
     ],
 )
 def test_bad_input_says_what_to_do_and_writes_nothing(folder, capsys, arguments, code, words):
@@ -90,8 +116,21 @@ def test_bad_input_says_what_to_do_and_writes_nothing(folder, capsys, arguments,
 
 @pytest.mark.slow  # a process that is interrupted
 def test_the_server_runs_until_it_is_interrupted(folder):
-    command = [sys.executable, "-m", "kernpool", "explore", "numbers.csv", "--target", "y", "--bandwidth", "0.2", "--no-open"]
-    with subprocess.Popen([*command, "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=os.environ) as process:
+    command = [
+        sys.executable,
+        "-m",
+        "kernpool",
+        "explore",
+        "numbers.csv",
+        "--target",
+        "y",
+        "--bandwidth",
+        "0.2",
+        "--no-open",
+    ]
+    with subprocess.Popen(
+        [*command, "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=os.environ
+    ) as process:
         said = b"".join(iter(process.stdout.readline, b"}\n")) + b"}"
         url = json.loads(said)["url"]
         assert url.startswith("http://127.0.0.1:")

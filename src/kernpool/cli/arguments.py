@@ -308,4 +308,14 @@ def _add_test(commands: Any) -> None:
     test.set_defaults(run="commands:run_test")
 
 
-COMMANDS = (_add_fit, _add_predict, _add_info, _add_compare, _add_test, _add_datasets, _add_explore, _add_tour, _add_completion)
+COMMANDS = (
+    _add_fit,
+    _add_predict,
+    _add_info,
+    _add_compare,
+    _add_test,
+    _add_datasets,
+    _add_explore,
+    _add_tour,
+    _add_completion,
+)

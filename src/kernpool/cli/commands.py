@@ -41,6 +41,7 @@ from kernpool.pages.tour import LANGUAGES, LARGEST_SEED, make_tour
 __all__ = ["run_fit", "run_info", "run_predict", "run_test", "run_tour"]
 
 PICTURES = ("png", "svg", "pdf", "jpg", "jpeg", "webp")
+ONLY_FOR_CLASSES = tuple(set(NAMED_FOR_CLASSES) - set(NAMED_BANDWIDTHS))
 LEAVE_NONE_OUT = ("aicc", "gcv", "plugin")  # bandwidths that leave no rows out, and so no clusters
 
 
@@ -79,13 +80,18 @@ def run_fit(options: argparse.Namespace) -> None:
 
 def fit_rows(options: argparse.Namespace, model: Any) -> tuple[Any, Training]:
     """Fit a model to the rows that the options name; a target of classes makes it a classifier."""
+    smoothing = None if options.smoothing is None else parse_numbers("--smoothing", options.smoothing)
     training = training_rows(options)
     if training.classes:
         model = as_classifier(options)
+    elif options.bandwidth in ONLY_FOR_CLASSES:
+        raise UsageError(
+            f"--bandwidth {options.bandwidth} is of classifiers, and {options.target!r} holds numbers; leave it out, "
+            f"or say --unordered {options.target} if they are classes"
+        )
     features, mixed = training.features, isinstance(training.features.X, Mixed)
     if mixed and options.plot is not None:
         raise UsageError("--plot draws columns of numbers; leave columns of levels out with --features, or --plot")
-    smoothing = None if options.smoothing is None else parse_numbers("--smoothing", options.smoothing)
     model.set_params(unordered=features.unordered or None, ordered=features.ordered or None, smoothing=smoothing)
     with progress_bar("fitting", options.quiet):
         model.fit(features.X, training.target, groups=training.groups)
@@ -118,7 +124,7 @@ def as_classifier(options: argparse.Namespace) -> NadarayaWatsonClassifier:
 
 def build_model(options: argparse.Namespace) -> KernelRegressor:
     """Return the unfitted model that the options ask for; what cannot be meant is a usage error."""
-    given = "regularised" if options.bandwidth in (None, *NAMED_FOR_CLASSES) else options.bandwidth
+    given = "regularised" if options.bandwidth in (None, *ONLY_FOR_CLASSES) else options.bandwidth
     bandwidth = parse_bandwidth(given, NAMED_BANDWIDTHS)
     if options.groups is not None and bandwidth in LEAVE_NONE_OUT:
         raise UsageError(

@@ -34,7 +34,7 @@ def completion(shell: str) -> str:
         shtab = import_module("shtab")
     except ImportError as error:
         raise ImportError(
-            "completion scripts need shtab, which is not installed; install it with: pip install 'kernpool[completion]'"
+            'completion scripts need shtab, which is not installed; install it with: pip install "kernpool[completion]"'
         ) from error
     parser = build_parser()
     _complete_files(parser, shtab.FILE)

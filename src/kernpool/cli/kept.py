@@ -13,7 +13,7 @@ from kernpool.cli.tables import listed, open_table, without_missing
 from kernpool.cli.terminal import UsageError
 from kernpool.data.cells import as_objects, is_words, unreadable
 from kernpool.data.kinds import queries_of
-from kernpool.data.tables import Advice, Table
+from kernpool.data.tables import Advice, Table, table_format
 
 QUERIES = Advice(
     "correct it: the model predicts from numbers in this column",
@@ -42,7 +42,8 @@ def beside_inputs(columns: dict[str, Any], table: Table, target: str, options: a
     """Put the inputs that are to be kept before predictions, which then are called Y_predicted if there is a Y."""
     if options.keep is None:
         return columns
-    kept = {name: _cells(table, name) for name in listed(options.keep) or table.names}
+    as_text = not options.json and (options.out == "-" or table_format(options.out) in ("csv", "tsv"))
+    kept = {name: _cells(table, name, as_text) for name in listed(options.keep) or table.names}
     if target in kept:
         columns = {f"{target}_predicted{name.removeprefix(target)}": column for name, column in columns.items()}
     twice = sorted(set(kept) & set(columns))
@@ -51,12 +52,12 @@ def beside_inputs(columns: dict[str, Any], table: Table, target: str, options: a
     return kept | columns
 
 
-def _cells(table: Table, name: str) -> Any:
-    """Return cells as they were; numbers with decimal commas as numbers, which predictions beside them are too."""
+def _cells(table: Table, name: str, as_text: bool) -> Any:
+    """Return cells as they were written; numbers where files hold numbers, and where they have decimal commas."""
     cells = table.columns[name]
     if isinstance(cells, np.ndarray) and cells.dtype.kind in "fiub":
         return cells
-    if table.decimals is not None and is_words(cells) and unreadable(cells) is None:
+    if (table.decimals is not None or not as_text) and is_words(cells) and unreadable(cells) is None:
         read = table.floats(name)
         if np.isfinite(read).all():
             return read

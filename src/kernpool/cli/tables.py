@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import codecs
 import csv
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +15,6 @@ from numpy.typing import NDArray
 from kernpool.cli.parsing import parse_features
 from kernpool.cli.terminal import UsageError, progress_bar, say
 from kernpool.data.cells import MISSING
-from kernpool.data.decoding import decoded
 from kernpool.data.kinds import Choice, Features, features_of, kind_of, levels_in
 from kernpool.data.reading import TextForm, read_table
 from kernpool.data.separators import as_separator
@@ -70,9 +70,13 @@ def form_of(options: argparse.Namespace) -> TextForm:
     try:
         separator = None if options.sep is None else as_separator(options.sep)
         if options.encoding is not None:
-            decoded(b"", "", options.encoding)
+            codecs.lookup(options.encoding)
     except ValueError as error:
         raise UsageError(str(error)) from None
+    except LookupError:
+        raise UsageError(
+            f"--encoding {options.encoding} is unknown; known are utf-8, latin-1, cp1252, utf-16, gb18030, ..."
+        ) from None
     if separator is not None and separator == options.decimal == ".":
         raise UsageError("--sep and --decimal are both '.'")
     blanks = MISSING if options.na is None else {"", *(name.lower() for name in listed(options.na))}
@@ -135,7 +139,7 @@ def training_rows(options: argparse.Namespace) -> Training:
     table.need(unused)
     if unused:
         raise UsageError(
-            f"{unused[0]!r} is said to be of some kind and is no column to predict from; name it in --features"
+            f"{unused[0]!r} is said to be of some kind and is no column to predict from; name it in --features too"
         )
     groups = [] if options.groups is None else [options.groups]
     table = without_missing(table, [*names, options.target, *groups], options)

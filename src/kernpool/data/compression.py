@@ -64,7 +64,7 @@ def _zstd(data: bytes, source: str) -> bytes:
     except ImportError as error:
         raise ImportError(
             f"{source} is compressed by zstd, which needs pyarrow here; install it with: pip install "
-            "'kernpool[arrow]', or unpack it with: zstd -d"
+            '"kernpool[arrow]", or unpack it with: zstd -d'
         ) from error
     try:
         with pyarrow.CompressedInputStream(pyarrow.BufferReader(data), "zstd") as stream:

@@ -11,7 +11,7 @@ import numpy as np
 
 from kernpool.data.compression import SUFFIXES, decompressed
 from kernpool.data.tables import Table, TableError, import_parquet, table_format
-from kernpool.data.texts import AS_FOUND, TextForm, read_text
+from kernpool.data.texts import AS_FOUND, Progress, TextForm, read_text
 
 __all__ = ["AS_FOUND", "TextForm", "input_format", "read_table"]
 
@@ -32,7 +32,9 @@ def input_format(name: str, override: str | None = None) -> str:
     return table_format(name if name == "-" else str(path), override)
 
 
-def read_table(name: str, format: str | None = None, form: TextForm = AS_FOUND) -> Table:
+def read_table(
+    name: str, format: str | None = None, form: TextForm = AS_FOUND, progress: Progress | None = None
+) -> Table:
     """Read a table.
 
     Parameters
@@ -43,6 +45,8 @@ def read_table(name: str, format: str | None = None, form: TextForm = AS_FOUND) 
         By suffix if not given.
     form : TextForm, optional
         How text is written, where that is known; the rest is found.
+    progress : callable, optional
+        Hears how many lines of how many were read.
 
     Returns
     -------
@@ -66,7 +70,7 @@ def read_table(name: str, format: str | None = None, form: TextForm = AS_FOUND) 
             data = decompressed(data, source)
         except ValueError as error:
             raise TableError(str(error)) from None
-        return read_text(data, source, format, form)
+        return read_text(data, source, format, form, progress)
     binary = io.BytesIO(sys.stdin.buffer.read()) if name == "-" else name
     table = _read_parquet(binary, source) if format == "parquet" else _read_npy(binary, source)
     if not table.rows:

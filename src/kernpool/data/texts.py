@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, NamedTuple, overload
@@ -22,9 +22,9 @@ from kernpool.data.decimals import Decimals
 from kernpool.data.decoding import decoded
 from kernpool.data.separators import WORDS, find_separator, split_rows
 from kernpool.data.tables import Table, TableError
-from kernpool.execution.progress import current_progress
 
 READERS = ("pyarrow", "csv")
+Progress = Callable[[int, int], Any]
 STEP = 1 << 15  # rows between two reports of progress
 
 
@@ -59,7 +59,9 @@ class Cut(NamedTuple):
     lines: Sequence[int]
 
 
-def read_text(data: bytes, source: str, format: str, form: TextForm = AS_FOUND) -> Table:
+def read_text(
+    data: bytes, source: str, format: str, form: TextForm = AS_FOUND, progress: Progress | None = None
+) -> Table:
     r"""Read a table of text; parameters and errors as in `read_table`.
 
     Examples
@@ -81,7 +83,7 @@ def read_text(data: bytes, source: str, format: str, form: TextForm = AS_FOUND) 
     names, begin = _header(text, found, source)
     cut = None
     for reader in form.readers:
-        cut = READ[reader](text, found, names, source, begin)
+        cut = READ[reader](text, found, names, source, begin, progress)
         if cut is not None:
             break
     assert cut is not None
@@ -136,9 +138,9 @@ def _decimals(text: str, separator: str, columns: dict[str, Any], given: str | N
     return Decimals(columns, given)
 
 
-def _with_csv(text: str, separator: str, names: list[str], source: str, _: int) -> Cut:
+def _with_csv(text: str, separator: str, names: list[str], source: str, _: int, progress: Progress | None) -> Cut:
     reader = split_rows(text, separator, strict=True)
-    listener, length, total = current_progress(), len(names), text.count("\n") + 1
+    length, total = len(names), text.count("\n") + 1
     rows: list[list[str]] = []
     lines: list[int] = []
     try:
@@ -150,8 +152,8 @@ def _with_csv(text: str, separator: str, names: list[str], source: str, _: int) 
                 raise TableError(_ragged(source, reader.line_num, row, names, first=not rows))
             rows.append(row)
             lines.append(reader.line_num)
-            if listener is not None and not len(rows) % STEP:
-                listener(reader.line_num, total)
+            if progress is not None and not len(rows) % STEP:
+                progress(reader.line_num, total)
     except csv.Error as error:
         raise TableError(
             f"{source}: after line {reader.line_num}: {error}; expected text with quotes in pairs, or say --sep"
@@ -166,7 +168,7 @@ def _ragged(source: str, line: int, row: list[str], names: list[str], *, first: 
     return f"{message}; correct that line, or say --sep if columns are separated by something else"
 
 
-def _with_pyarrow(text: str, separator: str, names: list[str], _: str, begin: int) -> Cut | None:
+def _with_pyarrow(text: str, separator: str, names: list[str], _: str, begin: int, __: Progress | None) -> Cut | None:
     """Cut with pyarrow what it cuts as `csv` does; None for the rest."""
     if '"' in text or separator == " " or "\0" in text:
         return None

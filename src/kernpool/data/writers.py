@@ -160,9 +160,7 @@ def _write_binary(file: IO[bytes], columns: Mapping[str, Any], format: str) -> N
     if format == "npy":
         text = [name for name, column in columns.items() if np.asarray(column).dtype.kind not in "fiub"]
         if text:
-            raise TableError(
-                f"a .npy file holds a matrix of numbers, and column {text[0]!r} is text; write .csv or .parquet"
-            )
+            raise TableError(f"a .npy file holds numbers, and column {text[0]!r} is text; write .csv or .parquet")
         np.save(file, np.column_stack(list(columns.values())), allow_pickle=False)
     else:
         parquet = import_parquet()

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import kernpool
-from kernpool import EmptyWindowWarning, LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor
+from kernpool import EmptyWindowWarning, LocalLinearRegressor, NadarayaWatsonRegressor
 from kernpool.core.designs import RANK_TOLERANCE
 from kernpool.core.local_fit import RankDeficiencyWarning
 from kernpool.core.problem import Problem

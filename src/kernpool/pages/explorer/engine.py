@@ -107,7 +107,7 @@ def answer(subject: Subject, request: Any) -> dict[str, Any]:
     Examples
     --------
     >>> from kernpool.pages.explorer.payload import EXACT_ROWS
-from kernpool.pages.explorer.subject import subject_of_generator
+    from kernpool.pages.explorer.subject import subject_of_generator
     >>> subject = subject_of_generator("make_sine_power", 0, None)
     >>> place = {"numeric": [2.5], "codes": []}
     >>> found = answer(subject, {"kind": "query", "query": place, "settings": {"bandwidth": [0.1]}})
@@ -207,5 +207,3 @@ def _json(value: float) -> float | None:
 def thinned(rows: int) -> NDArray[np.intp] | None:
     """Return the numbers of the rows that a page draws, evenly spaced; None where it sums all of them itself."""
     return None if rows <= EXACT_ROWS else np.linspace(0, rows - 1, DRAWN_ROWS).round().astype(np.intp)
-
-
