@@ -112,5 +112,6 @@ def _cd(words, stdin, folder):
 
 
 COMMANDS = {
-    "kernpool": _kernpool, "printf": _printf, "cat": _cat, "make": _make, "pip": _pip, "python": _python, ".ci/run": _gate, "cd": _cd,
+    "kernpool": _kernpool, "printf": _printf, "cat": _cat, "make": _make, "pip": _pip, "python": _python, "cd": _cd,
+    ".ci/run": _gate,
 }  # fmt: skip
