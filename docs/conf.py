@@ -36,7 +36,14 @@ extensions = [
 ]
 root_doc = "index"
 language = "en"
-exclude_patterns = ["_build", "gallery/**.ipynb", "gallery/**.py", "gallery/**.md5", "gallery/**.json"]
+exclude_patterns = [
+    "_build",
+    "gallery/**.ipynb",
+    "gallery/**.py",
+    "gallery/**.md5",
+    "gallery/**.json",
+    "**sg_execution_times.rst",  # tables that ask other sites for scripts
+]
 templates_path = ["_templates"]
 nitpicky = True
 highlight_language = "none"

@@ -1,6 +1,6 @@
 """Tables of calls side by side: each row runs, and what it says of the numbers is true.
 
-A page of `docs/coming-from` begins with a block of Python. Its rows are expressions over those names: the first code of
+A page of `docs/coming-from` has a block of Python. Its rows are expressions over those names: the first code of
 the cell *here*, and that of *checked against*, or without one that of *there*. The last cell says *same* or *close* and
 to what precision, *differ*, or *not compared*.
 """

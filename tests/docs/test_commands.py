@@ -1,11 +1,13 @@
 """Commands on pages: what stands in sentences exists, and what a block shows runs, or is refused."""
 
 import re
+from functools import cache
 
 import pytest
 
-import kernpool
+from kernpool import __version__
 from tests.support.blocks import ROOT, pages
+from tests.support.commands import kernpool
 from tests.support.shell import TARGETS, run
 
 
@@ -13,10 +15,30 @@ from tests.support.shell import TARGETS, run
 def test_commands_within_sentences(page):
     """Scripts and targets that a page names exist."""
     text = page.read_text(encoding="utf-8")
-    for script in re.findall(r"\bpython ((?:benchmarks|docs|examples|tests)/[\w/.-]+\.py)", text):
+    for script, options in re.findall(r"\bpython ((?:benchmarks|docs|examples|tests)/[\w/.-]+\.py)([^`\n]*)", text):
         assert (ROOT / script).exists(), f"{page} names {script}"
+        for option in re.findall(r"--[a-z-]+", options):
+            assert option in (ROOT / script).read_text(encoding="utf-8"), f"{page} names {option} of {script}"
     for target in re.findall(r"`make (\w[\w-]*)", text):
         assert target in TARGETS, f"{page} names make {target}"
+
+
+@cache
+def help_of(*command):
+    done = kernpool(*command, "--help")
+    assert done.returncode == 0, f"there is no kernpool {' '.join(command)}"
+    return done.stdout.decode()
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_options_within_sentences(page):
+    """A command of the package that a page names exists, and has the options that stand behind it."""
+    for words in re.findall(r"`kernpool ([a-z][^`]*)`", page.read_text(encoding="utf-8")):
+        first, second = [*words.split(), ""][:2]
+        command = (first, second) if first == "test" and second.isalpha() else (first,)
+        known = help_of(*command)
+        for option in re.findall(r"(?<!\S)--[a-z-]+", words):
+            assert re.search(rf"{option}\b", known), f"{page} names {option} of kernpool {' '.join(command)}"
 
 
 def test_lines_of_a_terminal(tmp_path):
@@ -24,7 +46,7 @@ def test_lines_of_a_terminal(tmp_path):
     assert (tmp_path / "one.csv").read_text() == "a,b\n1,2\n"
     assert (tmp_path / "two.csv").read_text() == 2 * "a,b\n1,2\n"
     run("kernpool --version \\\n > version.txt", tmp_path)
-    assert (tmp_path / "version.txt").read_text() == f"{kernpool.__version__}\n"
+    assert (tmp_path / "version.txt").read_text() == f"{__version__}\n"
     run("make test\nmake fuzz SECONDS=1\npip install 'kernpool[plot,torch]'\npython examples/demo.py", tmp_path)
 
 

@@ -99,6 +99,13 @@ def _python(words, stdin, folder):
     return b""
 
 
+def _gate(words, stdin, folder):
+    """Looked at, not run: it takes most of an hour."""
+    assert not words, "the gate takes no arguments"
+    assert (ROOT / ".ci" / "run").exists(), "there is no .ci/run"
+    return b""
+
+
 def _cd(words, stdin, folder):
     assert not Path(words[0]).is_absolute()
     return b""
@@ -106,4 +113,5 @@ def _cd(words, stdin, folder):
 
 COMMANDS = {
     "kernpool": _kernpool, "printf": _printf, "cat": _cat, "make": _make, "pip": _pip, "python": _python, "cd": _cd,
+    ".ci/run": _gate,
 }  # fmt: skip

@@ -43,7 +43,7 @@ plt.show()
 # Theory predicts all three. The bias of a line is :math:`h^2 f''/2 = \pi h^2`, about 7: at a radius of 14 it lies that
 # much above the parabola, which fits a parabola without bias. A constant also follows the density of the rows. It is
 # too high among the smallest nuclei, where all others are larger, and too low by a hundred and more among the largest.
-# (Areas are a little below those of circles, because outlines are no circles; beyond a radius of 25 there are six
+# (Areas are a little below those of circles, because outlines are no circles; beyond a radius of 25 there are five
 # nuclei.)
 
 for at in (8.0, 14.0, 27.0):

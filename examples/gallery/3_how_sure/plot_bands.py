@@ -17,7 +17,7 @@ from statsmodels.datasets import engel
 from kernpool import KernelCurveDisplay, LocalLinearRegressor, ResidualDisplay
 
 table = engel.load_pandas().data
-table = table[table["income"] < 2500]  # beyond are six households, too few for any statement
+table = table[table["income"] < 2500]  # beyond are three households, too few for any statement
 X, y = table[["income"]], table["foodexp"]
 model = LocalLinearRegressor().fit(X, y)
 
@@ -37,8 +37,8 @@ print(f"the straight line leaves the band at {outside.sum()} of {len(grid)} plac
 print(f"width at 1000 francs: {np.interp(1000, grid, band.upper - band.lower):.0f} francs")
 
 # %%
-# The noise is not the same everywhere. Rich households differ more, and intervals are wider there because of it: the
-# default variance is local.
+# So these households do not say that it is not straight, although the curve bends. The noise is not the same
+# everywhere. Rich households differ more, and intervals are wider there because of it: the default variance is local.
 
 ResidualDisplay.from_estimator(model, target="spent on food")
 plt.show()

@@ -30,9 +30,12 @@ display = CurveComparisonDisplay.from_result(equal, x, y, sex, feature="body mas
 plt.show()
 
 # %%
-# Hardly: the p-value is at the edge, and the curves leave the shade only where both are wide. Another grouping of the
-# same patients: blood pressure below and above its median. Now the curves are not equal. But they may well be parallel,
-# a constant apart.
+# The p-value is at the edge. The curves part around a body mass index of 33, and beyond 38 there are too few patients
+# to tell. (The bandwidth of 2 is given. Leave-one-out finds one so wide that both curves are straight lines, with p =
+# .03.)
+#
+# Another grouping of the same patients: blood pressure below and above its median. Now the curves are not equal. But
+# they may well be parallel, a constant apart.
 
 pressure = np.where(table["bp"] > table["bp"].median(), "high pressure", "low pressure")
 equal = compare_curves(x, y, pressure, bandwidth=2.0, n_resamples=199)

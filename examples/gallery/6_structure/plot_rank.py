@@ -8,7 +8,7 @@ by ranks, every window holds about the same number of rows.
 
 # %%
 # The mean area of the nuclei of 569 tumours, by the standard error of that area (scikit-learn's breast cancer table).
-# The error is a skew column: most are near 20, and the largest is 542.
+# The error is a skew column: half are below 25, and the largest is 542.
 
 import matplotlib.pyplot as plt
 import numpy as np
