@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support import later
 from tests.support.covering import FEW, covering, mark_what_is_covered_slow
+from tests.support.later import FILES, LATER, TESTS
 
 tables = st.integers(1, 4).flatmap(
     lambda width: st.lists(st.tuples(*[st.integers(0, 4)] * width), min_size=1, max_size=60)
@@ -98,6 +98,6 @@ def test_what_is_slow_or_skipped_anyway_neither_counts_nor_changes():
 
 
 def test_files_that_are_left_to_the_gate_exist_and_every_room_keeps_some():
-    assert [path for path in later.FILES if not path.is_file()] == []
-    for room in later.LATER:
-        assert set((later.TESTS / room).rglob("test_*.py")) - later.FILES
+    assert [path for path in FILES if not path.is_file()] == []
+    for room in LATER:
+        assert set((TESTS / room).rglob("test_*.py")) - FILES
