@@ -8,6 +8,7 @@ from hypothesis import settings
 
 from kernpool.algorithms.verification import FAULTS
 from tests.support.covering import mark_what_is_covered_slow
+from tests.support.later import mark_later_slow
 
 # The same examples every time, so that a test that passes keeps passing; `pytest --hypothesis-profile explore` draws
 # 400 new ones as in the gate, and prints how to see again what fails (`-m hypothesis` selects all tests that draw).
@@ -24,8 +25,9 @@ OTHERS = ("algorithms/", "core/", "laws/", "pooling/", "fuzz/")
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection_modifyitems(config, items):
-    """Thin large tables before it is decided which items will run, and put those in order afterwards."""
+    """Mark what is slow before it is decided which items will run, and put those in order afterwards."""
     mark_what_is_covered_slow(items)
+    mark_later_slow(items)
     yield
     _divide(config, items)
 

@@ -94,9 +94,14 @@ def test_a_refusal_names_what_can_do_it(algorithm, kernel):
 
 
 TOGETHER = [(name, kernel) for name in GOLDEN if name != "reference" for kernel in GOLDEN[name]["kernel"]]
+AT_ONCE = {("brute", "gaussian"), ("brute", "own"), ("sweep", "epanechnikov"), ("kd_tree", "gaussian"),
+           ("nufft", "gaussian")}  # fmt: skip # each compiles every loop of its kernel
 
 
-@pytest.mark.parametrize(("algorithm", "kernel"), [param(*row) for row in TOGETHER])
+@pytest.mark.parametrize(
+    ("algorithm", "kernel"),
+    [param(*row, marks=() if row in AT_ONCE else pytest.mark.slow) for row in TOGETHER],
+)
 def test_what_is_allowed_is_done_and_right(algorithm, kernel):
     cases = [case for case in cases_of(kernel) if allowed(algorithm, case)]
     assert cases

@@ -26,6 +26,7 @@ def close(found, expected, tolerance):
     np.testing.assert_allclose(found, expected, rtol=0, atol=tolerance)
 
 
+@pytest.mark.slow  # some seconds each
 @pytest.mark.parametrize(("kernel", "situation", "degree"), CASES)
 def test_full_is_the_search_over_y(kernel, situation, degree):
     smoother, dense, places, code = case(kernel, situation, degree)

@@ -274,10 +274,10 @@ def test_coverage_with_calibration_rows():
     Of 417 samples of 100 rows and 100 places it was 91.1 percent, of 313 of 500 rows 90.3.
     """
     g, covered, right, level = np.random.default_rng(0), [], [], []
-    for seed in range(300):
+    for seed in range(140):
         X, y, _, other = rows(n=160, seed=seed)
-        new = g.uniform(size=(50, 1))
-        z = np.sin(6 * new[:, 0]) + (0.1 + 0.4 * new[:, 0]) * g.normal(size=50)
+        new = g.uniform(size=(200, 1))
+        z = np.sin(6 * new[:, 0]) + (0.1 + 0.4 * new[:, 0]) * g.normal(size=200)
         model = LocalLinearRegressor(bandwidth=0.08, algorithm="brute", n_jobs=1).fit(X, y)
         setting = setting_of(model, new, calibration=other, seed=seed)
         for method, last in (("rlcp", right), ("split", level)):

@@ -222,10 +222,10 @@ def test_full_conformal_of_weighted_rows_is_a_search_over_outputs(kind):
 @pytest.mark.filterwarnings("ignore::kernpool.InferenceWarning")  # some places count for too much
 @pytest.mark.parametrize("method", ["split", "adaptive"])
 def test_coverage_under_a_shift(method):
-    """At least the level, and 1 / (n + 1) more of an effective n of 37; errors of 300 samples are about .4 percent."""
+    """At least the level, and 1 / (n + 1) more of an effective n of 37; errors of 200 samples are about .4 percent."""
     g, covered, plain = np.random.default_rng(0), [], []
-    for _ in range(300):
-        (X, y), other, (new, z) = shifted_rows(100, g, 0.0), shifted_rows(100, g, 0.0), shifted_rows(50, g)
+    for _ in range(200):
+        (X, y), other, (new, z) = shifted_rows(100, g, 0.0), shifted_rows(100, g, 0.0), shifted_rows(200, g)
         model = NadarayaWatsonRegressor(bandwidth=0.25, algorithm="brute", n_jobs=1).fit(X, y)
         shifted = setting_of(model, new, 0.9, other, shift=ratio(other[0]), place_shift=ratio(new))
         for of, setting in ((covered, shifted), (plain, setting_of(model, new, 0.9, other))):

@@ -1,4 +1,4 @@
-"""What is left of large tables for `make test`: every value, or every two, and little more."""
+"""What is left for `make test`: of large tables every value or every two, and little more; of every room some files."""
 
 from itertools import combinations, product
 from types import SimpleNamespace
@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.covering import FEW, covering, mark_what_is_covered_slow
+from tests.support.later import FILES, LATER, TESTS
 
 tables = st.integers(1, 4).flatmap(
     lambda width: st.lists(st.tuples(*[st.integers(0, 4)] * width), min_size=1, max_size=60)
@@ -71,7 +72,6 @@ def cases(*marks, rows=3, columns=3):
 
 def quick(items):
     mark_what_is_covered_slow(items)
-    assert all(item.get_closest_marker("covering") for item in items if item.is_slow())  # so the gate knows them
     return [item.callspec.params for item in items if not item.is_slow()]
 
 
@@ -92,5 +92,12 @@ def test_a_mark_asks_for_every_two_values_or_for_a_selection_of_few():
 def test_what_is_slow_or_skipped_anyway_neither_counts_nor_changes():
     for name in ("slow", "skip"):
         items = cases(rows=2, columns=2) + cases(getattr(pytest.mark, name).mark, rows=4, columns=4)
+        before = [list(item.marks) for item in items]
         mark_what_is_covered_slow(items)
-        assert not any(item.get_closest_marker("covering") for item in items)
+        assert [item.marks for item in items] == before
+
+
+def test_files_that_are_left_to_the_gate_exist_and_every_room_keeps_some():
+    assert [path for path in FILES if not path.is_file()] == []
+    for room in LATER:
+        assert set((TESTS / room).rglob("test_*.py")) - FILES

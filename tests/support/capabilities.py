@@ -61,10 +61,11 @@ def can_here(algorithm, **features):
     return can(algorithm, **features) and missing_package(algorithm) is None
 
 
-def param(algorithm, *values):
+def param(algorithm, *values, marks=()):
     """Return the parameters of one test; it is skipped where the package that its algorithm needs is missing."""
     package = missing_package(algorithm)
-    marks = () if package is None else pytest.mark.skip(reason=f"{algorithm} needs the package {package}")
+    if package is not None:
+        marks = pytest.mark.skip(reason=f"{algorithm} needs the package {package}")
     return pytest.param(algorithm, *values, marks=marks)
 
 

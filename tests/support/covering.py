@@ -19,7 +19,7 @@ FEW = 4  # cases that always run all, if there are no more
 
 
 def mark_what_is_covered_slow(items):
-    """Mark cases of a table as slow and as covered, but for a selection that meets all values of the table.
+    """Mark cases of a table as slow, but for a selection that meets all values of the table.
 
     The mark ``covering(strength=2)`` asks for a selection in which every two values meet, or of a table of few cases.
 
@@ -41,7 +41,6 @@ def mark_what_is_covered_slow(items):
         for number, item in enumerate(table):
             if number not in chosen:
                 item.add_marker(pytest.mark.slow)
-                item.add_marker(pytest.mark.covering)
 
 
 def _is_left_alone(item):

@@ -1,0 +1,52 @@
+"""Which files of tests `make test` leaves to `.ci/run`, so that a fresh clone has its answer in four minutes.
+
+Every room keeps what compares it with its slow twin, what it refuses, and its public functions and classes. What is
+left to the gate goes through special cases of the same code: other situations, other loops of an algorithm (each of
+which is compiled first), files edited byte by byte, resampling. A file that is run by name runs whole.
+"""
+
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).parents[1]
+LATER = {
+    "algorithms": ("far/test_gradients", "far/test_planes", "fourier/test_nufft", "sweep/test_cells", "test_tol",
+                   "tree/test_narrow"),
+    "bandwidth": ("test_all_pairs", "test_dense_minimum", "test_groups", "test_leverage", "test_log_loss",
+                  "test_plugin", "test_regularised", "test_search_seconds", "test_search_steps"),
+    "cli": ("test_chunked", "test_expectation", "test_groups", "test_testing", "test_uncertainty"),
+    "conformal": ("test_clusters", "test_cqr", "test_full_sets", "test_held_back", "test_kernel_draws",
+                  "test_localized", "test_ratio", "test_refits", "test_shift", "test_unsearched"),
+    "core": ("test_quadratic_fit",),
+    "dask": ("test_cdf", "test_inference", "test_prediction", "test_quantile"),
+    "data": ("test_exotic_columns", "test_large_integers", "test_temporaries"),
+    "displays": ("test_how_sure", "test_next_value"),
+    "distribution": ("test_chunk_functions", "test_counting", "test_line", "test_scores", "test_smooth",
+                     "test_smoothness"),
+    "estimators": ("learned/test_files", "saving/test_edited_headers", "saving/test_every_model",
+                   "saving/test_references", "test_class_sets", "test_conditional", "test_expected_error",
+                   "test_extrapolate", "test_groups", "test_mixed", "test_prediction_shift", "test_rank_warnings",
+                   "test_search_sample"),
+    "inference": ("test_bootstrap", "test_clusters", "test_columns", "test_curves", "test_draws",
+                  "test_isolated_rows", "test_monotonicity", "test_multiplier", "test_overlap",
+                  "test_places_without_knowledge", "test_probabilities", "test_quadratic", "test_remembered",
+                  "test_row_diagnostics", "test_specification", "test_summary"),
+    "pooling": ("test_groups", "test_memory_maps"),
+    "torch": ("test_beside_pool", "test_memory", "test_similarities", "test_streams"),
+}  # fmt: skip
+FILES = frozenset(TESTS / room / f"{name}.py" for room, names in LATER.items() for name in names)
+
+
+def mark_later_slow(items):
+    """Mark what lies in these files, and is not slow anyway, as slow and as ``later``, which the gate knows it by.
+
+    Parameters
+    ----------
+    items : list of pytest.Item
+        What was collected.
+    """
+    for item in items:
+        if item.path in FILES and not item.get_closest_marker("slow"):
+            item.add_marker(pytest.mark.slow)
+            item.add_marker(pytest.mark.later)
