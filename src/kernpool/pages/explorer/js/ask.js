@@ -2,7 +2,7 @@
 
 /** Whether the page draws some of the rows, and an engine knows all of them. */
 export function hasEngine({ host, payload, data }) {
-  return Boolean(host && host.ask && payload.rows > data().n);
+  return Boolean(host && host.ask && !payload.samples && payload.rows > data().n);
 }
 
 /**

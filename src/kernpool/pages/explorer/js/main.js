@@ -1,5 +1,6 @@
 /** The explorer: mounts its panels in an element and passes changes on to them. */
 import { makeQuickPool } from "./binned.js";
+import { hasEngine } from "./ask.js";
 import { makeClasses } from "./classes.js";
 import { makeCompare } from "./compare.js";
 import { makeControls } from "./controls.js";
@@ -12,6 +13,7 @@ import { listenToKeys } from "./keyboard.js";
 import { followHash, fromHash } from "./link.js";
 import { makePathChart } from "./path_chart.js";
 import { makeRelevance } from "./relevance.js";
+import { makeRemoteHere } from "./remote.js";
 import { makeResidualChart } from "./residual_chart.js";
 import { makeScatter } from "./scatter.js";
 import { makeSlices } from "./slices.js";
@@ -31,12 +33,12 @@ const PANELS = [
   { name: "controls", make: makeControls, frame: true, place: "side" },
   { name: "slices", make: makeSlices, frame: true, place: "side", when: hasMoreColumns },
   { name: "weights", make: makeWeights, frame: true, place: "side" },
-  { name: "compare", make: makeCompare, place: "under" },
+  { name: "compare", make: makeCompare, place: "under", when: (data, payload) => payload.samples || data.n >= (payload.rows ?? 0) },
   { name: "classes", make: makeClasses, when: (data) => data.classes },
   { name: "heat", make: makeHeatMap },
   { name: "path", make: makePathChart, when: isExact },
   { name: "residuals", make: makeResidualChart, when: (data, payload) => !data.classes && isExact(data, payload) },
-  { name: "training", make: makeTraining, frame: true, when: (data) => !data.classes && !data.weight && !hasMoreColumns(data) && data.n > 1 && data.n <= TRAINED },
+  { name: "training", make: makeTraining, frame: true, when: (data, payload) => !data.classes && !data.weight && !hasMoreColumns(data) && isExact(data, payload) && data.n <= TRAINED },
   { name: "relevance", make: makeRelevance, when: hasMoreColumns },
 ];
 
@@ -51,7 +53,7 @@ function isExact(data, payload) {
 
 const TRAINED = 2000; // rows whose pairs an epoch visits within a frame or two
 
-const EVERYTHING = ["settings", "column", "query", "pins", "sample", "language", "theme", "panels", "training"];
+const EVERYTHING = ["settings", "column", "query", "answered", "pins", "sample", "language", "theme", "panels", "training"];
 
 /**
  * @param {HTMLElement} el
@@ -74,7 +76,8 @@ export function mount(el, payload, host = null) {
     () => (payload.samples && store.get().sample !== null ? withSample(base, payload.samples[store.get().sample]) : base),
   );
   const pool = remember(() => [data(), store.get().settings], (rows, settings) => makeQuickPool(rows, settings, payload.limits.exact));
-  const here = remember(() => [pool(), store.get().query], (now, query) => now.at(query));
+  const local = remember(() => [pool(), store.get().query], (now, query) => now.at(query));
+  const here = hasEngine({ host, payload, data }) ? makeRemoteHere({ host, store, local }) : local;
   const context = { el: root, payload, host, store, data, pool, here, idle, say: makeSpeaker(spoken), words: null };
 
   const dark = matchMedia("(prefers-color-scheme: dark)");
@@ -157,6 +160,7 @@ function startState(payload, data) {
     settings: payload.settings,
     column: payload.column || 0,
     query: payload.query || middleQuery(data),
+    answered: "", // the question that an engine has answered last
     pins: [],
     sample: null,
     language: chooseLanguage(payload.language),

@@ -62,7 +62,7 @@ export function makeScatter(root, context) {
       put(slider, "style", `margin-left:${chart.left - 8}px;width:${chart.inner + 16}px`);
       put(slider, "aria-label", words("query.of", { name: data().names[column] }));
     }
-    if (any("settings", "column", "sample", "query", "theme")) {
+    if (any("settings", "column", "sample", "query", "answered", "theme")) {
       const ends = domainOf(data(), column);
       curve.update(chart.inner, ends);
       drawQuery(chart, parts, context);

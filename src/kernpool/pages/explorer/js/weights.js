@@ -1,5 +1,5 @@
 /** Weights as numbers: estimate, effective sample size, the largest weights; an empty window in words; two queries compared. */
-import { hasEngine, makeAsker } from "./ask.js";
+import { hasEngine } from "./ask.js";
 import { html, put } from "./dom.js";
 import { KERNELS } from "./kernels.js";
 
@@ -30,7 +30,7 @@ export function makeWeights(root, context) {
     const top = found.rows.length ? found.rows[0].weight : NaN;
     const slope = found.slope ? [words.number(found.slope[column], 4)] : ["–"];
     const texts = [...Array.from(found.value.slice(0, 4), (value) => words.number(value, 4)), ...(classes ? [] : slope)];
-    texts.push(words.number(found.effectiveSize), words("of", { k: found.reach, n: payload.rows ?? now.n }), words.number(top));
+    texts.push(words.number(found.effectiveSize), words("of", { k: found.reach, n: hasEngine(context) ? payload.rows : now.n }), words.number(top));
     texts.forEach((text, k) => put(facts[k][1], "text", text));
     put(table, "class", found.empty ? "kp-table kp-gone" : "kp-table");
     put(message, "text", found.empty ? explainEmpty(now, settings, found, column, words) : "");
@@ -43,28 +43,17 @@ export function makeWeights(root, context) {
       write(cells, [String(one.row), words.number(one.key[column], 4), value, words.number(one.weight)], one.weight / top);
     });
     const others = found.reach - Math.min(ROWS, found.rows.length);
-    write(rows[ROWS], others > 0 ? [words("others", { k: others }), "", "", words.number(Math.max(0, rest))] : ["", "", "", ""], others > 0 ? Math.max(0, rest) / top : 0);
+    write(rows[ROWS], others > 0 ? [words("others", { k: others }), "", "", words.number(Math.max(0, rest))] : ["", "", "", ""], 0);
     say(context, found, query.numeric[column], top);
   };
-  const ask = hasEngine(context) ? makeAsker(context.host, (answer) => answer.error || show(ofEngine(answer))) : null;
   return {
     update() {
-      const { settings, query } = store.get();
-      if (ask) return ask({ kind: "query", settings, query });
       const here = context.here();
       const { numeric, outputs } = data();
       const row = (i) => ({ row: i, weight: here.weight[i], key: numeric.map((one) => one[i]), target: outputs.map((one) => one[i]) });
-      show({ ...here, rows: largest(here.weight, ROWS).map(row) });
+      show({ ...here, rows: here.rows ?? largest(here.weight, ROWS).map(row) });
     },
     destroy() {},
-  };
-}
-
-/** An answer of the engine like what a pool says of a query. */
-function ofEngine({ value, slope, effectiveSize, reach, rows, weight, key, target }) {
-  return {
-    value: value.map((one) => one ?? NaN), slope: slope ? slope.flat() : null, effectiveSize, reach, empty: !reach, nearest: -1,
-    rows: rows.map((row, k) => ({ row, weight: weight[k], key: key[k], target: target[k] })),
   };
 }
 
