@@ -15,7 +15,7 @@ from kernpool import (
 from kernpool.core.local_fit import RankDeficiencyWarning
 from kernpool.pages.explorer.bundle import bundle
 from tests.support.browser import ask, browser, opened, page_of  # noqa: F401  # the fixture
-from tests.support.explorer_payloads import payload_of_arrays, settings, unpacked
+from tests.support.explorer_payloads import packed, payload_of_arrays, settings, unpacked
 
 LEFT_OUT = """(payload, settings) => {
   const data = readData(payload), steps = leftOut(makePool(data, settings), data);
@@ -89,6 +89,25 @@ def test_rows_are_left_out(page, kernel, situation, degree, ridge):
         np.testing.assert_allclose(unpacked(found["residual"]), y - value, atol=1e-12)
         np.testing.assert_allclose(found["error"], expected.error, rtol=1e-7)
         assert found["empty"] == expected.empty_windows
+
+
+@pytest.mark.parametrize("degree", [0, 1])
+@pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov"])
+@pytest.mark.parametrize("situation", ["line", "frequencies", "columns"])
+def test_groups_are_left_out_together(page, kernel, situation, degree):
+    x, y, weight = rows(situation)
+    group, widths = np.arange(len(y)) // 7, [0.25] * x.shape[1]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", EmptyWindowWarning)
+        warnings.simplefilter("ignore", RankDeficiencyWarning)
+        model = LocalLinearRegressor(kernel, widths, ridge=0.0) if degree else NadarayaWatsonRegressor(kernel, widths)
+        expected = model.fit(x, y, sample_weight=weight, groups=group).leave_one_out()
+    payload = payload_of_arrays(x, y, weight) | {"group": packed(group)}
+    # What empty windows become elsewhere makes no difference.
+    found = ask(page, LEFT_OUT, payload, settings(kernel, widths, degree, empty="zero"))
+    np.testing.assert_allclose(unpacked(found["value"]), expected.prediction[:, 0], rtol=1e-8)
+    np.testing.assert_allclose(found["error"], expected.error, rtol=1e-7)
+    assert found["empty"] == expected.empty_windows
 
 
 def test_of_classes(page):
@@ -222,7 +241,8 @@ def test_curves_of_many_rows(page, kernel, most, degree, weighted):
       const steps = pool.compare(places, query), exact = pool.value({ numeric: [0.1], codes: [] })[0];
       let step = steps.next();
       while (!step.done) step = steps.next();
-      return { ...step.value, exact, curve: pack(pool.curve(0, Float64Array.from(places), query)), binned: pool.binned };
+      const curve = pack(pool.curve(0, Float64Array.from(places), query));
+      return { ...step.value, exact, curve, binned: pool.binned };
     }"""
     found = ask(page, function, payload_of_arrays(x, y, weight), settings(kernel, 0.4, degree), places.tolist())
     model = fitted(x, y, weight, kernel, 0.4, degree)

@@ -1,30 +1,21 @@
 /** Leave-one-out a row at a time, for work in idle slices. */
-import { makePool } from "./pool.js";
 import { means } from "./settle.js";
-import { makeSlice } from "./slice.js";
 
 /**
- * Predict every row from the others. An empty window is predicted by the mean of the others, as the engine does.
+ * Predict every row from the others. An empty window is predicted by the mean of the others, as the engine does;
+ * with groups the others are the rows of the other groups.
  * @returns {Generator} a row at a time; finally {value, residual: outputs x n, error: weighted mean over rows of the
  *     squared residual, summed over outputs, empty: number of empty windows}
  */
 export function* leftOut(pool, data) {
   const { n, outputs, weight, numeric, categorical } = data;
-  const settings = { ...pool.settings, empty: "nan" }; // so that empty windows are seen
-  const plain = makePool(data, settings);
-  // Along a single column the others in reach are a window of the sorted keys.
-  const isAlone = numeric.length === 1 && !categorical.length;
-  const slice = isAlone ? makeSlice(data, settings, 0, { numeric: [0], codes: [] }) : null;
-  const own = new Float64Array(outputs.length);
   const total = weight ? weight.reduce((sum, w) => sum + w, 0) : n;
   const value = new Float64Array(outputs.length * n);
   const residual = new Float64Array(outputs.length * n);
   let error = 0;
   let empty = 0;
   for (let i = 0; i < n; i++) {
-    let fit = own;
-    if (slice) slice(numeric[0][i], i, own);
-    else fit = plain.value({ numeric: numeric.map((column) => column[i]), codes: categorical.map(({ codes }) => codes[i]) }, i);
+    let fit = pool.value({ numeric: numeric.map((column) => column[i]), codes: categorical.map(({ codes }) => codes[i]) }, i);
     if (Number.isNaN(fit[0])) {
       empty += 1;
       fit = means(data, i);

@@ -5,8 +5,9 @@ import { withoutOne } from "./similarity.js";
 /**
  * Make settle(query, self, isEmpty, value), which finishes the fit of a query, less the centers, in place.
  *
- * settings.empty says what an empty window becomes: "nan", "zero", "nearest" (the nearest keys of the numeric columns)
- * or "mean" of all keys. settings.priorShare is the share of the class priors, where no row is left out.
+ * settings.empty says what an empty window becomes: "nan", "zero", "nearest" (the nearest keys of the numeric
+ * columns) or "mean" of all keys; where a row is left out, NaN. settings.priorShare is the share of the class priors,
+ * where no row is left out.
  */
 export function makeSettle(data, settings) {
   const share = data.classes ? (settings.priorShare ?? 0) : 0, prior = share ? means(data, -1) : null;
@@ -19,18 +20,20 @@ export function makeSettle(data, settings) {
       if (!settings.degree) value[j] = Math.min(Math.max(value[j], 0), 1);
       sum += value[j];
     }
-    if (share && self < 0) for (let j = 0; j < value.length; j++) value[j] = (1 - share) * value[j] + share * sum * prior[j];
+    if (!share || self >= 0) return;
+    for (let j = 0; j < value.length; j++) value[j] = (1 - share) * value[j] + share * sum * prior[j];
   };
 }
 
 function fillEmpty(data, settings, query, self, value) {
-  if (settings.empty === "zero") value.fill(0);
+  if (self >= 0) value.fill(NaN);
+  else if (settings.empty === "zero") value.fill(0);
   else if (settings.empty === "mean") value.set(means(data, self));
   else if (settings.empty === "nearest") nearestMean(data, settings, query, self, value);
   else value.fill(NaN);
 }
 
-/** The weighted mean of every output, one of the row `self` left out. */
+/** The weighted mean of every output, one of the row `self` left out, or its group. */
 export function means(data, self) {
   let total = 0;
   const sums = new Float64Array(data.centered.length);
@@ -43,6 +46,7 @@ export function means(data, self) {
 }
 
 function timesOf(data, i, self) {
+  if (self >= 0 && data.group) return data.group[i] === data.group[self] ? 0 : data.weight ? data.weight[i] : 1;
   return i === self ? withoutOne(data.weight, i) : data.weight ? data.weight[i] : 1;
 }
 

@@ -32,9 +32,10 @@ export function makeWeigher(data, settings) {
       similarities(out, 0, n);
     }
     categorical.forEach((column, b) => combine(out, factorsOf(column, logTables[b], query.codes[b])));
-    if (!inLogs) return fromProfiles(out, data.weight, self);
-    weigh.shift = largestLogit(out, data.weight, self);
-    return fromLogits(out, data.weight, self, weigh.shift);
+    const own = leaveGroupOut(data, self, inLogs ? -Infinity : 0, out);
+    if (!inLogs) return fromProfiles(out, data.weight, own);
+    weigh.shift = largestLogit(out, data.weight, own);
+    return fromLogits(out, data.weight, own, weigh.shift);
   };
   weigh.shift = 0;
   return weigh;
@@ -52,13 +53,13 @@ export function isInLogs(data, settings, tables) {
   return !Number.isFinite(KERNELS[settings.kernel].support) || deep || smallest < 1e-150;
 }
 
-/** Factors of all pairs of levels. @param column of data.categorical @param {number} smoothing @returns {Float64Array} */
+/** Factors of all pairs of levels. @param column of data.categorical @returns {Float64Array} row by row */
 export function factorTable(column, smoothing) {
   const count = column.levels.length, factor = FACTORS[column.kernel];
   return count === 1 ? new Float64Array([1]) : column.distances.map((distance) => factor(distance, smoothing, count));
 }
 
-/** What a table says of a level and those of the keys; -1, a level that is not known, is as unlike as first and last. */
+/** What a table says of a level and those of the keys; -1, a level not known, is as unlike as first and last. */
 export function factorsOf(column, table, level) {
   const count = column.levels.length, { codes } = column, row = new Float64Array(count);
   for (let k = 0; k < count; k++) row[k] = level < 0 ? table[count - 1] : table[level * count + k];
@@ -99,6 +100,13 @@ export function multiplyOnto(out, factors) {
 /** What is left of the weight of a row once one of it is taken away. */
 export function withoutOne(times, self) {
   return times ? Math.max(times[self] - 1, 0) : 0;
+}
+
+/** Take the group of a row out, if there are groups; return the row of which one is left out, else -1. */
+function leaveGroupOut(data, self, nothing, out) {
+  if (self < 0 || !data.group) return self;
+  for (let i = 0; i < out.length; i++) if (data.group[i] === data.group[self]) out[i] = nothing;
+  return -1;
 }
 
 function fromProfiles(out, times, self) {
