@@ -168,7 +168,7 @@ export function* heatRows(pool, data, query, column) {
     yield i;
   }
   // The bar ends on a round number, so that colours stay comparable while the bandwidth moves a little, and at what half
-  // of the rows stay below: a lonely key at an end has the whole weight, and would leave all others pale.
+  // of the rows stay below: an isolated key at an end has the whole weight, and would leave all others pale.
   const ascending = peaks.slice().sort();
   const high = ascending[QUERIES >> 1] || ascending[QUERIES - 1] || 1;
   const power = 10 ** Math.floor(Math.log10(high));
