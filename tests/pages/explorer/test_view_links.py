@@ -13,12 +13,15 @@ from kernpool.pages.explorer.explore import explore
 from tests.support.browser import browser, opened  # noqa: F401
 from tests.support.explorer_view import control, facts, link_state, number, settle, state
 
-WORDS = {path.stem: json.loads(path.read_text("utf-8")) for path in Path(explorer_room.__file__).parent.glob("words/*.json")}
+WORDS = {
+    path.stem: json.loads(path.read_text("utf-8")) for path in Path(explorer_room.__file__).parent.glob("words/*.json")
+}
 SIZE = {"width": 1200, "height": 1000}
 TABLE = """
 import numpy as np, pandas as pd
 rng = np.random.default_rng(0)
-X = pd.DataFrame({"size": rng.uniform(0, 9, 80), "town": rng.choice(["north", "south"], 80), "age": rng.uniform(0, 3, 80)})
+size, town, age = rng.uniform(0, 9, 80), rng.choice(["north", "south"], 80), rng.uniform(0, 3, 80)
+X = pd.DataFrame({"size": size, "town": town, "age": age})
 y = X["size"] + (X["town"] == "north") + X["age"] ** 2 + rng.normal(0, 0.1, 80)
 """
 CLASSES = """
@@ -110,8 +113,10 @@ def test_copied_python_reproduces_the_view_of_a_generator(page):
     control(page, "query").fill("77")
     settle(page)
     code, names = run_copied(page)
-    assert "LocalLinearRegressor" in code and "make_sine_power(random_state=0)" in code
-    assert names["model"].bandwidth_.tolist() == state(page)["h"] and names["query"] == [state(page)["query"]]
+    assert "LocalLinearRegressor" in code
+    assert "make_sine_power(random_state=0)" in code
+    assert names["model"].bandwidth_.tolist() == state(page)["h"]
+    assert names["query"] == [state(page)["query"]]
     assert number(facts(page)["Estimate"]) == pytest.approx(names["model"].predict(names["query"])[0], rel=6e-4)
 
 
@@ -126,7 +131,8 @@ def test_copied_python_reproduces_columns_of_all_kinds(browser, folder):  # noqa
         control(page, "smoothing-0").fill("100")
         settle(page)
         code, names = run_copied(page)
-        assert 'composition="product"' in code and "unordered=[1]" in code
+        assert 'composition="product"' in code
+        assert "unordered=[1]" in code
         found = names["model"].predict(names["query"])[0]
         assert number(facts(page)["Estimate"]) == pytest.approx(found, rel=6e-4)
         size = names["model"].effective_sample_size(names["query"])[0]
@@ -156,9 +162,13 @@ def test_a_switch_of_language_changes_every_text_and_keeps_the_focus_and_the_sta
     assert page.locator(".kp").get_attribute("lang") == "zh-Hans"
     assert page.evaluate("document.activeElement.dataset.control") == "language"
     text = page.locator(".kp").inner_text()
-    assert "有效样本量" in text and "Effective" not in text and "Bandwidth" not in text
+    assert "有效样本量" in text
+    assert "Effective" not in text
+    assert "Bandwidth" not in text
     after = state(page)
-    assert after.pop("lang") == "zh" and before.pop("lang") == "en" and after == before
+    assert after.pop("lang") == "zh"
+    assert before.pop("lang") == "en"
+    assert after == before
     control(page, "language").click()
     settle(page)
     assert "Effective sample size" in facts(page)

@@ -179,8 +179,11 @@ def test_an_empty_window_is_spelled_out(page):
     control(page, "query").fill("0")
     settle(page)
     message = page.locator("[data-part=empty]").inner_text()
-    assert message.startswith("No key in reach.") and "row 0" in message and "NaN" in message
-    assert facts(page)["Estimate"] == "–" and facts(page)["Keys in reach"] == "0 of 50"
+    assert message.startswith("No key in reach.")
+    assert "row 0" in message
+    assert "NaN" in message
+    assert facts(page)["Estimate"] == "–"
+    assert facts(page)["Keys in reach"] == "0 of 50"
     assert page.locator("circle.kp-mark").get_attribute("visibility") == "hidden"
     # Where the curve is missing it is interrupted, not drawn as zero.
     assert page.locator("path.kp-curve").get_attribute("d").count("M") > 1
@@ -193,7 +196,8 @@ def test_the_local_fit_is_a_segment_of_the_slope_and_length_of_the_window(page):
     line = page.locator("path.kp-plane").get_attribute("d")
     (a, b), (c, d) = (map(float, part.split()) for part in flat[1:].split("L"))
     (p, q), (r, s) = (map(float, part.split()) for part in line[1:].split("L"))
-    assert b == d and (a, c) == (p, r)
+    assert b == d
+    assert (a, c) == (p, r)
     fitted = LocalLinearRegressor(bandwidth=0.25).fit(X, Y)
     place = state(page)["query"]
     slope = fitted.derivative([place])[0, 0]
@@ -243,4 +247,6 @@ def test_a_screen_reader_hears_of_the_query_once_it_rests(page):
     control(page, "query").fill("120")
     page.wait_for_timeout(900)
     spoken = page.locator("[aria-live=polite]").inner_text()
-    assert spoken.startswith("Query ") and "Effective sample size" in spoken and "Bandwidth 0.25" in spoken
+    assert spoken.startswith("Query ")
+    assert "Effective sample size" in spoken
+    assert "Bandwidth 0.25" in spoken
