@@ -241,7 +241,8 @@ def test_curves_of_many_rows(page, kernel, most, degree, weighted):
       const steps = pool.compare(places, query), exact = pool.value({ numeric: [0.1], codes: [] })[0];
       let step = steps.next();
       while (!step.done) step = steps.next();
-      return { ...step.value, exact, curve: pack(pool.curve(0, Float64Array.from(places), query)), binned: pool.binned };
+      const curve = pack(pool.curve(0, Float64Array.from(places), query));
+      return { ...step.value, exact, curve, binned: pool.binned };
     }"""
     found = ask(page, function, payload_of_arrays(x, y, weight), settings(kernel, 0.4, degree), places.tolist())
     model = fitted(x, y, weight, kernel, 0.4, degree)

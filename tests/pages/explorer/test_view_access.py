@@ -53,7 +53,8 @@ def test_nothing_is_cut_off_or_scrolls_sideways(page, width, language):
     settle(page)
     assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
     cut = """() => [...document.querySelectorAll(".kp button, .kp h2, .kp dt, .kp dd, .kp output, .kp label span")]
-      .filter((element) => element.scrollWidth > element.clientWidth + 1 && getComputedStyle(element).display !== "inline")
+      .filter((element) => element.scrollWidth > element.clientWidth + 1)
+      .filter((element) => getComputedStyle(element).display !== "inline")
       .map((element) => element.textContent)"""
     assert page.evaluate(cut) == []
     beyond = """() => [...document.querySelectorAll("[data-panel=scatter] svg text")].filter((text) => {
@@ -119,9 +120,10 @@ def test_more_rows_than_a_path_holds_are_painted(browser, tmp_path):  # noqa: F8
         page.wait_for_selector("path.kp-curve[d]", state="attached")
         settle(page)
         assert page.locator("path.kp-points").get_attribute("d") is None
-        ink = """() => [...document.querySelectorAll("[data-panel=scatter] canvas")].map(({ width, height }, k, all) => {
+        ink = """() => [...document.querySelectorAll("[data-panel=scatter] canvas")].map((canvas) => {
+          const { width, height } = canvas;
           const pen = new OffscreenCanvas(width, height).getContext("2d", { willReadFrequently: true });
-          pen.drawImage(document.querySelectorAll("[data-panel=scatter] canvas")[k], 0, 0);
+          pen.drawImage(canvas, 0, 0);
           return pen.getImageData(0, 0, width, height).data.filter((v, i) => i % 4 === 3 && v).length;
         })"""
         points, discs = page.evaluate(ink)

@@ -20,7 +20,8 @@ SIZE = {"width": 1200, "height": 1000}
 TABLE = """
 import numpy as np, pandas as pd
 rng = np.random.default_rng(0)
-X = pd.DataFrame({"size": rng.uniform(0, 9, 80), "town": rng.choice(["north", "south"], 80), "age": rng.uniform(0, 3, 80)})
+size, town, age = rng.uniform(0, 9, 80), rng.choice(["north", "south"], 80), rng.uniform(0, 3, 80)
+X = pd.DataFrame({"size": size, "town": town, "age": age})
 y = X["size"] + (X["town"] == "north") + X["age"] ** 2 + rng.normal(0, 0.1, 80)
 """
 CLASSES = """

@@ -109,7 +109,8 @@ def _defined(source: str) -> list[tuple[str, bool]]:
 
 def _further(source: str, match: re.Match[str]) -> list[str]:
     """Return the other names of ``const a = 1, b = 2;``."""
-    names, depth = [], 0
+    names: list[str] = []
+    depth = 0
     if match["kind"] not in ("const", "let", "var"):
         return names
     for place in range(match.end(), len(source)):

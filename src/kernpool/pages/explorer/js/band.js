@@ -24,25 +24,28 @@ export function* bandAlong(pool, residual, column, places, query, options = {}) 
   const { level = 0.95, method = "robust", simultaneous = false } = options, { data, settings } = pool;
   const m = places.length, c = data.outputs.length, along = queriesAlong(column, query);
   const estimate = makeEstimate(data, settings, method), noise = makeNoise(data, settings, residual);
-  const found = { center: nans(c * m), lower: nans(c * m), upper: nans(c * m), standardError: nans(c * m), df: nans(m) };
+  const [center, lower, upper, standardError] = Array.from({ length: 4 }, () => nans(c * m)), dfs = nans(m);
   let critical = null, reason = simultaneous ? whyNoBand(pool, places) : null;
   if (rowsOf(data) < FEWEST_ROWS) reason = "rows";
-  if (simultaneous && !reason) critical = criticalValue(...(yield* pathLength(data, settings, estimate, places, along)), level);
+  if (simultaneous && !reason) {
+    const [length, pieces] = yield* pathLength(data, settings, estimate, places, along);
+    critical = criticalValue(length, pieces, level);
+  }
   const tail = critical === null ? 0.5 * (1 - level) : normalTail(critical);
   for (let i = 0; i < m && reason !== "rows"; i++) {
-    const at = along(places[i]), { center, size } = estimate(at), { variance, df } = noise(at);
+    const at = along(places[i]), { center: fit, size } = estimate(at), { variance, df } = noise(at);
     const t = df >= 1 - 1e-12 ? studentQuantile(tail, Math.max(df, 1)) : NaN;
-    found.df[i] = Number.isNaN(t) ? NaN : Math.max(df, 1);
+    dfs[i] = Number.isNaN(t) ? NaN : Math.max(df, 1);
     for (let j = 0; j < c; j++) {
       const error = Number.isNaN(t) ? NaN : Math.sqrt(variance[j]) * size, k = j * m + i;
-      found.center[k] = center[j];
-      found.standardError[k] = error;
-      found.lower[k] = center[j] - t * error;
-      found.upper[k] = center[j] + t * error;
+      center[k] = fit[j];
+      standardError[k] = error;
+      lower[k] = fit[j] - t * error;
+      upper[k] = fit[j] + t * error;
     }
     yield i;
   }
-  return { ...found, critical, reason };
+  return { center, lower, upper, standardError, df: dfs, critical, reason };
 }
 
 const nans = (size) => new Float64Array(size).fill(NaN);
@@ -124,7 +127,8 @@ function whyNoBand({ data, settings }, places) {
 /** The length of the path of normalised shares between the ends of the places, and of how many pieces it is. */
 function* pathLength(data, settings, estimate, places, along) {
   const low = Math.min(...places), high = Math.max(...places);
-  const steps = high > low ? Math.max(Math.ceil((PER_BANDWIDTH * (high - low)) / settings.bandwidth[0]), FEWEST - 1) : 0;
+  const fine = Math.ceil((PER_BANDWIDTH * (high - low)) / settings.bandwidth[0]);
+  const steps = high > low ? Math.max(fine, FEWEST - 1) : 0;
   let length = 0, pieces = 0, last = null;
   for (let i = 0; i <= steps; i++) {
     const { shares, size } = estimate(along(i === steps ? high : low + ((high - low) * i) / steps));

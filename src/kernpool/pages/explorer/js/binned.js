@@ -1,19 +1,20 @@
 // Curves of many rows along one column: linear binning (Fan and Marron, JCGS 3, 1994), with an error that is measured.
 //
 // Every row is shared out to the two places of a grid around it, in proportion to how near it is; the grid is then
-// pooled as weighted rows are. That replaces the kernel by its linear interpolation on the grid: with a step d the error
-// is of the order (d / h)^2 where the kernel is smooth, and d / h at the edge of a boxcar. No bound for any kernel and any
-// rows is near the truth, so that the exact fit is asked at some places, and the largest difference is what is shown.
+// pooled as weighted rows are. That replaces the kernel by its linear interpolation on the grid: with a step d the
+// error is of the order (d / h)^2 where the kernel is smooth, and d / h at the edge of a boxcar. No bound for any
+// kernel and any rows is near the truth, so that the exact fit is asked at some places, and the largest difference is
+// what is shown.
 
 import { makePool } from "./pool.js";
 
 const STEPS_PER_BANDWIDTH = 40, FEWEST_BINS = 400, CHECKED = 25;
 
 /**
- * A pool whose curve is binned where that pays: one numeric column alone, more rows than `exact`, and fewer places of the
- * grid than half the rows. All else is exact. Its `binned` is how many places the grid has, 0 for none; then
- * compare(places, query) looks at some of the places, one after the other, and returns how many these are and the largest
- * difference from the exact curve, of any output.
+ * A pool whose curve is binned where that pays: one numeric column alone, more rows than `exact`, and fewer places of
+ * the grid than half the rows. All else is exact. Its `binned` is how many places the grid has, 0 for none; then
+ * compare(places, query) looks at some of the places, one after the other, and returns how many these are and the
+ * largest difference from the exact curve, of any output.
  */
 export function makeQuickPool(data, settings, exact) {
   const pool = makePool(data, settings), bins = binsFor(data, settings, exact);
@@ -24,8 +25,9 @@ export function makeQuickPool(data, settings, exact) {
 
 function binsFor(data, settings, exact) {
   if (data.n <= exact || data.numeric.length !== 1 || data.categorical.length) return 0;
-  const bins = Math.max(FEWEST_BINS, Math.ceil((STEPS_PER_BANDWIDTH * (data.high[0] - data.low[0])) / settings.bandwidth[0]));
-  return data.high[0] > data.low[0] && bins < data.n / 2 ? bins : 0;
+  const width = data.high[0] - data.low[0], fine = Math.ceil((STEPS_PER_BANDWIDTH * width) / settings.bandwidth[0]);
+  const bins = Math.max(FEWEST_BINS, fine);
+  return width > 0 && bins < data.n / 2 ? bins : 0;
 }
 
 /** Share rows out to an even grid: places that got some become rows, with weights and the means of their outputs. */

@@ -1,12 +1,12 @@
 // The payload of the page as arrays: columns, targets, weights, and the order of the keys along every column.
 
-/** Decode base64 of little-endian numbers. @param {{f64?: string, i32?: string}} packed @returns {Float64Array | Int32Array} */
+/** Decode base64 of little-endian numbers, {f64: text} or {i32: text}. @returns {Float64Array | Int32Array} */
 export function unpack(packed) {
   const bytes = Uint8Array.from(atob(packed.f64 ?? packed.i32), (letter) => letter.charCodeAt(0));
   return packed.f64 !== undefined ? new Float64Array(bytes.buffer) : new Int32Array(bytes.buffer);
 }
 
-/** Encode numbers as the payload does. @param {Float64Array | Int32Array} numbers @returns {{f64?: string, i32?: string}} */
+/** Encode numbers as the payload does. @param {Float64Array | Int32Array} numbers */
 export function pack(numbers) {
   const bytes = new Uint8Array(numbers.buffer, numbers.byteOffset, numbers.byteLength);
   let text = "";
@@ -18,12 +18,12 @@ export function pack(numbers) {
  * Read a payload.
  *
  * numeric: Float64Array(n) of each numeric column; names, and placeOf: which column of the payload each is.
- * categorical: {name, place, levels, codes, kernel, largest, distances: Float64Array(levels * levels)} of each other one;
- * ordered levels have places, and are as far apart as those.
+ * categorical: {name, place, levels, codes, kernel, largest, distances: Float64Array(levels * levels)} of each other
+ *   one; ordered levels have places, and are as far apart as those.
  * outputs: Float64Array(n) of each output, of classes one per class that is 0 or 1; classes: names, or null.
  * center and centered: a number per output, and the outputs less it, which is what sums are formed of.
- * weight: Float64Array(n) or null; group: Int32Array(n) or null, rows of one group are left out together. sorted: Int32Array(n) per numeric column, the keys in ascending order.
- * low, high: ends of each numeric column.
+ * weight: Float64Array(n) or null. group: Int32Array(n) or null; rows of one group are left out together.
+ * sorted: Int32Array(n) per numeric column, the keys in ascending order; low, high: the ends of each.
  */
 export function readData(payload) {
   const numeric = [], names = [], placeOf = [], categorical = [];

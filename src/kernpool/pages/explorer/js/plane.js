@@ -1,20 +1,20 @@
 // Local linear fits: a plane through the keys around a query, by weighted least squares.
 //
-// With offsets t = (k - q) / h, weighted means and covariances C of t and s of t with the values, the slope is C^-1 s and
-// the fit mean(v) - mean(t) slope. Covariances are sums over deviations from the means, in a second pass over the keys:
-// as a difference of sums they would lose as many digits as the spread of the keys is small beside their distance.
-// Where that spread is below 1e-4 of the distance a slope is not determined, and the fit is constant in that direction,
-// as that of the estimators is. `kernpool.pool` goes on to fit such a query from its nearest keys.
+// With offsets t = (k - q) / h, weighted means and covariances C of t and s of t with the values, the slope is C^-1 s
+// and the fit mean(v) - mean(t) slope. Covariances are sums over deviations from the means, in a second pass over the
+// keys: as a difference of sums they would lose as many digits as the spread of the keys is small beside their
+// distance. Where that spread is below 1e-4 of the distance a slope is not determined, and the fit is constant in
+// that direction, as that of the estimators is. `kernpool.pool` goes on to fit such a query from its nearest keys.
 
 import { invertDesign } from "./design.js";
 
 /**
  * Make fit(place, weight, from, to, total, penalty, value, slope) for keys in some order.
  *
- * A penalty on squared slopes per bandwidth, in units of the weights, draws them towards zero.
- * It writes the fit, less the center of the values, into `value` and the slope, per unit of the column, into `slope` (of
- * column a and output j at a * outputs + j), and returns in how many directions the keys determine one. Weights of keys
- * before `from` and from `to` on are not looked at.
+ * A penalty on squared slopes per bandwidth, in units of the weights, draws them towards zero. It writes the fit,
+ * less the center of the values, into `value` and the slope, per unit of the column, into `slope` (of column a and
+ * output j at a * outputs + j), and returns in how many directions the keys determine one. Weights of keys before
+ * `from` and from `to` on are not looked at.
  * @param {Float64Array[]} keys per column @param {Float64Array[]} outputs less their centers
  */
 export function makePlane(keys, outputs, bandwidth) {

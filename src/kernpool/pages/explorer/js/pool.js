@@ -9,17 +9,18 @@ import { makeSettle, nearestKey } from "./settle.js";
 import { makeWeigher, penaltyOf } from "./similarity.js";
 
 /**
- * Make a pool of the rows of some data. A query is {numeric: a number per numeric column, codes: a level per other one}.
+ * Make a pool of the rows of some data. A query is {numeric: a number per numeric column, codes: a level per other
+ * one}.
  *
  * at(query, self): what a query sees, see `describe`; value(query, self): the fit alone; values(queries): of many;
- * curve(column, places, query): along a numeric column, with all else as in the query. Of m fits output j of fit i is at
- * j * m + i. With a row as `self` one row of its weight is left out: what the others say of it.
+ * curve(column, places, query): along a numeric column, with all else as in the query. Of m fits output j of fit i is
+ * at j * m + i. With a row as `self` one row of its weight is left out: what the others say of it.
  * @param data from readData
  * @param settings {kernel, bandwidth: number[], composition: "radial" | "product", degree: 0 | 1, smoothing: number[]},
  * and what a model may add: ridge, empty, priorShare
  */
 export function makePool(data, settings) {
-  const weigh = makeWeigher(data, settings), fit = makeFit(data, settings, weigh), value = makeValue(data, settings, fit);
+  const fit = makeFit(data, settings, makeWeigher(data, settings)), value = makeValue(data, settings, fit);
   const sliceThrough = remembered(data, settings);
   return {
     data, settings, kernel: KERNELS[settings.kernel], value,
@@ -88,8 +89,8 @@ function makeFit(data, settings, weigh) {
  *
  * weight: shares of all keys, all zero where the window is empty; value: one number per output, by default NaN there;
  * slope: of column a and output j at a * outputs + j, per unit of the column, null for degree 0; rank: in how many
- * directions the keys determine a slope; effectiveSize: 1 / sum of weight^2 over unit rows; reach: how many keys have a weight;
- * empty: whether none has; nearest: the key at the least distance.
+ * directions the keys determine a slope; effectiveSize: 1 / sum of weight^2 over unit rows; reach: how many keys have
+ * a weight; empty: whether none has; nearest: the key at the least distance.
  */
 function describe(data, settings, fit, query, self) {
   const weight = new Float64Array(data.n), { total, isEmpty, value, slope, rank } = fit(query, self, weight);

@@ -183,7 +183,7 @@ function makeLegend({ data, words, payload }) {
     : [item("points", words("data")), item("curve", words("curve"))];
   const known = truth ? item("truth", words("truth")) : null;
   const wide = item("wide", words("band.all"));
-  const sure = canBeSure(data(), payload) ? [item("band", words("band")), wide] : [];
+  const sure = canBeSure(data(), payload) ? [item("band", words("band")), data().numeric.length === 1 ? wide : null] : [];
   const element = html("p", { class: "kp-legend" }, ...lines, known, item("weights", words("weight")), classes ? null : item("plane", words("plane")), ...sure);
   const shown = (one, is) => one && put(one, "style", is ? null : "visibility:hidden");
   return { element, showWide: (is) => shown(wide, is), update: (column) => shown(known, column === 0) };

@@ -5,8 +5,9 @@ import { withoutOne } from "./similarity.js";
 /**
  * Make settle(query, self, isEmpty, value), which finishes the fit of a query, less the centers, in place.
  *
- * settings.empty says what an empty window becomes: "nan", "zero", "nearest" (the nearest keys of the numeric columns)
- * or "mean" of all keys; where a row is left out, NaN. settings.priorShare is the share of the class priors, where no row is left out.
+ * settings.empty says what an empty window becomes: "nan", "zero", "nearest" (the nearest keys of the numeric
+ * columns) or "mean" of all keys; where a row is left out, NaN. settings.priorShare is the share of the class priors,
+ * where no row is left out.
  */
 export function makeSettle(data, settings) {
   const share = data.classes ? (settings.priorShare ?? 0) : 0, prior = share ? means(data, -1) : null;
@@ -19,7 +20,8 @@ export function makeSettle(data, settings) {
       if (!settings.degree) value[j] = Math.min(Math.max(value[j], 0), 1);
       sum += value[j];
     }
-    if (share && self < 0) for (let j = 0; j < value.length; j++) value[j] = (1 - share) * value[j] + share * sum * prior[j];
+    if (!share || self >= 0) return;
+    for (let j = 0; j < value.length; j++) value[j] = (1 - share) * value[j] + share * sum * prior[j];
   };
 }
 

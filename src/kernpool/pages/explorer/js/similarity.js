@@ -53,13 +53,13 @@ export function isInLogs(data, settings, tables) {
   return !Number.isFinite(KERNELS[settings.kernel].support) || deep || smallest < 1e-150;
 }
 
-/** Factors of all pairs of levels. @param column of data.categorical @param {number} smoothing @returns {Float64Array} */
+/** Factors of all pairs of levels. @param column of data.categorical @returns {Float64Array} row by row */
 export function factorTable(column, smoothing) {
   const count = column.levels.length, factor = FACTORS[column.kernel];
   return count === 1 ? new Float64Array([1]) : column.distances.map((distance) => factor(distance, smoothing, count));
 }
 
-/** What a table says of a level and those of the keys; -1, a level that is not known, is as unlike as first and last. */
+/** What a table says of a level and those of the keys; -1, a level not known, is as unlike as first and last. */
 export function factorsOf(column, table, level) {
   const count = column.levels.length, { codes } = column, row = new Float64Array(count);
   for (let k = 0; k < count; k++) row[k] = level < 0 ? table[count - 1] : table[level * count + k];

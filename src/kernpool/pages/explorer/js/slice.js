@@ -1,13 +1,14 @@
 // Slices: fits along one numeric column, with the other columns held, over keys in the order of that column.
 //
-// What the held columns say of a key is worked out once per slice. Keys that no place of the slice reaches are left out,
-// and along a single column the keys that count for a place are a window of the order.
+// What the held columns say of a key is worked out once per slice. Keys that no place of the slice reaches are left
+// out, and along a single column the keys that count for a place are a window of the order.
 
 import { exponentials } from "./exponential.js";
 import { KERNELS } from "./kernels.js";
 import { makeSettle } from "./settle.js";
 import { makePlane, weightedMean } from "./plane.js";
-import { addSquares, addTo, distances, factorsOf, factorTable, isByColumn, isInLogs, multiplyOnto, penaltyOf, withoutOne } from "./similarity.js";
+import { addSquares, addTo, distances, factorsOf, factorTable, multiplyOnto } from "./similarity.js";
+import { isByColumn, isInLogs, penaltyOf, withoutOne } from "./similarity.js";
 
 // How far below the logit of the nearest key a logit may be and count: exp(-40) is 4e-18. A plane may rest on the
 // lightest keys, so that for degree 1 all count that do not underflow.
