@@ -9,6 +9,7 @@ import pytest
 from kernpool import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor, load_model
 from kernpool.data.folders import ModelFileError, read_header, write_header
 from kernpool.data.mixed import Mixed
+from kernpool.data.reading import read_table
 from kernpool.estimators.saving import MODELS
 from tests.support.commands import kernpool
 
@@ -202,6 +203,27 @@ def test_choices_that_cannot_be_meant(options, code, message):
     done = kernpool("fit", "t.csv", "--target", "y", *options)
     assert (done.returncode, message in done.stderr.decode()) == (code, True), done.stderr
     assert done.stderr.count(b"\n") == 1
+
+
+def test_one_row_is_predicted_and_not_fitted():
+    fit("--features", "dose", "--bandwidth", "0.5")
+    with open("one.csv", "w") as file:
+        file.write("dose,y\n1,2\n")
+    done = kernpool("fit", "one.csv", "--target", "y")
+    assert done.stderr == b"kernpool fit: error: one.csv has one row, and a curve needs two or more; add rows\n"
+    expected = NadarayaWatsonRegressor(bandwidth=0.5).fit(DOSE[:, None], Y).predict([[1.0]])
+    np.testing.assert_allclose(predicted(data="one.csv"), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "npy"])
+def test_kept_numbers_are_numbers_where_files_have_types(suffix):
+    if suffix == "parquet":
+        pytest.importorskip("pyarrow")
+    fit("--features", "dose", "--bandwidth", "0.5")
+    predict("--keep", "dose,y", "--out", f"out.{suffix}")
+    table = read_table(f"out.{suffix}")
+    names = ["dose", "y", "y_predicted"] if suffix == "parquet" else ["0", "1", "2"]
+    np.testing.assert_array_equal(table.numbers(names)[:, :2], np.c_[DOSE, Y])
 
 
 def test_names_of_rows_are_no_levels():

@@ -34,7 +34,7 @@ def until(page, expression, argument=None):
 
 
 # Of the engine: of the page itself there are up to 240 places, in the frame of a change.
-CURVE = "document.querySelector('[data-panel=scatter]').numbers"
+CURVE = "document.querySelector('[data-panel=scatter]')?.numbers"
 
 
 @pytest.fixture
