@@ -18,7 +18,7 @@ PICTURE = ROOT / "docs" / "images" / "rooms.svg"
 # The center of each box, from 0 (left) to 100 (right), and what it holds.
 PLACES = {
     "cli": (50, "the command line"),
-    "pages": (25, "self-contained pages"),
+    "pages": (22, "self-contained pages"),
     "displays": (11, "pictures, no mathematics"),
     "estimators": (66, "scikit-learn: X, y in, y out"),
     "torch": (41, "differentiable layers"),
