@@ -35,7 +35,7 @@ lint: $(VENV)/.installed-lint
 	$(RUN)/lint-imports
 
 wheels: $(VENV)/.installed-publish
-	.ci/wheels
+	VENV=$(VENV) .ci/wheels
 
 bench: $(VENV)/.installed-bench
 	$(RUN)/python benchmarks/all.py

@@ -1,4 +1,4 @@
-"""Every block of code of every page runs, in the order of the page, in one namespace; nothing is left out in silence."""
+"""Every block of code of every page runs, in the order of the page, in one namespace; none is left out in silence."""
 
 import doctest
 import re
@@ -13,11 +13,12 @@ from tests.support import shell
 from tests.support.blocks import ROOT, WORDS, Block, blocks, pages
 
 OPTIONAL = {
-    "torch": "torch", "matplotlib": "plot", "pyarrow": "arrow", "dask": "dask", "finufft": "nufft", "anywidget": "widget",
+    "torch": "torch", "matplotlib": "plot", "pyarrow": "arrow", "dask": "dask", "finufft": "nufft",
+    "anywidget": "widget",
     "statsmodels": "test", "pandas": "test", "polars": "test",
 }  # fmt: skip
 # What takes more than a few seconds of processor time; the gate runs it.
-SLOW = {"docs/clusters.md"}
+SLOW = {"README.md", "README.zh-CN.md", "docs/clusters.md"}
 NOT_RUN: set[tuple[str, str]] = set()
 RUN_BY = {("docs/clusters.md", "tests/docs/test_clusters.py")}
 
@@ -26,7 +27,15 @@ def name_of(page):
     return page.relative_to(ROOT).as_posix()
 
 
-with_code = [page for page in pages() if any(block.language in ("python", "pycon", "sh") for block in blocks(page))]
+def marks_of(page):
+    return [pytest.mark.slow] if name_of(page) in SLOW else []
+
+
+PAGES_WITH_CODE = [
+    pytest.param(page, id=name_of(page), marks=marks_of(page))
+    for page in pages()
+    if any(block.language in ("python", "pycon", "sh") for block in blocks(page))
+]
 
 
 @pytest.fixture
@@ -34,7 +43,7 @@ def folder(tmp_path, monkeypatch):
     """An empty folder with the example tables where pages look for them, from which no browser is opened."""
     shutil.copytree(ROOT / "examples" / "data", tmp_path / "examples" / "data")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("webbrowser.open", lambda address: True)
+    monkeypatch.setattr("webbrowser.open", bool)
     if find_spec("matplotlib"):
         monkeypatch.setenv("MPLBACKEND", "agg")
     return tmp_path
@@ -51,7 +60,8 @@ def run_session(block, names):
     test = doctest.DocTestParser().get_doctest(block.code, names, block.place, str(block.page), block.line - 1)
     assert test.examples, f"{block.place} shows no prompt"
     shown = []
-    doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE).run(test, out=shown.append, clear_globs=False)
+    runner = doctest.DocTestRunner(verbose=False, optionflags=doctest.NORMALIZE_WHITESPACE)
+    runner.run(test, out=shown.append, clear_globs=False)
     names.update(test.globs)
     assert not shown, "".join(shown)
 
@@ -69,9 +79,7 @@ def run_page(found, folder):
     return names
 
 
-@pytest.mark.parametrize(
-    "page", [pytest.param(page, id=name_of(page), marks=[pytest.mark.slow] * (name_of(page) in SLOW)) for page in with_code]
-)
+@pytest.mark.parametrize("page", PAGES_WITH_CODE)
 @pytest.mark.filterwarnings("ignore:After 0.17:FutureWarning")  # statsmodels, about random numbers it does not use
 def test_the_blocks_run(page, folder):
     try:

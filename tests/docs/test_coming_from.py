@@ -1,8 +1,8 @@
 """Tables of calls side by side: each row runs, and what it says of the numbers is true.
 
 A page of `docs/coming-from` begins with a block of Python. Its rows are expressions over those names: the first code of
-the cell *here*, and that of *checked against*, or without one that of *there*. The last cell says *same* or *close*, and to
-what precision, *differ*, or *not compared*.
+the cell *here*, and that of *checked against*, or without one that of *there*. The last cell says *same* or *close* and
+to what precision, *differ*, or *not compared*.
 """
 
 import re
@@ -36,7 +36,7 @@ def check(row, names):
     kind = claim.split(":")[0].partition(" to ")[0]
     assert here.size
     assert np.isfinite(here).all()
-    if kind == "not compared" or kind == "not compared here":
+    if kind in ("not compared", "not compared here"):
         assert claim.partition(": ")[2], "a reason has to be given"
         assert not row.get("checked against")
         return "not compared"

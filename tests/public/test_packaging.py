@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import tomllib
 import zipfile
 from importlib.metadata import PackageNotFoundError, version
@@ -217,6 +218,23 @@ def test_what_is_wrong_in_a_wheel_is_found(wheel, name, data, said):
     assert any(
         line.startswith(said) for line in archives.wrong_in_wheel(rewritten(wheel, {name: data}), archives.tree())
     )
+
+
+def test_what_is_wrong_in_a_source_archive_is_found(tmp_path):
+    archives = tool("archives")
+    tree, path = archives.tree(), tmp_path / "kernpool-0.tar.gz"
+    with tarfile.open(path, "w:gz", compresslevel=1) as archive:
+        for name in sorted(tree - {"Makefile", "tests/support/problems.py"}):
+            archive.add(ROOT / name, f"kernpool-0/{name}")
+        for name in ("PKG-INFO", "src/kernpool/notes.txt", "tests/__pycache__/a.pyc"):
+            archive.addfile(tarfile.TarInfo(f"kernpool-0/{name}"))
+    assert sorted(set(archives.wrong_in_source(path, tree))) == [
+        "made by running: tests/__pycache__/a.pyc",
+        "missing: Makefile",
+        "missing: tests/support/problems.py",
+        "should not be there: src/kernpool/notes.txt",
+        "should not be there: tests/__pycache__/a.pyc",
+    ]
 
 
 # --- pages and workflows of the root

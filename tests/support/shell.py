@@ -1,8 +1,8 @@
 """Lines of a terminal as pages show them, run in this process: a new one takes seconds to load what commands need.
 
 Of a shell there is what pages use: pipes, files written to by ``>``, comments, lines that go on. Of commands there are
-``kernpool``, ``printf``, ``cat`` and ``make``, of which only the target is looked up. Anything else is an error, so that no
-line goes unnoticed.
+``kernpool``, ``printf`` and ``cat``; of ``make``, ``pip`` and ``python`` it is looked up whether their target, extra or
+script exists. Anything else is an error, so that no line goes unnoticed.
 """
 
 import re
@@ -68,8 +68,9 @@ def _kernpool(words, stdin, folder):
 
 
 def _printf(words, stdin, folder):
-    assert len(words) == 1 and "%" not in words[0], "printf is for text as it is"
-    return words[0].replace("\\n", "\n").encode()
+    (text,) = words
+    assert "%" not in text, "printf is for text as it is"
+    return text.replace("\\n", "\n").encode()
 
 
 def _cat(words, stdin, folder):
@@ -78,7 +79,7 @@ def _cat(words, stdin, folder):
 
 def _make(words, stdin, folder):
     targets = [word for word in words if "=" not in word]
-    assert targets and set(targets) <= TARGETS, f"the Makefile has {', '.join(sorted(TARGETS))}"
+    assert set(targets) <= TARGETS, f"the Makefile has {', '.join(sorted(TARGETS))}"
     return b""
 
 
@@ -86,18 +87,20 @@ def _pip(words, stdin, folder):
     """Looked at, not run: the extras exist."""
     extras = {name for word in words for names in re.findall(r"\[([\w,]+)\]", word) for name in names.split(",")}
     known = set(re.findall(r"^(\w+) = \[", PROJECT.partition("[project.optional-dependencies]")[2], re.MULTILINE))
-    assert words[0] == "install" and extras <= known, f"pyproject.toml has the extras {', '.join(sorted(known))}"
+    assert words[0] == "install"
+    assert extras <= known, f"pyproject.toml has the extras {', '.join(sorted(known))}"
     return b""
 
 
 def _python(words, stdin, folder):
     """Looked at, not run: the script exists, and tests of its kind run it."""
-    assert (ROOT / words[0]).suffix == ".py" and (ROOT / words[0]).exists(), f"there is no {words[0]}"
+    assert words[0].endswith(".py")
+    assert (ROOT / words[0]).exists(), f"there is no {words[0]}"
     return b""
 
 
 def _cd(words, stdin, folder):
-    assert len(words) == 1 and not Path(words[0]).is_absolute()
+    assert not Path(words[0]).is_absolute()
     return b""
 
 

@@ -7,8 +7,9 @@ household incomes in the place of tokens.
 """
 
 # %%
-# Engel's 235 households of 1857 ship with statsmodels: income and what was spent on food, in Belgian francs. The picture
-# has every fifth of them. Sorted by income, similar households are neighbors, so the weights lie around the diagonal.
+# Engel's 235 households of 1857 ship with statsmodels: income and what was spent on food, in Belgian francs. The
+# picture has every fifth of them. Sorted by income, similar households are neighbors, so the weights lie around the
+# diagonal.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -30,8 +31,8 @@ plt.show()
 
 # %%
 # The ink darkens to the lower right, where incomes lie far apart: a window holds few households there, and each weighs
-# more. The narrowest window follows single households. The widest one gives nearly the same weight to all, and the curve
-# turns into the mean. How many rows a prediction rests on is its effective sample size:
+# more. The narrowest window follows single households. The widest one gives nearly the same weight to all, and the
+# curve turns into the mean. How many rows a prediction rests on is its effective sample size:
 
 model = NadarayaWatsonRegressor(bandwidth=150.0).fit(X, y)
 for income in (500, 1000, 2000, 4000):

@@ -2,8 +2,8 @@
 Far queries and empty windows
 =============================
 
-What is the answer where there are no data? A Gaussian never ends, and far away the nearest key takes all the weight. A
-kernel that ends leaves the window empty, and you say what that means.
+What is the answer where there are no data? A Gaussian never ends, and far away the nearest key takes all the weight.
+A kernel that ends leaves the window empty, and you say what that means.
 """
 
 # %%

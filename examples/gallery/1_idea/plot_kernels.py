@@ -21,8 +21,8 @@ KernelDisplay.from_kernels(names, axes=axes)
 plt.show()
 
 # %%
-# The same number is another smoother with another kernel. On the left all kernels have a bandwidth of 300 francs; on the
-# right the one that smooths as much as the Gaussian does at 100 (the canonical bandwidth of Marron and Nolan).
+# The same number is another smoother with another kernel. On the left all kernels have a bandwidth of 300 francs; on
+# the right the one that smooths as much as the Gaussian does at 100 (the canonical bandwidth of Marron and Nolan).
 
 table = engel.load_pandas().data
 X, y = table[["income"]].to_numpy(), table["foodexp"].to_numpy()

@@ -2,8 +2,8 @@
 How sure is the curve?
 ======================
 
-Two different shades. A confidence interval holds at one place that was chosen beforehand. A simultaneous band holds for
-the whole curve at once, so that you may look for the most surprising place.
+Two different shades. A confidence interval holds at one place that was chosen beforehand. A simultaneous band holds
+for the whole curve at once, so that you may look for the most surprising place.
 """
 
 # %%

@@ -24,13 +24,15 @@ equal = compare_curves(x, y, sex, bandwidth=2.0, n_resamples=199)
 print(equal)
 
 # %%
-# The null hypothesis of equal curves is about the same relation in both groups.
+# The null hypothesis is that body mass says the same about both.
 
 display = CurveComparisonDisplay.from_result(equal, x, y, sex, feature="body mass index", target="progression")
 plt.show()
 
 # %%
-# Another grouping of the same patients: blood pressure below and above its median. Now the curves part.
+# Hardly: the p-value is at the edge, and the curves leave the shade only where both are wide. Another grouping of the
+# same patients: blood pressure below and above its median. Now the curves are not equal. But they may well be parallel,
+# a constant apart.
 
 pressure = np.where(table["bp"] > table["bp"].median(), "high pressure", "low pressure")
 equal = compare_curves(x, y, pressure, bandwidth=2.0, n_resamples=199)

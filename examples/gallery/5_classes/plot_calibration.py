@@ -41,14 +41,16 @@ for ax in axes:
 plt.show()
 
 # %%
-# A window that is too wide is too timid: its small probabilities are too large and its large ones too small, so the curve
-# is steeper than the diagonal. One that is too narrow is too bold. The bandwidth found by log loss lies on the diagonal
-# within noise.
+# A window that is too wide is too timid: its small probabilities are too large and its large ones too small, so the
+# curve is steeper than the diagonal. One that is too narrow is too bold. The bandwidth found by log loss lies on the
+# diagonal within noise.
 #
 # ``recalibrate="isotonic"`` mends what is off in the same way everywhere. For the window that is too wide:
 
 seen = np.arange(len(X)) % 2 == 0
 for recalibrate in (None, "isotonic"):
-    model = NadarayaWatsonClassifier(bandwidth=1.5, prior_share=0.02, recalibrate=recalibrate).fit(X[seen], malignant[seen])
+    model = NadarayaWatsonClassifier(bandwidth=1.5, prior_share=0.02, recalibrate=recalibrate).fit(
+        X[seen], malignant[seen]
+    )
     new = model.predict_proba(X[~seen])[:, 1]
     print(f"recalibrate={recalibrate}: log loss of the other half {log_loss(malignant[~seen], new):.3f}")

@@ -2,8 +2,8 @@
 Which images does a digit attend to?
 ====================================
 
-A classifier that can show its reasons. Each digit attends to those training images that are like it, and its probability
-is the weight of their labels.
+A classifier that can show its reasons. Each digit attends to those training images that are like it, and its
+probability is the weight of their labels.
 """
 
 # %%
@@ -41,10 +41,10 @@ for ax in axes.ravel():
 plt.show()
 
 # %%
-# Where weights are spread over images of several digits, so are the probabilities. Sets of classes make use of that. For
-# digits they need not be fair to everybody: the new ones were written by other people than the first 1200, so they are
-# not exchangeable with them, and the sets hold less often than they say.
+# Where weights are spread over images of several digits, so are the probabilities. Sets of classes make use of that.
+# For digits they need not be fair to everybody: the new ones were written by other people than the first 1200, so they
+# are not exchangeable with them, and the sets hold less often than they say.
 
 sets = model.predict_set(X_new, level=0.98)
 inside = sets.member[np.arange(len(right)), right]
-print(f"sets of level 98 %: {sets.member.sum(axis=1).mean():.2f} digits on average, {inside.mean():.1%} hold the right one")
+print(f"sets of level 98 %: {sets.member.sum(axis=1).mean():.2f} digits each, {inside.mean():.1%} hold the right one")

@@ -2,11 +2,13 @@
 Categories: one curve, many curves, or between
 ==============================================
 
-Eleven firms with five years each. One curve for all of them forgets that they differ. One for each firm has five rows. A smoothed category lies between, and leave-one-out finds where.
+Eleven firms with five years each. One curve for all of them forgets that they differ. One for each firm has five
+rows. A smoothed category lies between, and leave-one-out finds where.
 """
 
 # %%
-# Grunfeld's investment data (statsmodels), every fourth year of twenty. The column ``firm`` is text, so the frame makes it an unordered category.
+# Grunfeld's investment data (statsmodels), every fourth year of twenty. The column ``firm`` is text, so the frame makes
+# it an unordered category.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -30,8 +32,8 @@ for words, model in models.items():
     print(f"{words}: leave-one-out error {error:.3f}, bandwidth {model.bandwidth_[0]:.3f}, lambda {model.smoothing_}")
 
 # %%
-# Lambda is the weight of another firm beside the own one: zero would be each firm alone, and its largest value one curve
-# for all. What that does to four of the firms:
+# Lambda is the weight of another firm beside the own one: zero would be each firm alone, and its largest value one
+# curve for all. What that does to four of the firms:
 
 firms = ["General Motors", "US Steel", "General Electric", "Westinghouse"]
 colors = ("#3f90da", "#bd1f01", "#e08a00", "#832db6")
@@ -39,7 +41,7 @@ fig, axes = plt.subplots(1, 2, figsize=(12.5, 5), layout="constrained", sharey=T
 for ax, words in zip(axes, ("one curve for all", "smoothed"), strict=True):
     for firm, color in zip(firms, colors, strict=True):
         rows = table[table["firm"] == firm]
-        ax.plot(rows["log value"], rows["log investment"], ".", color=color, alpha=0.6)
+        ax.plot(rows["log value"], rows["log investment"], "o", color=color, alpha=0.6, markersize=5)
         grid = X.iloc[[0] * 60].copy()
         grid["firm"] = firm
         grid["log value"] = np.linspace(rows["log value"].min(), rows["log value"].max(), 60)
@@ -52,8 +54,8 @@ axes[1].legend(frameon=False)
 plt.show()
 
 # %%
-# Years of one firm are not independent: the errors are those of another year of a known firm, not of a new firm. For that,
-# fit with ``groups=table["firm"]`` and without the column.
+# Years of one firm are not independent: the errors are those of another year of a known firm, not of a new firm. For
+# that, fit with ``groups=table["firm"]`` and without the column.
 
 alone = models["one curve for all"]
 new_firm = NadarayaWatsonRegressor().fit(X[["log value"]], y, groups=table["firm"].astype(object))

@@ -6,8 +6,8 @@ One bandwidth per column, found together. A column that does not help gets a wid
 """
 
 # %%
-# Progression of diabetes by body mass index, by ``s5`` (the logarithm of triglycerides, it seems), and by a column of pure
-# noise that we add.
+# Progression of diabetes by body mass index, by ``s5`` (the logarithm of triglycerides, it seems), and by a column of
+# pure noise that we add.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -38,6 +38,7 @@ for column in X.columns:
     print(f"{column:5}  relevance {model.relevance_[list(X.columns).index(column)]:.2f}  p = {result.p_value:.2f}")
 
 # %%
-# The error to expect of new rows is honest about the search, and the leave-one-out error of the bandwidths found is not:
+# The error to expect of new rows is honest about the search, and the leave-one-out error of the bandwidths found is
+# not:
 
 print(f"leave-one-out {model.loo_error_:.0f}, to expect {model.expected_error_:.0f}, of a constant {y.var():.0f}")

@@ -2,13 +2,13 @@
 Columns that are dense here and sparse there
 ============================================
 
-One bandwidth in francs, or in units of the column, is too wide among the poor or too narrow among the rich. Compared by
-ranks, every window holds about the same number of rows.
+One bandwidth in francs, or in units of the column, is too wide among the poor or too narrow among the rich. Compared
+by ranks, every window holds about the same number of rows.
 """
 
 # %%
-# The mean area of the nuclei of 569 tumours, by the standard error of that area (scikit-learn's breast cancer table). The
-# error is a skew column: most are near 20, and the largest is 542.
+# The mean area of the nuclei of 569 tumours, by the standard error of that area (scikit-learn's breast cancer table).
+# The error is a skew column: most are near 20, and the largest is 542.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -39,14 +39,12 @@ for ax in axes:
 plt.show()
 
 # %%
-# In raw units a window beyond 200 holds a single row, and the curve jumps from one to the next. Is the error of new rows
-# smaller with ranks? Five folds, mean squared error:
+# In raw units a window beyond 200 holds a single row, and the curve jumps from one to the next. Is the error of new
+# rows smaller with ranks? Five folds, mean squared error:
 
 for scale in models:
     folds = KFold(5, shuffle=True, random_state=0)
-    error = -cross_val_score(
-        NadarayaWatsonRegressor(scale=scale), X, y, cv=folds, scoring="neg_mean_squared_error"
-    )
+    error = -cross_val_score(NadarayaWatsonRegressor(scale=scale), X, y, cv=folds, scoring="neg_mean_squared_error")
     print(f"{scale:4}  {error.mean():.0f}, by fold {error.round(-2)}")
 
 # %%

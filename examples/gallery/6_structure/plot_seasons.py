@@ -32,12 +32,14 @@ def columns(year):
 trend = LocalLinearRegressor(bandwidth=2.0).fit(year[:, None], level)
 rest = level - trend.predict(year[:, None])
 season = NadarayaWatsonRegressor(bandwidth=[5.0, 0.25, 0.25], composition="product").fit(columns(year), rest)
-print(f"weeks around the curve: {np.std(rest - season.predict(columns(year))):.2f} ppm; the season alone: {rest.std():.2f}")
+print(f"around the curve: {np.std(rest - season.predict(columns(year))):.2f} ppm; the season alone: {rest.std():.2f}")
 
 fig, axes = plt.subplots(1, 2, figsize=(13, 4.8), layout="constrained", width_ratios=(1.4, 1))
 grid = np.linspace(1959, 2001, 2000)
 axes[0].plot(year, level, ".", color="0.8", markersize=3, label="weeks")
-axes[0].plot(grid, trend.predict(grid[:, None]) + season.predict(columns(grid)), color="#3f90da", label="trend and season")
+axes[0].plot(
+    grid, trend.predict(grid[:, None]) + season.predict(columns(grid)), color="#3f90da", label="trend and season"
+)
 axes[0].plot(grid, trend.predict(grid[:, None]), color="black", linewidth=1.5, label="trend")
 axes[0].set(xlabel="year", ylabel="CO2 in parts per million")
 place = np.linspace(0, 1, 200)

@@ -2,13 +2,13 @@
 Kernel regression is attention
 ==============================
 
-A Gaussian kernel is a softmax of negative squared distances. With one column more it is torch's own scaled dot-product
-attention, and masks mean the same in both.
+A Gaussian kernel is a softmax of negative squared distances. With one column more it is torch's own scaled
+dot-product attention, and masks mean the same in both.
 """
 
 # %%
-# ``-|q - k|^2 / 2h^2`` is ``q . k / h^2 - |k|^2 / 2h^2``, up to a number that is the same for all keys. Append a 1 to the
-# query and the second term to the key, and the dot product has both.
+# ``-|q - k|^2 / 2h^2`` is ``q . k / h^2 - |k|^2 / 2h^2``, up to a number that is the same for all keys. Append a 1 to
+# the query and the second term to the key, and the dot product has both.
 
 import matplotlib.pyplot as plt
 import torch
@@ -47,8 +47,8 @@ AttentionDisplay.from_weights(
 plt.show()
 
 # %%
-# A dot product grows with the size of both, so that flowers far from the center are attended to by everybody on their side.
-# A distance asks who is alike.
+# A dot product grows with the size of both, so that flowers far from the center are attended to by everybody on their
+# side. A distance asks who is alike.
 #
 # Masks leave keys out. A row without any key is zero here, and neither NaN nor a mean over padding.
 

@@ -2,8 +2,8 @@
 A million rows in seconds
 =========================
 
-In one column the sum over keys is sorted and swept: time grows with n and not with n squared. The answer is that of brute
-force, to rounding.
+In one column the sum over keys is sorted and swept: time grows with n and not with n squared. The answer is that of
+brute force, to rounding.
 """
 
 # %%
@@ -17,7 +17,7 @@ import numpy as np
 from kernpool import Problem, choose, pool
 
 rng = np.random.default_rng(0)
-pool(rng.random(2000), rng.random(2000), rng.random(2000), bandwidth=0.01, algorithm="sweep")  # compiles, once
+pool(*rng.random((3, 200_000)), bandwidth=0.01)  # compiles, once
 
 sizes, seconds = [10_000, 30_000, 100_000, 300_000, 1_000_000], []
 for n in sizes:

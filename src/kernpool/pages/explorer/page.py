@@ -7,6 +7,7 @@ from html import escape
 from typing import Any
 
 from kernpool.pages.explorer.packing import LOADER, packed_module
+
 # Nothing may be loaded: whatever a page would ask a network for, the browser refuses.
 POLICY = "default-src 'none'; script-src 'unsafe-inline' blob:; style-src 'unsafe-inline'; img-src data: blob:"
 

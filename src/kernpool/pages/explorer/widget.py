@@ -8,7 +8,7 @@ import numpy as np
 
 from kernpool.pages.explorer.engine import RequestError, answer, thinned
 from kernpool.pages.explorer.packing import widget_module
-from kernpool.pages.explorer.payload import EXACT_ROWS, payload_of
+from kernpool.pages.explorer.payload import payload_of
 from kernpool.pages.explorer.subject import Subject
 
 try:
@@ -23,7 +23,7 @@ except ImportError as error:
 SETTINGS = ("kernel", "bandwidth", "composition", "degree", "smoothing")
 
 
-class ExplorerWidget(anywidget.AnyWidget):  # type: ignore[misc]  # traitlets are untyped
+class ExplorerWidget(anywidget.AnyWidget):
     """The explorer as a widget.
 
     Attributes
@@ -75,7 +75,7 @@ class ExplorerWidget(anywidget.AnyWidget):  # type: ignore[misc]  # traitlets ar
         """Return what the page shows, as `model_at` takes it."""
         return {name: getattr(self, name) for name in SETTINGS} | {"ridge": self.payload["settings"]["ridge"]}
 
-    @traitlets.validate("bandwidth")  # type: ignore[untyped-decorator]
+    @traitlets.validate("bandwidth")
     def _check_bandwidth(self, proposal: Any) -> Any:
         columns = self._subject.model.key_.shape[1]
         given = proposal["value"]
@@ -83,7 +83,7 @@ class ExplorerWidget(anywidget.AnyWidget):  # type: ignore[misc]  # traitlets ar
             raise traitlets.TraitError(f"bandwidth must be {columns} positive numbers, got {given}")
         return given
 
-    @traitlets.validate("kernel")  # type: ignore[untyped-decorator]
+    @traitlets.validate("kernel")
     def _check_kernel(self, proposal: Any) -> Any:
         if proposal["value"] not in self.payload["kernels"]:
             raise traitlets.TraitError(
@@ -101,5 +101,5 @@ class ExplorerWidget(anywidget.AnyWidget):  # type: ignore[misc]  # traitlets ar
 
 def make_widget(subject: Subject, language: str | None) -> ExplorerWidget:
     """Return the widget of a subject; of more rows than a page sums, those that it draws."""
-    kept = thinned(subject.rows, EXACT_ROWS)
+    kept = thinned(subject.rows)
     return ExplorerWidget(subject, payload_of(subject, language=language, kept=kept))

@@ -12,6 +12,7 @@ import { listenToKeys } from "./keyboard.js";
 import { followHash, fromHash } from "./link.js";
 import { makePathChart } from "./path_chart.js";
 import { makeRelevance } from "./relevance.js";
+import { makeRemote } from "./remote.js";
 import { makeResidualChart } from "./residual_chart.js";
 import { makeScatter } from "./scatter.js";
 import { makeSlices } from "./slices.js";
@@ -46,12 +47,12 @@ function hasMoreColumns(data) {
 
 /** Whether there are pairs of rows, and all of them are visited. */
 function isExact(data, payload) {
-  return data.n > 1 && data.n <= payload.limits.exact;
+  return data.n > 1 && Math.max(data.n, payload.rows ?? 0) <= payload.limits.exact;
 }
 
 const TRAINED = 2000; // rows whose pairs an epoch visits within a frame or two
 
-const EVERYTHING = ["settings", "column", "query", "pins", "sample", "language", "theme", "panels", "training"];
+const EVERYTHING = ["settings", "column", "query", "answered", "pins", "sample", "language", "theme", "panels", "training"];
 
 /**
  * @param {HTMLElement} el
@@ -74,8 +75,10 @@ export function mount(el, payload, host = null) {
     () => (payload.samples && store.get().sample !== null ? withSample(base, payload.samples[store.get().sample]) : base),
   );
   const pool = remember(() => [data(), store.get().settings], (rows, settings) => makeQuickPool(rows, settings, payload.limits.exact));
-  const here = remember(() => [pool(), store.get().query], (now, query) => now.at(query));
-  const context = { el: root, payload, host, store, data, pool, here, idle, say: makeSpeaker(spoken), words: null };
+  const remote = makeRemote({ host, payload, data, store });
+  const local = remember(() => [pool(), store.get().query], (now, query) => now.at(query));
+  const here = remote ? () => remote.here(local()) : local;
+  const context = { el: root, payload, host, store, data, pool, here, remote, idle, say: makeSpeaker(spoken), words: null };
 
   const dark = matchMedia("(prefers-color-scheme: dark)");
   let panels = [];
@@ -157,6 +160,7 @@ function startState(payload, data) {
     settings: payload.settings,
     column: payload.column || 0,
     query: payload.query || middleQuery(data),
+    answered: "", // the question that an engine has answered last
     pins: [],
     sample: null,
     language: chooseLanguage(payload.language),

@@ -10,7 +10,7 @@ const QUIET = 250; // milliseconds
 
 /** Whether the formulas are those of the rows: numbers, independent of each other, and all of them here. */
 export function canBeSure(data, payload) {
-  return !data.classes && !payload.group && data.n <= payload.limits.exact;
+  return !data.classes && !payload.group && Math.max(data.n, payload.rows ?? 0) <= payload.limits.exact;
 }
 
 /**
