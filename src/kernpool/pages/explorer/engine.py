@@ -164,10 +164,10 @@ def _one(subject: Subject, model: Any, request: Mapping[str, Any]) -> dict[str, 
     squares = np.sum(weight[times > 0] ** 2 / times[times > 0])
     heaviest = np.argsort(-weight, kind="stable")[:SHOWN_WEIGHTS]
     heaviest = heaviest[weight[heaviest] > 0]
-    fit = fit_of(model, problem)
+    slopes = fit_of(model, problem).slope[0] / model.bandwidth_[:, None] if model._degree else []
     return {
         "value": [_json(value) for value in _pooled(model, numeric, codes)[0]],
-        "slope": [[_json(slope) for slope in column] for column in fit.slope[0] / model.bandwidth_[:, None]] if model._degree else None,
+        "slope": [[_json(slope) for slope in column] for column in slopes] if model._degree else None,
         "effectiveSize": float(1.0 / squares) if squares else 0.0,
         "reach": int(np.count_nonzero(weight)),
         "rows": heaviest.tolist(),

@@ -1,20 +1,16 @@
 /** The curve: coarse in the frame of a change, with as many places as the time allows, and fine in idle slices after. */
-import { hasEngine, makeAsker } from "./ask.js";
 import { spaced } from "./panel.js";
 
 const BUDGET = 7; // milliseconds of a frame for the curve
 const SLICE = 5; // milliseconds of an idle slice
+const REMOTE_PLACES = 400; // that an engine is asked for
 
 /**
  * @param {object} context
  * @param {(places: Float64Array, values: Float64Array) => void} show values: output by output
  * @param {(found: {bins, error, count} | null) => void} tell of a binned curve how it differs from the exact one
  */
-export function makeCurve(context, show, tell) {
-  const { pool, store, data, idle, host } = context;
-  const ask = hasEngine(context)
-    ? makeAsker(host, ({ value }, { places }) => value && show(places, Float64Array.from(value.flat(), (one) => one ?? NaN)))
-    : null;
+export function makeCurve({ pool, store, data, idle, remote }, show, tell) {
   let known = "";
   let last = null;
   let cost = 1e-4 * data().n; // milliseconds a place, measured from the first curve on
@@ -62,9 +58,8 @@ export function makeCurve(context, show, tell) {
       const values = pool().curve(column, coarse, query);
       cost = 0.5 * cost + 0.5 * Math.max(1e-4, (performance.now() - start) / coarse.length);
       show(coarse, values);
-      const places = spaced(...ends, Math.min(800, Math.round(width)));
-      if (ask) ask({ kind: "curve", settings: store.get().settings, column, query, places: Array.from(places) });
-      else if (coarse.length < width) cancel = idle(refine(places, query, column));
+      if (remote) remote.curve(column, spaced(...ends, REMOTE_PLACES), query, show);
+      else if (coarse.length < width) cancel = idle(refine(spaced(...ends, Math.min(800, Math.round(width))), query, column));
     },
     stop: () => cancel(),
   };

@@ -1,6 +1,5 @@
 /** The explorer: mounts its panels in an element and passes changes on to them. */
 import { makeQuickPool } from "./binned.js";
-import { hasEngine } from "./ask.js";
 import { makeClasses } from "./classes.js";
 import { makeCompare } from "./compare.js";
 import { makeControls } from "./controls.js";
@@ -13,7 +12,7 @@ import { listenToKeys } from "./keyboard.js";
 import { followHash, fromHash } from "./link.js";
 import { makePathChart } from "./path_chart.js";
 import { makeRelevance } from "./relevance.js";
-import { makeRemoteHere } from "./remote.js";
+import { makeRemote } from "./remote.js";
 import { makeResidualChart } from "./residual_chart.js";
 import { makeScatter } from "./scatter.js";
 import { makeSlices } from "./slices.js";
@@ -33,12 +32,12 @@ const PANELS = [
   { name: "controls", make: makeControls, frame: true, place: "side" },
   { name: "slices", make: makeSlices, frame: true, place: "side", when: hasMoreColumns },
   { name: "weights", make: makeWeights, frame: true, place: "side" },
-  { name: "compare", make: makeCompare, place: "under", when: (data, payload) => payload.samples || data.n >= (payload.rows ?? 0) },
+  { name: "compare", make: makeCompare, place: "under" },
   { name: "classes", make: makeClasses, when: (data) => data.classes },
   { name: "heat", make: makeHeatMap },
   { name: "path", make: makePathChart, when: isExact },
   { name: "residuals", make: makeResidualChart, when: (data, payload) => !data.classes && isExact(data, payload) },
-  { name: "training", make: makeTraining, frame: true, when: (data, payload) => !data.classes && !data.weight && !hasMoreColumns(data) && isExact(data, payload) && data.n <= TRAINED },
+  { name: "training", make: makeTraining, frame: true, when: (data) => !data.classes && !data.weight && !hasMoreColumns(data) && data.n > 1 && data.n <= TRAINED },
   { name: "relevance", make: makeRelevance, when: hasMoreColumns },
 ];
 
@@ -76,9 +75,10 @@ export function mount(el, payload, host = null) {
     () => (payload.samples && store.get().sample !== null ? withSample(base, payload.samples[store.get().sample]) : base),
   );
   const pool = remember(() => [data(), store.get().settings], (rows, settings) => makeQuickPool(rows, settings, payload.limits.exact));
+  const remote = makeRemote({ host, payload, data, store });
   const local = remember(() => [pool(), store.get().query], (now, query) => now.at(query));
-  const here = hasEngine({ host, payload, data }) ? makeRemoteHere({ host, store, local }) : local;
-  const context = { el: root, payload, host, store, data, pool, here, idle, say: makeSpeaker(spoken), words: null };
+  const here = remote ? () => remote.here(local()) : local;
+  const context = { el: root, payload, host, store, data, pool, here, remote, idle, say: makeSpeaker(spoken), words: null };
 
   const dark = matchMedia("(prefers-color-scheme: dark)");
   let panels = [];

@@ -1,5 +1,4 @@
 /** The main chart: rows, curve, band, truth; at the query the weights, the local fit, and the kernel's bump. */
-import { hasEngine } from "./ask.js";
 import { areaPath, extent, linePath, linearScale, makeChart } from "./chart.js";
 import { makeCurve } from "./curve.js";
 import { html, put } from "./dom.js";
@@ -40,7 +39,7 @@ export function makeScatter(root, context) {
     const m = places.length;
     root.numbers = { places, values };
     parts.curves.forEach((path, j) => put(path, "d", linePath(places, values.subarray(j * m, (j + 1) * m), chart.x, chart.y)));
-  }, (found) => put(binned, "text", found ? words("binned", { ...found, error: words.number(found.error, 2) }) : hasEngine(context) ? words("engine", { k: data().n, n: context.payload.rows }) : ""));
+  }, (found) => put(binned, "text", found ? words("binned", { ...found, error: words.number(found.error, 2) }) : ""));
   let sureness = null;
   const drawBand = (found) => {
     sureness = found;
@@ -50,7 +49,7 @@ export function makeScatter(root, context) {
     }
     legend.showWide(!found || found.wide);
   };
-  const sure = canBeSure(data(), context.payload) ? makeSure(context, drawBand) : null;
+  const sure = !context.remote && canBeSure(data(), context.payload) ? makeSure(context, drawBand) : null;
 
   function update(changed) {
     const any = (...keys) => !changed || keys.some((key) => changed.has(key));
@@ -175,15 +174,16 @@ function drawPins(chart, lines, pins, column) {
   });
 }
 
-function makeLegend({ data, words, payload }) {
-  const { classes, truth } = data();
+function makeLegend({ data, words, payload, remote }) {
+  const { classes, truth, n } = data();
+  const rows = remote ? words("data.part", { n, rows: payload.rows }) : words("data");
   const item = (name, text, tint) => html("span", { class: "kp-key kp-key-" + name, style: tint }, text);
   const lines = classes
     ? classes.map((name, j) => item("curve", words("probability", { name }), `--kp-tint:var(--kp-class-${j % 10})`))
-    : [item("points", words("data")), item("curve", words("curve"))];
+    : [item("points", rows), item("curve", words("curve"))];
   const known = truth ? item("truth", words("truth")) : null;
   const wide = item("wide", words("band.all"));
-  const sure = canBeSure(data(), payload) ? [item("band", words("band")), data().numeric.length === 1 ? wide : null] : [];
+  const sure = !remote && canBeSure(data(), payload) ? [item("band", words("band")), data().numeric.length === 1 ? wide : null] : [];
   const element = html("p", { class: "kp-legend" }, ...lines, known, item("weights", words("weight")), classes ? null : item("plane", words("plane")), ...sure);
   const shown = (one, is) => one && put(one, "style", is ? null : "visibility:hidden");
   return { element, showWide: (is) => shown(wide, is), update: (column) => shown(known, column === 0) };

@@ -1,5 +1,4 @@
 /** Weights as numbers: estimate, effective sample size, the largest weights; an empty window in words; two queries compared. */
-import { hasEngine } from "./ask.js";
 import { html, put } from "./dom.js";
 import { KERNELS } from "./kernels.js";
 
@@ -7,7 +6,7 @@ const ROWS = 8;
 
 /** @returns {{update: () => void, destroy: () => void}} */
 export function makeWeights(root, context) {
-  const { store, data, words, payload } = context;
+  const { store, data, words } = context;
   const { classes } = data();
   const values = classes ? classes.map((name) => words("probability", { name })) : [words("estimate")];
   const names = [...(values.length > 4 ? values.slice(0, 4) : values), ...(classes ? [] : [words("slope")]), words("effective"), words("reach"), words("largest")];
@@ -22,36 +21,37 @@ export function makeWeights(root, context) {
     texts.forEach((text, k) => put(cells[k], "text", text));
     put(cells[3], "style", share ? `--kp-share:${(100 * Math.min(1, share)).toFixed(1)}%` : null);
   };
-  const show = (found) => {
-    const { column, query, settings } = store.get();
-    const now = data();
-    put(head[1], "text", now.names[column]);
-    put(head[2], "text", now.targetName);
-    const top = found.rows.length ? found.rows[0].weight : NaN;
-    const slope = found.slope ? [words.number(found.slope[column], 4)] : ["–"];
-    const texts = [...Array.from(found.value.slice(0, 4), (value) => words.number(value, 4)), ...(classes ? [] : slope)];
-    texts.push(words.number(found.effectiveSize), words("of", { k: found.reach, n: hasEngine(context) ? payload.rows : now.n }), words.number(top));
-    texts.forEach((text, k) => put(facts[k][1], "text", text));
-    put(table, "class", found.empty ? "kp-table kp-gone" : "kp-table");
-    put(message, "text", found.empty ? explainEmpty(now, settings, found, column, words) : "");
-    let rest = 1;
-    rows.slice(0, ROWS).forEach((cells, k) => {
-      const one = found.rows[k];
-      if (!one) return write(cells, ["", "", "", ""], 0);
-      rest -= one.weight;
-      const value = classes ? classes[one.target.findIndex((part) => part)] : words.number(one.target[0], 4);
-      write(cells, [String(one.row), words.number(one.key[column], 4), value, words.number(one.weight)], one.weight / top);
-    });
-    const others = found.reach - Math.min(ROWS, found.rows.length);
-    write(rows[ROWS], others > 0 ? [words("others", { k: others }), "", "", words.number(Math.max(0, rest))] : ["", "", "", ""], 0);
-    say(context, found, query.numeric[column], top);
-  };
   return {
     update() {
+      const { settings, query, column } = store.get();
+      const now = data();
       const here = context.here();
-      const { numeric, outputs } = data();
-      const row = (i) => ({ row: i, weight: here.weight[i], key: numeric.map((one) => one[i]), target: outputs.map((one) => one[i]) });
-      show({ ...here, rows: here.rows ?? largest(here.weight, ROWS).map(row) });
+      const value = (i) => (classes ? classes[now.outputs.findIndex((one) => one[i])] : now.outputs[0][i]);
+      const rowOf = (row) => ({ row, x: now.numeric[column][row], y: value(row), weight: here.weight[row] });
+      const heaviest = here.heaviest || largest(here.weight, ROWS).map(rowOf);
+      put(head[1], "text", now.names[column]);
+      put(head[2], "text", now.targetName);
+      const top = heaviest.length ? heaviest[0].weight : NaN;
+      const slope = here.slope ? [words.number(here.slope[column], 4)] : ["–"];
+      const texts = [...Array.from(here.value.slice(0, 4), (one) => words.number(one, 4)), ...(classes ? [] : slope)];
+      texts.push(words.number(here.effectiveSize), words("of", { k: here.reach, n: here.n || now.n }), words.number(top));
+      texts.forEach((text, k) => put(facts[k][1], "text", text));
+      put(table, "class", here.empty ? "kp-table kp-gone" : "kp-table");
+      put(message, "text", here.empty ? explainEmpty(now, settings, here, column, words) : "");
+      let rest = 1;
+      for (let k = 0; k < ROWS; k++) {
+        const one = heaviest[k];
+        if (one === undefined) {
+          write(rows[k], ["", "", "", ""], 0);
+          continue;
+        }
+        rest -= one.weight;
+        const y = classes ? one.y : words.number(one.y, 4);
+        write(rows[k], [String(one.row), words.number(one.x, 4), y, words.number(one.weight)], one.weight / top);
+      }
+      const others = here.reach - Math.min(ROWS, heaviest.length);
+      write(rows[ROWS], others > 0 ? [words("others", { k: others }), "", "", words.number(Math.max(0, rest))] : ["", "", "", ""], 0);
+      say(context, here, query.numeric[column], top, heaviest[0]?.row);
     },
     destroy() {},
   };
@@ -72,18 +72,17 @@ export function largest(weight, k) {
 }
 
 function explainEmpty(data, settings, here, column, words) {
-  if (here.nearest < 0) return [words("empty"), words("empty." + (settings.empty || "nan"))].join(" ");
   const one = data.numeric.length === 1 && !data.categorical.length;
-  const place = words.number(data.numeric[column][here.nearest], 4);
+  const place = here.nearest >= 0 ? words.number(data.numeric[column][here.nearest], 4) : "–";
   const reach = words.number(settings.bandwidth[column] * KERNELS[settings.kernel].support);
   const why = words(one ? "empty.why" : "empty.why.many", { reach, place, row: here.nearest });
   return [words("empty"), why, words("empty." + (settings.empty || "nan"))].join(" ");
 }
 
-function say(context, here, q, top) {
+function say(context, here, q, top, row) {
   const { words, store } = context;
   const query = words.number(q, 4);
-  const values = { query, value: Array.from(here.value, (one) => words.number(one, 4)).join(", "), effective: words.number(here.effectiveSize), reach: here.reach, largest: words.number(top), row: here.rows[0]?.row };
+  const values = { query, value: Array.from(here.value, (one) => words.number(one, 4)).join(", "), effective: words.number(here.effectiveSize), reach: here.reach, largest: words.number(top), row };
   const h = store.get().settings.bandwidth.map((one) => words.number(one)).join(", ");
   context.say(words(here.empty ? "say.empty" : "say", values) + " " + words("say.h", { h }));
 }
