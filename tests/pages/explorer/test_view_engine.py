@@ -7,13 +7,14 @@ import pytest
 
 from kernpool import NadarayaWatsonRegressor
 from kernpool.pages.explorer.bundle import bundle
-from kernpool.pages.explorer.engine import answer, thinned
+from kernpool.pages.explorer.engine import answer
 from kernpool.pages.explorer.explore import explore
 from kernpool.pages.explorer.payload import payload_of
 from tests.support.browser import browser, opened, page_of  # noqa: F401
 from tests.support.explorer_view import control, drawn_curve, facts, number, settle, state
 
 ROWS, DRAWN = 900, 60
+KEPT = np.linspace(0, ROWS - 1, DRAWN).round().astype(np.intp)
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +25,7 @@ def subject():
 
 
 def test_curve_and_numbers_are_of_all_rows(browser, subject, tmp_path):  # noqa: F811
-    payload = payload_of(subject, language="en", kept=thinned(ROWS, DRAWN))
+    payload = payload_of(subject, language="en", kept=KEPT)
     path = tmp_path / "engine.html"
     path.write_text(page_of(bundle(["main.js", "hosts.js"]), ["mount", "pageHost"]), encoding="utf-8")
     asked = []
@@ -46,9 +47,7 @@ def test_curve_and_numbers_are_of_all_rows(browser, subject, tmp_path):  # noqa:
         fitted = NadarayaWatsonRegressor(bandwidth=now["h"]).fit(subject.model.key_, subject.model.value_)
         places, values = drawn_curve(page)
         assert np.max(np.abs(values - fitted.predict(places[:, None]).ravel())) < 0.01
-        few = NadarayaWatsonRegressor(bandwidth=now["h"]).fit(
-            subject.model.key_[thinned(ROWS, DRAWN)], subject.model.value_[thinned(ROWS, DRAWN)]
-        )
+        few = NadarayaWatsonRegressor(bandwidth=now["h"]).fit(subject.model.key_[KEPT], subject.model.value_[KEPT])
         assert np.max(np.abs(values - few.predict(places[:, None]).ravel())) > 0.1  # so that the test can tell
         shown = facts(page)
         assert number(shown["Estimate"]) == pytest.approx(fitted.predict([now["query"]]).item(), rel=6e-4)
