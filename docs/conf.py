@@ -36,7 +36,14 @@ extensions = [
 ]
 root_doc = "index"
 language = "en"
-exclude_patterns = ["_build", "gallery/**.ipynb", "gallery/**.py", "gallery/**.md5", "gallery/**.json"]
+exclude_patterns = [
+    "_build",
+    "gallery/**.ipynb",
+    "gallery/**.py",
+    "gallery/**.md5",
+    "gallery/**.json",
+    "**sg_execution_times.rst",  # tables that ask other sites for scripts
+]
 templates_path = ["_templates"]
 nitpicky = True
 highlight_language = "none"
@@ -84,10 +91,12 @@ html_theme = "pydata_sphinx_theme"
 html_title = "kernpool"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_js_files = ["site.js"]
 html_show_sourcelink = False
 html_show_sphinx = False
 html_copy_source = False
-html_sidebars = {"index": [], "zh/index": [], "tour": [], "zh/tour": []}
+ALONE = ("index", "zh/index", "zh/ten-minutes", "zh/tour", "ten-minutes", "tour", "explorer")  # no pages beside them
+html_sidebars = {page: [] for page in ALONE}
 html_theme_options = {
     "logo": {"text": "kernpool"},
     "navbar_align": "left",

@@ -51,10 +51,10 @@ def _overfitting(folder: Path) -> None:
     with patch.object(sys, "path", [str(BENCHMARKS), *sys.path]):
         import overfitting
 
-        with patch.object(overfitting, "PICTURE", folder / "overfitting.png"), patch("builtins.print"):
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", RankDeficiencyWarning)  # bandwidths beyond the minimum, on purpose
-                overfitting.main()
+        there = patch.object(overfitting, "PICTURE", folder / "overfitting.png")
+        with there, patch("builtins.print"), warnings.catch_warnings():
+            warnings.simplefilter("ignore", RankDeficiencyWarning)  # bandwidths beyond the minimum, on purpose
+            overfitting.main()
 
 
 def _peers(folder: Path) -> None:
