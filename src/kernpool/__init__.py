@@ -51,8 +51,9 @@ if TYPE_CHECKING:
         specification_test,
     )
     from kernpool.kernels import Kernel, convert_bandwidth, get_kernel, kernel_names, make_kernel, register_kernel
-    from kernpool.pages.explorer import Explorer, explore  # type: ignore[no-redef]
-    from kernpool.pooling import Plan, RunningPool, choose, pool, pool_state, pooling_weights  # type: ignore[no-redef]
+    from kernpool.pages.explorer.explore import Explorer, explore
+    from kernpool.pooling import Plan, RunningPool, choose, pool_state, pooling_weights
+    from kernpool.pooling.pool import pool
 
 __version__ = "0.1.0"
 

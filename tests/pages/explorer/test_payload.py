@@ -48,9 +48,17 @@ def test_columns_are_told_in_their_order():
     frame = pd.DataFrame({"town": ["b", "a", "b", "c"], "x": X[:, 0], "year": [2000, 2001, 2003, 2001]})
     model = NadarayaWatsonRegressor(bandwidth=0.3, smoothing=[0.1, 0.2], ordered=["year"]).fit(frame, Y)
     town, x, year = payload(model)["columns"]
-    assert (town["kind"], town["levels"], integers(town["codes"]).tolist()) == ("unordered", ["a", "b", "c"], [1, 0, 1, 2])
+    assert (town["kind"], town["levels"], integers(town["codes"]).tolist()) == (
+        "unordered",
+        ["a", "b", "c"],
+        [1, 0, 1, 2],
+    )
     assert (x["name"], x["kind"]) == ("x", "numeric")
-    assert (year["kind"], year["levels"], year["places"]) == ("ordered", ["2000", "2001", "2003"], [2000.0, 2001.0, 2003.0])
+    assert (year["kind"], year["levels"], year["places"]) == (
+        "ordered",
+        ["2000", "2001", "2003"],
+        [2000.0, 2001.0, 2003.0],
+    )
     assert town["largest"] == pytest.approx(2 / 3)
 
 
@@ -117,7 +125,12 @@ def test_truth_is_a_function_a_pair_or_of_the_sample():
         ((X, Y), {"bandwidth": 1.0, "scale": "rank"}, ValueError, "scale='raw'"),
         ((NadarayaWatsonRegressor(bandwidth=1.0).fit(X, Y),), {"bandwidth": 2.0}, TypeError, "bandwidth: a fitted"),
         ((NadarayaWatsonRegressor(bandwidth=1.0).fit(open_chunks([(X, Y)])),), {}, TypeError, "chunks"),
-        ((NadarayaWatsonRegressor(bandwidth=1.0, smoothing=[0.1]).fit(pd.DataFrame({"g": list("abab")}), Y),), {}, ValueError, "levels alone"),
+        (
+            (NadarayaWatsonRegressor(bandwidth=1.0, smoothing=[0.1]).fit(pd.DataFrame({"g": list("abab")}), Y),),
+            {},
+            ValueError,
+            "levels alone",
+        ),
     ],
 )
 def test_what_cannot_be_explored_is_refused_with_the_remedy(arguments, keywords, kind, words):

@@ -55,7 +55,12 @@ def test_the_page_is_for_who_knows_the_token(server):
 
 
 def test_a_rebound_name_is_refused(server):
-    for host in ("evil.example", f"evil.example:{server.server_port}", "127.0.0.1", f"127.0.0.1:{server.server_port + 1}"):
+    for host in (
+        "evil.example",
+        f"evil.example:{server.server_port}",
+        "127.0.0.1",
+        f"127.0.0.1:{server.server_port + 1}",
+    ):
         assert ask(server, "GET", f"/?token={server.token}", Host=host)[0] == 421
         assert question(server, json.dumps(QUESTION), Host=host)[0] == 421
     assert ask(server, "GET", f"/?token={server.token}", Host=f"localhost:{server.server_port}")[0] == 200

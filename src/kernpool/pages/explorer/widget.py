@@ -23,7 +23,7 @@ except ImportError as error:
 SETTINGS = ("kernel", "bandwidth", "composition", "degree", "smoothing")
 
 
-class ExplorerWidget(anywidget.AnyWidget):  # type: ignore[misc]  # traitlets are untyped
+class ExplorerWidget(anywidget.AnyWidget):
     """The explorer as a widget.
 
     Attributes
@@ -75,7 +75,7 @@ class ExplorerWidget(anywidget.AnyWidget):  # type: ignore[misc]  # traitlets ar
         """Return what the page shows, as `model_at` takes it."""
         return {name: getattr(self, name) for name in SETTINGS} | {"ridge": self.payload["settings"]["ridge"]}
 
-    @traitlets.validate("bandwidth")  # type: ignore[untyped-decorator]
+    @traitlets.validate("bandwidth")
     def _check_bandwidth(self, proposal: Any) -> Any:
         columns = self._subject.model.key_.shape[1]
         given = proposal["value"]
@@ -83,7 +83,7 @@ class ExplorerWidget(anywidget.AnyWidget):  # type: ignore[misc]  # traitlets ar
             raise traitlets.TraitError(f"bandwidth must be {columns} positive numbers, got {given}")
         return given
 
-    @traitlets.validate("kernel")  # type: ignore[untyped-decorator]
+    @traitlets.validate("kernel")
     def _check_kernel(self, proposal: Any) -> Any:
         if proposal["value"] not in self.payload["kernels"]:
             raise traitlets.TraitError(
