@@ -20,6 +20,7 @@ ROOT = Path(__file__).resolve().parent.parent
 MADE = re.compile(r"(^|/)(__pycache__|\.[a-z_]+_cache|\.hypothesis)/|\.(pyc|nbi|nbc)$")  # by running, not by writing
 NEEDED = {
     "kernpool/py.typed",
+    "kernpool/data/shipped/engel.csv",
     "kernpool/displays/training.html",
     "kernpool/pages/tour/style.css",
     "kernpool/pages/tour/en.json",

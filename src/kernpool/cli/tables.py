@@ -143,11 +143,11 @@ def training_rows(options: argparse.Namespace) -> Training:
         )
     groups = [] if options.groups is None else [options.groups]
     table = without_missing(table, [*names, options.target, *groups], options)
-    if table.rows < 2:
-        raise TableError(f"{table.source} has one row, and a curve needs two or more; add rows")
     features = features_of(table, names, _without(choice, options.target), FEATURES)
     target, classes = _target(table, options.target, choice)
     group = table.labels(options.groups) if groups else None
+    if table.rows < 2:
+        raise TableError(f"{table.source} has one row, and a curve needs two or more; add rows")
     say_notes(table, options)
     return Training(names, features, target, classes, group, table.notes)
 

@@ -32,17 +32,22 @@ const PANELS = [
   { name: "controls", make: makeControls, frame: true, place: "side" },
   { name: "slices", make: makeSlices, frame: true, place: "side", when: hasMoreColumns },
   { name: "weights", make: makeWeights, frame: true, place: "side" },
-  { name: "compare", make: makeCompare, place: "under" },
+  { name: "compare", make: makeCompare, place: "under", when: holdsAll },
   { name: "classes", make: makeClasses, when: (data) => data.classes },
   { name: "heat", make: makeHeatMap },
   { name: "path", make: makePathChart, when: isExact },
   { name: "residuals", make: makeResidualChart, when: (data, payload) => !data.classes && isExact(data, payload) },
-  { name: "training", make: makeTraining, frame: true, when: (data) => !data.classes && !data.weight && !hasMoreColumns(data) && data.n > 1 && data.n <= TRAINED },
+  { name: "training", make: makeTraining, frame: true, when: (data, payload) => !data.classes && !data.weight && !hasMoreColumns(data) && holdsAll(data, payload) && data.n > 1 && data.n <= TRAINED },
   { name: "relevance", make: makeRelevance, when: hasMoreColumns },
 ];
 
 function hasMoreColumns(data) {
   return data.numeric.length + data.categorical.length > 1;
+}
+
+/** Whether the page has all rows, and not those that it draws of the rows that an engine has. */
+function holdsAll(data, payload) {
+  return payload.samples || data.n >= (payload.rows ?? 0);
 }
 
 /** Whether there are pairs of rows, and all of them are visited. */

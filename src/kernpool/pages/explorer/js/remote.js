@@ -5,7 +5,7 @@
  * @returns {null | {here: (local: object) => object, curve: Function}} null where the page holds all rows
  */
 export function makeRemote({ host, payload, data, store }) {
-  if (!host?.ask || payload.rows <= data().n) return null;
+  if (!host?.ask || payload.samples || payload.rows <= data().n) return null;
   const ask = makeNewest(host.ask);
   let known = ""; // the question that `answer` belongs to
   let answer = null;
