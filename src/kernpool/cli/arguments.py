@@ -216,13 +216,8 @@ def _add_explore(commands: Any) -> None:
     explore = commands.add_parser(
         "explore",
         help="look at a fit in the browser while its bandwidth moves",
-<<<<<<< HEAD
         description="Explore a table, a model or a generator, in the browser until Ctrl-C, or as a page with --out. "
         "The server listens on 127.0.0.1 alone, and its address carries a token.",
-=======
-        description="Explore a table, a model or a generator, in a browser until Ctrl-C, or as a page with --out. The "
-        "server listens on 127.0.0.1 alone, and its address carries a token.",
->>>>>>> work-cli
     )
     explore.add_argument(
         "data",
