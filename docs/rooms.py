@@ -25,7 +25,7 @@ PLACES = {
     "dask": (88, "sums on a cluster"),
     "conformal": (66, "prediction intervals"),
     "inference": (54, "how sure"),
-    "distribution": (76, "what to expect"),
+    "distribution": (77, "what to expect"),
     "bandwidth": (66, "which h"),
     "pooling": (66, "the verbs: pool, choose"),
     "algorithms": (66, "ways to organize the sum"),

@@ -29,7 +29,7 @@ def draw_start_picture(path: Path) -> None:
     pooled, h = float(model.predict([[QUERY]])[0]), float(model.bandwidth_[0])
 
     figure, (ax, below) = plt.subplots(
-        2, 1, figsize=(8.2, 4.6), height_ratios=[3.2, 1], sharex=True, layout="constrained"
+        2, 1, figsize=(7, 4.4), height_ratios=[3.2, 1], sharex=True, layout="constrained"
     )
     ax.scatter(x, y, s=14, color=GRAY, alpha=0.7, linewidth=0)
     ax.scatter(x, y, s=900 * weights / weights.max(), color=BLUE, alpha=0.45, linewidth=0)
@@ -37,14 +37,14 @@ def draw_start_picture(path: Path) -> None:
     ax.plot(QUERY, pooled, "o", markersize=10, color=RED, markeredgecolor="#ffffff", markeredgewidth=1.5, zorder=5)
     ax.annotate(
         f"prediction {pooled:.2f}, the mean of y,\nweighted by the discs",
-        (QUERY, pooled), (30, 70), textcoords="offset points", fontsize=12,
+        (QUERY, pooled), (12, 62), textcoords="offset points", fontsize=13,
         arrowprops={"arrowstyle": "-", "color": GRAY},
     )  # fmt: skip
     ax.set_ylabel("y", rotation=0)
     below.vlines(x, 0, weights, color=BLUE, linewidth=3)
     below.plot(grid, weights.max() * np.exp(-0.5 * ((grid - QUERY) / h) ** 2), color=GRAY, linewidth=1.2)
     below.annotate(f"weights of the rows\nbandwidth {h:.2f}, found", (0.02, 0.9), xycoords="axes fraction", va="top",
-                   fontsize=12)  # fmt: skip
+                   fontsize=13)  # fmt: skip
     below.set_yticks([])
     below.set_xlabel("x")
     for axes in (ax, below):
