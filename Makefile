@@ -4,7 +4,8 @@
 #   make test   install, run the tests
 #
 # Others: make fuzz SECONDS=60 SEED=1 (every algorithm on random problems; without SEED a fresh one, which is printed),
-# make lint (style, types, rooms), make wheels (what is published), make bench (measurements), make clean.
+# make lint (style, types, rooms), make docs (the site, in docs/_build/html),
+# make wheels (what is published), make bench (measurements), make clean.
 
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
@@ -17,7 +18,7 @@ PIP = $(RUN)/python -m pip install --quiet --disable-pip-version-check --constra
 # the gate also tests without it.
 IN_PARALLEL = --numprocesses auto --maxprocesses 4 --dist worksteal
 
-.PHONY: demo test fuzz lint wheels bench clean
+.PHONY: demo test fuzz lint docs wheels bench clean
 
 demo: $(VENV)/.installed
 	$(RUN)/python examples/demo.py
@@ -34,6 +35,10 @@ lint: $(VENV)/.installed-lint
 	$(RUN)/mypy
 	$(RUN)/lint-imports
 
+docs: $(VENV)/.installed-docs
+	$(RUN)/python -m sphinx -q -j 2 -W --keep-going docs docs/_build/html
+	$(RUN)/python docs/check_site.py docs/_build/html
+
 wheels: $(VENV)/.installed-publish
 	VENV=$(VENV) .ci/wheels
 
@@ -42,11 +47,15 @@ bench: $(VENV)/.installed-bench
 
 $(VENV)/.installed: pyproject.toml constraints.txt | $(VENV)/bin/python
 	@echo "Installing kernpool into $(VENV) (a minute or two) ..."
-	$(PIP) --editable ".[plot,torch,arrow,nufft,dask,widget,test,browser]"
+	$(PIP) --editable ".[plot,torch,arrow,nufft,dask,widget,completion,test,browser]"
 	@touch $@
 
 $(VENV)/.installed-lint: $(VENV)/.installed
 	$(PIP) --editable ".[lint]"
+	@touch $@
+
+$(VENV)/.installed-docs: $(VENV)/.installed
+	$(PIP) --editable ".[docs]"
 	@touch $@
 
 $(VENV)/.installed-publish: $(VENV)/.installed
@@ -64,5 +73,5 @@ $(VENV)/bin/python:
 		echo "could not make a virtual environment; on Debian and Ubuntu: apt install python3-venv"; exit 1; }
 
 clean:
-	rm -rf .venv* build demo .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv* build demo docs/_build docs/gallery docs/api/*.rst docs/api/items docs/sg_execution_times.rst .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -prune -exec rm -rf {} +

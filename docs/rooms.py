@@ -18,14 +18,14 @@ PICTURE = ROOT / "docs" / "images" / "rooms.svg"
 # The center of each box, from 0 (left) to 100 (right), and what it holds.
 PLACES = {
     "cli": (50, "the command line"),
-    "pages": (25, "self-contained pages"),
+    "pages": (22, "self-contained pages"),
     "displays": (11, "pictures, no mathematics"),
     "estimators": (66, "scikit-learn: X, y in, y out"),
     "torch": (41, "differentiable layers"),
     "dask": (88, "sums on a cluster"),
     "conformal": (66, "prediction intervals"),
     "inference": (54, "how sure"),
-    "distribution": (76, "what to expect"),
+    "distribution": (77, "what to expect"),
     "bandwidth": (66, "which h"),
     "pooling": (66, "the verbs: pool, choose"),
     "algorithms": (66, "ways to organize the sum"),

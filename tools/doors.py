@@ -103,6 +103,13 @@ def widget(_: Path) -> None:
     assert {"bandwidth", "kernel", "query"} <= set(ExplorerWidget.class_trait_names())
 
 
+def completion(_: Path) -> None:
+    """Write what a shell completes commands by."""
+    from kernpool.cli.completing import completion as script
+
+    assert "--target" in script("bash")
+
+
 DOORS: dict[str, tuple[str, Callable[[Path], None]]] = {  # the package that opens it, and what a user does
     "plot": ("matplotlib", plot),
     "torch": ("torch", torch),
@@ -110,6 +117,7 @@ DOORS: dict[str, tuple[str, Callable[[Path], None]]] = {  # the package that ope
     "arrow": ("pyarrow", arrow),
     "nufft": ("finufft", nufft),
     "widget": ("anywidget", widget),
+    "completion": ("shtab", completion),
 }
 
 

@@ -13,7 +13,16 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 OUT = ROOT / "constraints-lowest.txt"
-EXTRAS = ("plot", "torch", "dask", "arrow", "nufft", "widget", "test")  # what people run; not what lints and builds
+EXTRAS = (
+    "plot",
+    "torch",
+    "dask",
+    "arrow",
+    "nufft",
+    "widget",
+    "completion",
+    "test",
+)  # what people run; not what lints and builds
 BOUND = re.compile(r"(?P<name>[A-Za-z0-9._-]+)(\[[^]]*\])?>=(?P<version>[0-9.]+)(?P<marker>\s*;.*)?")
 HEADER = """\
 # Written by tools/lowest.py from the lower bounds of pyproject.toml: what .ci/lowest tests with.

@@ -1,7 +1,8 @@
 """kernpool: attention pooling by similarity, that is, Nadaraya-Watson kernel regression.
 
 `pool` is the whole idea in one function; the estimators find the bandwidth from data. Importing the package loads
-NumPy and little else: everything else loads when it is first used.
+nothing: each name loads its room when it is first used, and `pool` loads NumPy and little else. So the command line
+answers ``--help`` at once.
 """
 
 from __future__ import annotations
@@ -9,14 +10,11 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from kernpool.core import EmptyWindowWarning, PoolState, Problem, RankDeficiencyWarning, empty_state, merge
-from kernpool.data import open_chunks
-from kernpool.kernels import Kernel, convert_bandwidth, get_kernel, kernel_names, make_kernel, register_kernel
-from kernpool.pooling import Plan, RunningPool, choose, pool, pool_state, pooling_weights
-
 if TYPE_CHECKING:
     from kernpool import datasets
     from kernpool.conformal import DensityRatio, PredictionInterval, PredictionSet, density_ratio
+    from kernpool.core import EmptyWindowWarning, PoolState, Problem, RankDeficiencyWarning, empty_state, merge
+    from kernpool.data import open_chunks
     from kernpool.displays import (
         AttentionDisplay,
         BandwidthPathDisplay,
@@ -52,7 +50,9 @@ if TYPE_CHECKING:
         monotonicity_test,
         specification_test,
     )
+    from kernpool.kernels import Kernel, convert_bandwidth, get_kernel, kernel_names, make_kernel, register_kernel
     from kernpool.pages.explorer import Explorer, explore
+    from kernpool.pooling import Plan, RunningPool, choose, pool, pool_state, pooling_weights
 
 __version__ = "0.1.0"
 
@@ -118,6 +118,25 @@ __all__ = [
 ]
 
 _LAZY = {
+    "EmptyWindowWarning": "kernpool.core",
+    "Kernel": "kernpool.kernels",
+    "Plan": "kernpool.pooling",
+    "PoolState": "kernpool.core",
+    "Problem": "kernpool.core",
+    "RankDeficiencyWarning": "kernpool.core",
+    "RunningPool": "kernpool.pooling",
+    "choose": "kernpool.pooling",
+    "convert_bandwidth": "kernpool.kernels",
+    "empty_state": "kernpool.core",
+    "get_kernel": "kernpool.kernels",
+    "kernel_names": "kernpool.kernels",
+    "make_kernel": "kernpool.kernels",
+    "merge": "kernpool.core",
+    "open_chunks": "kernpool.data",
+    "pool": "kernpool.pooling",
+    "pool_state": "kernpool.pooling",
+    "pooling_weights": "kernpool.pooling",
+    "register_kernel": "kernpool.kernels",
     "AttentionDisplay": "kernpool.displays",
     "BandwidthPathDisplay": "kernpool.displays",
     "ClassSetDisplay": "kernpool.displays",
@@ -160,11 +179,18 @@ _LAZY = {
 }
 
 
+_ROOMS = ("core", "data", "kernels", "pooling")  # which are there without being imported first
+
+
 def __getattr__(name: str) -> Any:
+    if name in _ROOMS:
+        return import_module(f"kernpool.{name}")
     if name not in _LAZY:
         raise AttributeError(f"module 'kernpool' has no attribute {name!r}")
     module = import_module(_LAZY[name])
-    return module if _LAZY[name] == f"kernpool.{name}" else getattr(module, name)
+    found = module if _LAZY[name] == f"kernpool.{name}" else getattr(module, name)
+    globals()[name] = found  # the next time it is simply there
+    return found
 
 
 def __dir__() -> list[str]:

@@ -296,8 +296,8 @@ def test_a_byte_order_mark_and_windows_lines(fitted, tmp_path):
     ("array", "message"),
     [
         (np.array([[1, 2j]]), "column '0' holds complex128, not real numbers"),
-        (np.array([["1", "2"]]), "column '0' holds <U1"),
-        (np.array([["2020", "2021"]], "M8[Y]"), "holds datetime64"),
+        (np.array([["1", "2"]]), "column '1' has the one class '2'"),
+        (np.array([["2020", "2021"]], "M8[Y]"), "column '0' holds '2020': a date; say --dates 0"),
         (np.zeros(3, dtype=[("a", float, (2,)), ("1", float)]), "column 'a' holds float64[2]"),
         (np.zeros((2, 2, 2)), "expected a matrix"),
     ],

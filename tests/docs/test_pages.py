@@ -1,17 +1,16 @@
 """What the pages of `docs` say of the sources is true: quotations, paths, links, and examples that run."""
 
-import doctest
 import re
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 import kernpool
+from tests.support.blocks import pages
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "src" / "kernpool"
-PAGES = sorted([*(ROOT / "docs").glob("*.md"), *(ROOT / "docs" / "decisions").glob("*.md")])
+PAGES = [page for page in pages() if page.is_relative_to(ROOT / "docs") and "benchmarks" not in page.parts]
 on_every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT / "docs").as_posix())
 
 
@@ -57,14 +56,6 @@ def test_ten_minutes_quote_the_five_files():
     assert quoted == {
         "core/state.py", "core/similarity.py", "core/problem.py", "algorithms/reference.py", "pooling/pool.py"
     }  # fmt: skip
-
-
-def test_the_example_of_ten_minutes_runs():
-    page = ROOT / "docs" / "ten-minutes.md"
-    with np.printoptions():  # the page sets a precision
-        failed, tried = doctest.testfile(str(page), module_relative=False, optionflags=doctest.NORMALIZE_WHITESPACE)
-    assert tried > 20
-    assert failed == 0
 
 
 @on_every_page

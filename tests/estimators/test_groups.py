@@ -1,8 +1,5 @@
 """Models of rows in clusters: what `fit(groups=...)` selects, keeps, says and refuses."""
 
-import doctest
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -244,10 +241,3 @@ def test_rows_on_a_cluster_cannot_have_groups():
     X, y, school = make_schools()
     with pytest.raises(TypeError, match="groups must be None for rows on a cluster"):
         kernpool.DaskNadarayaWatsonRegressor().fit(da.from_array(X), da.from_array(y), groups=school)
-
-
-def test_the_page_runs():
-    page = Path(__file__).resolve().parents[2] / "docs" / "groups.md"
-    failed, tried = doctest.testfile(str(page), module_relative=False)
-    assert tried > 8
-    assert failed == 0

@@ -1,8 +1,5 @@
 """The record of a test."""
 
-import re
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -54,10 +51,3 @@ def test_whatever_a_method_returns_has_a_public_name():
         "TestResult": kernpool.specification_test(x, x[:, 0] + 0.1 * np.cos(40 * x[:, 0]), n_resamples=9),
     }.items():
         assert type(record) is getattr(kernpool, name)
-
-
-def test_the_example_of_the_page_runs(capsys):
-    page = (Path(__file__).parents[2] / "docs" / "tests.md").read_text(encoding="utf-8")
-    (example,) = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
-    exec(example, {})
-    assert "null hypothesis  y does not depend on column 0, given the others\n" in capsys.readouterr().out

@@ -29,18 +29,21 @@ class Beside:
         How sure the curve is.
     expectation : Expectation
         What to expect of the next value.
+    probabilities : bool
+        Of classes.
     notes : list of str
         What is guaranteed of what was written so far, each once.
     """
 
     uncertainty: Uncertainty
     expectation: Expectation
+    probabilities: bool = False
     notes: list[str] = field(default_factory=list)
 
     @classmethod
     def of(cls, options: argparse.Namespace) -> Beside:
         """Read options of ``kernpool predict``; what cannot be meant is a usage error."""
-        found = cls(Uncertainty.of(options), Expectation.of(options))
+        found = cls(Uncertainty.of(options), Expectation.of(options), options.proba)
         asked = found.uncertainty.asked + found.expectation.asked
         if asked and options.cluster is not None:
             raise UsageError(f"{' and '.join(asked)} cannot be had from a cluster; predict here, without --cluster")
@@ -50,6 +53,8 @@ class Beside:
         """Refuse a model that cannot say what is asked, and read what else is needed; parameters as of its parts."""
         if self.uncertainty.asked:
             need_rows(model, folder, " or ".join(self.uncertainty.asked))
+        if self.probabilities and not hasattr(model, "predict_proba"):
+            raise TypeError(f"--proba is for classifiers, and {folder} holds a {type(model).__name__}")
         return replace(self, expectation=self.expectation.ready(model, folder, header))
 
     def columns(self, model: Any, query: Array, target: str, predict: Predict) -> Columns:
@@ -71,6 +76,9 @@ class Beside:
         expected, notes = self.expectation.beside(model, query)
         beside |= expected
         self.notes.extend(note for note in notes if note not in self.notes)
+        if self.probabilities:
+            shares = model.predict_proba(query).T
+            beside = {f"p_{label}": share for label, share in zip(model.classes_, shares, strict=True)} | beside
         if predicted.ndim == 1:
             return {target: predicted} | {f"{target}_{end}": column for end, column in beside.items()}
         columns: Columns = {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import re
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -14,13 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.cli.beside import Beside, Columns, Predict
+from kernpool.cli.kept import QUERIES
 from kernpool.cli.parsing import parse_features
+from kernpool.cli.tables import IN_MEMORY, form_of
 from kernpool.cli.terminal import UsageError, progress_bar, say
 from kernpool.data.chunks.base import Chunks
 from kernpool.data.chunks.opening import NpyChunks, open_chunks
 from kernpool.data.chunks.parquet import ParquetChunks
 from kernpool.data.folders import read_header
-from kernpool.data.tables import Advice, TableError, read_table, table_format
+from kernpool.data.reading import AS_FOUND, TextForm, input_format, read_table
+from kernpool.data.tables import TableError
 from kernpool.data.writers import row_writer
 from kernpool.estimators.extrapolation import limits_of
 from kernpool.estimators.fitted import scale_of
@@ -31,11 +35,6 @@ from kernpool.execution.progress import current_progress, report_progress
 
 Array = NDArray[np.float64]
 Answer = Callable[[Array], Columns]
-
-QUERIES = Advice(
-    "correct or drop such rows: the model predicts from this column",
-    "convert it first: the model predicts from numbers in this column",
-)
 
 
 def fit_in_chunks(model: KernelRegressor, options: argparse.Namespace, memory: int) -> None:
@@ -49,6 +48,7 @@ def fit_in_chunks(model: KernelRegressor, options: argparse.Namespace, memory: i
         )
     if options.summary:
         raise UsageError("--summary needs the rows in memory; leave --memory out, or fit a sample of the rows")
+    refuse_in_chunks(options)
     features = parse_features(options.features, options.target)
     chunks = open_table(options.data, options.format, memory, target=options.target, features=features)
     if not chunks.rows:
@@ -58,17 +58,40 @@ def fit_in_chunks(model: KernelRegressor, options: argparse.Namespace, memory: i
     model.set_params(n_jobs=None)  # the machine that loads the model has other processors
     if options.model is not None:
         save_model(model, options.model, target=options.target, force=options.force)
-    if not options.quiet:
-        names = chunks.names or ()
-        say(f"rows       {chunks.rows}, read in chunks")
-        say(f"columns    {', '.join(names)}")
-        say(f"kernel     {model.kernel}")
-        say(f"bandwidth  {', '.join(f'{name} {h:.6g}' for name, h in zip(names, model.bandwidth_, strict=True))}")
-        say(f"           {model.bandwidth_note_}")
-        if hasattr(model, "loo_error_"):
-            say(f"leave-one-out mean squared error  {model.loo_error_:.6g} (of the rows searched on)")
-        if options.model is not None:
-            say(f"model      {options.model}, which refers to {options.data}")
+    report = {
+        "estimator": type(model).__name__,
+        "rows": chunks.rows,
+        "columns": list(chunks.names or ()),
+        "kernel": model.kernel,
+        "bandwidth": dict(zip(chunks.names or (), model.bandwidth_.tolist(), strict=True)),
+        "note": model.bandwidth_note_,
+        "loo_error": vars(model).get("loo_error_"),
+    }
+    if options.json:
+        print(json.dumps(report | ({"model": options.model} if options.model else {}), indent=2))
+    elif not options.quiet:
+        _say_fit(report, options)
+
+
+def _say_fit(report: dict[str, Any], options: argparse.Namespace) -> None:
+    say(f"rows       {report['rows']}, read in chunks")
+    say(f"columns    {', '.join(report['columns'])}")
+    say(f"kernel     {report['kernel']}")
+    say(f"bandwidth  {', '.join(f'{name} {h:.6g}' for name, h in report['bandwidth'].items())}")
+    say(f"           {report['note']}")
+    if report["loo_error"] is not None:
+        say(f"leave-one-out mean squared error  {report['loo_error']:.6g} (of the rows searched on)")
+    if options.model is not None:
+        say(f"model      {options.model}, which refers to {options.data}")
+
+
+def refuse_in_chunks(options: argparse.Namespace) -> None:
+    """Refuse what needs all rows in memory."""
+    for name in IN_MEMORY:
+        if vars(options).get(name) not in (None, False):
+            raise UsageError(f"--{name} needs the rows in memory, here; leave --memory (or --cluster) out")
+    if options.missing == "drop":
+        raise UsageError("--missing drop needs the rows in memory; leave --memory (or --cluster) out")
 
 
 def load_for_tables(options: argparse.Namespace, memory: int | None = None) -> tuple[Any, dict[str, Any]]:
@@ -80,14 +103,8 @@ def load_for_tables(options: argparse.Namespace, memory: int | None = None) -> t
             "load_model"
         )
     header = read_header(options.model, MODELS)
-    if model.encoding_ is not None:
-        pairs = zip(model.encoding_.categorical, model.encoding_.levels, strict=True)
-        text = [repr(header["features"][i]) for i, levels in pairs if any(isinstance(level, str) for level in levels)]
-        if text:
-            raise TableError(
-                f"{options.model} has categorical columns of text, {', '.join(text)}, and tables are read as numbers "
-                "here; load it in Python with load_model, and predict a frame"
-            )
+    if options.unseen is not None:
+        model.set_params(unseen=options.unseen)
     model.set_params(n_jobs=options.jobs, **({} if options.empty is None else {"empty": options.empty}))
     model.__dict__.pop("feature_names_in_", None)  # columns are chosen by their names here, and come without them
     return model, header
@@ -97,9 +114,13 @@ def predict_in_chunks(options: argparse.Namespace, memory: int | None, asked: Be
     """Predict some rows at a time, here or on a cluster."""
     if options.cluster is not None and not re.fullmatch(r"\w+://\S+", options.cluster):
         raise UsageError(f"--cluster must be the address of a Dask scheduler, tcp://host:port, got {options.cluster!r}")
+    refuse_in_chunks(options)
+    if options.json and options.out == "-":
+        raise UsageError("--json prints predictions as records, which need the rows in memory; name a file with --out")
     model, header = load_for_tables(options, memory)
+    _refuse_levels(model, options.model)
     asked = asked.ready(model, options.model, header)
-    rows, blocks = open_queries(options.data, options.format, memory, header["features"])
+    rows, blocks = open_queries(options.data, options.format, memory, header["features"], form_of(options))
     target = header["target"] or "prediction"
     with predictor(model, options.cluster) as predict, progress_bar("predicting", options.quiet):
         predicted = _predicted(blocks, rows, lambda query: asked.columns(model, query, target, predict))
@@ -108,7 +129,23 @@ def predict_in_chunks(options: argparse.Namespace, memory: int | None, asked: Be
             write(np.column_stack(list(first.values())))
             for block in predicted:
                 write(np.column_stack(list(block.values())))
-    report_notes(asked, options.quiet)
+    if options.json:
+        described = {"out": options.out, "rows": rows, "columns": list(first), "notes": asked.notes}
+        print(json.dumps(described, indent=2))
+    report_notes(asked, options.quiet or options.json)
+
+
+def _refuse_levels(model: Any, folder: str) -> None:
+    """Refuse models of columns that chunks do not have."""
+    if vars(model).get("date_columns_"):
+        raise TableError(f"{folder} predicts from dates, and chunks are read as numbers; leave --memory out")
+    if model.encoding_ is not None:
+        levels = (*model.encoding_.levels, *model.encoding_.pairs)
+        if any(isinstance(level, str) for some in levels for level in some):
+            raise TableError(
+                f"{folder} has categorical columns of text, and chunks are read as numbers; leave --memory (or "
+                "--cluster) out"
+            )
 
 
 def report_notes(asked: Beside, quiet: bool) -> None:
@@ -132,10 +169,12 @@ def _predicted(blocks: Iterator[Array], rows: int, answer: Answer) -> Iterator[C
         start += size
 
 
-def open_queries(name: str, format: str | None, memory: int | None, features: list[str]) -> tuple[int, Iterator[Array]]:
+def open_queries(
+    name: str, format: str | None, memory: int | None, features: list[str], form: TextForm = AS_FOUND
+) -> tuple[int, Iterator[Array]]:
     """Return how many queries there are, and blocks of them; one block if memory is no matter."""
     if memory is None:
-        query = read_table(name, format).numbers(features, QUERIES)
+        query = read_table(name, format, form).numbers(features, QUERIES)
         return len(query), iter([query])
     chunks = open_table(name, format, memory, target=[], features=features)
     if not chunks.rows:
@@ -150,7 +189,7 @@ def open_table(
     path = Path(name)
     if name != "-" and not path.exists():
         raise FileNotFoundError(f"{path} does not exist")
-    kind = "parquet" if path.is_dir() and format is None else table_format(name, format)
+    kind = "parquet" if path.is_dir() and format is None else input_format(name, format)
     if name == "-" or kind not in ("parquet", "npy"):
         raise UsageError(
             f"--memory reads Parquet and .npy files in chunks, and {name!r} is neither; convert it, or leave "

@@ -13,42 +13,35 @@ from typing import Any
 
 import numpy as np
 
-from kernpool.bandwidth import LeaveOneOut
 from kernpool.cli.beside import Beside
-from kernpool.cli.chunked import QUERIES, fit_in_chunks, load_for_tables, predict_in_chunks, report_notes
+from kernpool.cli.chunked import fit_in_chunks, load_for_tables, predict_in_chunks, report_notes
 from kernpool.cli.describing import describe_model
-from kernpool.cli.parsing import parse_bandwidth, parse_features, parse_memory
+from kernpool.cli.kept import beside_inputs, plain_json, query_rows, records_of
+from kernpool.cli.parsing import parse_bandwidth, parse_memory, parse_numbers
+from kernpool.cli.reporting import report_of, say_report
+from kernpool.cli.tables import Training, say_notes, training_rows
 from kernpool.cli.terminal import UsageError, bar, is_terminal, need_output, progress_bar, say
 from kernpool.cli.testing import run_test
-from kernpool.cli.uncertainty import need_rows, summary_of
-from kernpool.core.problem import Problem
+from kernpool.cli.uncertainty import named_summary, need_rows
 from kernpool.data.checks import as_bandwidth
 from kernpool.data.files import refuse_existing, whole_file
 from kernpool.data.folders import check_model_folder, read_header
-from kernpool.data.tables import Advice, Table, read_table, table_format, write_table
+from kernpool.data.mixed import Mixed
+from kernpool.data.tables import table_format
+from kernpool.data.writers import write_table
 from kernpool.displays import KernelCurveDisplay, import_pyplot
-from kernpool.estimators import LocalLinearRegressor, NadarayaWatsonRegressor
-from kernpool.estimators.fitted import scaled_keys
-from kernpool.estimators.parameters import NAMED_BANDWIDTHS, check_ridge
+from kernpool.estimators import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor
+from kernpool.estimators.parameters import NAMED_BANDWIDTHS, NAMED_FOR_CLASSES, check_ridge
 from kernpool.estimators.regression import KernelRegressor
 from kernpool.estimators.saving import MODELS, load_model, save_model
 from kernpool.execution.threads import resolve_n_jobs
 from kernpool.kernels import get_kernel
 from kernpool.pages.tour import LANGUAGES, LARGEST_SEED, make_tour
-from kernpool.pooling.choice import choose
 
 __all__ = ["run_fit", "run_info", "run_predict", "run_test", "run_tour"]
 
-FEATURES = Advice(
-    "correct or drop such rows, or leave the column out with --features",
-    "encode it as numbers first, leave it out with --features, or fit a frame in Python, which may have text and "
-    "categories",
-)
-TARGET = Advice(
-    "correct or drop such rows",
-    "name a column of numbers with --target; labels are for NadarayaWatsonClassifier, in Python",
-)
 PICTURES = ("png", "svg", "pdf", "jpg", "jpeg", "webp")
+ONLY_FOR_CLASSES = tuple(set(NAMED_FOR_CLASSES) - set(NAMED_BANDWIDTHS))
 LEAVE_NONE_OUT = ("aicc", "gcv", "plugin")  # bandwidths that leave no rows out, and so no clusters
 
 
@@ -60,34 +53,79 @@ def run_fit(options: argparse.Namespace) -> None:
     if memory is not None:
         fit_in_chunks(model, options, memory)
         return
-    table = read_table(options.data, options.format)
-    groups = None if options.groups is None else table.labels(options.groups)
-    features = choose_features(table, options.target, options.features, options.groups)
-    X, y = table.numbers(features, FEATURES), table.numbers([options.target], TARGET)[:, 0]
-    with progress_bar("fitting", options.quiet):
-        model.fit(X, y, groups=groups)
-    if not options.quiet:
-        with progress_bar("leaving one out" if groups is None else "leaving clusters out", options.quiet):
-            result = model.leave_one_out()
-        report_fit(model, features, y, result, options.groups)
-    summary = summary_of(model, features) if options.summary else None  # which may be refused: before outputs
+    model, training = fit_rows(options, model)
+    report = None
+    if options.json or not options.quiet:
+        with progress_bar("leaving one out" if training.groups is None else "leaving clusters out", options.quiet):
+            report = report_of(model, training, options.groups)
+    if report is not None and not options.json:
+        say_report(report)
+    summary = named_summary(model, training.names) if options.summary else None  # which may be refused: before outputs
     model.set_params(n_jobs=None)  # the machine that loads the model has other processors
     with whole_file(Path(options.plot), force=options.force) if options.plot else nullcontext() as picture:
         if picture is not None:  # drawn before the model is written: either both outputs appear or none
-            draw(model, X, y, features, options.target, picture)
+            draw(model, training.features.X, training.target, training.names, options.target, picture)
         if options.model is not None:
-            save_model(model, options.model, features=features, target=options.target, force=options.force)
-    if not options.quiet:
-        for what, output in (("model", options.model), ("picture", options.plot)):
-            if output is not None:
-                say(f"{what:<10} {output}")
+            save_model(model, options.model, features=training.names, target=options.target, force=options.force)
+    outputs = {what: output for what, output in (("model", options.model), ("picture", options.plot)) if output}
+    if options.json:
+        print_json(report | outputs | ({} if summary is None else {"summary": summary}))  # type: ignore[operator]
+        return
+    for what, output in outputs.items():
+        if not options.quiet:
+            say(f"{what:<10} {output}")
     if summary is not None:
         print(summary)
 
 
+def fit_rows(options: argparse.Namespace, model: Any) -> tuple[Any, Training]:
+    """Fit a model to the rows that the options name; a target of classes makes it a classifier."""
+    smoothing = None if options.smoothing is None else parse_numbers("--smoothing", options.smoothing)
+    training = training_rows(options)
+    if training.classes:
+        model = as_classifier(options)
+    elif options.bandwidth in ONLY_FOR_CLASSES:
+        raise UsageError(
+            f"--bandwidth {options.bandwidth} is of classifiers, and {options.target!r} holds numbers; leave it out, "
+            f"or say --unordered {options.target} if they are classes"
+        )
+    features, mixed = training.features, isinstance(training.features.X, Mixed)
+    if mixed and options.plot is not None:
+        raise UsageError("--plot draws columns of numbers; leave columns of levels out with --features, or --plot")
+    model.set_params(unordered=features.unordered or None, ordered=features.ordered or None, smoothing=smoothing)
+    with progress_bar("fitting", options.quiet):
+        model.fit(features.X, training.target, groups=training.groups)
+    if mixed:
+        model.feature_names_in_ = np.array(training.names, dtype=object)
+    if features.dates:
+        model.date_columns_ = features.dates
+    return model, training
+
+
+def print_json(what: Any) -> None:
+    """Print a result on standard output; what is no number becomes null."""
+    print(json.dumps(plain_json(what), indent=2, ensure_ascii=False))
+
+
+def as_classifier(options: argparse.Namespace) -> NadarayaWatsonClassifier:
+    """Return the unfitted classifier that the options ask for."""
+    for name, given in (
+        ("--degree 1", options.degree),
+        ("--summary", options.summary),
+        ("--plot", options.plot is not None),
+    ):
+        if given:
+            raise UsageError(f"{name} is for targets of numbers, and {options.target!r} holds classes; leave it out")
+    bandwidth = "log_loss" if options.bandwidth is None else parse_bandwidth(options.bandwidth, NAMED_FOR_CLASSES)
+    return NadarayaWatsonClassifier(
+        options.kernel, bandwidth, composition=options.composition, scale=options.scale, n_jobs=options.jobs
+    )
+
+
 def build_model(options: argparse.Namespace) -> KernelRegressor:
     """Return the unfitted model that the options ask for; what cannot be meant is a usage error."""
-    bandwidth = parse_bandwidth(options.bandwidth, NAMED_BANDWIDTHS)
+    given = "regularised" if options.bandwidth in (None, *ONLY_FOR_CLASSES) else options.bandwidth
+    bandwidth = parse_bandwidth(given, NAMED_BANDWIDTHS)
     if options.groups is not None and bandwidth in LEAVE_NONE_OUT:
         raise UsageError(
             f"--groups leaves whole clusters out, and --bandwidth {bandwidth} leaves no rows out; use regularised, loo "
@@ -130,50 +168,6 @@ def check_outputs(options: argparse.Namespace) -> None:
             raise UsageError(f"--plot must end in one of {', '.join(PICTURES)}, got {options.plot!r}")
 
 
-def choose_features(table: Table, target: str, listed: str | None, groups: str | None = None) -> list[str]:
-    """Return the columns to predict from: those listed, or all that have no other part."""
-    table.need([target])
-    features = parse_features(listed, target) or [name for name in table.names if name not in (target, groups)]
-    if not features:
-        others = repr(target) if groups is None else f"{target!r} and {groups!r}"
-        raise UsageError(f"--features must name at least one column, and {table.source} has none beside {others}")
-    return features
-
-
-def report_fit(
-    model: KernelRegressor, features: list[str], y: Any, result: LeaveOneOut, groups: str | None = None
-) -> None:
-    """Print what was fitted and how well it predicts rows, or whole clusters, that it has not seen."""
-    spread = float(((y - y.mean()) ** 2).mean())
-    key = scaled_keys(model)
-    problem = Problem.from_arrays(
-        key, key, y, kernel=model.kernel, bandwidth=model.bandwidth_, composition=model.composition
-    )
-    plan = choose(problem, model.algorithm, often=True)
-    say(f"rows       {len(y)}")
-    say(f"columns    {', '.join(features)}")
-    if groups is not None:
-        sizes = np.bincount(model.key_group_)
-        median = f"{np.median(sizes):g}"
-        say(f"clusters   {groups}: {len(sizes)}, of {sizes.min()} to {sizes.max()} rows, median {median}")
-    say(f"kernel     {model.kernel}")
-    found = ", ".join(f"{name} {h:.6g}" for name, h in zip(features, model.bandwidth_, strict=True))
-    say(f"bandwidth  {found}{' (in ranks, from 0 to 1)' if model.scale == 'rank' else ''}")
-    if vars(model).get("ridge_"):
-        say(f"ridge      {model.ridge_:.6g} rows")
-    left = "leave-one-out" if groups is None else "leave-cluster-out"
-    say(f"{left} mean squared error  {result.error:.6g}")
-    say(
-        f"{left} R^2                 {1 - result.error / spread:.6g}"
-        if spread
-        else "y is constant, so R^2 is undefined"
-    )
-    if result.empty_windows:
-        others = "rows" if groups is None else "clusters"
-        say(f"empty {left} windows       {result.empty_windows}, predicted by the mean of the other {others}")
-    say(f"algorithm  {plan.algorithm} ({plan.reason})")
-
-
 def import_matplotlib_early() -> None:
     """Fail before the long work if pictures cannot be drawn, and draw without a screen."""
     os.environ.setdefault("MPLBACKEND", "Agg")
@@ -212,11 +206,21 @@ def run_predict(options: argparse.Namespace) -> None:
         return
     model, header = load_for_tables(options)
     asked = asked.ready(model, options.model, header)
-    X = read_table(options.data, options.format).numbers(header["features"], QUERIES)
+    X, table = query_rows(options, model, header)
     with progress_bar("predicting", options.quiet):
         columns = asked.columns(model, X, header["target"] or "prediction", model.predict)
-    write_table(options.out, columns, force=options.force)
-    report_notes(asked, options.quiet)
+    columns = beside_inputs(columns, table, header["target"] or "prediction", options)
+    if not options.json:
+        write_table(options.out, columns, force=options.force)
+    elif options.out == "-":
+        print_json(records_of(columns))
+    else:
+        write_table(options.out, columns, force=options.force)
+        print_json(
+            {"out": options.out, "rows": len(X), "columns": list(columns), "notes": [*table.notes, *asked.notes]}
+        )
+    say_notes(table, options)
+    report_notes(asked, options.quiet or options.json)
 
 
 def run_info(options: argparse.Namespace) -> None:
@@ -225,9 +229,10 @@ def run_info(options: argparse.Namespace) -> None:
     model, header = load_model(options.model), read_header(options.model, MODELS)
     if options.summary:
         need_rows(model, options.model, "--summary")
-        print(summary_of(model, header["features"]))
+        summary = named_summary(model, header["features"])
+        print_json(summary) if options.json else print(summary)
         return
-    print(json.dumps(describe_model(model, header), indent=2))
+    print_json(describe_model(model, header))
 
 
 def run_tour(options: argparse.Namespace) -> None:
@@ -241,7 +246,9 @@ def run_tour(options: argparse.Namespace) -> None:
     page = make_tour(options.out, language=options.lang, seed=options.seed, force=options.force, progress=listener)
     if listener is not None:
         sys.stderr.write("\r\033[K")
-    if not options.quiet:
+    if options.json:
+        print_json({"tour": str(page)})
+    elif not options.quiet:
         say(f"tour       {page}")
     if options.open:
         webbrowser.open(page.as_uri())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -36,24 +37,38 @@ def describe_model(model: Any, header: dict[str, Any]) -> dict[str, Any]:
 
 
 def _smoother(model: KernelSmoother, header: dict[str, Any]) -> dict[str, Any]:
-    chunks, features, encoding = vars(model).get("chunks_"), header["features"], model.encoding_
-    numeric, categorical = (range(len(features)), ()) if encoding is None else (encoding.numeric, encoding.categorical)
+    chunks, features = vars(model).get("chunks_"), header["features"]
     description = {
         "estimator": header["estimator"],
         "target": header["target"],
         "features": features,
         "rows": chunks.rows if chunks is not None else len(model.key_),
         "parameters": header["parameters"],
-        # levels alone have one column of zeros, which has no name
-        "bandwidth": {features[i]: h for i, h in zip(numeric, model.bandwidth_.tolist(), strict=False)},
+        **names_of(model, features),
     }
-    if categorical:
-        description["smoothing"] = {features[i]: x for i, x in zip(categorical, model.smoothing_.tolist(), strict=True)}
+    if vars(model).get("classes_") is not None:
+        description["classes"] = model.classes_.tolist()
+    if vars(model).get("date_columns_"):
+        description["dates"] = list(model.date_columns_)
     if vars(model).get("key_group_") is not None:
         description["clusters"] = len(np.unique(model.key_group_))
     for name, result in header["results"].items():
         description[name.rstrip("_")] = result if isinstance(result, str) or np.isfinite(result) else None
     return description if chunks is None else description | {"data": header["chunks"]["path"]}
+
+
+def names_of(model: KernelSmoother, features: Sequence[str]) -> dict[str, Any]:
+    """Return bandwidths, and smoothing and levels if there are some, by the names of columns."""
+    encoding = model.encoding_
+    numeric, categorical = (range(len(features)), ()) if encoding is None else (encoding.numeric, encoding.categorical)
+    # levels alone have one column of zeros, which has no name
+    named: dict[str, Any] = {
+        "bandwidth": {features[i]: h for i, h in zip(numeric, model.bandwidth_.tolist(), strict=False)}
+    }
+    if encoding is not None and categorical:
+        named["smoothing"] = {features[i]: x for i, x in zip(categorical, model.smoothing_.tolist(), strict=True)}
+        named["levels"] = {features[i]: list(levels) for i, levels in zip(categorical, encoding.levels, strict=True)}
+    return named
 
 
 def _learned(model: LearnedPooling, header: dict[str, Any]) -> dict[str, Any]:

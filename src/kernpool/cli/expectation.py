@@ -11,11 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.cli.asking import INTERVAL_METHODS, SET_METHODS
+from kernpool.cli.kept import read_queries
 from kernpool.cli.parsing import parse_levels
 from kernpool.cli.terminal import UsageError
 from kernpool.cli.uncertainty import checked_level, need_rows
 from kernpool.conformal.intervals import METHODS
-from kernpool.data.tables import Advice, TableError, read_table
+from kernpool.data.reading import read_table
+from kernpool.data.tables import Advice, TableError
 from kernpool.estimators.classifier import NadarayaWatsonClassifier
 from kernpool.estimators.nadaraya_watson import NadarayaWatsonRegressor
 
@@ -122,7 +124,7 @@ class Expectation:
                 "the model with target="
             )
         table = read_table(self.calibration)
-        X = table.numbers(header["features"], INPUTS)
+        X = read_queries(table, model, header, INPUTS)
         if self.sets is None:
             return replace(self, rows=(X, table.numbers([target], OUTPUTS)[:, 0]))
         return replace(self, rows=(X, _as_labels(table.labels(target), model.classes_)))

@@ -1,16 +1,15 @@
-"""`kernpool explore`: a table or a model in the browser."""
+"""`kernpool explore`: a table, a model or a generator in the browser."""
 
 from __future__ import annotations
 
 import argparse
 import webbrowser
 from pathlib import Path
-from typing import Any
 
-from kernpool.cli.parsing import parse_bandwidth, parse_features
-from kernpool.cli.terminal import UsageError, progress_bar, say
+from kernpool.cli.commands import build_model, fit_rows, print_json
+from kernpool.cli.tables import Training
+from kernpool.cli.terminal import UsageError, say
 from kernpool.data.files import refuse_existing
-from kernpool.estimators.parameters import NAMED_BANDWIDTHS
 from kernpool.estimators.saving import load_model
 from kernpool.pages.explorer import Explorer, explore
 from kernpool.pages.explorer.explore import LANGUAGES
@@ -21,7 +20,7 @@ LARGEST_PORT = 65535
 
 
 def run_explore(options: argparse.Namespace) -> None:
-    """Explore a table, a model or a generator: as a page with --out, else in the browser until Ctrl-C."""
+    """Write a page with --out; else serve one until Ctrl-C."""
     if options.lang is not None and options.lang not in LANGUAGES:
         raise UsageError(f"--lang must be {' or '.join(LANGUAGES)}, got {options.lang!r}")
     if not 0 <= options.port <= LARGEST_PORT:
@@ -29,37 +28,60 @@ def run_explore(options: argparse.Namespace) -> None:
     if options.out is not None:
         refuse_existing(Path(options.out), options.force)
     explorer = explorer_of(options)
-    if options.out is not None:
-        page = explorer.to_html(options.out, force=options.force)
-        if not options.quiet:
-            say(f"page       {page}")
-        if options.open:
-            webbrowser.open(page.resolve().as_uri())
+    if options.out is None:
+        _serve(explorer, options)
         return
+    page = explorer.to_html(options.out, force=options.force)
+    if options.json:
+        print_json({"page": str(page), "rows": explorer.subject.rows})
+    elif not options.quiet:
+        say(f"page       {page}")
 
+
+def explorer_of(options: argparse.Namespace) -> Explorer:
+    """Return the explorer of what is named: a generator, a folder of a model, or a table with a target."""
+    if options.data in GENERATORS:
+        return explore(options.data, seed=options.seed, language=options.lang)
+    path = Path(options.data)
+    if options.target is None:
+        if not path.is_dir():
+            raise UsageError(f"--target must name the column of {options.data} that the others explain")
+        return explore(load_model(path), language=options.lang, title=path.name)
+    model, training = fit_rows(options, build_model(options))
+    load = _loading(options, training)
+    title = f"{options.target}, {'standard input' if options.data == '-' else path.name}"
+    return explore(model, target=options.target, title=title, language=options.lang, load=load)
+
+
+def _loading(options: argparse.Namespace, training: Training) -> str:
+    """Return Python that makes X and y of a table: of one that pandas reads as we did, else a comment."""
+    readers = {".csv": "read_csv", ".parquet": "read_parquet"}
+    suffix = Path(options.data).suffix.lower()
+    is_plain = suffix in readers and not training.notes and options.missing != "drop"
+    given = [options.sep, options.decimal, options.encoding, options.na, options.dates, options.ordered, options.format]
+    if not is_plain or any(option is not None for option in given) or training.features.unordered:
+        return f"# X, y: columns {', '.join(training.names)} and {options.target} of {options.data}"
+    return (
+        f"import pandas as pd\n\ntable = pd.{readers[suffix]}({options.data!r})\n"
+        f"X, y = table[{training.names!r}], table[{options.target!r}]"
+    )
+
+
+def _serve(explorer: Explorer, options: argparse.Namespace) -> None:
     def started(server: ExplorerServer) -> None:
-        say(f"explorer   {server.url}")
-        if not options.quiet:
+        if options.json:
+            print_json({"url": server.url, "rows": explorer.subject.rows})
+        else:
+            say(f"explorer   {server.url}")
+        if not (options.quiet or options.json):
             say("Ctrl-C ends it")
-        if options.open:
+        if not options.no_open:
             webbrowser.open(server.url)
 
     try:
         serve(explorer.subject, port=options.port, language=options.lang, started=started)
+    except KeyboardInterrupt:  # is how it ends
+        if not (options.quiet or options.json):
+            say("ended")
     except OSError as error:
         raise UsageError(f"--port {options.port}: {error.strerror}; leave it out, and a free one is taken") from None
-
-
-def explorer_of(options: argparse.Namespace) -> Explorer:
-    """Return the explorer of what is named: a generator, a model's folder, or a table with a target."""
-    if options.data in GENERATORS:
-        return explore(options.data, seed=options.seed, language=options.lang)
-    if options.target is None:
-        if not Path(options.data).is_dir():
-            raise UsageError(f"--target must name the column of {options.data} that the others explain")
-        return explore(load_model(options.data), language=options.lang, title=Path(options.data).name)
-    return _fitted(options)
-
-
-def _fitted(options: argparse.Namespace) -> Any:
-    raise NotImplementedError

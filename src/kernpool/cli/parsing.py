@@ -66,6 +66,20 @@ def parse_bandwidth(text: str, names: Sequence[str] = ()) -> str | float | list[
     return numbers[0] if len(numbers) == 1 else numbers
 
 
+def parse_numbers(option: str, text: str) -> list[float]:
+    """Return numbers that are separated by commas.
+
+    Examples
+    --------
+    >>> parse_numbers("--smoothing", "0.5, 2")
+    [0.5, 2.0]
+    """
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise UsageError(f"{option} must be a number, or numbers separated by commas; got {text!r}") from None
+
+
 def parse_levels(text: str) -> tuple[float, ...]:
     """Return levels of quantiles, in the order in which they were written.
 

@@ -54,14 +54,14 @@ def need_output(remedy: str) -> None:
 
 
 @contextmanager
-def progress_bar(what: str, quiet: bool) -> Iterator[None]:
+def progress_bar(what: str, quiet: bool, unit: str = "rows") -> Iterator[None]:
     """Show a bar on a terminal once work has taken half a second."""
     if quiet or not is_terminal():
         yield
         return
     from kernpool.execution.progress import report_progress
 
-    with report_progress(bar(what, unit="rows")):
+    with report_progress(bar(what, unit=unit)):
         try:
             yield
         finally:

@@ -10,10 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.cli.parsing import parse_bandwidth, parse_features
+from kernpool.cli.tables import open_table, say_notes, without_missing
 from kernpool.cli.terminal import UsageError, need_output, progress_bar
 from kernpool.cli.uncertainty import need_rows
+from kernpool.data.cells import unreadable
 from kernpool.data.folders import read_header
-from kernpool.data.tables import Advice, Table, TableError, read_table
+from kernpool.data.tables import Advice, Table, TableError
 from kernpool.estimators.saving import MODELS, load_model
 from kernpool.execution.threads import resolve_n_jobs
 from kernpool.inference import TestResult, compare_curves, monotonicity_test, specification_test
@@ -79,7 +81,7 @@ def _significance(options: argparse.Namespace) -> TestResult:
 
 
 def _specification(options: argparse.Namespace) -> TestResult:
-    table = read_table(options.data, options.format)
+    table = _table(options)
     return specification_test(
         table.numbers(_features(table, options), NUMBERS),
         _numbers(table, options.target),
@@ -89,7 +91,7 @@ def _specification(options: argparse.Namespace) -> TestResult:
 
 
 def _monotonicity(options: argparse.Namespace) -> TestResult:
-    table = read_table(options.data, options.format)
+    table = _table(options)
     features = _features(table, options)
     if len(features) > 1:
         raise UsageError(f"monotonicity is of one column; name it with --features, one of {', '.join(features)}")
@@ -103,7 +105,7 @@ def _monotonicity(options: argparse.Namespace) -> TestResult:
 
 
 def _curves(options: argparse.Namespace) -> TestResult:
-    table = read_table(options.data, options.format)
+    table = _table(options)
     groups = table.labels(options.groups)
     return compare_curves(
         table.numbers(_features(table, options, options.groups), NUMBERS),
@@ -131,6 +133,20 @@ def _shared(options: argparse.Namespace) -> dict[str, Any]:
         "random_state": options.seed,
         "n_jobs": options.jobs,
     }
+
+
+def _table(options: argparse.Namespace) -> Table:
+    """Read DATA, without rows that miss a cell if that is asked for."""
+    table = open_table(options)
+    table.need([options.target])
+    others = vars(options).get("groups")
+    names = [*_features(table, options, *([others] if others else [])), options.target, *([others] if others else [])]
+    table = without_missing(table, names, options)
+    for name in names:
+        if name != others and unreadable(table.columns[name]) is None:
+            table.floats(name)  # which notes what is assumed
+    say_notes(table, options)
+    return table
 
 
 def _features(table: Table, options: argparse.Namespace, *others: str) -> list[str]:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from kernpool.cli.terminal import UsageError
 from kernpool.estimators.regression import KernelRegressor
+from kernpool.inference import Summary
 from kernpool.inference.intervals import check_level
 
 Array = NDArray[np.float64]
@@ -120,8 +121,10 @@ def need_rows(model: Any, folder: str, what: str) -> None:
         )
 
 
-def summary_of(model: KernelRegressor, features: Sequence[str]) -> str:
-    """Return the summary of a fit, with the names of its columns."""
+def named_summary(model: KernelRegressor, features: Sequence[str]) -> Summary:
+    """Return the summary of a fit, in which columns have their names."""
     summary = model.summary()
+    if model.encoding_ is not None:  # which knows them
+        return summary
     named = [replace(column, name=name) for column, name in zip(summary.columns, features, strict=True)]
-    return str(replace(summary, columns=tuple(named)))
+    return replace(summary, columns=tuple(named))

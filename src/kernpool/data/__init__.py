@@ -1,8 +1,9 @@
 """Whatever holds numbers, read and refused in one place: arrays, frames, tables, files, chunks.
 
 Read `checks.py` first: what an array has to be. `columns.py` and `frames.py` read frames with categorical columns,
-`tables.py` and `writers.py` read and write tables in files, `files.py` writes files whole or not at all, `folders.py`
-models, and `chunks/` reads pairs piece by piece.
+`tables.py` is what files hold, `reading.py` and `writers.py` read and write them, `texts.py` reads text as it is found
+(`compression.py`, `decoding.py`, `separators.py`, `decimals.py`), `kinds.py` decides what its columns are, `files.py`
+writes files whole or not at all, `folders.py` models, and `chunks/` reads pairs piece by piece.
 """
 
 from kernpool.data.chunks import Chunk, Chunks, open_chunks

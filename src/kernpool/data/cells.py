@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kernpool.data.columns import is_missing
 from kernpool.data.integers import LARGEST, find_inexact
 
 Array = NDArray[np.float64]
 
 LONGEST = 60  # characters of a cell that a message shows
 SHOWN = 40  # of a longer one
+# What programs write where there is nothing, in lower case: R, pandas, SQL, spreadsheets, SAS and Stata, and UCI.
+MISSING = frozenset(("", "na", "n/a", "#n/a", "nan", "<na>", "nat", "null", "none", "-", ".", "?"))
 
 
 def unreadable(cells: Any) -> str | None:
@@ -59,6 +63,8 @@ def as_floats(cells: Any) -> Array:
         cells = cells.to_numpy()
     if isinstance(cells, np.ndarray) and cells.dtype.kind != "O":
         return cells.astype(np.float64)
+    if hasattr(cells, "floats") and (fast := cells.floats()) is not None:
+        return np.asarray(fast)
     text = "".join(cells) if isinstance(cells[0], str) else "_"
     if text.isascii() and "_" not in text:  # Python would read 1_0 as 10, and digits of other scripts
         try:
@@ -106,6 +112,58 @@ def is_text(cells: Any, bad: NDArray[np.intp]) -> bool:
     return not isinstance(cells, np.ndarray) and len(bad) == len(cells) and any(map(_is_word, cells))
 
 
+def is_blank(cell: Any, missing: Collection[str] = MISSING) -> bool:
+    """Whether a cell holds nothing, or what stands for it.
+
+    Examples
+    --------
+    >>> [is_blank(cell) for cell in (" ", "NA", None, math.nan, 0.0, "Namibia")]
+    [True, True, True, True, False, False]
+    """
+    return cell.strip().lower() in missing if isinstance(cell, str) else is_missing(cell)
+
+
+def is_words(cells: Any) -> bool:
+    """Whether cells are strings, of a text file or of a file that says so."""
+    if _is_arrow(cells):
+        from pyarrow import types
+
+        kind = cells.type
+        if types.is_dictionary(kind):
+            kind = kind.value_type
+        return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
+    if isinstance(cells, np.ndarray):
+        return cells.dtype.kind == "U" and cells.ndim == 1
+    return True
+
+
+def is_time(cells: Any) -> bool:
+    """Whether cells are dates or times of a day, by their type."""
+    if _is_arrow(cells):
+        from pyarrow import types
+
+        return bool(types.is_date(cells.type) or types.is_timestamp(cells.type))
+    return isinstance(cells, np.ndarray) and cells.dtype.kind == "M"
+
+
+def as_objects(cells: Any) -> list[Any]:
+    """Return cells as Python objects; spaces around text do not count."""
+    if _is_arrow(cells):
+        found = list(cells.to_numpy()) if is_time(cells) else cells.to_pylist()
+    elif isinstance(cells, np.ndarray):
+        found = list(cells) if cells.dtype.kind == "M" else cells.tolist()
+    else:
+        found = list(cells)
+    return [cell.strip() if isinstance(cell, str) else cell for cell in found]
+
+
+def take_cells(cells: Any, rows: NDArray[np.intp]) -> Any:
+    """Return some of the cells, in the kind of sequence that they came in."""
+    if isinstance(cells, np.ndarray):
+        return cells[rows]
+    return cells.take(rows) if hasattr(cells, "take") else tuple(cells[row] for row in rows.tolist())
+
+
 def words(cell: Any) -> str:
     """Describe a cell that is not a number, in a few characters, for a message.
 
@@ -133,7 +191,7 @@ def _is_arrow(cells: Any) -> bool:
 
 
 def _is_word(cell: Any) -> bool:
-    return isinstance(cell, str) and cell.strip().lower() not in ("", "nan", "na", "null", "none", "-")
+    return isinstance(cell, str) and not is_blank(cell)
 
 
 def _float(cell: Any) -> float:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal
 
@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.data import checks
+from kernpool.data.mixed import Mixed
 
 Array = NDArray[np.float64]
 Kind = Literal["numeric", "unordered", "ordered", "binary"]  # the last by decision of an encoding only
@@ -126,6 +127,8 @@ class Columns:
             make: Callable[[Any, str], Column] = _pandas_column
         elif _is_frame(X, "polars"):
             names, series, make = _names(X.columns), X.get_columns(), _polars_column
+        elif isinstance(X, Mixed):
+            names, series, make = _names(list(X.columns)), list(X.columns.values()), _list_column
         else:
             checks.refuse_foreign("X", X)
             cells = np.asarray(X, dtype=None if hasattr(X, "dtype") else object)
@@ -139,6 +142,10 @@ class Columns:
         if not rows:
             raise ValueError(f"X is empty, of shape {(rows, len(series))}; at least one row and one column are needed")
         columns = tuple(make(cells, _label(i, names)) for i, cells in enumerate(series))
+        if isinstance(X, Mixed):
+            columns = tuple(
+                _in_order(column, X.ordered.get(name)) for name, column in zip(X.columns, columns, strict=True)
+            )
         return cls(names, columns, rows)
 
 
@@ -160,7 +167,7 @@ def is_frame(X: Any) -> bool:
     >>> is_frame([[1.0]])
     False
     """
-    return _is_frame(X, "pandas") or _is_frame(X, "polars")
+    return isinstance(X, Mixed) or _is_frame(X, "pandas") or _is_frame(X, "polars")
 
 
 def labels_of(X: Any) -> list[Any] | None:
@@ -269,6 +276,17 @@ def _polars_column(series: Any, label: str) -> Column:
 
 def _array_column(cells: NDArray[Any], label: str) -> Column:
     return Column(label, "numeric", None, lambda: cells, cells.tolist)
+
+
+def _list_column(cells: Any, label: str) -> Column:
+    if isinstance(cells, np.ndarray):
+        return _array_column(cells, label)
+    text = any(isinstance(cell, str) for cell in cells)
+    return Column(label, "unordered" if text else "numeric", None, lambda: np.array(cells, dtype=object), lambda: cells)
+
+
+def _in_order(column: Column, order: Sequence[Any] | None) -> Column:
+    return column if order is None else replace(column, kind="ordered", levels=tuple(order))
 
 
 def _plain(item: Any) -> Any:

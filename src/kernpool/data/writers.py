@@ -1,10 +1,11 @@
-"""Writing rows as they come, into a file that appears under its name once it is complete."""
+"""Writing tables, whole or rows as they come, into a file that appears under its name once it is complete."""
 
 from __future__ import annotations
 
 import csv
+import io
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
@@ -13,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.data.files import whole_file
-from kernpool.data.tables import import_parquet, table_format
+from kernpool.data.tables import TableError, import_parquet, table_format
 
 Array = NDArray[np.float64]
 Write = Callable[[Array], None]
@@ -113,3 +114,56 @@ def _parquet(file: IO[bytes], columns: Sequence[str], _: int) -> Iterator[Write]
             writer.close()
         raise
     writer.close()
+
+
+def write_table(name: str, columns: Mapping[str, Any], *, format: str | None = None, force: bool = False) -> None:
+    """Write columns to a file, whole or not at all, or to standard output.
+
+    Parameters
+    ----------
+    name : str
+        File name, or ``-``.
+    columns : mapping of str to ndarray or list
+        Columns of one length, of numbers or of text.
+    format : {"csv", "tsv", "parquet", "npy"}, optional
+        By suffix if not given.
+    force : bool, default=False
+        Overwrite.
+    """
+    format = table_format(name, format)
+    if name == "-":
+        if format in ("csv", "tsv"):
+            _write_text(sys.stdout, columns, format)
+        else:
+            buffer = io.BytesIO()
+            _write_binary(buffer, columns, format)
+            sys.stdout.buffer.write(buffer.getvalue())
+        sys.stdout.flush()
+        return
+    with whole_file(Path(name), force=force) as temporary:
+        if format in ("csv", "tsv"):
+            with temporary.open("w", encoding="utf-8", newline="") as text:
+                _write_text(text, columns, format)
+        else:
+            with temporary.open("wb") as binary:
+                _write_binary(binary, columns, format)
+
+
+def _write_text(file: IO[str], columns: Mapping[str, Any], format: str) -> None:
+    writer = csv.writer(file, delimiter="\t" if format == "tsv" else ",", lineterminator="\n")
+    writer.writerow(columns)
+    lists = [column.tolist() if isinstance(column, np.ndarray) else column for column in columns.values()]
+    writer.writerows(zip(*lists, strict=True))
+
+
+def _write_binary(file: IO[bytes], columns: Mapping[str, Any], format: str) -> None:
+    if format == "npy":
+        text = [name for name, column in columns.items() if np.asarray(column).dtype.kind not in "fiub"]
+        if text:
+            raise TableError(f"a .npy file holds numbers, and column {text[0]!r} is text; write .csv or .parquet")
+        np.save(file, np.column_stack(list(columns.values())), allow_pickle=False)
+    else:
+        parquet = import_parquet()
+        import pyarrow
+
+        parquet.write_table(pyarrow.table(dict(columns)), file)

@@ -64,7 +64,7 @@ class DaskInference:
 
         Returns
         -------
-        ndarray of shape (n_resamples, m), (n_resamples, m, c), or (n_resamples, *statistic)
+        ndarray of shape (n_resamples, m), (n_resamples, m, c), or (n_resamples, ...) of a statistic
             As `NadarayaWatsonRegressor.bootstrap` of the same rows in the same order, up to rounding; the same bits for
             any number of workers.
 

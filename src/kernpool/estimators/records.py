@@ -35,6 +35,7 @@ ENTRIES = {"format", "version", "estimator", "parameters", "encoding", "features
 ROWS = {"key_", "value_", "key_weight_", "key_code_", "key_group_", "search_rows_"}
 YOUNGER_ARRAYS = {"key_group_", "search_rows_", "recalibration_"}
 NAMES = "feature_names_in_"
+DATES = "date_columns_"  # names of features that tables hold as dates, and the rows as days since 1970-01-01
 
 
 def record_of(model: Any, features: Sequence[str] | None, target: str | None) -> Record:
@@ -59,7 +60,8 @@ def record_of(model: Any, features: Sequence[str] | None, target: str | None) ->
     if results.get("ridge_") == 0.0:
         del results["ridge_"]
     younger = set(parameters) & set(YOUNGER) or "ridge_" in results or _is_named_younger(model)
-    younger = younger or any(vars(model).get(name) is not None for name in YOUNGER_ARRAYS)
+    dates = vars(model).get(DATES)
+    younger = younger or dates or any(vars(model).get(name) is not None for name in YOUNGER_ARRAYS)
     version = VERSION if reference is None else VERSION_ON_CHUNKS
     header = {
         "format": model.record_format,
@@ -71,6 +73,7 @@ def record_of(model: Any, features: Sequence[str] | None, target: str | None) ->
         "target": target,
         "results": results,
     }
+    header |= {"dates": list(dates)} if dates else {}
     held = {name: getattr(model, name, None) for name in (*model._arrays, NAMES)}
     arrays = {name: array for name, array in held.items() if array is not None and array.size}
     return Record(header if reference is None else header | {"chunks": reference}, arrays)
@@ -101,6 +104,8 @@ def restored(kind: type[Any], record: Record) -> Any:
     if NAMES in fitted:
         fitted[NAMES] = fitted[NAMES].astype(object)
     fitted["encoding_"] = None if header["encoding"] is None else Encoding.from_json(header["encoding"])
+    if "dates" in header:
+        fitted[DATES] = header["dates"]
     parameters = header["parameters"]
     if "scale" in parameters:
         parameters = parameters | {"scale": read_scale(parameters["scale"])}
@@ -135,11 +140,12 @@ def _feature_names(model: Any, features: Sequence[str] | None) -> list[str]:
 
 def _check_entries(model: Any, header: dict[str, Any], arrays: Collection[str], on_chunks: bool) -> None:
     """Refuse a header whose entries are not those of a model, or not of their types."""
+    younger = {"dates"} if header["version"] == VERSION_WITH_YOUNGER else set()
     needed = {"bandwidth_"} if on_chunks else {"bandwidth_", "key_", "value_"}
     known = {*model._arrays, NAMES} - (ROWS if on_chunks else set())
     if (
         not all(isinstance(header.get(name), dict) for name in ("parameters", "results"))
-        or set(header) | {"arrays"} != (ENTRIES | {"chunks"} if on_chunks else ENTRIES)
+        or (set(header) | {"arrays"}) - younger != (ENTRIES | {"chunks"} if on_chunks else ENTRIES)
         or not set(model.get_params()) - set(YOUNGER) <= set(header["parameters"]) <= set(model.get_params())
         or (header["version"] < VERSION_WITH_YOUNGER and set(header["parameters"]) & set(YOUNGER))
         or not needed <= set(arrays) <= known
@@ -152,6 +158,9 @@ def _check_entries(model: Any, header: dict[str, Any], arrays: Collection[str], 
         raise ValueError("features is no list of names")
     if not (target is None or isinstance(target, str)):
         raise ValueError(f"target {_short(target)} is no name")
+    dates = header.get("dates", features[:1])
+    if not (dates and isinstance(dates, list) and all(name in features for name in dates)):
+        raise ValueError("dates is no list of features")
     for name, value in header["results"].items():
         if type(value) is not model._results[name] or (type(value) is int and not 0 <= value < 2**63):
             raise ValueError(f"{name} cannot be {_short(value)}")

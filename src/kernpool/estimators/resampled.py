@@ -57,7 +57,7 @@ class Resampled:
 
         Returns
         -------
-        ndarray of shape (n_resamples, m), (n_resamples, m, c), or (n_resamples, *statistic)
+        ndarray of shape (n_resamples, m), (n_resamples, m, c), or (n_resamples, ...) of a statistic
             One resample after the other; the same bits for any number of threads.
 
         Raises

@@ -69,6 +69,7 @@ class KernelSmoother(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships
         "encoding_",
         "reference_",
         "chunks_",
+        "date_columns_",
         "bandwidth_search_",
         "_search_draw",
         "_growing",

@@ -122,7 +122,7 @@ def bootstrap(
 
     Returns
     -------
-    ndarray of shape (n_resamples, m), (n_resamples, m, c), or (n_resamples, *statistic)
+    ndarray of shape (n_resamples, m), (n_resamples, m, c), or (n_resamples, ...) of a statistic
         Same bits for any number of threads.
 
     Raises

@@ -40,7 +40,7 @@ def bootstrap_chunks(
 
     Returns
     -------
-    ndarray of shape (n_resamples, m), (n_resamples, m, c), or (n_resamples, *statistic)
+    ndarray of shape (n_resamples, m), (n_resamples, m, c), or (n_resamples, ...) of a statistic
         As of the arrays that the chunks make.
 
     Raises

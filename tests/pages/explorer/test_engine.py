@@ -40,7 +40,7 @@ def test_curve_is_that_of_an_estimator_fitted_so(kernel, degree, composition):
 
 
 def test_levels_and_classes():
-    labels = np.where(Y > np.median(Y), "high", "low")
+    labels = np.where(np.median(Y) < Y, "high", "low")
     model = NadarayaWatsonClassifier(bandwidth=0.3, smoothing=[0.2]).fit(FRAME, labels)
     request = {"kind": "curve", "places": [0.2, 0.7], "query": {"numeric": [0.0], "codes": [2]}, "settings": {}}
     found = answer(subject_of(model), request)["value"]
@@ -128,5 +128,7 @@ def test_classes_have_no_planes():
 
 
 def test_thinning_keeps_both_ends():
-    assert thinned(10, 10) is None
-    assert thinned(10, 4).tolist() == [0, 3, 6, 9]
+    assert thinned(5000) is None
+    kept = thinned(1_000_001)
+    assert (kept[0], kept[-1], len(kept)) == (0, 1_000_000, 2000)
+    assert set(np.diff(kept)) == {500, 501}

@@ -15,6 +15,7 @@ from kernpool.estimators import LocalLinearRegressor, NadarayaWatsonRegressor
 from kernpool.estimators.extrapolation import limits_of
 from kernpool.estimators.fitted import fit_of, pairs_of, recipe_of
 from kernpool.estimators.smoother import KernelSmoother
+from kernpool.pages.explorer.payload import EXACT_ROWS
 from kernpool.pages.explorer.subject import Subject
 from kernpool.pooling.weights import weight_rows
 
@@ -22,6 +23,7 @@ Array = NDArray[np.float64]
 
 LARGEST_REQUEST = 4096  # places of a curve, factors of a path
 SHOWN_WEIGHTS = 200  # the heaviest rows of a query
+DRAWN_ROWS = 2000  # of a page whose sums an engine has: as many as are drawn as paths
 
 
 class RequestError(ValueError):
@@ -104,7 +106,8 @@ def answer(subject: Subject, request: Any) -> dict[str, Any]:
 
     Examples
     --------
-    >>> from kernpool.pages.explorer.subject import subject_of_generator
+    >>> from kernpool.pages.explorer.payload import EXACT_ROWS
+    from kernpool.pages.explorer.subject import subject_of_generator
     >>> subject = subject_of_generator("make_sine_power", 0, None)
     >>> place = {"numeric": [2.5], "codes": []}
     >>> found = answer(subject, {"kind": "query", "query": place, "settings": {"bandwidth": [0.1]}})
@@ -201,8 +204,6 @@ def _json(value: float) -> float | None:
     return float(value) if math.isfinite(value) else None
 
 
-def thinned(rows: int, most: int) -> NDArray[np.intp] | None:
-    """Return evenly spaced row numbers, or None if there are no more than `most`."""
-    return None if rows <= most else np.linspace(0, rows - 1, most).round().astype(np.intp)
-
-
+def thinned(rows: int) -> NDArray[np.intp] | None:
+    """Return the numbers of the rows that a page draws, evenly spaced; None where it sums all of them itself."""
+    return None if rows <= EXACT_ROWS else np.linspace(0, rows - 1, DRAWN_ROWS).round().astype(np.intp)

@@ -6,11 +6,10 @@ import json
 from html import escape
 from typing import Any
 
-from kernpool.pages.explorer.bundle import bundle
+from kernpool.pages.explorer.packing import LOADER, packed_module
 
-MODULES = ("main.js", "hosts.js")
 # Nothing may be loaded: whatever a page would ask a network for, the browser refuses.
-POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:"
+POLICY = "default-src 'none'; script-src 'unsafe-inline' blob:; style-src 'unsafe-inline'; img-src data: blob:"
 
 
 def render_page(payload: dict[str, Any], *, host: str = "pageHost()", policy: str = POLICY) -> str:
@@ -31,7 +30,6 @@ def render_page(payload: dict[str, Any], *, host: str = "pageHost()", policy: st
         HTML.
     """
     language = {"zh": "zh-Hans"}.get(payload["language"] or "en", "en")
-    start = f'mount(document.getElementById("explorer"), JSON.parse(document.getElementById("payload").text), {host});'
     return f"""<!doctype html>
 <html lang="{language}"><head><meta charset="utf-8">
 <meta http-equiv="Content-Security-Policy" content="{policy}">
@@ -42,8 +40,10 @@ def render_page(payload: dict[str, Any], *, host: str = "pageHost()", policy: st
 <body><main id="explorer"></main>
 <script type="application/json" id="payload">{json_for_html(payload)}</script>
 <script type="module">
-{bundle(MODULES, payload["kernels"])}
-{start}
+{LOADER}
+const explorer = await load("{packed_module(payload["kernels"])}");
+const payload = JSON.parse(document.getElementById("payload").text);
+explorer.mount(document.getElementById("explorer"), payload, explorer.{host});
 </script></body></html>
 """
 

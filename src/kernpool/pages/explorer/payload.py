@@ -16,7 +16,9 @@ VERSION = 1
 EXACT_ROWS = 5000  # up to so many the page visits every pair itself
 
 
-def payload_of(subject: Subject, *, language: str | None = None, kept: NDArray[np.intp] | None = None) -> dict[str, Any]:
+def payload_of(
+    subject: Subject, *, language: str | None = None, kept: NDArray[np.intp] | None = None
+) -> dict[str, Any]:
     """Return what a page needs to know of a subject.
 
     Parameters

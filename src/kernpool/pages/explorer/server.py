@@ -15,7 +15,7 @@ from typing import Any
 
 from kernpool.pages.explorer.engine import RequestError, answer, thinned
 from kernpool.pages.explorer.page import POLICY, json_for_html, render_page
-from kernpool.pages.explorer.payload import EXACT_ROWS, payload_of
+from kernpool.pages.explorer.payload import payload_of
 from kernpool.pages.explorer.subject import Subject
 
 HOST = "127.0.0.1"
@@ -49,7 +49,7 @@ class ExplorerServer(ThreadingHTTPServer):
         self.subject = subject
         self.token = secrets.token_urlsafe(24)
         super().__init__((HOST, port), _Handler)
-        payload = payload_of(subject, language=language, kept=thinned(subject.rows, EXACT_ROWS))
+        payload = payload_of(subject, language=language, kept=thinned(subject.rows))
         host = f"serverHost({json_for_html(self.token)})"
         self.page = render_page(payload, host=host, policy=POLICY + "; connect-src 'self'").encode()
 
@@ -93,7 +93,7 @@ class _Handler(BaseHTTPRequestHandler):
         except (RequestError, UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
             self._fail(HTTPStatus.BAD_REQUEST, str(error))
             return
-        except Exception as error:  # noqa: BLE001  # the page shows it, and the server lives
+        except Exception as error:  # the page shows it, and the server lives
             self._fail(HTTPStatus.INTERNAL_SERVER_ERROR, f"{type(error).__name__}: {error}")
             return
         self._send(HTTPStatus.OK, json.dumps(found).encode(), "application/json")

@@ -160,7 +160,9 @@ def subject_of_generator(name: str, seed: int, title: str | None) -> Subject:
     draws = [(generator, number) for generator in GENERATORS for number in SEEDS]
     if (name, seed) not in draws:
         draws.insert(0, (name, seed))
-    samples = tuple(Sample(generator, number, GENERATORS[generator](random_state=number)) for generator, number in draws)
+    samples = tuple(
+        Sample(generator, number, GENERATORS[generator](random_state=number)) for generator, number in draws
+    )
     load = (
         f"from kernpool.datasets import {name}\n"
         f"sample = {name}(random_state={seed})\n"

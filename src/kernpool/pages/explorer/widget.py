@@ -6,10 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from kernpool.pages.explorer.bundle import bundle
 from kernpool.pages.explorer.engine import RequestError, answer, thinned
-from kernpool.pages.explorer.page import MODULES
-from kernpool.pages.explorer.payload import EXACT_ROWS, payload_of
+from kernpool.pages.explorer.packing import widget_module
+from kernpool.pages.explorer.payload import payload_of
 from kernpool.pages.explorer.subject import Subject
 
 try:
@@ -62,7 +61,7 @@ class ExplorerWidget(anywidget.AnyWidget):  # type: ignore[misc]  # traitlets ar
 
     def __init__(self, subject: Subject, payload: dict[str, Any]) -> None:
         self._subject = subject
-        self._esm = bundle(MODULES, payload["kernels"])
+        self._esm = widget_module(payload["kernels"])
         model, start = subject.model, payload["settings"]
         super().__init__(
             payload=payload,
@@ -102,5 +101,5 @@ class ExplorerWidget(anywidget.AnyWidget):  # type: ignore[misc]  # traitlets ar
 
 def make_widget(subject: Subject, language: str | None) -> ExplorerWidget:
     """Return the widget of a subject; of more rows than a page sums, those that it draws."""
-    kept = thinned(subject.rows, EXACT_ROWS)
+    kept = thinned(subject.rows)
     return ExplorerWidget(subject, payload_of(subject, language=language, kept=kept))

@@ -11,7 +11,7 @@ from kernpool.torch.similarities.widths import check_sizes
 
 
 class DotProductSimilarity(nn.Module):
-    """Scaled dot product: ``s(q, k) = q . k / sqrt(E)``. It learns nothing itself.
+    """Scaled dot product: ``s(q, k) = q @ k / sqrt(E)``. It learns nothing itself.
 
     Examples
     --------
@@ -32,7 +32,7 @@ class DotProductSimilarity(nn.Module):
 
 
 class AdditiveSimilarity(nn.Module):
-    """Additive score: ``s(q, k) = v . tanh(W_q q + W_k k)``, for queries and keys of different sizes.
+    """Additive score: ``s(q, k) = v @ tanh(W_q q + W_k k)``, for queries and keys of different sizes.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ class AdditiveSimilarity(nn.Module):
 
 
 class BilinearSimilarity(nn.Module):
-    """Bilinear score: ``s(q, k) = q . W k``, for queries and keys of different sizes.
+    """Bilinear score: ``s(q, k) = q @ W k``, for queries and keys of different sizes.
 
     Parameters
     ----------

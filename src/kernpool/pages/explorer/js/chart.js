@@ -148,7 +148,7 @@ export function makeChart(root, options, draw) {
   };
 
   const measure = () => {
-    const width = Math.round(element.clientWidth) || chart.width || 600;
+    const width = Math.max(left + right + 40, Math.round(element.clientWidth) || chart.width || 600);
     if (width === chart.width) return false;
     chart.width = width;
     chart.inner = width - left - right;

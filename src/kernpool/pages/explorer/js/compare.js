@@ -4,15 +4,14 @@ import { pinQuery } from "./moves.js";
 
 /** @returns {{update: () => void, destroy: () => void}} */
 export function makeCompare(root, context) {
-  const { store, data, pool, words } = context;
+  const { store, data, pool, here, words } = context;
   const pin = html("button", { type: "button", "data-control": "pin", "aria-keyshortcuts": "P", onclick: () => pinQuery(context) }, words("pin"));
   const clear = html("button", { type: "button", "data-control": "unpin", onclick: () => store.set({ pins: [] }) }, words("unpin"));
-  const hint = html("p", { class: "kp-hint" }, words("compare.hint"));
   const head = ["A", "B", words("difference")].map((text) => html("th", { scope: "col" }, text));
   const body = html("tbody", {});
   const corner = html("td", {});
   const table = html("table", { class: "kp-table kp-pairs", "data-part": "compare" }, html("thead", {}, html("tr", {}, corner, ...head)), body);
-  root.append(html("h2", {}, words("compare")), html("p", { class: "kp-buttons" }, pin, clear), html("div", { class: "kp-hold" }, table, hint));
+  root.append(html("h2", {}, words("compare")), html("p", { class: "kp-buttons" }, pin, clear, html("span", { class: "kp-hint" }, words("compare.hint"))), table);
   let rows = [];
 
   const show = (k, [name, a, b, difference]) => {
@@ -25,31 +24,33 @@ export function makeCompare(root, context) {
   return {
     update(changed) {
       const { pins, query } = store.get();
-      if (changed && pins.length !== 1 && !["pins", "settings", "sample", "language"].some((key) => changed.has(key))) return;
+      if (changed && pins.length === 2 && !["pins", "settings", "sample", "language"].some((key) => changed.has(key))) return;
       clear.disabled = !pins.length;
-      put(table, "class", "kp-table kp-pairs" + (pins.length ? "" : " kp-gone"));
-      put(hint, "text", pins.length ? "" : words("compare.hint"));
-      const both = pins.length === 2 ? pins : [pins[0] || query, query];
+      const both = pins.length === 2 ? pins : [pins[0], query];
       put(head[1], "text", pins.length === 2 ? "B" : words("now"));
-      differences(data(), both, pool(), words).forEach((row, k) => show(k, row));
+      differences(data(), both, (one) => (one === query ? here() : pool().at(one)), words).forEach((row, k) => show(k, row));
     },
     destroy() {},
   };
 }
 
 /** Rows of the table: name, first, second, difference. */
-function differences(data, queries, pool, words) {
+function differences(data, queries, at, words) {
   const [a, b] = queries;
-  const [p, q] = queries.map((query) => pool.at(query));
-  const row = (name, x, y, digits = 4) => [name, words.number(x, digits), words.number(y, digits), words.number(y - x, 3)];
-  const shared = p.weight.reduce((sum, weight, i) => sum + Math.min(weight, q.weight[i]), 0);
+  const [p, q] = queries.map((query) => query && at(query));
+  const row = (name, of, digits = 4) => {
+    const [x, y] = [a ? of(p, a) : NaN, of(q, b)];
+    return [name, words.number(x, digits), words.number(y, digits), words.number(y - x, 3)];
+  };
+  const count = (x) => (x === undefined ? "–" : String(x).replace("-", "−"));
+  const slope = (name) => (data.names.length > 1 ? words("slope.of", { name }) : words("slope"));
   return [
-    ...data.names.map((name, k) => row(name, a.numeric[k], b.numeric[k])),
-    ...data.categorical.map(({ name, levels }, k) => [name, levels[a.codes[k]], levels[b.codes[k]], ""]),
-    ...p.value.map((value, j) => row(data.classes ? words("probability", { name: data.classes[j] }) : words("estimate"), value, q.value[j])),
-    ...(data.classes ? [] : data.names.map((name, k) => row(data.names.length > 1 ? `${words("slope")} (${name})` : words("slope"), p.slope ? p.slope[k] : NaN, q.slope ? q.slope[k] : NaN))),
-    row(words("effective"), p.effectiveSize, q.effectiveSize, 3),
-    [words("reach"), p.reach, q.reach, q.reach - p.reach].map((x) => String(x).replace("-", "−")),
-    [words("shared"), "", "", words.number(shared)],
+    ...data.names.map((name, k) => row(name, (_, query) => query.numeric[k])),
+    ...data.categorical.map(({ name, levels }, k) => [name, a ? levels[a.codes[k]] : "–", levels[b.codes[k]], ""]),
+    ...Array.from(q.value, (_, j) => row(data.classes ? words("probability", { name: data.classes[j] }) : words("estimate"), (one) => one.value[j])),
+    ...(data.classes ? [] : data.names.map((name, k) => row(slope(name), (one) => (one.slope ? one.slope[k] : NaN)))),
+    row(words("effective"), (one) => one.effectiveSize, 3),
+    [words("reach"), count(p?.reach), count(q.reach), count(p ? q.reach - p.reach : undefined)],
+    [words("shared"), "", "", words.number(p ? p.weight.reduce((sum, weight, i) => sum + Math.min(weight, q.weight[i]), 0) : NaN)],
   ];
 }

@@ -2,7 +2,7 @@
 import { html, put } from "./dom.js";
 import { bandwidthRange, setBandwidth } from "./moves.js";
 
-const STEPS = 400; // of a logarithmic slider
+const SLIDER_STEPS = 400; // of a logarithmic slider
 
 /** @returns {{update: () => void, destroy: () => void}} */
 export function makeControls(root, context) {
@@ -38,13 +38,13 @@ function makeSlider(context, column) {
   const [low, high] = bandwidthRange(context, column).map(Math.log);
   const name = data().names[column];
   const text = data().numeric.length > 1 ? words("bandwidth.of", { name }) : words("bandwidth");
-  const input = html("input", { type: "range", min: 0, max: STEPS, "data-control": "bandwidth-" + column });
-  input.addEventListener("input", () => setBandwidth(context, column, Math.exp(low + ((high - low) * input.value) / STEPS)));
+  const input = html("input", { type: "range", min: 0, max: SLIDER_STEPS, "data-control": "bandwidth-" + column });
+  input.addEventListener("input", () => setBandwidth(context, column, Math.exp(low + ((high - low) * input.value) / SLIDER_STEPS)));
   const shown = html("output", {});
   return {
-    element: html("label", { class: "kp-slider" }, html("span", {}, text), shown, input),
+    element: html("label", { class: "kp-slider" }, html("span", {}, text), input, shown),
     update(h) {
-      input.value = Math.round((STEPS * (Math.log(h) - low)) / (high - low));
+      input.value = Math.round((SLIDER_STEPS * (Math.log(h) - low)) / (high - low));
       put(input, "aria-valuetext", words.number(h));
       put(shown, "text", words.number(h));
     },
@@ -52,17 +52,17 @@ function makeSlider(context, column) {
 }
 
 function makeSmoothing({ store, words }, column, b) {
-  const input = html("input", { type: "range", min: 0, max: STEPS, "data-control": "smoothing-" + b });
+  const input = html("input", { type: "range", min: 0, max: SLIDER_STEPS, "data-control": "smoothing-" + b });
   input.addEventListener("input", () => {
     const smoothing = store.get().settings.smoothing.slice();
-    smoothing[b] = Number(((column.largest * input.value) / STEPS).toPrecision(4));
+    smoothing[b] = Number(((column.largest * input.value) / SLIDER_STEPS).toPrecision(4));
     store.set({ settings: { smoothing } });
   });
   const shown = html("output", {});
   return {
-    element: html("label", { class: "kp-slider" }, html("span", {}, words("smoothing.of", { name: column.name })), shown, input),
+    element: html("label", { class: "kp-slider" }, html("span", {}, words("smoothing.of", { name: column.name })), input, shown),
     update(value) {
-      input.value = Math.round((STEPS * value) / (column.largest || 1));
+      input.value = Math.round((SLIDER_STEPS * value) / (column.largest || 1));
       put(input, "aria-valuetext", words.number(value));
       put(shown, "text", words.number(value));
     },

@@ -2,12 +2,13 @@
 
 const BUDGET = 7; // milliseconds of a frame for the curve
 const SLICE = 5; // milliseconds of an idle slice
+const REMOTE_PLACES = 400; // that an engine is asked for
 
 /**
  * @param {object} context
  * @param {(places: Float64Array, values: Float64Array) => void} show values: output by output
  */
-export function makeCurve({ pool, store, data, idle }, show) {
+export function makeCurve({ pool, store, data, idle, remote }, show) {
   let known = "";
   let last = null;
   let cost = 1e-4 * data().n; // milliseconds a place, measured from the first curve on
@@ -44,7 +45,8 @@ export function makeCurve({ pool, store, data, idle }, show) {
       const values = pool().curve(column, coarse, query);
       cost = 0.5 * cost + 0.5 * Math.max(1e-4, (performance.now() - start) / coarse.length);
       show(coarse, values);
-      if (coarse.length < width) cancel = idle(refine(evenly(ends, Math.min(800, Math.round(width))), query, column));
+      if (remote) remote.curve(column, evenly(ends, REMOTE_PLACES), query, show);
+      else if (coarse.length < width) cancel = idle(refine(evenly(ends, Math.min(800, Math.round(width))), query, column));
     },
     stop: () => cancel(),
   };

@@ -18,7 +18,8 @@ export function pack(numbers) {
  * Read a payload.
  *
  * numeric: Float64Array(n) of each numeric column; names, and placeOf: which column of the payload each is.
- * categorical: {name, place, levels, codes, kernel, largest, distances: Float64Array(levels * levels)} of each other one.
+ * categorical: {name, place, levels, codes, kernel, largest, distances: Float64Array(levels * levels)} of each other one;
+ * ordered levels have places, and are as far apart as those.
  * outputs: Float64Array(n) of each output, of classes one per class that is 0 or 1; classes: names, or null.
  * center and centered: a number per output, and the outputs less it, which is what sums are formed of.
  * weight: Float64Array(n) or null. sorted: Int32Array(n) per numeric column, the keys in ascending order.
@@ -73,7 +74,7 @@ function readCategorical(column, place) {
   const distances = new Float64Array(count * count);
   for (let i = 0; i < count; i++) {
     for (let j = 0; j < count; j++) {
-      distances[i * count + j] = column.distances ? column.distances[i][j] : Number(i !== j);
+      distances[i * count + j] = column.places ? Math.abs(column.places[i] - column.places[j]) : Number(i !== j);
     }
   }
   const { name, levels, kernel, largest } = column;

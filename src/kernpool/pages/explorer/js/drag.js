@@ -20,6 +20,7 @@ export function listenToPointer(chart, context, { isHeld, hold }) {
   element.addEventListener("pointerdown", (event) => {
     const { value, part } = place(event);
     if (!part || event.button) return;
+    event.preventDefault(); // what is selected would be dragged instead
     dragged = part;
     element.setPointerCapture(event.pointerId);
     if (part === "strip") widen(value);

@@ -26,12 +26,13 @@ export function widgetHost(model) {
   const waiting = new Map();
   const names = [...TRAITS, "column", "query", "levels"];
   let asked = 0;
-  model.on("msg:custom", ({ id, answer, error }) => {
+  const hearAnswer = ({ id, answer, error }) => {
     const { resolve, reject } = waiting.get(id) || {};
     waiting.delete(id);
     if (error) reject?.(new Error(error));
     else resolve?.(answer);
-  });
+  };
+  model.on("msg:custom", hearAnswer);
   return {
     kind: "widget",
     load: () => patchOf(model),
@@ -45,7 +46,10 @@ export function widgetHost(model) {
     onChange(listener) {
       const hear = () => listener(patchOf(model));
       for (const name of names) model.on("change:" + name, hear);
-      return () => names.forEach((name) => model.off("change:" + name, hear));
+      return () => {
+        for (const name of names) model.off("change:" + name, hear);
+        model.off("msg:custom", hearAnswer);
+      };
     },
     ask: (request) =>
       new Promise((resolve, reject) => {

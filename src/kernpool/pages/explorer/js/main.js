@@ -1,17 +1,25 @@
 /** The explorer: mounts its panels in an element and passes changes on to them. */
+import { makeClasses } from "./classes.js";
 import { makeCompare } from "./compare.js";
 import { makeControls } from "./controls.js";
 import { readData, withSample } from "./data.js";
 import { html, put } from "./dom.js";
 import { follow, widgetHost } from "./hosts.js";
+import { makeHeatMap } from "./heat_map.js";
 import { makeIdle } from "./idle.js";
 import { listenToKeys } from "./keyboard.js";
 import { followHash, fromHash } from "./link.js";
+import { makePathChart } from "./path_chart.js";
 import { makePool } from "./pool.js";
+import { makeRelevance } from "./relevance.js";
+import { makeRemote } from "./remote.js";
+import { makeResidualChart } from "./residual_chart.js";
 import { makeScatter } from "./scatter.js";
+import { makeSlices } from "./slices.js";
 import { makeStore } from "./store.js";
 import { STYLE } from "./style_text.js";
 import { makeToolbar } from "./toolbar.js";
+import { makeTraining } from "./training.js";
 import { makeWeights } from "./weights.js";
 import { chooseLanguage, makeWords } from "./words.js";
 
@@ -22,11 +30,29 @@ const PANELS = [
   { name: "toolbar", make: makeToolbar, frame: true, place: "top" },
   { name: "scatter", make: makeScatter, frame: true, place: "chart" },
   { name: "controls", make: makeControls, frame: true, place: "side" },
+  { name: "slices", make: makeSlices, frame: true, place: "side", when: hasMoreColumns },
   { name: "weights", make: makeWeights, frame: true, place: "side" },
-  { name: "compare", make: makeCompare, frame: true, place: "chart" },
+  { name: "compare", make: makeCompare, place: "chart" },
+  { name: "classes", make: makeClasses, when: (data) => data.classes },
+  { name: "heat", make: makeHeatMap },
+  { name: "path", make: makePathChart, when: isExact },
+  { name: "residuals", make: makeResidualChart, when: (data, payload) => !data.classes && isExact(data, payload) },
+  { name: "training", make: makeTraining, when: (data) => !data.classes && !data.weight && !hasMoreColumns(data) && data.n <= TRAINED },
+  { name: "relevance", make: makeRelevance, when: hasMoreColumns },
 ];
 
-const EVERYTHING = ["settings", "column", "query", "pins", "sample", "language", "theme", "panels", "training"];
+function hasMoreColumns(data) {
+  return data.numeric.length + data.categorical.length > 1;
+}
+
+/** Whether all pairs of rows are visited. */
+function isExact(data, payload) {
+  return Math.max(data.n, payload.rows) <= payload.limits.exact;
+}
+
+const TRAINED = 2000; // rows whose pairs an epoch visits within a frame or two
+
+const EVERYTHING = ["settings", "column", "query", "answered", "pins", "sample", "language", "theme", "panels", "training"];
 
 /**
  * @param {HTMLElement} el
@@ -49,9 +75,12 @@ export function mount(el, payload, host = null) {
     () => (payload.samples && store.get().sample !== null ? withSample(base, payload.samples[store.get().sample]) : base),
   );
   const pool = remember(() => [data(), store.get().settings], (...parts) => makePool(...parts));
-  const here = remember(() => [pool(), store.get().query], (now, query) => now.at(query));
-  const context = { el: root, payload, host, store, data, pool, here, idle, say: makeSpeaker(spoken), words: null };
+  const remote = makeRemote({ host, payload, data, store });
+  const local = remember(() => [pool(), store.get().query], (now, query) => now.at(query));
+  const here = remote ? () => remote.here(local()) : local;
+  const context = { el: root, payload, host, store, data, pool, here, remote, idle, say: makeSpeaker(spoken), words: null };
 
+  const dark = matchMedia("(prefers-color-scheme: dark)");
   let panels = [];
   const build = () => {
     for (const panel of panels) panel.destroy();
@@ -60,7 +89,8 @@ export function mount(el, payload, host = null) {
     const focused = root.contains(document.activeElement) && document.activeElement.dataset.control;
     put(root, "lang", state.language === "zh" ? "zh-Hans" : "en");
     const places = Object.fromEntries(["top", "chart", "side", "more"].map((name) => [name, html("div", { class: "kp-place-" + name })]));
-    root.replaceChildren(...Object.values(places));
+    const { top, chart, side, more } = places;
+    root.replaceChildren(top, html("div", { class: "kp-body" }, chart, side), more);
     panels = PANELS.filter(({ when }) => !when || when(data(), payload)).map(({ name, make, frame, place = "more" }) => {
       const section = html("section", { class: "kp-panel", "data-panel": name });
       places[place].append(section);
@@ -71,6 +101,8 @@ export function mount(el, payload, host = null) {
   };
 
   const refresh = (changed) => {
+    const { theme } = store.get();
+    put(root, "data-theme", theme === "auto" ? (dark.matches ? "dark" : "light") : theme);
     for (const panel of panels.filter((one) => one.frame)) panel.update(changed);
     for (const panel of panels.filter((one) => !one.frame)) {
       const all = panel.waiting ? panel.waiting.changed : new Set();
@@ -84,15 +116,24 @@ export function mount(el, payload, host = null) {
     }
   };
 
+  // The first change of a frame is drawn at once, those after it together in the next frame: pointers tell of one
+  // movement a frame, and waiting for the frame would cost up to 16 ms.
   let frame = 0;
   let changes = new Set();
-  store.subscribe((state, changed) => {
+  const note = (state, changed) => {
     for (const key of changed) changes.add(key);
-    frame = frame || requestAnimationFrame(draw);
-  });
+    if (frame) return;
+    frame = requestAnimationFrame(() => {
+      frame = 0;
+      if (changes.size) draw();
+    });
+    queueMicrotask(draw);
+  };
+  const onDark = () => note(null, ["theme"]);
+  store.subscribe(note);
+  dark.addEventListener("change", onDark);
   const draw = () => {
     const changed = changes;
-    frame = 0;
     changes = new Set();
     if (changed.has("language")) build();
     else refresh(changed);
@@ -104,6 +145,7 @@ export function mount(el, payload, host = null) {
     store,
     destroy() {
       cancelAnimationFrame(frame);
+      dark.removeEventListener("change", onDark);
       idle.clear();
       for (const panel of panels) panel.destroy();
       for (const end of ends) if (end) end();
@@ -118,6 +160,7 @@ function startState(payload, data) {
     settings: payload.settings,
     column: payload.column || 0,
     query: payload.query || middleQuery(data),
+    answered: "", // the question that an engine has answered last
     pins: [],
     sample: null,
     language: chooseLanguage(payload.language),

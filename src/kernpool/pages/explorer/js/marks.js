@@ -31,28 +31,31 @@ export function drawPoints(chart, paths, classOf) {
   });
 }
 
-/** Discs whose areas are the weights. */
+/** Discs whose areas are the weights, as a path or on a canvas. */
 export function drawWeights(chart, canvas, path, weight) {
   const { px, py } = chart;
+  const painted = weight.length > PATH_ROWS;
+  const pen = painted ? chart.paint(canvas) : null;
   let discs = "";
+  if (painted) pen.beginPath();
   for (let i = 0; i < weight.length; i++) {
     const r = DISC * Math.sqrt(weight[i]);
     if (r < 0.4) continue;
+    if (painted) {
+      pen.moveTo(px[i] + r, py[i]);
+      pen.arc(px[i], py[i], r, 0, 7);
+      continue;
+    }
     const [s, x, y] = [short(r), short(px[i] - r), short(py[i])];
     discs += `M${x} ${y}a${s} ${s} 0 1 0 ${short(2 * r)} 0a${s} ${s} 0 1 0 ${-short(2 * r)} 0`;
   }
-  if (weight.length <= PATH_ROWS) return put(path, "d", discs);
-  const pen = chart.paint(canvas);
-  const style = getComputedStyle(path);
-  pen.beginPath();
-  pen.rect(chart.left, chart.top, chart.inner, chart.base - chart.top);
-  pen.clip();
-  pen.fillStyle = pen.strokeStyle = style.stroke;
-  const shape = new Path2D(discs);
-  pen.globalAlpha = 0.35;
-  pen.fill(shape);
+  put(path, "d", discs || null);
+  if (!painted) return;
+  pen.fillStyle = pen.strokeStyle = chart.tint;
+  pen.globalAlpha = 0.3;
+  pen.fill();
   pen.globalAlpha = 1;
-  pen.stroke(shape);
+  pen.stroke();
 }
 
 /** The kernel around the query at the foot of the chart, and the grip at one bandwidth from it. */

@@ -9,56 +9,89 @@
 import { invertDesign } from "./design.js";
 
 /**
- * Fit a plane.
- * @param {Float64Array} weight of all keys, with their sum, `total`
- * @returns {{value: number[], slope: Float64Array, rank: number}} slope per unit of the column, column by column
+ * Make fit(place, weight, from, to, total, penalty, value, slope) for keys in some order.
+ *
+ * A penalty on squared slopes per bandwidth, in units of the weights, draws them towards zero.
+ * It writes the fit, less the center of the values, into `value` and the slope, per unit of the column, into `slope` (of
+ * column a and output j at a * outputs + j), and returns in how many directions the keys determine one. Weights of keys
+ * before `from` and from `to` on are not looked at.
+ * @param {Float64Array[]} keys per column @param {Float64Array[]} outputs less their centers
  */
-export function fitPlane(data, bandwidth, query, weight, total) {
-  const d = data.numeric.length, outputs = data.outputs.length, n = data.n;
-  const meanOffset = data.numeric.map((key, a) => {
-    let sum = 0;
-    for (let i = 0; i < n; i++) if (weight[i] > 0) sum += weight[i] * ((key[i] - query.numeric[a]) / bandwidth[a]);
-    return sum / total;
-  });
-  const meanValue = data.centered.map((centered) => {
-    let sum = 0;
-    for (let i = 0; i < n; i++) sum += weight[i] * centered[i];
-    return sum / total;
-  });
-  const design = new Float64Array(d * d), cross = new Float64Array(d * outputs);
-  addDeviations(data, bandwidth, query, weight, meanOffset, meanValue, design, cross);
-  const unit = meanOffset.map((mean, a) => Math.sqrt(design[a * d + a] / total + mean * mean) || 1);
-  for (let a = 0; a < d; a++) {
-    for (let b = 0; b < d; b++) design[a * d + b] /= total * unit[a] * unit[b];
-    for (let j = 0; j < outputs; j++) cross[a * outputs + j] /= total * unit[a];
-  }
-  const inverse = new Float64Array(d * d), rank = invertDesign(design, d, inverse);
-  const slope = new Float64Array(d * outputs), value = meanValue.map((mean, j) => {
-    let fitted = mean;
+export function makePlane(keys, outputs, bandwidth) {
+  const d = keys.length, c = outputs.length;
+  const deviations = keys.map((key) => new Float64Array(key.length));
+  const design = new Float64Array(d * d), inverse = new Float64Array(d * d), cross = new Float64Array(d * c);
+  const offset = new Float64Array(d), unit = new Float64Array(d), tilt = new Float64Array(d);
+  const fit = (place, weight, from, to, total, penalty, value, slope) => {
+    for (let j = 0; j < c; j++) value[j] = weightedMean(outputs[j], weight, from, to, total);
     for (let a = 0; a < d; a++) {
-      let along = 0;
-      for (let b = 0; b < d; b++) along += inverse[a * d + b] * cross[b * outputs + j];
-      fitted -= (meanOffset[a] / unit[a]) * along;
-      slope[a * outputs + j] = along / unit[a] / bandwidth[a];
+      offset[a] = deviate(keys[a], place[a], bandwidth[a], weight, from, to, total, deviations[a]);
+      for (let b = 0; b <= a; b++) {
+        design[a * d + b] = design[b * d + a] = product(deviations[a], deviations[b], weight, from, to) / total;
+      }
+      for (let j = 0; j < c; j++) {
+        cross[a * c + j] = productWithValues(deviations[a], outputs[j], value[j], weight, from, to) / total;
+      }
+      design[a * d + a] += penalty / total;
+      unit[a] = Math.sqrt(design[a * d + a] + offset[a] * offset[a]) || 1;
     }
-    return data.center[j] + fitted;
-  });
-  return { value, slope, rank };
-}
-
-/** Add up products of the deviations of offsets from their means with each other and with those of the values. */
-function addDeviations(data, bandwidth, query, weight, meanOffset, meanValue, design, cross) {
-  const d = data.numeric.length, outputs = data.outputs.length, deviation = new Float64Array(d);
-  for (let i = 0; i < weight.length; i++) {
-    const w = weight[i];
-    if (!(w > 0)) continue;
     for (let a = 0; a < d; a++) {
-      deviation[a] = (data.numeric[a][i] - query.numeric[a]) / bandwidth[a] - meanOffset[a];
-      for (let b = 0; b <= a; b++) design[a * d + b] += w * deviation[a] * deviation[b];
-      for (let j = 0; j < outputs; j++) {
-        cross[a * outputs + j] += w * deviation[a] * (data.centered[j][i] - meanValue[j]);
+      for (let b = 0; b < d; b++) design[a * d + b] /= unit[a] * unit[b];
+      for (let j = 0; j < c; j++) cross[a * c + j] /= unit[a];
+    }
+    const rank = invertDesign(design, d, inverse);
+    for (let b = 0; b < d; b++) {
+      tilt[b] = 0;
+      for (let a = 0; a < d; a++) tilt[b] -= ((offset[a] / unit[a]) * inverse[a * d + b]) / unit[b];
+    }
+    for (let a = 0; a < d; a++) {
+      for (let j = 0; j < c; j++) {
+        let along = 0;
+        for (let b = 0; b < d; b++) along += inverse[a * d + b] * cross[b * c + j];
+        slope[a * c + j] = along / unit[a] / bandwidth[a];
+        value[j] -= (offset[a] / unit[a]) * along;
       }
     }
+    return rank;
+  };
+  /** The shares of the keys in the last fit. */
+  fit.shares = (weight, from, to, total, out) => {
+    for (let i = from; i < to; i++) {
+      let factor = 1;
+      for (let b = 0; b < d; b++) factor += tilt[b] * deviations[b][i];
+      out[i] = (weight[i] / total) * factor;
+    }
+  };
+  return fit;
+}
+
+/** The weighted mean of one array. */
+export function weightedMean(values, weight, from, to, total) {
+  let sum = 0;
+  for (let i = from; i < to; i++) sum += weight[i] * values[i];
+  return sum / total;
+}
+
+/** Write the deviations of the offsets of keys from their mean, and return that; zero for keys without a weight. */
+function deviate(key, place, h, weight, from, to, total, out) {
+  let sum = 0;
+  for (let i = from; i < to; i++) {
+    out[i] = (key[i] - place) / h;
+    sum += weight[i] > 0 ? weight[i] * out[i] : 0;
   }
-  for (let a = 0; a < d; a++) for (let b = a + 1; b < d; b++) design[a * d + b] = design[b * d + a];
+  const mean = sum / total;
+  for (let i = from; i < to; i++) out[i] = weight[i] > 0 ? out[i] - mean : 0;
+  return mean;
+}
+
+function product(one, other, weight, from, to) {
+  let sum = 0;
+  for (let i = from; i < to; i++) sum += weight[i] * one[i] * other[i];
+  return sum;
+}
+
+function productWithValues(deviation, values, mean, weight, from, to) {
+  let sum = 0;
+  for (let i = from; i < to; i++) sum += weight[i] * deviation[i] * (values[i] - mean);
+  return sum;
 }

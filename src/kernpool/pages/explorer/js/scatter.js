@@ -35,6 +35,7 @@ export function makeScatter(root, context) {
   });
   const curve = makeCurve(context, (places, values) => {
     const m = places.length;
+    root.numbers = { places, values };
     parts.curves.forEach((path, j) => put(path, "d", linePath(places, values.subarray(j * m, (j + 1) * m), chart.x, chart.y)));
   });
   const drawBand = (found) => {
@@ -54,7 +55,7 @@ export function makeScatter(root, context) {
       put(slider, "style", `margin-left:${chart.left - 8}px;width:${chart.inner + 16}px`);
       put(slider, "aria-label", words("query.of", { name: data().names[column] }));
     }
-    if (any("settings", "column", "sample", "query", "theme")) {
+    if (any("settings", "column", "sample", "query", "answered", "theme")) {
       const ends = domainOf(data(), column);
       curve.update(chart.inner, ends);
       drawQuery(chart, parts, context);
@@ -120,6 +121,7 @@ function placeRows(chart, data, column, words) {
 }
 
 function drawFixed(chart, parts, data, column) {
+  chart.tint = getComputedStyle(parts.weights).stroke;
   drawPoints(chart, parts.points, (i) => chart.classOf[i]);
   put(parts.truth, "d", data.truth && column === 0 ? linePath(data.truth.x, data.truth.y, chart.x, chart.y) : null);
   const { base, inner, left, top } = chart;
@@ -165,12 +167,13 @@ function drawPins(chart, lines, pins, column) {
   });
 }
 
-function makeLegend({ data, words }) {
-  const { classes, truth } = data();
+function makeLegend({ data, words, payload }) {
+  const { classes, truth, n } = data();
+  const rows = payload.rows > n ? words("data.part", { n, rows: payload.rows }) : words("data");
   const item = (name, text, tint) => html("span", { class: "kp-key kp-key-" + name, style: tint }, text);
   const lines = classes
     ? classes.map((name, j) => item("curve", words("probability", { name }), `--kp-tint:var(--kp-class-${j % 10})`))
-    : [item("points", words("data")), item("curve", words("curve"))];
+    : [item("points", rows), item("curve", words("curve"))];
   const known = truth ? item("truth", words("truth")) : null;
   const element = html("p", { class: "kp-legend" }, ...lines, known, item("weights", words("weight")), classes ? null : item("plane", words("plane")));
   return { element, update: (column) => known && put(known, "style", column === 0 ? null : "visibility:hidden") };

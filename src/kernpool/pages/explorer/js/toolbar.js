@@ -21,7 +21,8 @@ export function makeToolbar(root, context) {
     copied.then(() => put(told, "text", words("copied")), () => put(told, "text", words("copy.by.hand")));
   };
   const link = () => show(location.href.replace(/#.*/, "") + "#" + toHash(store.get()), "copy.link");
-  const theme = button("theme", () => store.set({ theme: isDark(context.el, store.get().theme) ? "light" : "dark" }));
+  const isDark = () => context.el.dataset.theme === "dark";
+  const theme = button("theme", () => store.set({ theme: isDark() ? "light" : "dark" }));
   const other = words.language === "zh" ? "en" : "zh";
   const language = html("button", { type: "button", "data-control": "language", lang: other === "zh" ? "zh-Hans" : "en", onclick: () => store.set({ language: other }) }, words("other"));
   const linked = host && host.kind === "widget" ? null : button("copy.link", link);
@@ -30,15 +31,7 @@ export function makeToolbar(root, context) {
     dialog,
   );
   return {
-    update() {
-      const chosen = store.get().theme;
-      put(context.el, "data-theme", chosen === "auto" ? null : chosen);
-      put(theme, "text", words(isDark(context.el, chosen) ? "light" : "dark"));
-    },
+    update: () => put(theme, "text", words(isDark() ? "light" : "dark")),
     destroy() {},
   };
-}
-
-function isDark(el, theme) {
-  return theme === "auto" ? matchMedia("(prefers-color-scheme: dark)").matches : theme === "dark";
 }

@@ -19,34 +19,39 @@ export function makeWeights(root, context) {
 
   const write = (cells, texts, share) => {
     texts.forEach((text, k) => put(cells[k], "text", text));
-    put(cells[3], "style", share ? `--kp-share:${(100 * share).toFixed(1)}%` : null);
+    put(cells[3], "style", share ? `--kp-share:${(100 * Math.min(1, share)).toFixed(1)}%` : null);
   };
   return {
     update() {
       const { settings, query, column } = store.get();
       const now = data();
       const here = context.here();
-      const order = largest(here.weight, ROWS);
+      const value = (i) => (classes ? classes[now.outputs.findIndex((one) => one[i])] : now.outputs[0][i]);
+      const rowOf = (row) => ({ row, x: now.numeric[column][row], y: value(row), weight: here.weight[row] });
+      const heaviest = here.heaviest || largest(here.weight, ROWS).map(rowOf);
       put(head[1], "text", now.names[column]);
       put(head[2], "text", now.targetName);
-      const top = order.length ? here.weight[order[0]] : NaN;
+      const top = heaviest.length ? heaviest[0].weight : NaN;
       const slope = here.slope ? [words.number(here.slope[column], 4)] : ["–"];
-      const texts = [...here.value.slice(0, 4).map((value) => words.number(value, 4)), ...(classes ? [] : slope)];
-      texts.push(words.number(here.effectiveSize), words("of", { k: here.reach, n: now.n }), words.number(top));
+      const texts = [...Array.from(here.value.slice(0, 4), (one) => words.number(one, 4)), ...(classes ? [] : slope)];
+      texts.push(words.number(here.effectiveSize), words("of", { k: here.reach, n: here.n || now.n }), words.number(top));
       texts.forEach((text, k) => put(facts[k][1], "text", text));
       put(table, "class", here.empty ? "kp-table kp-gone" : "kp-table");
       put(message, "text", here.empty ? explainEmpty(now, settings, here, column, words) : "");
-      const value = (i) => (classes ? classes[now.outputs.findIndex((one) => one[i])] : words.number(now.outputs[0][i], 4));
       let rest = 1;
       for (let k = 0; k < ROWS; k++) {
-        const i = order[k];
-        if (i === undefined) write(rows[k], ["", "", "", ""], 0);
-        else write(rows[k], [String(i), words.number(now.numeric[column][i], 4), value(i), words.number(here.weight[i])], here.weight[i]);
-        if (i !== undefined) rest -= here.weight[i];
+        const one = heaviest[k];
+        if (one === undefined) {
+          write(rows[k], ["", "", "", ""], 0);
+          continue;
+        }
+        rest -= one.weight;
+        const y = classes ? one.y : words.number(one.y, 4);
+        write(rows[k], [String(one.row), words.number(one.x, 4), y, words.number(one.weight)], one.weight / top);
       }
-      const others = here.reach - order.length;
-      write(rows[ROWS], others > 0 ? [words("others", { k: others }), "", "", words.number(Math.max(0, rest))] : ["", "", "", ""], others > 0 ? Math.max(0, rest) : 0);
-      say(context, here, query.numeric[column], top, order[0]);
+      const others = here.reach - Math.min(ROWS, heaviest.length);
+      write(rows[ROWS], others > 0 ? [words("others", { k: others }), "", "", words.number(Math.max(0, rest))] : ["", "", "", ""], 0);
+      say(context, here, query.numeric[column], top, heaviest[0]?.row);
     },
     destroy() {},
   };
@@ -77,7 +82,7 @@ function explainEmpty(data, settings, here, column, words) {
 function say(context, here, q, top, row) {
   const { words, store } = context;
   const query = words.number(q, 4);
-  const values = { query, value: here.value.map((one) => words.number(one, 4)).join(", "), effective: words.number(here.effectiveSize), reach: here.reach, largest: words.number(top), row };
+  const values = { query, value: Array.from(here.value, (one) => words.number(one, 4)).join(", "), effective: words.number(here.effectiveSize), reach: here.reach, largest: words.number(top), row };
   const h = store.get().settings.bandwidth.map((one) => words.number(one)).join(", ");
   context.say(words(here.empty ? "say.empty" : "say", values) + " " + words("say.h", { h }));
 }

@@ -1,0 +1,168 @@
+"""The interface: a page for everything that the package and its rooms export, and names in docstrings that are links.
+
+What is exported is read from `__all__`, so nothing is forgotten: a new name of `kernpool` that is in no group of
+`GROUPS` stops the build. Everything has one page, under the shortest name that it has.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+from sphinx.errors import ExtensionError
+from sphinx.roles import XRefRole
+from sphinx.util.nodes import make_refnode
+
+API = Path(__file__).resolve().parents[1] / "api"
+GROUPS = {
+    "Pooling": "pool pooling_weights pool_quantile pool_cdf pool_state merge empty_state PoolState",
+    "Estimators": "NadarayaWatsonRegressor LocalLinearRegressor NadarayaWatsonClassifier LearnedPoolingRegressor "
+    "LearnedPoolingClassifier save_model load_model",
+    "How sure": "Interval ProbabilityInterval Residuals Summary SlopeMap InferenceWarning",
+    "Tests": "TestResult specification_test compare_curves monotonicity_test",
+    "What to expect": "PredictionInterval PredictionSet QuantileInterval density_ratio DensityRatio",
+    "Large data": "open_chunks RunningPool DaskNadarayaWatsonRegressor",
+    "Pictures": "explore Explorer KernelCurveDisplay KernelDisplay AttentionDisplay BandwidthPathDisplay "
+    "TrainingDisplay ResidualDisplay SiZerDisplay CurveComparisonDisplay QuantileFanDisplay "
+    "CoverageDisplay ClassSetDisplay",
+    "Kernels and bandwidths": "Kernel kernel_names get_kernel make_kernel register_kernel convert_bandwidth",
+    "What happens, and why": "choose Plan Problem EmptyWindowWarning RankDeficiencyWarning",
+}
+# Rooms with names of their own, from those that callers meet to those that hold the parts.
+ROOMS = (
+    "torch", "dask", "datasets", "pages", "pooling", "kernels", "bandwidth", "inference", "distribution", "conformal",
+    "estimators", "displays", "core", "algorithms", "data", "execution", "cli",
+)  # fmt: skip
+FOREIGN = re.compile(r":(?:ref|func|class|meth|term):`([^<`]*?)\s*(?:<[^`]*>)?`")  # roles in their docstrings
+ROUTING = "_request"  # scikit-learn's metadata routing: methods that every estimator gets, without a line of ours
+
+
+def grouped() -> dict[str, list[str]]:
+    """Return the names of `kernpool`, group by group."""
+    import kernpool
+
+    exported = set(kernpool.__all__) - {"datasets"}
+    groups = {title: names.split() for title, names in GROUPS.items()}
+    missing = exported - {name for names in groups.values() for name in names}
+    unknown = {name for names in groups.values() for name in names} - exported
+    if unknown:
+        raise ExtensionError(f"docs/_ext/site_api.py has {sorted(unknown)}, which kernpool does not export")
+    if missing:
+        raise ExtensionError(f"kernpool exports {sorted(missing)}: say in docs/_ext/site_api.py in which group")
+    return groups
+
+
+def _table(names: list[str]) -> str:
+    listed = "\n".join(f"   {name}" for name in names)
+    return f".. autosummary::\n   :toctree: items\n   :nosignatures:\n\n{listed}\n\n"
+
+
+def front_page() -> str:
+    """Return the page of `kernpool`."""
+    text = "kernpool\n========\n\n.. automodule:: kernpool\n   :no-members:\n\n.. currentmodule:: kernpool\n\n"
+    for title, names in grouped().items():
+        text += f"{title}\n{'-' * len(title)}\n\n{_table(names)}"
+    return text
+
+
+def room_page(room: str) -> str:
+    """Return the page of a room: what it is, what it exports, and where the page of that is."""
+    import kernpool
+
+    module, name = import_module(f"kernpool.{room}"), f"kernpool.{room}"
+    exported = getattr(module, "__all__", None) or [
+        name for name, thing in vars(module).items() if getattr(thing, "__module__", None) == module.__name__
+    ]
+    exported = [name for name in exported if not name.startswith("_")]
+    above = [each for each in exported if getattr(kernpool, each, None) is getattr(module, each)]
+    plain = [each for each in exported if not callable(getattr(module, each)) and each not in above]
+    here = sorted(set(exported) - set(above) - set(plain))
+    text = f"{name}\n{'=' * len(name)}\n\n.. automodule:: {name}\n   :no-members:\n\n"
+    text += f".. currentmodule:: {name}\n\n"
+    if here:
+        text += _table(here)
+    if plain:
+        text += "Constants\n---------\n\n"
+        text += "".join(f".. py:data:: {each}\n\n   {_what(getattr(module, each))}\n\n" for each in sorted(plain))
+    if above:
+        links = ", ".join(f":obj:`~kernpool.{each}`" for each in sorted(above))
+        text += f"Also in `kernpool` itself: {links}.\n"
+    return text
+
+
+def _what(value: Any) -> str:
+    """Describe a constant: its kind, and what it holds if that is few names."""
+    kind = type(value).__name__
+    if isinstance(value, dict | list | tuple | set | frozenset):
+        names = [each for each in value if isinstance(each, str)]
+        held = ", ".join(f"``{each}``" for each in names)
+        return f"A {kind} of {len(value)}" + (f": {held}." if names and len(names) == len(value) else ".")
+    return f"Of type ``{kind}``."
+
+
+def write_pages(_app: Any = None, _config: Any = None) -> None:
+    """Write what is not there yet or has changed, before autosummary looks for it."""
+    pages = {"kernpool": front_page()} | {f"kernpool.{room}": room_page(room) for room in ROOMS}
+    for name, text in pages.items():
+        path = API / f"{name}.rst"
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            path.write_text(text, encoding="utf-8")
+
+
+def skip(_app: Any, _what: str, name: str, thing: Any, skipped: bool, _options: Any) -> bool | None:
+    """Leave out what others put into classes: metadata routing, fields of named tuples."""
+    if name.endswith(ROUTING) or name == "get_metadata_routing":
+        return True
+    if (inspect.getdoc(thing) or "").startswith("Alias for field number"):
+        return True
+    return skipped or None
+
+
+def without_foreign_links(_app: Any, _what: str, _name: str, thing: Any, _options: Any, lines: list[str]) -> None:
+    """Print roles in docstrings of scikit-learn as code: what they link to is not on this site."""
+    if (getattr(thing, "__module__", None) or "").startswith("sklearn."):
+        lines[:] = [FOREIGN.sub(lambda found: f"``{found[1].lstrip('~')}``", line) for line in lines]
+
+
+class Known(XRefRole):
+    """The default role: a link if the name has a page, and code if not."""
+
+    def process_link(
+        self,
+        env: Any,
+        refnode: nodes.Element,
+        has_explicit_title: bool,  # noqa: ARG002
+        title: str,
+        target: str,
+    ) -> tuple[str, str]:
+        """Remember where the name stands, for methods and neighbours."""
+        refnode["py:module"], refnode["py:class"] = env.ref_context.get("py:module"), env.ref_context.get("py:class")
+        refnode["known"] = True
+        return title, target.removesuffix("()")
+
+
+def resolve(app: Any, env: Any, node: nodes.Element, content: nodes.Element) -> nodes.Element | None:
+    """Find what a name means: as written, in the package, or nothing with a page."""
+    if not node.get("known"):
+        return None
+    objects, target = env.get_domain("py").objects, node["reftarget"]
+    scopes = [f"{node['py:module']}.{node['py:class']}.", f"{node['py:module']}.", "kernpool.", ""]
+    for name in (scope + target for scope in scopes):
+        if name in objects and objects[name].objtype != "module":
+            found = objects[name]
+            return make_refnode(app.builder, node["refdoc"], found.docname, found.node_id, content, name)
+    return content
+
+
+def setup(app: Any) -> dict[str, Any]:
+    """Connect; `config-inited` comes before autosummary reads the pages."""
+    app.add_role("known", Known(innernodeclass=nodes.literal))
+    app.connect("config-inited", write_pages)
+    app.connect("autodoc-skip-member", skip)
+    app.connect("autodoc-process-docstring", without_foreign_links)
+    app.connect("missing-reference", resolve)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,106 @@
+"""Pictures that are committed, for readers at a forge, are drawn again by the build; the site shows what it has drawn.
+
+Each has a script of its own. `PICTURES` says which, and what else it is made of.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import runpy
+import shutil
+import sys
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+from unittest.mock import patch
+
+from docutils import nodes
+from site_cache import DOCS, ROOT, made
+
+from kernpool import RankDeficiencyWarning
+
+BENCHMARKS = ROOT / "benchmarks"
+DRAWN = "_build/drawn"  # relative to the sources, as Sphinx wants it
+
+
+class Picture(NamedTuple):
+    """A group of pictures: the files that it is made of, and what draws them into a folder."""
+
+    sources: tuple[Path, ...]
+    draw: Callable[[Path], None]
+
+
+def _curves(folder: Path) -> None:
+    script = runpy.run_path(str(ROOT / "examples" / "readme_picture.py"))
+    script["draw_readme_picture"](folder / "kernel-regression.png")
+
+
+def _start(folder: Path) -> None:
+    runpy.run_path(str(DOCS / "start_picture.py"))["draw_start_picture"](folder / "start.png")
+
+
+def _rooms(folder: Path) -> None:
+    script = runpy.run_path(str(DOCS / "rooms.py"))
+    (folder / "rooms.svg").write_text(script["draw"](script["imports"]()), encoding="utf-8")
+
+
+def _overfitting(folder: Path) -> None:
+    with patch.object(sys, "path", [str(BENCHMARKS), *sys.path]):
+        import overfitting
+
+        there = patch.object(overfitting, "PICTURE", folder / "overfitting.png")
+        with there, patch("builtins.print"), warnings.catch_warnings():
+            warnings.simplefilter("ignore", RankDeficiencyWarning)  # bandwidths beyond the minimum, on purpose
+            overfitting.main()
+
+
+def _peers(folder: Path) -> None:
+    """Draw the comparison with peers from the stored measurements."""
+    script = (BENCHMARKS / "compare.py").read_text(encoding="utf-8")  # importing it needs all of the peers
+    limit, patience = (float(re.search(rf"^{name} = ([\d.]+)", script, re.M)[1]) for name in ("LIMIT", "PATIENCE"))
+    with patch.object(sys, "path", [str(BENCHMARKS), *sys.path]):
+        import compare_report
+
+        results = json.loads((DOCS / "benchmarks" / "peers.json").read_text(encoding="utf-8"))
+        with patch.object(compare_report, "REPORTS", folder):
+            compare_report.draw(results, limit, patience * limit)
+
+
+PICTURES = {
+    "curves": Picture((ROOT / "examples" / "readme_picture.py",), _curves),
+    "start": Picture((DOCS / "start_picture.py",), _start),
+    "rooms": Picture((DOCS / "rooms.py", ROOT / "pyproject.toml"), _rooms),
+    "overfitting": Picture((BENCHMARKS / "overfitting.py",), _overfitting),
+    "peers": Picture((BENCHMARKS / "compare_report.py", DOCS / "benchmarks" / "peers.json"), _peers),
+}
+
+
+def draw_all(_app: Any = None) -> None:
+    """Draw what has changed since the last build."""
+    (DOCS / DRAWN).mkdir(parents=True, exist_ok=True)
+    for name, picture in PICTURES.items():
+        of = Path(__file__).read_text(encoding="utf-8") + "".join(
+            source.read_text(encoding="utf-8") for source in picture.sources
+        )
+        for file in made(f"pictures-{name}", of, picture.draw).iterdir():
+            shutil.copy2(file, DOCS / DRAWN / file.name)
+
+
+def show_what_was_drawn(_app: Any, doctree: nodes.document) -> None:
+    """Let pages show the pictures of this build in place of the committed ones."""
+    for image in doctree.findall(nodes.image):
+        drawn = DOCS / DRAWN / os.path.basename(image["uri"])  # noqa: PTH119  # a link, no path
+        if "://" not in image["uri"] and drawn.exists() and "gallery" not in image["uri"]:
+            image["uri"] = f"/{DRAWN}/{drawn.name}"
+            if drawn.suffix == ".svg":
+                image["classes"].append("dark-light")  # has colors of its own for dark pages
+
+
+def setup(app: Any) -> dict[str, Any]:
+    """Draw at the beginning, and before Sphinx collects pictures."""
+    app.connect("builder-inited", draw_all)
+    app.connect("doctree-read", show_what_was_drawn, priority=100)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

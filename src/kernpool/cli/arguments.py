@@ -1,0 +1,321 @@
+"""The parser of all commands. Nothing but the standard library is imported, so that ``--help`` answers at once.
+
+Each command has a function that adds it, listed in `COMMANDS`, and names in ``run`` the module of this room and the
+function in it that does the work; the module is imported when the command runs.
+"""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from kernpool.cli.asking import add_what_is_beside
+from kernpool.cli.parser import Parser
+from kernpool.cli.table_options import add_json, add_table_options
+from kernpool.cli.terminal import stream_name
+
+EXAMPLES = """\
+examples:
+  kernpool fit engel.csv --target foodexp --model engel-model --plot engel.png
+  kernpool predict engel-model new-households.csv --out predictions.csv
+  cat new-households.csv | kernpool predict engel-model - > predictions.csv
+  kernpool fit big.parquet --target y --memory 2GiB --model big-model
+  kernpool predict big-model queries.parquet --memory 2GiB --out predictions.parquet
+  kernpool predict engel-model new-households.csv --interval 0.95 > intervals-of-the-curve.csv
+  kernpool predict engel-model new-households.csv --interval 0.9 --method full > expected.csv
+  kernpool predict engel-model new-households.csv --quantiles 0.1,0.5,0.9 > quantiles.csv
+  kernpool fit visits.csv --target y --features dose --groups patient --model visits-model
+  kernpool info engel-model --summary
+  kernpool test significance engel-model --column income
+  kernpool compare engel.csv --target foodexp
+  kernpool datasets engel > engel.csv
+  kernpool explore engel.csv --target foodexp
+  kernpool tour --open
+
+tables as people have them (separators, decimal commas, text, dates, missing cells): kernpool fit --help
+exit codes: 0 success, 1 failure (bad data, missing files), 2 wrong usage, 130 interrupted
+"""
+
+
+def build_parser() -> Parser:
+    """Return the parser of all commands."""
+    parser = Parser(
+        prog="kernpool",
+        description="Kernel regression (Nadaraya-Watson): fit a table, predict, look at a model, compare, test.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="store_true", help="print the version and exit")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
+    for add in COMMANDS:
+        add(commands)
+    return parser
+
+
+def _add_fit(commands: Any) -> None:
+    fit = commands.add_parser("fit", help="fit a column of a table by the others", description="Fit a table.")
+    fit.add_argument(
+        "data",
+        metavar="DATA",
+        type=stream_name,
+        help="CSV, TSV, Parquet or .npy file; - for standard input; a folder of Parquet files with --memory",
+    )
+    fit.add_argument(
+        "--target", required=True, metavar="Y", help="the column to be predicted; one of text makes a classifier"
+    )
+    _add_how(fit)
+    fit.add_argument("--model", metavar="DIR", help="write the model to this folder")
+    fit.add_argument("--plot", metavar="PNG", help="draw the fit into this file")
+    fit.add_argument(
+        "--summary", action="store_true", help="print what the fit amounts to: parameters, noise, R2 (standard output)"
+    )
+    add_table_options(fit, levels=True)
+    _add_common(fit)
+    fit.set_defaults(run="commands:run_fit")
+
+
+def _add_how(command: argparse.ArgumentParser) -> None:
+    """Add options of what is fitted, and how."""
+    command.add_argument("--features", metavar="A,B", help="columns to predict from (default: all others)")
+    command.add_argument(
+        "--groups",
+        metavar="G",
+        help="column of clusters, such as schools: bandwidths for new ones, and errors that let their rows go together",
+    )
+    command.add_argument("--kernel", default="gaussian", help="name of the kernel (default: gaussian)")
+    command.add_argument(
+        "--bandwidth",
+        help="regularised (default), loo, aicc, gcv, plugin, scott, silverman, a number, or one per feature: 0.5,2; of "
+        "a classifier log_loss (default)",
+    )
+    command.add_argument(
+        "--degree", type=int, default=0, choices=[0, 1], help="0 for local constant, 1 for local linear (default: 0)"
+    )
+    command.add_argument(
+        "--smoothing",
+        metavar="S",
+        help="of columns of levels, with a number as --bandwidth; 0 keeps levels apart; one per column",
+    )
+    command.add_argument("--composition", default="radial", choices=["radial", "product"], help="default: radial")
+    command.add_argument(
+        "--scale", default="raw", choices=["raw", "rank"], help="compare columns as they are, or by rank (default: raw)"
+    )
+    command.add_argument(
+        "--extrapolate",
+        choices=["plane", "clip"],
+        help="with --degree 1, beyond the range of Y: follow the plane, or clip (default: plane)",
+    )
+    command.add_argument(
+        "--ridge",
+        type=float,
+        metavar="R",
+        help="with --degree 1, penalty on slopes, in rows (default: found if regularised)",
+    )
+
+
+def _add_predict(commands: Any) -> None:
+    predict = commands.add_parser("predict", help="predict the rows of a table", description="Predict with a model.")
+    predict.add_argument("model", metavar="MODEL", help="folder written by kernpool fit --model")
+    predict.add_argument(
+        "data", metavar="DATA", type=stream_name, help="table with the model's features; - for standard input"
+    )
+    predict.add_argument(
+        "--out", default="-", metavar="FILE", type=stream_name, help="where to write (default: standard output)"
+    )
+    predict.add_argument(
+        "--empty",
+        choices=["nan", "nearest", "mean", "zero", "raise"],
+        help="what a row gets that has no training row within the kernel's support (default: as the model was made)",
+    )
+    predict.add_argument(
+        "--unseen",
+        choices=["raise", "unlike"],
+        help="what a level is that the model has not seen: an error, or unlike all others (default: as the model was "
+        "made)",
+    )
+    predict.add_argument(
+        "--keep",
+        nargs="?",
+        const="",
+        metavar="A,B",
+        help="write these columns of DATA beside predictions; all of them without names",
+    )
+    predict.add_argument(
+        "--proba", action="store_true", help="of a classifier, write the probability of each class: columns Y_p_CLASS"
+    )
+    predict.add_argument(
+        "--cluster", metavar="ADDRESS", help="pool on the Dask cluster of this scheduler: tcp://host:port"
+    )
+    add_what_is_beside(predict)
+    predict.add_argument("--groups", metavar="G", help=argparse.SUPPRESS)  # is told where it belongs
+    add_table_options(predict)
+    _add_common(predict)
+    predict.set_defaults(run="commands:run_predict")
+
+
+def _add_compare(commands: Any) -> None:
+    compare = commands.add_parser(
+        "compare",
+        help="estimators beside forest and boosting, by cross-validation",
+        description="Compare estimators of this package with scikit-learn's forest and gradient boosting by "
+        "cross-validation: one table on standard output.",
+    )
+    compare.add_argument("data", metavar="DATA", type=stream_name, help="table; - for standard input")
+    compare.add_argument("--target", required=True, metavar="Y", help="the column to be predicted; text makes classes")
+    compare.add_argument("--features", metavar="A,B", help="columns to predict from (default: all others)")
+    compare.add_argument("--groups", metavar="G", help="column of clusters, of which each is in one fold as a whole")
+    compare.add_argument("--folds", type=int, default=5, metavar="K", help="how many (default: 5)")
+    compare.add_argument("--seed", type=int, default=0, metavar="N", help="of the folds and the forests (default: 0)")
+    add_table_options(compare, levels=True)
+    compare.add_argument("--jobs", type=int, default=-1, metavar="N", help="threads (default: all processors)")
+    compare.add_argument("--quiet", action="store_true", help="no progress bar, no messages")
+    add_json(compare)
+    compare.set_defaults(run="comparing:run_compare")
+
+
+def _add_datasets(commands: Any) -> None:
+    datasets = commands.add_parser(
+        "datasets",
+        help="list tables to try, or write one",
+        description="List tables that need no download, or write one to standard output, as CSV.",
+    )
+    datasets.add_argument("name", metavar="NAME", nargs="?", help="which to write (default: list them)")
+    datasets.add_argument("--rows", type=int, metavar="N", help="of a synthetic one, how many rows (default: its own)")
+    datasets.add_argument("--seed", type=int, metavar="N", help="of a synthetic one (default: 0)")
+    add_json(datasets)
+    datasets.set_defaults(run="shipped:run_datasets")
+
+
+def _add_info(commands: Any) -> None:
+    info = commands.add_parser("info", help="describe a model", description="Describe a model.")
+    info.add_argument("model", metavar="MODEL", help="folder written by kernpool fit --model")
+    info.add_argument("--summary", action="store_true", help="print what the fit amounts to, in place of JSON")
+    add_json(info)
+    info.set_defaults(run="commands:run_info")
+
+
+def _add_tour(commands: Any) -> None:
+    tour = commands.add_parser(
+        "tour",
+        help="write the story of attention pooling, in pictures",
+        description="Write the tour: one page, offline.",
+    )
+    tour.add_argument(
+        "--out", default="kernpool-tour", metavar="DIR", help="empty or new folder (default: kernpool-tour)"
+    )
+    tour.add_argument("--lang", default="en", metavar="{en,zh}", help="English or Simplified Chinese (default: en)")
+    tour.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the synthetic data (default: 0)")
+    tour.add_argument("--open", action="store_true", help="show the page in the browser")
+    tour.add_argument("--force", action="store_true", help="replace an earlier tour")
+    tour.add_argument("--quiet", action="store_true", help="no progress bar, no messages")
+    add_json(tour)
+    tour.set_defaults(run="commands:run_tour")
+
+
+def _add_explore(commands: Any) -> None:
+    explore = commands.add_parser(
+        "explore",
+        help="look at a fit in the browser while its bandwidth moves",
+        description="Explore a table, a model or a generator, in the browser until Ctrl-C, or as a page with --out. The "
+        "server listens on 127.0.0.1 alone, and its address carries a token.",
+    )
+    explore.add_argument(
+        "data",
+        metavar="DATA",
+        type=stream_name,
+        help="a table with --target; a folder written by kernpool fit --model; make_sine_power or make_sine_linear",
+    )
+    explore.add_argument("--target", metavar="Y", help="the column that the others explain; one of text has classes")
+    _add_how(explore)
+    explore.add_argument("--out", metavar="HTML", help="write one page that needs no network and no Python")
+    explore.add_argument("--port", type=int, default=0, metavar="N", help="of the server (default: a free one)")
+    explore.add_argument("--lang", metavar="{en,zh}", help="English or Simplified Chinese (default: the browser's)")
+    explore.add_argument("--seed", type=int, default=0, metavar="N", help="of a generator (default: 0)")
+    explore.add_argument("--no-open", action="store_true", help="print the address, and open no browser")
+    add_table_options(explore, levels=True)
+    explore.add_argument("--jobs", type=int, default=-1, metavar="N", help="threads (default: all processors)")
+    explore.add_argument("--force", action="store_true", help="replace a page that is there")
+    explore.add_argument("--quiet", action="store_true", help="no progress bar, no notes")
+    add_json(explore)
+    explore.set_defaults(run="exploring:run_explore", memory=None, plot=None, summary=False)
+
+
+def _add_completion(commands: Any) -> None:
+    completion = commands.add_parser(
+        "completion",
+        help="write a script that completes commands and options in a shell",
+        description='Write a completion script to standard output; for bash: eval "$(kernpool completion bash)".',
+    )
+    completion.add_argument("shell", choices=["bash", "zsh", "tcsh"], help="for which shell")
+    completion.set_defaults(run="completing:run_completion", json=False)
+
+
+def _add_common(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--memory", metavar="SIZE", help="read DATA in chunks, in about so much memory: 2GiB, 512MiB, bytes"
+    )
+    command.add_argument("--jobs", type=int, default=-1, metavar="N", help="threads (default: all processors)")
+    command.add_argument("--force", action="store_true", help="overwrite existing outputs")
+    command.add_argument("--quiet", action="store_true", help="no summary, no progress bar, no notes")
+    add_json(command)
+
+
+def _add_test(commands: Any) -> None:
+    test = commands.add_parser(
+        "test",
+        help="questions that a p-value answers",
+        description="Test a fit or a table, by resampling. The result goes to standard output.",
+    )
+    kinds = test.add_subparsers(dest="test", required=True, metavar="{significance,specification,monotonicity,curves}")
+    significance = kinds.add_parser("significance", help="do columns matter, given the others?")
+    significance.add_argument("model", metavar="MODEL", help="folder written by kernpool fit --model")
+    significance.add_argument(
+        "--column", required=True, action="append", metavar="A", help="which; several are tested together"
+    )
+    significance.add_argument(
+        "--method", default="residual", choices=["residual", "gradient"], help="the statistic (default: residual)"
+    )
+    specification = kinds.add_parser("specification", help="is a linear regression enough?")
+    monotonicity = kinds.add_parser("monotonicity", help="does the curve of one column only rise?")
+    monotonicity.add_argument(
+        "--direction", default="increasing", choices=["increasing", "decreasing"], help="default: increasing"
+    )
+    curves = kinds.add_parser("curves", help="do groups of rows have the same curve?")
+    curves.add_argument("--groups", required=True, metavar="G", help="the column of labels")
+    curves.add_argument(
+        "--null", default="equal", choices=["equal", "parallel"], help="parallel: apart from a constant each"
+    )
+    for kind in (specification, monotonicity, curves):
+        kind.add_argument("data", metavar="DATA", type=stream_name, help="table; - for standard input")
+        kind.add_argument("--target", required=True, metavar="Y", help="the column to be explained")
+        kind.add_argument("--features", metavar="A,B", help="columns it depends on (default: all others)")
+        add_table_options(kind)
+        kind.add_argument("--bandwidth", metavar="H", help="a number, or one per column: 0.5,2 (default: found)")
+    for kind, resamples in ((significance, 399), (specification, 399), (monotonicity, 999), (curves, 999)):
+        kind.add_argument(
+            "--kind",
+            default="wild",
+            choices=["wild", "mammen", "gaussian", *(["normal"] if kind is curves else [])],
+            help="what is drawn (default: wild, random signs of residuals)",
+        )
+        kind.add_argument(
+            "--resamples", type=int, default=resamples, metavar="N", help=f"how many (default: {resamples})"
+        )
+        kind.add_argument("--seed", type=int, default=0, metavar="N", help="of the draws (default: 0)")
+        add_json(kind)
+        kind.add_argument("--jobs", type=int, default=-1, metavar="N", help="threads (default: all processors)")
+        kind.add_argument("--quiet", action="store_true", help="no progress bar")
+    test.set_defaults(run="commands:run_test")
+
+
+COMMANDS = (
+    _add_fit,
+    _add_predict,
+    _add_info,
+    _add_compare,
+    _add_test,
+    _add_datasets,
+    _add_explore,
+    _add_tour,
+    _add_completion,
+)

@@ -1,0 +1,187 @@
+"""Tables as options say that they are written, and the columns to fit and to predict from."""
+
+from __future__ import annotations
+
+import argparse
+import codecs
+import csv
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernpool.cli.parsing import parse_features
+from kernpool.cli.terminal import UsageError, progress_bar, say
+from kernpool.data.cells import MISSING
+from kernpool.data.kinds import Choice, Features, features_of, kind_of, levels_in
+from kernpool.data.reading import TextForm, read_table
+from kernpool.data.separators import as_separator
+from kernpool.data.tables import Advice, Table, TableError
+
+FEATURES = Advice(
+    "correct it, leave the column out with --features, or name it in --unordered if it holds codes",
+    "leave it out with --features",
+    "drop such rows with --missing drop, or leave the column out with --features",
+)
+TARGET = Advice("correct it, or name the column in --unordered if it holds classes", "name another one with --target")
+IN_MEMORY = ("smoothing", "ordered", "unordered", "dates", "keep", "proba")
+
+
+@dataclass(frozen=True, eq=False)
+class Training:
+    """Rows to fit.
+
+    Parameters
+    ----------
+    names : list of str
+        Columns to predict from.
+    features : Features
+        Their cells.
+    target : ndarray of shape (n,)
+        Numbers, or labels.
+    classes : bool
+        Whether they are labels.
+    groups : ndarray of shape (n,) or None
+        Clusters.
+    notes : list of str
+        What was assumed in reading them.
+    """
+
+    names: list[str]
+    features: Features
+    target: NDArray[Any]
+    classes: bool
+    groups: NDArray[Any] | None
+    notes: list[str]
+
+
+def open_table(options: argparse.Namespace, name: str | None = None) -> Table:
+    """Read a table, DATA unless it is another one."""
+    with progress_bar("reading", options.quiet, unit="lines"):
+        return read_table(
+            options.data if name is None else name, options.format if name is None else None, form_of(options)
+        )
+
+
+def form_of(options: argparse.Namespace) -> TextForm:
+    """Return how text is written, by the options; what cannot be meant is a usage error."""
+    try:
+        separator = None if options.sep is None else as_separator(options.sep)
+        if options.encoding is not None:
+            codecs.lookup(options.encoding)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+    except LookupError:
+        raise UsageError(
+            f"--encoding {options.encoding} is unknown; known are utf-8, latin-1, cp1252, utf-16, gb18030, ..."
+        ) from None
+    if separator is not None and separator == options.decimal == ".":
+        raise UsageError("--sep and --decimal are both '.'")
+    blanks = MISSING if options.na is None else {"", *(name.lower() for name in listed(options.na))}
+    return TextForm(separator, options.decimal, options.encoding, blanks)
+
+
+def without_missing(table: Table, names: Sequence[str], options: argparse.Namespace) -> Table:
+    """Drop rows with missing cells in some columns, if that is asked for, and note how many."""
+    if options.missing != "drop":
+        return table
+    missing = table.missing(names)
+    if not missing.any():
+        return table
+    if missing.all():
+        raise TableError(f"{table.source}: all {table.rows} rows have missing cells in the columns that are used")
+    kept = table.take(np.flatnonzero(~missing))
+    kept.notes.append(f"{missing.sum()} of {table.rows} rows have missing cells and are left out")
+    return kept
+
+
+def say_notes(table: Table | Training, options: argparse.Namespace) -> None:
+    """Say what was assumed, unless nobody wants to know."""
+    for text in table.notes if not (options.quiet or options.json) else ():
+        say(f"note       {text}")
+
+
+def listed(text: str) -> list[str]:
+    """Return names that are separated by commas; one with a comma stands in quotes."""
+    return [name.strip() for name in next(csv.reader([text], skipinitialspace=True), [])]
+
+
+def choice_of(options: argparse.Namespace) -> Choice:
+    """Return what the options say that columns are."""
+    unordered = [] if options.unordered is None else listed(options.unordered)
+    ordered: dict[str, list[str] | None] = {}
+    for item in [] if options.ordered is None else listed(options.ordered):
+        name, declared, levels = item.partition("=")
+        order = [level.strip() for level in levels.split(":")] if declared else None
+        if order is not None and (len(set(order)) < len(order) or len(order) < 2 or "" in order):
+            raise UsageError(
+                f"--ordered {name}= must list two levels or more, each once, as small:medium:large; got {levels!r}"
+            )
+        ordered[name.strip()] = order
+    both = sorted(set(unordered) & set(ordered))
+    if both:
+        raise UsageError(f"--unordered and --ordered both name {both[0]!r}")
+    dates = () if options.dates is None else listed(options.dates) or None
+    twice = sorted({*unordered, *ordered} & set(dates or ()))
+    if twice:
+        raise UsageError(f"{twice[0]!r} is named in --dates, and as levels; leave one of them out")
+    return Choice(unordered, ordered, dates)
+
+
+def training_rows(options: argparse.Namespace) -> Training:
+    """Read the rows to fit."""
+    choice = choice_of(options)
+    table = open_table(options)
+    names = choose_features(table, options.target, options.features, options.groups)
+    unused = sorted(choice.named() - {*names, options.target})
+    table.need(unused)
+    if unused:
+        raise UsageError(
+            f"{unused[0]!r} is said to be of some kind and is no column to predict from; name it in --features too"
+        )
+    groups = [] if options.groups is None else [options.groups]
+    table = without_missing(table, [*names, options.target, *groups], options)
+    features = features_of(table, names, _without(choice, options.target), FEATURES)
+    target, classes = _target(table, options.target, choice)
+    group = table.labels(options.groups) if groups else None
+    say_notes(table, options)
+    return Training(names, features, target, classes, group, table.notes)
+
+
+def _without(choice: Choice, name: str) -> Choice:
+    unordered = [other for other in choice.unordered if other != name]
+    ordered = {other: levels for other, levels in choice.ordered.items() if other != name}
+    return Choice(unordered, ordered, choice.dates and [other for other in choice.dates if other != name])
+
+
+def _target(table: Table, name: str, choice: Choice) -> tuple[NDArray[Any], bool]:
+    """Return numbers, or labels and True."""
+    if name in choice.ordered:
+        raise UsageError(f"--ordered names the target {name!r}; classes have no order here, so name it in --unordered")
+    kind = kind_of(table, name)
+    if kind == "dates" and (choice.dates is None or name in choice.dates):
+        return features_of(table, [name], Choice(dates=[name]), TARGET).X[:, 0], False
+    if name not in choice.unordered and kind != "levels":
+        return table.numbers([name], TARGET)[:, 0], False
+    labels = levels_in(table, name)
+    different = len(set(labels))
+    if different == 1:
+        raise TableError(f"{table.source}: column {name!r} has the one class {labels[0]!r}; a classifier needs two")
+    if name not in choice.unordered and different > max(20, len(labels) // 2):
+        raise TableError(
+            f"{table.source}: column {name!r} holds {different} different texts in {len(labels)} rows, which is no "
+            f"column of classes; name another one with --target, or say --unordered {name}"
+        )
+    return np.asarray(labels), True
+
+
+def choose_features(table: Table, target: str, listed: str | None, groups: str | None = None) -> list[str]:
+    """Return the columns to predict from: those listed, or all that have no other part."""
+    table.need([target])
+    features = parse_features(listed, target) or [name for name in table.names if name not in (target, groups)]
+    if not features:
+        others = repr(target) if groups is None else f"{target!r} and {groups!r}"
+        raise UsageError(f"--features must name at least one column, and {table.source} has none beside {others}")
+    return features

@@ -1,0 +1,226 @@
+"""What columns of a table in a file are: numbers, levels or dates; at fit found or told, later as the model has them.
+
+A column of a text file is of numbers if one of its cells is a number: other text in it is then a mistake, which is
+named. Without a single number it is of dates, if all cells look like some, or of unordered levels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernpool.data.cells import as_objects, cell_at, is_blank, is_time, is_words, unreadable, words
+from kernpool.data.dates import are_dates, days_of
+from kernpool.data.frames import NUMBERS, Encoding
+from kernpool.data.mixed import Mixed
+from kernpool.data.tables import COUNTED, Advice, Table, TableError
+
+Array = NDArray[np.float64]
+Kind = Literal["numbers", "levels", "dates"]
+
+FEW_LEVELS = 20  # are never too many
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What the caller says that columns are.
+
+    Parameters
+    ----------
+    unordered : collection of str
+        Columns of levels.
+    ordered : mapping of str to sequence or None
+        Columns of ordered levels, with their order unless they are numbers.
+    dates : collection of str or None
+        Columns that are read as days since 1970-01-01; None for all that look like dates.
+    """
+
+    unordered: Collection[str] = ()
+    ordered: Mapping[str, Sequence[str] | None] = field(default_factory=dict)
+    dates: Collection[str] | None = ()
+
+    def named(self) -> set[str]:
+        """Return all columns that are named."""
+        return {*self.unordered, *self.ordered, *(self.dates or ())}
+
+
+@dataclass(frozen=True, eq=False)
+class Features:
+    """Columns to predict from, as estimators take them.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d) or Mixed
+        Numbers alone are an array.
+    unordered, ordered : list of str
+        Columns that are named for the estimator: of levels that a frame would take for numbers, or that have an order.
+    dates : list of str
+        Columns that were dates.
+    """
+
+    X: Any
+    unordered: list[str]
+    ordered: list[str]
+    dates: list[str]
+
+
+def kind_of(table: Table, name: str) -> Kind:
+    """Return what a column is; what is none of them is called numbers, which then cannot be read."""
+    cells = table.columns[name]
+    if is_time(cells):
+        return "dates"
+    if not is_words(cells):
+        return "numbers"
+    if unreadable(cells) is None and not np.isnan(table.floats(name)).all():
+        return "numbers"
+    found = [cell for cell in as_objects(cells) if not is_blank(cell, table.blanks)]
+    if not found:
+        return "numbers"
+    return "dates" if are_dates(found) else "levels"
+
+
+def features_of(table: Table, names: Sequence[str], choice: Choice, advice: Advice) -> Features:
+    """Read columns to fit.
+
+    Parameters
+    ----------
+    table : Table
+        Without missing cells in these columns.
+    names : sequence of str
+        Which.
+    choice : Choice
+        What the caller says that they are.
+    advice : Advice
+        About cells and columns that cannot be read.
+
+    Raises
+    ------
+    TableError
+        If a column cannot be read, or there is a choice that nobody has made: dates, names of rows.
+    """
+    table.need([*names, *sorted(choice.named())])
+    columns: dict[str, Any] = {}
+    unordered, dates = [], []
+    for name in names:
+        asked = name in choice.unordered or name in choice.ordered
+        kind = "levels" if asked else kind_of(table, name)
+        if kind == "dates" or (choice.dates and name in choice.dates):
+            columns[name] = _dates(table, name, choice)
+            dates.append(name)
+        elif kind == "levels":
+            columns[name] = _declared(table, name, choice) if name in choice.ordered else levels_in(table, name)
+            if not asked:
+                _refuse_names_of_rows(table, name, columns[name])
+            elif name in choice.unordered:
+                unordered.append(name)
+        else:
+            columns[name] = table.numbers([name], advice)[:, 0]
+    ordered = [name for name in names if name in choice.ordered]
+    if all(isinstance(cells, np.ndarray) for cells in columns.values()):
+        return Features(np.column_stack(list(columns.values())), unordered, ordered, dates)
+    declared = {name: levels for name, levels in choice.ordered.items() if levels is not None and name in columns}
+    return Features(Mixed(columns, declared), unordered, ordered, dates)
+
+
+def queries_of(
+    table: Table, names: Sequence[str], encoding: Encoding | None, dates: Collection[str], advice: Advice
+) -> Any:
+    """Read columns as a model was fitted to them: an array, or a `Mixed` where there are levels."""
+    table.need(names)
+    kinds = ("numeric",) * len(names) if encoding is None else encoding.kinds
+    columns: dict[str, Any] = {}
+    known = iter(()) if encoding is None else iter(encoding.levels)
+    pairs = iter(()) if encoding is None else iter(encoding.pairs)
+    for name, kind in zip(names, kinds, strict=True):
+        if kind in NUMBERS and kind != "binary":
+            columns[name] = _days(table, name) if name in dates else table.numbers([name], advice)[:, 0]
+        else:
+            levels = next(pairs) if kind == "binary" else next(known)
+            columns[name] = levels_in(table, name, text=any(isinstance(level, str) for level in levels))
+    if all(isinstance(cells, np.ndarray) for cells in columns.values()):
+        return np.column_stack(list(columns.values()))
+    return Mixed(columns)
+
+
+def levels_in(table: Table, name: str, text: bool | None = None) -> list[Any]:
+    """Return a column as levels: numbers if all of it are, or text; a missing cell is an error.
+
+    Parameters
+    ----------
+    table : Table
+        From a file.
+    name : str
+        Of the column.
+    text : bool, optional
+        Whether the levels are text; found if not given.
+    """
+    table.labels(name)
+    found = as_objects(table.columns[name])
+    if text or not is_words(table.columns[name]):
+        return [cell if isinstance(cell, str | int | float | bool) else str(cell) for cell in found]
+    if unreadable(table.columns[name]) is not None:
+        return found
+    read = table.floats(name)
+    if not np.isfinite(read).all():
+        return found
+    return [int(number) if number.is_integer() else number for number in read.tolist()]
+
+
+def _declared(table: Table, name: str, choice: Choice) -> list[Any]:
+    """Return a column of ordered levels, in the form in which their order was declared."""
+    order = choice.ordered[name]
+    found = levels_in(table, name, text=None if order is None else True)
+    if order is None:
+        first = next((cell for cell in found if isinstance(cell, str)), None)
+        if first is not None:
+            raise TableError(
+                f"{table.source}: column {name!r} holds text such as {first!r}, whose order nobody has declared; say "
+                f"it, as in --ordered {name}=small:medium:large"
+            )
+        return found
+    strange = next((cell for cell in found if str(cell) not in order), None)
+    if strange is not None:
+        raise TableError(
+            f"{table.source}: column {name!r} holds {strange!r}, which is not in the order {':'.join(order)}; add it"
+        )
+    return [str(cell) for cell in found]
+
+
+def _dates(table: Table, name: str, choice: Choice) -> Array:
+    if choice.dates is None or name in choice.dates:
+        return _days(table, name)
+    blanks = table.missing([name])
+    shown = words(cell_at(table.columns[name], int((~blanks).argmax())))
+    raise TableError(
+        f"{table.source}: column {name!r} {shown}: a date; say --dates {name} to read it as days since 1970-01-01, "
+        f"--unordered {name} for levels without order, or leave it out with --features"
+    )
+
+
+def _days(table: Table, name: str) -> Array:
+    cells = table.columns[name]
+    if not (is_time(cells) or is_words(cells)):
+        return table.numbers([name])[:, 0]  # of days, as the model counts them
+    days, bad = days_of(as_objects(cells))
+    if bad is None:
+        return days
+    cell = cell_at(cells, bad)
+    what = "is empty" if is_blank(cell, table.blanks) else f"{words(cell)}, which is no date like 2020-12-31"
+    raise TableError(
+        f"{table.place(bad, name)} {what} ({COUNTED}); write dates as year-month-day, or drop rows without one with "
+        "--missing drop"
+    )
+
+
+def _refuse_names_of_rows(table: Table, name: str, levels: list[Any]) -> None:
+    different = len(set(levels))
+    if different > max(FEW_LEVELS, len(levels) // 2):
+        raise TableError(
+            f"{table.source}: column {name!r} holds {different} different texts in {len(levels)} rows, such as "
+            f"{str(levels[0])[:40]!r}, like names of rows, which tell nothing of others; leave it out with --features, "
+            f"or say --unordered {name}"
+        )

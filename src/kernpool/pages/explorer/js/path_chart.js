@@ -1,0 +1,155 @@
+/** Leave-one-out error over the bandwidth, or over a common factor of all: its minimum, and a mark that sets h. */
+import { extent, linePath, linearScale, logScale, makeChart } from "./chart.js";
+import { html, put } from "./dom.js";
+import { leftOut } from "./left_out.js";
+import { gradually, makeHandle, spaced, titled, within } from "./panel.js";
+
+const GRID = 41;
+const REFINED = 2000; // rows up to which the minimum is found to four digits
+const GOLDEN = (Math.sqrt(5) - 1) / 2;
+
+export function makePathChart(root, context) {
+  const { store, words, payload } = context;
+  titled(root, words("path.title"), words("path.note"));
+  const chart = makeChart(root, { height: 230, left: 64 }, () => show());
+  const line = chart.layer("path", { class: "kx-line" });
+  const empties = chart.layer("path", { class: "kx-empty" });
+  const lowest = chart.layer("circle", { class: "kx-lowest", r: 5 }, chart.over);
+  const mark = chart.layer("path", { class: "kx-query" }, chart.over);
+  const button = html("button", { type: "button", "data-action": "minimum", onclick: () => minimum && choose(minimum.h) }, words("path.go"));
+  const readout = html("p", { class: "kx-readout" });
+  root.append(html("div", { class: "kx-row" }, button, readout));
+  // One column: h itself. Several: a factor of what the model has found.
+  const start = (payload.fitted || payload.settings).bandwidth;
+  const one = () => context.data().numeric.length === 1;
+  const size = (bandwidth) => (one() ? bandwidth[0] : Math.exp(meanOf(bandwidth.map((h, a) => Math.log(h / start[a])))));
+  let grid = new Float64Array(GRID);
+  let errors = grid;
+  let empty = grid;
+  let minimum = null; // {h, error}
+  let made = null;
+  let stop = () => {};
+
+  const choose = (value) => {
+    const { bandwidth } = store.get().settings;
+    const factor = value / size(bandwidth);
+    store.set({ settings: { bandwidth: bandwidth.map((h) => h * factor) } });
+  };
+  const handle = makeHandle(chart, {
+    label: words(one() ? "path.handle" : "path.factor"),
+    move: (at) => choose(within(at[0], grid[0], grid[GRID - 1])),
+    step: (steps) => choose(within(size(store.get().settings.bandwidth) * 1.05 ** steps, grid[0], grid[GRID - 1])),
+  });
+
+  const show = () => {
+    if (made === null) return;
+    const known = grid.map((_, k) => k).filter((k) => Number.isFinite(errors[k]));
+    if (!known.length) return;
+    const [low, high] = extent([errors], 0.08);
+    chart.axes({
+      x: logScale([grid[0], grid[GRID - 1]], chart.xRange),
+      y: linearScale([Math.max(0, low), high], chart.yRange),
+      xLabel: words(one() ? "path.h" : "path.factor"),
+      yLabel: words(context.data().classes ? "path.brier" : "path.squared"),
+    });
+    put(line, "d", linePath([...known].map((k) => grid[k]), [...known].map((k) => errors[k]), chart.x, chart.y));
+    put(empties, "d", Array.from(grid, (h, k) => (empty[k] > 0 ? `M${chart.x(h).toFixed(1)} ${chart.yRange[0]}v-${(3 + (9 * empty[k]) / context.data().n).toFixed(1)}` : "")).join(""));
+    const best = lowestOf(errors);
+    if (!minimum || errors[best] < minimum.error) minimum = { h: grid[best], error: errors[best] };
+    root.numbers = { grid, errors, empty, minimum };
+    put(lowest, "cx", chart.x(minimum.h));
+    put(lowest, "cy", chart.y(minimum.error));
+    at();
+  };
+
+  /** The mark at the bandwidth of now. */
+  const at = () => {
+    if (!minimum) return;
+    const now = size(store.get().settings.bandwidth);
+    put(mark, "d", `M${within(chart.x(now), ...chart.xRange)} ${chart.yRange[1]}V${chart.yRange[0]}`);
+    const lost = empty.findIndex((count) => count === 0);
+    const text = words("path.best", { h: words.number(minimum.h, 4), error: words.number(minimum.error, 4) });
+    const gaps = lost > 0 ? " " + words("path.empty", { h: words.number(grid[lost - 1]) }) : "";
+    put(readout, "text", text + gaps);
+    chart.label(text + gaps);
+    handle.place({ low: grid[0], high: grid[GRID - 1], now, text: words.number(now) });
+  };
+
+  /** Errors of the whole grid, every fourth first, so that the shape shows early. */
+  function* fill(data, settings, now) {
+    function* errorAt(h) {
+      return yield* leftOut(data, { ...settings, bandwidth: settings.bandwidth.map((one) => (one * h) / now) });
+    }
+    for (const every of [4, 2, 1]) {
+      for (let k = 0; k < GRID; k += every) {
+        if (Number.isFinite(errors[k])) continue;
+        const found = yield* errorAt(grid[k]);
+        errors[k] = found.error;
+        empty[k] = found.empty;
+      }
+      show();
+    }
+    // Between the neighbours of the best point, by golden sections; of many rows the grid is good enough.
+    const best = lowestOf(errors);
+    if (data.n > REFINED || best < 1 || best > GRID - 2) return;
+    const [from, to] = [best - 1, best + 1].map((k) => Math.log(grid[k]));
+    const found = yield* goldenMinimum(from, to, function* (at) {
+      return (yield* errorAt(Math.exp(at))).error;
+    });
+    minimum = { h: Math.exp(found.at), error: found.value };
+    show();
+  }
+
+  return {
+    update() {
+      const { bandwidth, ...rest } = store.get().settings;
+      const data = context.data();
+      const now = size(bandwidth);
+      // Ratios between the columns' bandwidths, to the digits that a common factor leaves alone.
+      const key = [data, JSON.stringify([rest, bandwidth.map((h, a) => (h / now / (one() ? 1 : start[a])).toPrecision(9))])];
+      if (made && key.every((part, i) => part === made[i])) return at();
+      made = key;
+      stop();
+      grid = pathGrid(data, bandwidth, now);
+      errors = new Float64Array(GRID).fill(NaN);
+      empty = new Float64Array(GRID);
+      minimum = null;
+      stop = gradually(context, root, fill(data, store.get().settings, now), show);
+    },
+    destroy() {
+      stop();
+      chart.destroy();
+    },
+  };
+}
+
+/** The minimum of a function that is a generator, between two ends, by golden sections. */
+function* goldenMinimum(from, to, of) {
+  let [a, b] = [to - GOLDEN * (to - from), from + GOLDEN * (to - from)];
+  let [low, high] = [yield* of(a), yield* of(b)];
+  while (to - from > 1e-4) {
+    if (low < high) {
+      [to, b, high, a] = [b, a, low, b - GOLDEN * (b - from)];
+      low = yield* of(a);
+    } else {
+      [from, a, low, b] = [a, b, high, a + GOLDEN * (to - a)];
+      high = yield* of(b);
+    }
+  }
+  return low < high ? { at: a, value: low } : { at: b, value: high };
+}
+
+/** Where the smallest number is; NaN does not count. */
+function lowestOf(numbers) {
+  return numbers.reduce((least, one, k) => (one < numbers[least] || Number.isNaN(numbers[least]) ? k : least), 0);
+}
+
+function meanOf(numbers) {
+  return numbers.reduce((sum, one) => sum + one, 0) / numbers.length;
+}
+
+/** From what only next neighbours see to what sees everything, by the column that matters most. */
+function pathGrid(data, bandwidth, now) {
+  const whole = now * Math.max(...bandwidth.map((h, a) => (data.high[a] - data.low[a] || 1) / h));
+  return spaced(Math.log(whole / Math.min(500, Math.max(20, 2 * data.n))), Math.log(2 * whole), GRID).map(Math.exp);
+}

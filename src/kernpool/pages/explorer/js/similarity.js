@@ -1,0 +1,144 @@
+// Similarities of a query with all keys, and what they weigh.
+
+import { exponentials } from "./exponential.js";
+import { FACTORS, KERNELS } from "./kernels.js";
+
+/** Of a ridge beside a window: slopes are zero to the last digit long before. */
+const LARGEST_EXPONENT = 300;
+
+/**
+ * Make weigh(query, self, out), which writes the weights of all keys in units of exp(weigh.shift), returns their sum.
+ *
+ * Weights of compact kernels are profiles, which keep their digits at the edge. All others are logits less the largest
+ * one, so that a query far from all keys has the weights of its nearest ones. `self` is a row of which one is left out.
+ */
+export function makeWeigher(data, settings) {
+  const { numeric, categorical, n } = data, { bandwidth } = settings;
+  const kernel = KERNELS[settings.kernel], byColumn = isByColumn(data, settings);
+  const tables = categorical.map((column, b) => factorTable(column, settings.smoothing[b]));
+  const inLogs = isInLogs(data, settings, tables), similarities = inLogs ? kernel.logProfiles : kernel.profiles;
+  const combine = inLogs ? addTo : multiplyOnto, one = byColumn ? new Float64Array(n) : null;
+  const logTables = inLogs ? tables.map((table) => table.map(Math.log)) : tables;
+  const weigh = (query, self, out) => {
+    if (byColumn) {
+      out.fill(inLogs ? 0 : 1);
+      numeric.forEach((key, a) => {
+        distances(key, query.numeric[a], bandwidth[a], one);
+        similarities(one, 0, n);
+        combine(out, one);
+      });
+    } else {
+      radialDistances(numeric, query.numeric, bandwidth, out);
+      similarities(out, 0, n);
+    }
+    categorical.forEach((column, b) => combine(out, factorsOf(column, logTables[b], query.codes[b])));
+    if (!inLogs) return fromProfiles(out, data.weight, self);
+    weigh.shift = largestLogit(out, data.weight, self);
+    return fromLogits(out, data.weight, self, weigh.shift);
+  };
+  weigh.shift = 0;
+  return weigh;
+}
+
+/** Whether columns count one by one. */
+export function isByColumn(data, settings) {
+  return settings.composition === "product" && data.numeric.length > 1;
+}
+
+/** Whether similarities are logarithms, because products of them could underflow. */
+export function isInLogs(data, settings, tables) {
+  const smallest = tables.reduce((product, table) => product * Math.min(1, ...table.filter((factor) => factor > 0)), 1);
+  const deep = isByColumn(data, settings) && data.numeric.length > 5;
+  return !Number.isFinite(KERNELS[settings.kernel].support) || deep || smallest < 1e-150;
+}
+
+/** Factors of all pairs of levels. @param column of data.categorical @param {number} smoothing @returns {Float64Array} */
+export function factorTable(column, smoothing) {
+  const count = column.levels.length, factor = FACTORS[column.kernel];
+  return count === 1 ? new Float64Array([1]) : column.distances.map((distance) => factor(distance, smoothing, count));
+}
+
+/** What a table says of a level and those of the keys; -1, a level that is not known, is as unlike as first and last. */
+export function factorsOf(column, table, level) {
+  const count = column.levels.length, { codes } = column, row = new Float64Array(count);
+  for (let k = 0; k < count; k++) row[k] = level < 0 ? table[count - 1] : table[level * count + k];
+  return Float64Array.from(codes, (code) => row[code]);
+}
+
+/** Distances in bandwidths along one column. @param {Float64Array} out receives them */
+export function distances(key, place, h, out) {
+  for (let i = 0; i < key.length; i++) out[i] = Math.abs((place - key[i]) / h);
+}
+
+function radialDistances(numeric, place, bandwidth, out) {
+  if (numeric.length === 1) {
+    distances(numeric[0], place[0], bandwidth[0], out);
+    return;
+  }
+  out.fill(0);
+  numeric.forEach((key, a) => addSquares(key, place[a], bandwidth[a], out));
+  for (let i = 0; i < out.length; i++) out[i] = Math.sqrt(out[i]);
+}
+
+/** Add the squared distances along one column. */
+export function addSquares(key, place, h, out) {
+  for (let i = 0; i < key.length; i++) {
+    const u = (place - key[i]) / h;
+    out[i] += u * u;
+  }
+}
+
+export function addTo(out, terms) {
+  for (let i = 0; i < out.length; i++) out[i] += terms[i];
+}
+
+export function multiplyOnto(out, factors) {
+  for (let i = 0; i < out.length; i++) out[i] *= factors[i];
+}
+
+/** What is left of the weight of a row once one of it is taken away. */
+export function withoutOne(times, self) {
+  return times ? Math.max(times[self] - 1, 0) : 0;
+}
+
+function fromProfiles(out, times, self) {
+  if (self >= 0) out[self] *= times && times[self] > 0 ? withoutOne(times, self) / times[self] : 0;
+  let total = 0;
+  for (let i = 0; i < out.length; i++) {
+    if (times) out[i] *= times[i];
+    total += out[i];
+  }
+  return total;
+}
+
+function largestLogit(out, times, self) {
+  if (self >= 0 && !(withoutOne(times, self) > 0)) out[self] = -Infinity;
+  let largest = -Infinity;
+  for (let i = 0; i < out.length; i++) {
+    if (times && !(times[i] > 0)) out[i] = -Infinity;
+    else if (out[i] > largest) largest = out[i];
+  }
+  return largest;
+}
+
+function fromLogits(out, times, self, shift) {
+  if (shift === -Infinity) {
+    out.fill(0);
+    return 0;
+  }
+  exponentials(out, 0, out.length, shift);
+  if (self >= 0 && times && out[self] > 0) out[self] *= withoutOne(times, self) / times[self];
+  let total = 0;
+  for (let i = 0; i < out.length; i++) {
+    if (times) out[i] *= times[i];
+    total += out[i];
+  }
+  return total;
+}
+
+/** What a ridge adds to the second moments of a state, per unit of weight. @param {number} shift of its weights */
+export function penaltyOf(data, settings) {
+  if (!settings.degree || !settings.ridge) return () => 0;
+  const peak = KERNELS[settings.kernel].profile(0) ** (isByColumn(data, settings) ? data.numeric.length : 1);
+  return (shift) => settings.ridge * peak * Math.exp(Math.min(-shift, LARGEST_EXPONENT));
+}

@@ -1,0 +1,167 @@
+// Slices: fits along one numeric column, with the other columns held, over keys in the order of that column.
+//
+// What the held columns say of a key is worked out once per slice. Keys that no place of the slice reaches are left out,
+// and along a single column the keys that count for a place are a window of the order.
+
+import { exponentials } from "./exponential.js";
+import { KERNELS } from "./kernels.js";
+import { makeSettle } from "./settle.js";
+import { makePlane, weightedMean } from "./plane.js";
+import { addSquares, addTo, distances, factorsOf, factorTable, isByColumn, isInLogs, multiplyOnto, penaltyOf, withoutOne } from "./similarity.js";
+
+// How far below the logit of the nearest key a logit may be and count: exp(-40) is 4e-18. A plane may rest on the
+// lightest keys, so that for degree 1 all count that do not underflow.
+const LOWEST = [40, 750];
+
+/**
+ * Make a slice through `query` along a numeric column.
+ *
+ * Its fit(place, self, value, slope) writes the fit into `value`, and for degree 1 the slope into `slope`, as `at` of a
+ * pool gives it; self is a row of which one is left out, or -1. It returns the sum of weights, zero where no key is in
+ * reach.
+ */
+export function makeSlice(data, settings, column, query) {
+  const kernel = KERNELS[settings.kernel], held = heldColumns(data, settings, column, query);
+  const rows = data.sorted[column].filter((i) => takesPart(data, kernel, held, i));
+  const pick = (values) => (values ? Float64Array.from(rows, (i) => values[i]) : null);
+  const keys = data.numeric.map(pick), outputs = data.centered.map(pick), times = pick(data.weight);
+  const rest = pick(held.rest), extra = pick(held.extra), along = keys[column], h = settings.bandwidth[column];
+  const weight = new Float64Array(rows.length), places = rankOfRows(rows, data.n), range = new Int32Array(2);
+  const plane = settings.degree ? makePlane(keys, outputs, settings.bandwidth) : null;
+  const penalty = penaltyOf(data, settings), settle = makeSettle(data, settings), shift = new Float64Array(1);
+  const findRange = Number.isFinite(kernel.support) ? rangeOfSupport : rest || extra ? allKeys : rangeOfLogits;
+  const largest = times ? times.reduce((most, one) => Math.max(most, one), 0) : 1;
+  const place = Array.from(query.numeric), unused = new Float64Array(keys.length * outputs.length);
+  return (q, self, value, slope = unused) => {
+    const own = self < 0 ? -1 : places[self];
+    findRange(along, q, h, kernel, LOWEST[settings.degree], times, largest, own, range);
+    const from = range[0], to = range[1];
+    fillDistances(along, rest, q, h, weight, from, to);
+    const total = weighRange(kernel, held.inLogs, extra, times, own, weight, from, to, shift), isEmpty = !(total > 0);
+    place[column] = q;
+    if (isEmpty) slope.fill(NaN);
+    else if (plane) plane(place, weight, from, to, total, penalty(shift[0]), value, slope);
+    else for (let j = 0; j < value.length; j++) value[j] = weightedMean(outputs[j], weight, from, to, total);
+    settle({ numeric: place, codes: query.codes }, self, isEmpty, value);
+    return total;
+  };
+}
+
+/** What the other columns say of every key: squared distances, and similarities to multiply on (or logits to add). */
+function heldColumns(data, settings, column, query) {
+  const { n, numeric, categorical } = data, kernel = KERNELS[settings.kernel];
+  const tables = categorical.map((one, b) => factorTable(one, settings.smoothing[b]));
+  const inLogs = isInLogs(data, settings, tables), byColumn = isByColumn(data, settings);
+  const combine = inLogs ? addTo : multiplyOnto, similarities = inLogs ? kernel.logProfiles : kernel.profiles;
+  const rest = numeric.length > 1 && !byColumn ? new Float64Array(n) : null;
+  const extra = byColumn || categorical.length ? new Float64Array(n).fill(inLogs ? 0 : 1) : null;
+  numeric.forEach((key, a) => {
+    if (a === column) return;
+    if (rest) {
+      addSquares(key, query.numeric[a], settings.bandwidth[a], rest);
+    } else {
+      const one = new Float64Array(n);
+      distances(key, query.numeric[a], settings.bandwidth[a], one);
+      similarities(one, 0, n);
+      combine(extra, one);
+    }
+  });
+  categorical.forEach((one, b) => {
+    combine(extra, factorsOf(one, inLogs ? tables[b].map(Math.log) : tables[b], query.codes[b]));
+  });
+  return { rest, extra, inLogs };
+}
+
+function takesPart(data, kernel, { rest, extra, inLogs }, i) {
+  const isNear = !rest || rest[i] <= 1.000001 * kernel.support ** 2;
+  return isNear && !(data.weight && !(data.weight[i] > 0)) && !(extra && extra[i] === (inLogs ? -Infinity : 0));
+}
+
+function rankOfRows(rows, n) {
+  const rank = new Int32Array(n).fill(-1);
+  rows.forEach((row, place) => (rank[row] = place));
+  return rank;
+}
+
+/** The first place in ascending keys that is not below a number. */
+export function lowerBound(keys, number) {
+  let low = 0, high = keys.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (keys[middle] < number) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+function allKeys(keys, q, h, kernel, lowest, times, largest, own, range) {
+  range[0] = 0;
+  range[1] = keys.length;
+}
+
+/** The keys within the support, and a little more: profiles decide at the edge. */
+function rangeOfSupport(keys, q, h, kernel, lowest, times, largest, own, range) {
+  const reach = 1.000001 * kernel.support * h + 1e-9 * Math.abs(q);
+  range[0] = lowerBound(keys, q - reach);
+  range[1] = lowerBound(keys, q + reach);
+}
+
+/** The keys whose weight is not next to nothing beside that of the nearest one. */
+function rangeOfLogits(keys, q, h, kernel, lowest, times, largest, own, range) {
+  const n = keys.length, isLeftOut = own >= 0 && !(withoutOne(times, own) > 0), start = lowerBound(keys, q);
+  let left = start - 1, right = start;
+  if (isLeftOut && left === own) left -= 1;
+  if (isLeftOut && right === own) right += 1;
+  const isRight = left < 0 || (right < n && keys[right] - q < q - keys[left]);
+  const nearest = isRight ? right : left;
+  if (!(nearest < n) || nearest < 0 || Number.isNaN(q)) {
+    range.fill(0);
+    return;
+  }
+  const logit = (i) => kernel.logProfile(Math.abs((q - keys[i]) / h));
+  const floor = logit(nearest) - lowest - (times ? Math.log(largest / times[nearest]) : 0);
+  range[0] = firstWhere(0, start, (i) => logit(i) >= floor);
+  range[1] = firstWhere(start, n, (i) => !(logit(i) >= floor));
+}
+
+/** The first place from which on something holds. */
+function firstWhere(low, high, holds) {
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (holds(middle)) high = middle;
+    else low = middle + 1;
+  }
+  return low;
+}
+
+function fillDistances(along, rest, q, h, out, from, to) {
+  if (!rest) {
+    for (let i = from; i < to; i++) out[i] = Math.abs((q - along[i]) / h);
+    return;
+  }
+  for (let i = from; i < to; i++) {
+    const u = (q - along[i]) / h;
+    out[i] = Math.sqrt(rest[i] + u * u);
+  }
+}
+
+/** Turn distances into weights, in units of exp(shift[0]), and return their sum. */
+function weighRange(kernel, inLogs, extra, times, own, out, from, to, shift) {
+  (inLogs ? kernel.logProfiles : kernel.profiles)(out, from, to);
+  const left = own >= 0 ? withoutOne(times, own) : 0, isInside = own >= from && own < to;
+  if (extra && inLogs) for (let i = from; i < to; i++) out[i] += extra[i];
+  if (extra && !inLogs) for (let i = from; i < to; i++) out[i] *= extra[i];
+  if (isInside && !(left > 0)) out[own] = inLogs ? -Infinity : 0;
+  if (inLogs) {
+    let largest = -Infinity;
+    for (let i = from; i < to; i++) if (out[i] > largest) largest = out[i];
+    if (largest === -Infinity) return 0;
+    exponentials(out, from, to, largest);
+    shift[0] = largest;
+  }
+  if (isInside && left > 0) out[own] *= left / times[own];
+  let total = 0;
+  if (times) for (let i = from; i < to; i++) out[i] *= times[i];
+  for (let i = from; i < to; i++) total += out[i];
+  return total;
+}

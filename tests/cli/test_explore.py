@@ -1,0 +1,152 @@
+"""`kernpool explore`: pages of tables, models and generators, and a server that ends with Ctrl-C."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from kernpool.cli import main
+
+RNG = np.random.default_rng(0)
+TABLE = pd.DataFrame({"x": RNG.uniform(size=60), "town": RNG.choice(["north", "south"], 60)})
+TABLE["y"] = np.sin(6 * TABLE.x) + (TABLE.town == "north")
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    TABLE.to_csv("table.csv", index=False)
+    TABLE[["x", "y"]].to_csv("numbers.csv", index=False)
+    return tmp_path
+
+
+def payload_in(page):
+    text = Path(page).read_text(encoding="utf-8")
+    return json.loads(re.search(r'id="payload">(.*?)</script>', text)[1])
+
+
+def test_page_of_a_table(folder, capsys):
+    assert (
+        main(["explore", "numbers.csv", "--target", "y", "--bandwidth", "0.25", "--lang", "zh", "--out", "p.html"]) == 0
+    )
+    found = payload_in("p.html")
+    assert (found["settings"]["bandwidth"], found["language"], found["target"]["name"]) == ([0.25], "zh", "y")
+    namespace = {}
+    exec(found["python"]["load"], namespace)
+    np.testing.assert_array_equal(namespace["X"].to_numpy()[:, 0], pd.read_csv("numbers.csv").x)
+    assert "p.html" in capsys.readouterr().err
+
+
+def test_page_of_text_columns_and_classes(folder):
+    assert (
+        main(["explore", "table.csv", "--target", "y", "--bandwidth", "0.2", "--smoothing", "0.3", "--out", "p.html"])
+        == 0
+    )
+    x, town = payload_in("p.html")["columns"]
+    assert (x["name"], town["name"], town["levels"]) == ("x", "town", ["north", "south"])
+    namespace = {}
+    exec(payload_in("p.html")["python"]["load"], namespace)
+    assert list(namespace["X"].columns) == ["x", "town"]
+    assert (
+        main(
+            ["explore", "table.csv", "--target", "y", "--unordered", "town", "--out", "u.html", "--features", "x,town"]
+        )
+        == 0
+    )
+    assert payload_in("u.html")["python"]["load"].startswith("# X, y")
+    options = ["--target", "town", "--bandwidth", "0.2", "--out", "p.html"]
+    assert main(["explore", "table.csv", *options]) == 1  # is there already
+    assert main(["explore", "table.csv", *options, "--force"]) == 0
+    assert payload_in("p.html")["target"]["classes"] == ["north", "south"]
+
+
+def test_page_of_a_model_and_of_a_generator(folder, capsys):
+    assert main(["fit", "numbers.csv", "--target", "y", "--bandwidth", "0.2", "--degree", "1", "--model", "m"]) == 0
+    capsys.readouterr()
+    assert main(["explore", "m", "--out", "p.html", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"page": "p.html", "rows": 60}
+    found = payload_in("p.html")
+    assert (found["settings"]["degree"], found["columns"][0]["name"], found["title"]) == (1, "x", "m")
+    assert main(["explore", "make_sine_power", "--seed", "3", "--out", "g.html", "--quiet"]) == 0
+    assert len(payload_in("g.html")["samples"]) == 20
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["numbers.csv"], 2, "--target must name"),
+        (["numbers.csv", "--target", "z"], 1, "z"),
+        (["none.csv", "--target", "y"], 1, "none.csv"),
+        (["numbers.csv", "--target", "y", "--lang", "fr"], 2, "--lang must be en or zh"),
+        (["numbers.csv", "--target", "y", "--port", "99999"], 2, "--port must be in"),
+        (["numbers.csv", "--target", "y", "--scale", "rank", "--bandwidth", "0.2", "--out", "p.html"], 1, "scale"),
+        (
+            [
+                "table.csv",
+                "--target",
+                "y",
+                "--features",
+                "town",
+                "--bandwidth",
+                "1",
+                "--smoothing",
+                "0.1",
+                "--out",
+                "p.html",
+            ],
+            1,
+            "numeric",
+        ),
+    ],
+)
+def test_bad_input_says_what_to_do_and_writes_nothing(folder, capsys, arguments, code, words):
+    before = sorted(folder.iterdir())
+    assert main(["explore", *arguments]) == code
+    assert words in capsys.readouterr().err
+    assert sorted(folder.iterdir()) == before
+
+
+@pytest.mark.slow  # a process that is interrupted
+def test_the_server_runs_until_it_is_interrupted(folder):
+    command = [
+        sys.executable,
+        "-m",
+        "kernpool",
+        "explore",
+        "numbers.csv",
+        "--target",
+        "y",
+        "--bandwidth",
+        "0.2",
+        "--no-open",
+    ]
+    with subprocess.Popen(
+        [*command, "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=os.environ
+    ) as process:
+        said = b"".join(iter(process.stdout.readline, b"}\n")) + b"}"
+        url = json.loads(said)["url"]
+        assert url.startswith("http://127.0.0.1:")
+        with urllib.request.urlopen(url, timeout=30) as answer:
+            assert b"serverHost" in answer.read()
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=30)
+    assert (process.returncode, out, err) == (0, b"", b"")
+
+
+def test_a_port_that_is_taken(folder, capsys):
+    import socket
+
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        assert main(["explore", "numbers.csv", "--target", "y", "--bandwidth", "0.2", "--port", port, "--no-open"]) == 2
+    assert f"--port {port}" in capsys.readouterr().err

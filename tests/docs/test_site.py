@@ -1,0 +1,176 @@
+"""The site: what its extensions make, that links are checked, and, where it has been built, its pages in a browser."""
+
+import importlib.util
+import re
+import sys
+from pathlib import Path
+from unittest.mock import patch
+
+import pytest
+
+import kernpool
+from tests.support.browser import browser  # noqa: F401  # the fixture
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs"
+BUILT = DOCS / "_build" / "html"
+needs_site = pytest.mark.skipif(not (BUILT / "index.html").exists(), reason="the site is not built: make docs")
+
+
+def load(path):
+    """Import a file of the site, whose folder is no package."""
+    spec = importlib.util.spec_from_file_location(f"site_under_test_{path.stem}", path)
+    module = importlib.util.module_from_spec(spec)
+    with patch.object(sys, "path", [str(path.parent), *sys.path]):
+        spec.loader.exec_module(module)
+    return module
+
+
+CHECK = load(DOCS / "check_site.py")
+
+
+def write(folder, **pages):
+    for name, body in pages.items():
+        (folder / f"{name}.html").write_text(f"<!doctype html><title>{name}</title>{body}", encoding="utf-8")
+
+
+def test_links_that_lead_somewhere_are_no_problem(tmp_path):
+    (tmp_path / "a.png").write_bytes(b"")
+    write(
+        tmp_path,
+        one='<h1 id="top">One</h1><a href="two.html#here">two</a><a href="#top">up</a><img src="a.png">'
+        '<a href="https://elsewhere.org/x">for readers</a><img src="data:image/png;base64,AA">',
+        two='<p id="here"><a href="one.html">one</a>',
+    )
+    assert CHECK.check(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("body", "problem"),
+    [
+        ('<a href="three.html">', "three.html leads nowhere"),
+        ('<a href="#there">', "#there names a place that is not there"),
+        ('<a href="two.html#there">', "two.html#there names a place"),
+        ('<img src="b.png">', "b.png leads nowhere"),
+        ('<a href="../outside.html">', "../outside.html leads nowhere"),
+        ('<script src="https://cdn.org/a.js"></script>', "loads https://cdn.org/a.js from elsewhere"),
+        ('<link rel="stylesheet" href="//fonts.org/a.css">', "loads //fonts.org/a.css from elsewhere"),
+        ('<iframe src="https://elsewhere.org"></iframe>', "from elsewhere"),
+    ],
+)
+def test_what_is_wrong_is_found(tmp_path, body, problem):
+    (tmp_path / "site").mkdir()
+    (tmp_path / "outside.html").write_text("", encoding="utf-8")
+    write(tmp_path / "site", one=body, two="")
+    (found,) = CHECK.check(tmp_path / "site")
+    assert problem in found
+    assert found.startswith("one.html: ")
+
+
+def test_a_folder_without_pages_is_a_problem(tmp_path):
+    assert "make docs" in CHECK.check(tmp_path)[0]
+
+
+def formulas():
+    """Every formula of the pages and docstrings, as (where, latex)."""
+    for page in sorted(DOCS.rglob("*.md")):
+        if "_build" in page.parts:
+            continue
+        text = re.sub(r"```.*?```|`[^`\n]*`", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+        for display, inline in re.findall(r"\$\$(.+?)\$\$|\$([^$\n]+?)\$", text, flags=re.DOTALL):
+            yield page.name, display or inline
+    for source in sorted((ROOT / "src" / "kernpool").rglob("*.py")):
+        for formula in re.findall(r":math:`([^`]+)`", source.read_text(encoding="utf-8")):
+            yield source.name, formula
+
+
+def test_every_formula_can_be_drawn():
+    pytest.importorskip("latex2mathml", reason="formulas need the extra 'docs'")
+    pytest.importorskip("sphinx", reason="the extensions need the extra 'docs'")
+    to_mathml = load(DOCS / "_ext" / "site_math.py").to_mathml
+    tried = 0
+    for where, latex in formulas():
+        made = to_mathml(latex.replace("\\\\", "\\") if "\\\\hat" in latex else latex, display=True)
+        assert made.startswith("<math"), where
+        tried += 1
+    assert tried > 40
+    with pytest.raises(ValueError, match=r"\\nonsense"):
+        to_mathml(r"\nonsense{x}", display=False)
+
+
+def test_everything_public_is_in_a_group():
+    pytest.importorskip("sphinx", reason="the extensions need the extra 'docs'")
+    api = load(DOCS / "_ext" / "site_api.py")
+    listed = [name for names in api.grouped().values() for name in names]
+    assert sorted(listed) == sorted(set(kernpool.__all__) - {"datasets"})
+    rooms = {path.parent.name for path in (ROOT / "src" / "kernpool").glob("*/__init__.py")} | {"datasets"}
+    assert set(api.ROOMS) == rooms
+
+
+def test_both_languages_have_the_same_examples():
+    """The Chinese page of ten minutes has the code of the English one, line by line."""
+
+    def blocks(path):
+        return re.findall(r"```(pycon|python \S+)\n(.*?)```", path.read_text(encoding="utf-8"), flags=re.DOTALL)
+
+    assert blocks(DOCS / "zh" / "ten-minutes.md") == blocks(DOCS / "ten-minutes.md")
+
+
+@needs_site
+def test_every_public_name_has_a_page():
+    pages = {path.stem for path in (BUILT / "api" / "items").glob("*.html")}
+    assert {f"kernpool.{name}" for name in kernpool.__all__ if name != "datasets"} <= pages
+    torch = pytest.importorskip("kernpool.torch", reason="layers need the extra 'torch'")
+    assert {f"kernpool.torch.{name}" for name in torch.__all__} <= pages
+
+
+@needs_site
+def test_the_site_has_no_dead_links():
+    assert CHECK.check(BUILT) == []
+
+
+def pages_to_open():
+    """Every page that a reader meets, and of the interface a few, which are all made alike."""
+    found = [path for path in sorted(BUILT.rglob("*.html")) if "items" not in path.parts]
+    return [*found, *sorted((BUILT / "api" / "items").glob("*.html"))[::20]]
+
+
+@needs_site
+@pytest.mark.slow
+def test_no_page_asks_for_anything_from_elsewhere(browser):  # noqa: F811
+    """Opened from the disk, with frames and all; also no error, and nothing wider than a phone."""
+    context = browser.new_context(viewport={"width": 400, "height": 800})
+    try:
+        page, asked, errors = context.new_page(), [], []
+        context.on("request", lambda request: asked.append(request.url))
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        for path in pages_to_open():
+            page.goto(path.as_uri())
+            if "embedded" not in path.parts:
+                over = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+                assert over <= 1, f"{path.relative_to(BUILT)} is {over} pixels wider than the screen"
+        assert len(asked) > 100
+        assert [url for url in asked if not url.startswith(("file:", "data:", "blob:", "about:"))] == []
+        assert errors == []
+    finally:
+        context.close()
+
+
+@needs_site
+@pytest.mark.slow
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("name", ["index", "zh/index", "guides/bandwidths", "api/items/kernpool.pool", "inference"])
+def test_pages_are_accessible(browser, name, scheme):  # noqa: F811
+    """No violation of WCAG A or AA that axe-core can see; frames have tests of their own."""
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs axe-playwright-python")
+    context = browser.new_context(color_scheme=scheme, viewport={"width": 1200, "height": 900})
+    try:
+        page = context.new_page()
+        page.goto((BUILT / f"{name}.html").as_uri())
+        assert page.locator("html").get_attribute("lang") == ("zh-CN" if name.startswith("zh/") else "en")
+        page.evaluate("document.querySelectorAll('iframe').forEach((frame) => frame.remove())")
+        levels = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
+        found = axe.Axe().run(page, options={"runOnly": {"type": "tag", "values": levels}})
+        assert found.violations_count == 0, found.generate_report()
+    finally:
+        context.close()

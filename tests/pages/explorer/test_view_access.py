@@ -1,0 +1,125 @@
+"""The explorer can be read and operated by all: contrast, names and order for axe-core, widths, themes, many rows."""
+
+import numpy as np
+import pytest
+
+from kernpool.pages.explorer.explore import explore
+from tests.support.browser import browser, opened  # noqa: F401
+from tests.support.explorer_view import control, settle
+
+AXE = "axe_playwright_python.sync_playwright"
+RULES = {"runOnly": {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]}}
+
+
+@pytest.fixture(scope="module")
+def page(browser, tmp_path_factory):  # noqa: F811
+    rng = np.random.default_rng(0)
+    X = rng.uniform(0, 5, (60, 2))
+    y = np.sin(X[:, 0]) + X[:, 1]
+    path = explore(X, y, bandwidth=[0.4, 0.8], title="two columns").to_html(tmp_path_factory.mktemp("view") / "two.html")
+    with opened(browser, path.as_uri(), viewport={"width": 1200, "height": 1000}, locale="en-US") as found:
+        found.wait_for_selector("path.kp-curve[d]", state="attached")
+        yield found
+
+
+def violations(axe, page):
+    found = axe.Axe().run(page, options=RULES).response["violations"]
+    return [(rule["id"], [node["html"] for node in rule["nodes"]]) for rule in found]
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_axe_finds_no_violation_of_level_a_or_aa(page, theme, language):
+    axe = pytest.importorskip(AXE, reason="axe-core comes with axe-playwright-python")
+    page.evaluate(f"location.hash = '#kernpool?theme={theme}&lang={language}'")
+    control(page, "pin").click()
+    settle(page)
+    page.wait_for_timeout(300)
+    assert violations(axe, page) == []
+    if language == "en":
+        control(page, "copy.python").click()
+        found = violations(axe, page)
+        page.locator("dialog button").click()
+        assert found == []
+
+
+@pytest.mark.parametrize("width", [500, 900, 1600])
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_nothing_is_cut_off_or_scrolls_sideways(page, width, language):
+    page.set_viewport_size({"width": width, "height": 1000})
+    page.evaluate(f"location.hash = '#kernpool?lang={language}'")
+    settle(page)
+    assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+    cut = """() => [...document.querySelectorAll(".kp button, .kp h2, .kp dt, .kp dd, .kp output, .kp label span")]
+      .filter((element) => element.scrollWidth > element.clientWidth + 1 && getComputedStyle(element).display !== "inline")
+      .map((element) => element.textContent)"""
+    assert page.evaluate(cut) == []
+    beyond = """() => [...document.querySelectorAll("[data-panel=scatter] svg text")].filter((text) => {
+      const box = text.getBoundingClientRect(), picture = text.ownerSVGElement.getBoundingClientRect();
+      return text.textContent && (box.left < picture.left - 1 || box.right > picture.right + 1
+        || box.top < picture.top - 1 || box.bottom > picture.bottom + 1);
+    }).map((text) => text.textContent)"""
+    assert page.evaluate(beyond) == []
+
+
+def test_the_theme_follows_the_system_and_the_button(page):
+    paper = "getComputedStyle(document.querySelector('.kp')).backgroundColor"
+    page.evaluate("location.hash = '#kernpool?theme=auto&lang=en'")
+    page.emulate_media(color_scheme="dark")
+    settle(page)
+    dark = page.evaluate(paper)
+    page.emulate_media(color_scheme="light")
+    settle(page)
+    light = page.evaluate(paper)
+    assert light == "rgb(255, 255, 255)" != dark
+    control(page, "theme").click()
+    settle(page)
+    assert page.evaluate(paper) == dark == page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert control(page, "theme").inner_text() == "Light"
+
+
+def test_every_control_is_reached_by_tab_and_has_a_name(page):
+    page.evaluate("document.activeElement.blur()")
+    wanted = page.locator(".kp [data-control]:enabled").count()
+    names = []
+    for _ in range(wanted + 30):
+        page.keyboard.press("Tab")
+        name = page.evaluate("document.activeElement.dataset.control")
+        if name and name not in names:
+            names.append(name)
+    assert len(names) == wanted
+    assert names.index("query") < names.index("bandwidth-0") < names.index("kernel")
+
+
+def test_two_columns_have_two_bandwidths_of_which_the_grip_drags_that_of_the_axis(page):
+    page.set_viewport_size({"width": 1200, "height": 1000})
+    page.evaluate("location.hash = '#kernpool?lang=en&column=1'")
+    settle(page)
+    assert page.locator("[data-panel=scatter] .kp-name").first.text_content() == "x2"
+    outputs = page.locator(".kp-slider output")
+    before = outputs.all_inner_texts()
+    box = page.locator("[data-part=strip]").bounding_box()
+    page.mouse.move(box["x"] + 10, box["y"] + 20)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 40, box["y"] + 20)
+    page.mouse.up()
+    settle(page)
+    after = outputs.all_inner_texts()
+    assert after[0] == before[0] and after[1] != before[1]
+
+
+def test_more_rows_than_a_path_holds_are_painted(browser, tmp_path):  # noqa: F811
+    rng = np.random.default_rng(0)
+    X = rng.uniform(0, 5, (2500, 1))
+    path = explore(X, np.sin(X[:, 0]), bandwidth=0.2).to_html(tmp_path / "many.html")
+    with opened(browser, path.as_uri(), viewport={"width": 900, "height": 900}) as page:
+        page.wait_for_selector("path.kp-curve[d]", state="attached")
+        settle(page)
+        assert page.locator("path.kp-points").get_attribute("d") is None
+        ink = """() => [...document.querySelectorAll("[data-panel=scatter] canvas")].map((canvas) =>
+          canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data.filter((v, i) => i % 4 === 3 && v).length)"""
+        points, discs = page.evaluate(ink)
+        assert points > 1000 and discs > 500
+        control(page, "bandwidth-0").fill("50")
+        settle(page)
+        assert page.evaluate(ink)[0] == points and page.evaluate(ink)[1] != discs

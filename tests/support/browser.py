@@ -1,0 +1,59 @@
+"""Pages in a real browser: Chromium without a network, and no error may go unnoticed."""
+
+import shutil
+from contextlib import contextmanager
+
+import pytest
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+STARTED = []  # playwright and its browser
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """Chromium, started once; tests are skipped where it or playwright is not installed."""
+    api = pytest.importorskip("playwright.sync_api", reason="tests in a browser need playwright")
+    path = next(filter(None, map(shutil.which, NAMES)), None)
+    if path is None:
+        pytest.skip(f"tests in a browser need Chromium: none of {', '.join(NAMES)} is on the path")
+    # Modules that import this fixture have one each, and playwright can be started once in a process.
+    if not STARTED:
+        STARTED.append(api.sync_playwright().start())
+        STARTED.append(STARTED[0].chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-gpu"]))
+    yield STARTED[1]
+    while STARTED:
+        last = STARTED.pop()
+        last.stop() if not STARTED else last.close()
+
+
+@contextmanager
+def opened(browser, source, *, offline=True, **context):
+    """Open a page, and fail on anything it asks for, on errors, and on what it writes to the console as one.
+
+    `source` is HTML, or an address: of a file, or of a server with ``offline=False``, whose pages may ask it alone.
+    """
+    found = browser.new_context(offline=offline, **context)
+    page, problems = found.new_page(), []
+    is_address = source.startswith(("file:", "http:"))
+    origin = "/".join(source.split("/")[:3]) if source.startswith("http:") else None
+
+    def look(request):
+        is_allowed = request.url == source.partition("#")[0] or request.url.startswith(("data:", "blob:"))
+        if not is_allowed and not (origin and request.url.startswith(f"{origin}/")):
+            problems.append(f"a request to {request.url}")
+
+    page.on("request", look)
+    page.on("pageerror", lambda error: problems.append(f"an error: {error}"))
+    page.on("console", lambda message: problems.append(message.text) if message.type in ("error", "warning") else None)
+    try:
+        page.goto(source) if is_address else page.set_content(source)
+        yield page
+        assert not problems, f"the page had {problems}"
+    finally:
+        found.close()
+
+
+def page_of(module, **names):
+    """Return HTML that runs a module and makes some of its names known to `page.evaluate`."""
+    known = ", ".join(f"{name}: {expression}" for name, expression in names.items())
+    return f'<!doctype html><meta charset="utf-8"><title>Test</title><script type="module">{module}\nObject.assign(window, {{ {known} }});</script>'
