@@ -152,5 +152,5 @@ function meanOf(numbers) {
 /** From what only next neighbours see to what sees everything, by the column that matters most. */
 function pathGrid(data, bandwidth, now) {
   const whole = now * Math.max(...bandwidth.map((h, a) => (data.high[a] - data.low[a] || 1) / h));
-  return spaced(Math.log(whole / Math.min(500, Math.max(20, 2 * data.n))), Math.log(2 * whole), GRID).map(Math.exp);
+  return spaced(Math.log(whole / Math.min(500, Math.max(20, 4 * data.n))), Math.log(2 * whole), GRID).map(Math.exp);
 }
