@@ -26,6 +26,7 @@ export function makeCompare(root, context) {
       const { pins, query } = store.get();
       if (changed && pins.length === 2 && !["pins", "settings", "sample", "language"].some((key) => changed.has(key))) return;
       clear.disabled = !pins.length;
+      put(table, "hidden", !pins.length);
       const both = pins.length === 2 ? pins : [pins[0], query];
       put(head[1], "text", pins.length === 2 ? "B" : words("now"));
       differences(data(), both, (one) => (one === query ? here() : pool().at(one)), words).forEach((row, k) => show(k, row));
