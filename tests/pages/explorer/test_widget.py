@@ -17,7 +17,8 @@ CELLS = [
     "heard = []\nexplorer.widget.observe(lambda change: heard.append(change['new']), 'bandwidth')",
     "print(explorer.widget.bandwidth, explorer.widget.degree, explorer.widget.query, heard)",
     "model = explorer.model\nprint(type(model).__name__, model.kernel, model.bandwidth_, model.predict([[2.5]])[0])",
-    "import traitlets\ntry:\n    explorer.widget.bandwidth = [-1.0]\nexcept traitlets.TraitError as error:\n    print(error)",
+    "import traitlets\n"
+    "try:\n    explorer.widget.bandwidth = [-1.0]\nexcept traitlets.TraitError as error:\n    print(error)",
 ]
 
 
