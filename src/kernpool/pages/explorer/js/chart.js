@@ -1,6 +1,5 @@
 /** Scales, ticks, axes and lines: what every chart of the explorer is drawn with. */
 import { html, svg, put } from "./dom.js";
-import { showNumber } from "./words.js";
 
 /** A linear map from data to pixels: `s(value)`, `s.invert(pixel)`, `s.domain`, `s.ticks(count)`. */
 export function linearScale(domain, range) {
@@ -175,6 +174,6 @@ function labelled(ticks, format) {
 /** A tick's text: as few digits as it needs. */
 export function showTick(value) {
   const size = Math.abs(value);
-  if (size !== 0 && (size >= 1e5 || size < 1e-4)) return showNumber(value, 3).replace(/\.?0+e/, "e");
+  if (size !== 0 && (size >= 1e5 || size < 1e-4)) return value.toExponential(2).replace(/\.?0+e/, "e").replace("e+", "e").replace(/-/g, "−");
   return String(Number(value.toPrecision(6))).replace("-", "−");
 }
