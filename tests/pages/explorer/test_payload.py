@@ -16,6 +16,8 @@ from kernpool import (
     open_chunks,
 )
 from kernpool.datasets import make_sine_linear
+from kernpool.kernels import BUILT_IN
+from kernpool.pages.explorer.packing import packed_module
 from kernpool.pages.explorer.payload import payload_of
 
 X = np.array([[0.1], [0.2], [1 / 3], [np.pi]])
@@ -104,6 +106,33 @@ def test_truth_is_a_function_a_pair_or_of_the_sample():
     assert (floats(pair["x"]).tolist(), floats(pair["y"]).tolist()) == ([1.0, 2.0], [6.0, 5.0])
     sample = make_sine_linear(random_state=0)
     np.testing.assert_array_equal(floats(payload(sample)["truth"]["x"]), sample.x_test)
+
+
+def test_column_and_query_to_begin_with():
+    frame = pd.DataFrame({"town": ["b", "a", "b", "c"], "x": X[:, 0], "z": Y})
+    model = NadarayaWatsonRegressor(bandwidth=[0.3, 1.0], smoothing=[0.1]).fit(frame, Y)
+    found = payload(model, column="z", query=["c", 0.25, 2.5])
+    assert (found["column"], found["query"]) == (1, {"numeric": [0.25, 2.5], "codes": [2]})
+    assert payload(model, column=1)["column"] == 0
+    found = payload(X, Y, bandwidth=1.0, query=[0.5])
+    assert (found["column"], found["query"]) == (0, {"numeric": [0.5], "codes": []})
+    for keywords, words in (
+        ({"column": "town"}, "'x', 'z'; got 'town'"),
+        ({"column": 7}, "got 7"),
+        ({"query": [1.0]}, "with 3 cells, got 1"),
+        ({"query": ["c", np.nan, 1.0]}, "query must be a row of X: .*nan"),
+        ({"query": ["d", 1.0, 1.0]}, "query must be a row of X: .*'d'"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            explore(model, **keywords)
+
+
+def test_sizes():
+    """What a page carries: the module of all kernels in 60 kB, a page of 1000 rows in 200 kB."""
+    rng = np.random.default_rng(0)
+    page = explore(rng.uniform(size=(1000, 1)), rng.normal(size=1000), bandwidth=0.1, truth=np.sin).html()
+    assert len(packed_module(BUILT_IN)) < 60_000
+    assert len(page.encode()) < 200_000
 
 
 @pytest.mark.parametrize(

@@ -106,8 +106,7 @@ def answer(subject: Subject, request: Any) -> dict[str, Any]:
 
     Examples
     --------
-    >>> from kernpool.pages.explorer.payload import EXACT_ROWS
-    from kernpool.pages.explorer.subject import subject_of_generator
+    >>> from kernpool.pages.explorer.subject import subject_of_generator
     >>> subject = subject_of_generator("make_sine_power", 0, None)
     >>> place = {"numeric": [2.5], "codes": []}
     >>> found = answer(subject, {"kind": "query", "query": place, "settings": {"bandwidth": [0.1]}})

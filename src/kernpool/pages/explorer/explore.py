@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from kernpool.estimators import LocalLinearRegressor, NadarayaWatsonClassifier, 
 from kernpool.pages.explorer.engine import model_at
 from kernpool.pages.explorer.page import render_page
 from kernpool.pages.explorer.payload import payload_of
-from kernpool.pages.explorer.subject import Subject, Truth, subject_of_generator, subject_of_model
+from kernpool.pages.explorer.subject import Subject, Truth, start_at, subject_of_generator, subject_of_model
 
 LANGUAGES = ("en", "zh")
 LARGEST_PAGE = 100_000  # rows: 3 MB of two columns; more belong to an engine
@@ -126,6 +127,8 @@ def explore(
     target: str = "y",
     title: str | None = None,
     language: str | None = None,
+    column: int | str | None = None,
+    query: Sequence[Any] | None = None,
     load: str | None = None,
     **parameters: Any,
 ) -> Explorer:
@@ -152,6 +155,10 @@ def explore(
         Of the page.
     language : {"en", "zh"}, optional
         English or Simplified Chinese; by default the browser's.
+    column : int or str, optional
+        Number or name of the numeric column that the curve runs along first; by default the first one.
+    query : sequence, optional
+        A row of X, to begin with; by default the middle of the rows.
     load : str, optional
         Python that makes X and y, which "copy as Python" begins with.
     **parameters
@@ -183,7 +190,7 @@ def explore(
     """
     if isinstance(data, str):
         _refuse_more("a generator makes its rows", y=y, truth=truth, **parameters)
-        return Explorer(subject_of_generator(data, seed, title), language)
+        return Explorer(start_at(subject_of_generator(data, seed, title), column, query), language)
     if isinstance(data, RegressionSample):
         _refuse_more("a sample has its own", y=y, truth=truth)
         data, y, truth = data.x_train[:, None], data.y_train, (data.x_test, data.y_truth)
@@ -193,7 +200,8 @@ def explore(
         data = _fitted(data, y, degree, parameters)
     elif parameters:
         raise TypeError(f"{', '.join(parameters)}: a fitted model has its parameters already")
-    return Explorer(subject_of_model(data, truth=truth, target=target, title=title, load=load), language)
+    subject = subject_of_model(data, truth=truth, target=target, title=title, load=load)
+    return Explorer(start_at(subject, column, query), language)
 
 
 def _refuse_more(why: str, **given: Any) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -51,6 +51,10 @@ class Subject:
         Draws that the page offers in place of the rows.
     load : str
         Python that makes X and y, for "copy as Python".
+    column : int, default=0
+        Which numeric column the curve runs along first.
+    query : tuple of (tuple of float, tuple of int), optional
+        Numbers and level numbers of the first query; None is the middle of the rows.
     """
 
     model: Any
@@ -60,6 +64,8 @@ class Subject:
     truth: tuple[Array, Array] | None = None
     samples: tuple[Sample, ...] = field(default=(), repr=False)
     load: str = "# X, y: the data that you explored"
+    column: int = 0
+    query: tuple[tuple[float, ...], tuple[int, ...]] | None = None
 
     @property
     def rows(self) -> int:
@@ -123,6 +129,47 @@ def column_names(model: Any) -> tuple[str, ...]:
         return tuple(str(name) for name in known)
     columns = model.n_features_in_
     return ("x",) if columns == 1 else tuple(f"x{i}" for i in range(1, columns + 1))
+
+
+def start_at(subject: Subject, column: int | str | None, query: Sequence[Any] | None) -> Subject:
+    """Choose what is shown first.
+
+    Parameters
+    ----------
+    subject : Subject
+        What is explored.
+    column : int or str or None
+        Name, or number among the columns of X, of a numeric one.
+    query : sequence or None
+        A row of X.
+
+    Raises
+    ------
+    ValueError
+        If there is no such column, or it has levels, or the row is none.
+    """
+    encoding, names = subject.model.encoding_, subject.names
+    numeric = range(len(names)) if encoding is None else encoding.numeric
+    if column is not None:
+        place = names.index(column) if isinstance(column, str) and column in names else column
+        if place not in numeric:
+            known = ", ".join(repr(names[i]) for i in numeric)
+            raise ValueError(f"column must be one of the numeric columns, {known}; got {column!r}")
+        subject = replace(subject, column=list(numeric).index(place))
+    if query is not None:
+        if len(query) != len(names):
+            raise ValueError(f"query must be a row of X, with {len(names)} cells, got {len(query)}")
+        try:
+            if encoding is None:
+                numbers, codes = np.asarray(query, dtype=np.float64), np.empty(0, dtype=np.int64)
+            else:
+                (numbers,), (codes,) = encoding.encode(np.array([list(query)], dtype=object), subject.model.unseen)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"query must be a row of X: {error}") from None
+        if not np.all(np.isfinite(numbers)):
+            raise ValueError(f"query must be finite, got {query!r}")
+        subject = replace(subject, query=(tuple(numbers.tolist()), tuple(codes.tolist())))
+    return subject
 
 
 def truth_along(truth: Truth, model: Any) -> tuple[Array, Array]:

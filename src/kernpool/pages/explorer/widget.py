@@ -63,10 +63,15 @@ class ExplorerWidget(anywidget.AnyWidget):
         self._subject = subject
         self._esm = widget_module(payload["kernels"])
         model, start = subject.model, payload["settings"]
+        first = payload["query"] or {
+            "numeric": np.median(np.asarray(model.key_, dtype=np.float64), axis=0).tolist(),
+            "codes": [int(np.bincount(codes).argmax()) for codes in np.asarray(model.key_code_).T],
+        }
         super().__init__(
             payload=payload,
-            query=np.median(np.asarray(model.key_, dtype=np.float64), axis=0).tolist(),
-            levels=[int(np.bincount(codes).argmax()) for codes in np.asarray(model.key_code_).T],
+            column=payload["column"],
+            query=first["numeric"],
+            levels=first["codes"],
             **{name: start[name] for name in SETTINGS},
         )
         self.on_msg(self._hear)

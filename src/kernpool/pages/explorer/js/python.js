@@ -2,10 +2,12 @@
 
 /** @param {object} context @returns {string} lines of Python that run as they are once X and y are there */
 export function toPython({ store, data, payload }) {
-  const { settings, query, sample } = store.get();
+  const { settings, query, sample, column } = store.get();
   const estimator = settings.degree === 1 ? "LocalLinearRegressor" : data().classes ? "NadarayaWatsonClassifier" : "NadarayaWatsonRegressor";
   const load = sample === null ? payload.python.load : loadSample(payload.samples[sample]);
   const framed = /\bpd\.|pandas|polars|DataFrame|read_/.test(load);
+  const cells = `[${row(query, data(), payload).join(", ")}]`;
+  const along = column ? `, column=${quote(data().names[column])}` : "";
   const parts = [...options(settings, data(), payload), ...(estimator === payload.python.estimator ? extras(settings, data()) : [])];
   return [
     load,
@@ -15,12 +17,12 @@ export function toPython({ store, data, payload }) {
     `model = ${estimator}(`,
     ...parts.map((part) => `    ${part},`),
     `).fit(X, y${data().weight ? ", sample_weight=sample_weight" : ""})`,
-    `query = [[${row(query, data(), payload).join(", ")}]]`,
+    `query = [${cells}]`,
     ...(framed ? ["query = type(X)(query, columns=X.columns)"] : []),
     data().classes ? "model.predict_proba(query)" : "model.predict(query)",
     "model.attention_weights(query)",
     "model.effective_sample_size(query)",
-    "explore(model)",
+    `explore(model, query=${cells}${along})`,
     "",
   ].join("\n");
 }
