@@ -64,7 +64,7 @@ $(VENV)/.installed-publish: $(VENV)/.installed
 
 $(VENV)/.installed-bench: $(VENV)/.installed
 	@echo "Installing the peers that kernpool is measured against ..."
-	$(PIP) --editable ".[plot,torch,arrow,nufft,dask,test,bench]"
+	$(PIP) --editable ".[plot,torch,arrow,nufft,dask,test,browser,bench]"
 	@touch $@
 
 $(VENV)/bin/python:
