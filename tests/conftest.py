@@ -28,8 +28,16 @@ def pytest_collection_modifyitems(config, items):
     """Mark what is slow before it is decided which items will run, and put those in order afterwards."""
     mark_what_is_covered_slow(items)
     mark_later_slow(items)
+    _mark_browsers_slow(items)
     yield
     _divide(config, items)
+
+
+def _mark_browsers_slow(items):
+    """Leave tests in a browser to the gate: Chromium alone takes as long as a hundred other tests."""
+    for item in items:
+        if "browser" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.slow)
 
 
 def _divide(config, items):
