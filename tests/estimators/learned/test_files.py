@@ -182,7 +182,7 @@ def test_nothing_is_overwritten_without_force_and_nothing_half_written(model, fo
 
 def test_without_safetensors_the_extra_is_named(model, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "safetensors", None)
-    with pytest.raises(ImportError, match=r"needs safetensors, .* pip install 'kernpool\[torch\]'"):
+    with pytest.raises(ImportError, match=r'needs safetensors, .* pip install "kernpool\[torch\]"'):
         model.save(tmp_path / "model")
     assert not list(tmp_path.iterdir())
 
