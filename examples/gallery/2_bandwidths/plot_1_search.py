@@ -31,7 +31,7 @@ plt.show()
 
 # %%
 # The minimum is at a third of a year, where a line goes through the two neighbors of each year and predicts it best.
-# Whoever asks for the long run has another question, which no criterion for the next row will answer. At 12 years the
+# For the long-run trend choose the bandwidth by hand: no criterion for the next row finds it. At 12 years the
 # eleven-year cycle is gone, and the quiet decades around 1810 and 1900 remain.
 
 print(model.bandwidth_search_)
