@@ -40,8 +40,8 @@ for ax in axes:
 plt.show()
 
 # %%
-# Theory predicts all three. The bias of a line is :math:`h^2 f''/2 = \pi h^2`, about 7: at a radius of 14 the line lies
-# that much above the parabola. The local parabola has no bias there, because the truth is one. A constant also follows
+# Theory predicts all three. The bias of a line is about :math:`h^2 f''/2 = \pi h^2 = 7`: at a radius of 14 the line lies
+# 5 above the local parabola, which has no bias there, because the truth is one. A constant also follows
 # the density of the rows. It is too high among the smallest nuclei, where all others are larger, and too low by a
 # hundred and more among the largest. (Areas are a little below those of circles, because outlines are no circles;
 # beyond a radius of 25 there are five nuclei.)
