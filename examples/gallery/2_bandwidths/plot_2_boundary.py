@@ -40,11 +40,11 @@ for ax in axes:
 plt.show()
 
 # %%
-# Theory predicts all three. The bias of a line is about :math:`h^2 f''/2 = \pi h^2 = 7`: at a radius of 14 the line lies
-# 5 above the local parabola, which has no bias there, because the truth is one. A constant also follows
-# the density of the rows. It is too high among the smallest nuclei, where all others are larger, and too low by a
-# hundred and more among the largest. (Areas are a little below those of circles, because outlines are no circles;
-# beyond a radius of 25 there are five nuclei.)
+# Theory predicts all three. The bias of a line is about :math:`h^2 f''/2 = \pi h^2 = 7`: at a radius of 14 the line
+# lies 5 above the local parabola, which has no bias there, because the truth is one. A constant also follows the
+# density of the rows. It is too high among the smallest nuclei, where all others are larger, and too low by a hundred
+# among the largest. (Areas are a little below those of circles, because outlines are no circles; beyond a radius of 25
+# there are five nuclei.)
 
 for at in (8.0, 14.0, 27.0):
     off = [f"{name} {np.interp(at, grid, fit) - np.pi * at**2:+.0f}" for name, fit in fits.items()]
