@@ -37,7 +37,7 @@ plt.show()
 print(model.bandwidth_search_)
 
 # %%
-# Other criteria punish a curve that follows every year, and are a little wider:
+# Other criteria punish a curve that follows every year, and find about three times as wide a bandwidth:
 
 for criterion in ("loo", "aicc", "gcv"):
     other = LocalLinearRegressor(bandwidth=criterion).fit(X, y)

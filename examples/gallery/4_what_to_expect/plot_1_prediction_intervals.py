@@ -2,8 +2,8 @@
 Where the next value will be
 ============================
 
-A band around the curve says where the curve is. Whoever waits for the next value needs another, wider interval, and a
-check of how often it holds.
+A band around the curve says where the curve is. The next value needs another, wider interval, and a check of how often
+it holds.
 """
 
 # %%
