@@ -30,7 +30,7 @@ axes[1].set_xlabel("year")
 plt.show()
 
 # %%
-# The minimum is at a third of a year, where a line goes through the two neighbors of each year and predicts it best.
+# The minimum is at a third of a year, where a line goes through the two neighbours of each year and predicts it best.
 # For the long-run trend choose the bandwidth by hand: no criterion for the next row finds it. At 12 years the
 # eleven-year cycle is gone, and the quiet decades around 1810 and 1900 remain.
 
