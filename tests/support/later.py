@@ -1,4 +1,4 @@
-"""Which files of tests `make test` leaves to `.ci/run`, so that a fresh clone has its answer in four minutes.
+"""Which files of tests `make test` leaves to `.ci/run`, so that a fresh clone has its answer in minutes.
 
 Every room keeps what compares it with its slow twin, what it refuses, and its public functions and classes. What is
 left to the gate goes through special cases of the same code: other situations, other loops of an algorithm (each of

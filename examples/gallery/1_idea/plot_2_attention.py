@@ -8,7 +8,7 @@ household incomes in the place of tokens.
 
 # %%
 # Engel's 235 households of 1857 ship with statsmodels: income and what was spent on food, in Belgian francs. The
-# picture has every fifth of them. Sorted by income, similar households are neighbors, so the weights lie around the
+# picture has every fifth of them. Sorted by income, similar households are neighbours, so the weights lie around the
 # diagonal.
 
 import matplotlib.pyplot as plt

@@ -7,8 +7,7 @@ A kernel that ends leaves the window empty, and you say what that means.
 """
 
 # %%
-# Levels of carbon dioxide before 1958 were not measured at Mauna Loa. The first year of the table asks for nothing, but
-# 1950 does.
+# Weekly carbon dioxide at Mauna Loa. Only 1980 to 1995 are kept; the curve is asked for from 1974 to 2001.
 
 import warnings
 

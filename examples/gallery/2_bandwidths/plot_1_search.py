@@ -30,14 +30,14 @@ axes[1].set_xlabel("year")
 plt.show()
 
 # %%
-# The minimum is at a third of a year, where a line goes through the two neighbors of each year and predicts it best.
-# Whoever asks for the long run has another question, which no criterion for the next row will answer. At 12 years the
+# The minimum is at a third of a year, where a line goes through the two neighbours of each year and predicts it best.
+# For the long-run trend choose the bandwidth by hand: no criterion for the next row finds it. At 12 years the
 # eleven-year cycle is gone, and the quiet decades around 1810 and 1900 remain.
 
 print(model.bandwidth_search_)
 
 # %%
-# Other criteria punish a curve that follows every year, and are a little wider:
+# Other criteria punish a curve that follows every year, and find about three times as wide a bandwidth:
 
 for criterion in ("loo", "aicc", "gcv"):
     other = LocalLinearRegressor(bandwidth=criterion).fit(X, y)

@@ -3,7 +3,7 @@ Boundaries: a line instead of a constant
 ========================================
 
 At the edge of the data a window has rows on one side only. Their mean lies on that side too, so a local constant is
-too high or too low there. A line through the window has no such bias.
+too high or too low there. A line through the window does not have this bias.
 """
 
 # %%
@@ -40,11 +40,11 @@ for ax in axes:
 plt.show()
 
 # %%
-# Theory predicts all three. The bias of a line is :math:`h^2 f''/2 = \pi h^2`, about 7: at a radius of 14 it lies that
-# much above the parabola, which fits a parabola without bias. A constant also follows the density of the rows. It is
-# too high among the smallest nuclei, where all others are larger, and too low by a hundred and more among the largest.
-# (Areas are a little below those of circles, because outlines are no circles; beyond a radius of 25 there are five
-# nuclei.)
+# Theory predicts all three. The bias of a line is about :math:`h^2 f''/2 = \pi h^2 = 7`: at a radius of 14 the line
+# lies 5 above the local parabola, which has no bias there, because the truth is one. A constant also follows the
+# density of the rows. It is too high among the smallest nuclei, where all others are larger, and too low by a hundred
+# among the largest. (Areas are a little below those of circles, because outlines are no circles; beyond a radius of 25
+# there are five nuclei.)
 
 for at in (8.0, 14.0, 27.0):
     off = [f"{name} {np.interp(at, grid, fit) - np.pi * at**2:+.0f}" for name, fit in fits.items()]

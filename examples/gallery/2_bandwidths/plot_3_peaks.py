@@ -45,7 +45,8 @@ plt.show()
 
 # %%
 # Constant and line are the same curve here: months are evenly spaced, so the line has nothing to correct. At two months
-# they lose a degree and a half at the peak, and one in the trough. The parabola loses a third of that, or less.
+# they lose a degree and a half at the peak, and one in the trough. The parabola loses little more than a third of that
+# at the peak, and a sixth in the trough.
 
 for degree in (0, 1, 2):
     off = pool(np.arange(12.0), key, values, bandwidth=2.0, degree=degree) - means

@@ -43,7 +43,7 @@ plt.show()
 # %%
 # Which of them is right? The years are independent of each other, so the mean of one month over 61 years has a standard
 # error that every textbook knows: the spread over the root of 61 (the dots). At this bandwidth the curve is nearly that
-# mean, and errors that count years meet the dots. Those that count rows are up to a quarter too small.
+# mean, and errors that count years meet the dots. Those that count rows are up to a fifth too small.
 
 at = np.array([[3.0], [6.0], [9.0], [12.0]])
 for words, model in (("rows", rows), ("years", clusters)):

@@ -38,4 +38,4 @@ print(result)
 # independent, which they nearly are once the drop is taken out:
 
 rest = y - model.predict(X)
-print(f"correlation of neighboring residuals: {np.corrcoef(rest[1:], rest[:-1])[0, 1]:.2f}")
+print(f"correlation of neighbouring residuals: {np.corrcoef(rest[1:], rest[:-1])[0, 1]:.2f}")

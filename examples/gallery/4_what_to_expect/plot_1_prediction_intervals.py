@@ -2,8 +2,8 @@
 Where the next value will be
 ============================
 
-A band around the curve says where the curve is. Whoever waits for the next value needs another, wider interval, and a
-check of how often it holds.
+A band around the curve says where the curve is. The next value needs another, wider interval, and a check of how often
+it holds.
 """
 
 # %%
@@ -41,7 +41,7 @@ for ax, method in zip(axes, ("jackknife", "adaptive"), strict=True):
 plt.show()
 
 # %%
-# With 77 new households a share is known to a few percent only: the bars say so. What each method promises is a
+# With 78 new households a share is known to a few percent only: the bars say so. What each method promises is a
 # sentence:
 
 for method in ("jackknife", "adaptive", "jackknife+"):

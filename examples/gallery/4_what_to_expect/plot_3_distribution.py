@@ -43,8 +43,8 @@ ax.spines[["top", "right"]].set_visible(False)
 plt.show()
 
 # %%
-# The continuous ranked probability score (CRPS) is the mean absolute error of a forecast that is a distribution, in
-# degrees. Beside it, a normal distribution with the mean and standard deviation of the month:
+# The continuous ranked probability score (CRPS) generalises the absolute error to forecasts that are distributions; it
+# is in degrees. Beside it, a normal distribution with the mean and standard deviation of the month:
 
 mean, std = model.predict(X_new, return_std=True)
 z = (y_new - mean) / std

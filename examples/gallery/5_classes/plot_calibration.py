@@ -34,18 +34,18 @@ for bandwidth, color in (("log_loss", "#3f90da"), (1.5, "#bd1f01"), (0.12, "#e08
     print(f"{words}: log loss {log_loss(malignant, probability):.3f}, "
           f"Brier score {brier_score_loss(malignant, probability):.3f}")  # fmt: skip
 axes[0].set(title="calibration", xlabel="probability, left out", ylabel="share that is malignant")
-axes[1].set(title="how bold the probabilities are", xlabel="probability, left out", ylabel="tumours")
+axes[1].set(title="distribution of probabilities", xlabel="probability, left out", ylabel="tumours")
 axes[1].legend(frameon=False)
 for ax in axes:
     ax.spines[["top", "right"]].set_visible(False)
 plt.show()
 
 # %%
-# A window that is too wide is too timid: its small probabilities are too large and its large ones too small, so the
-# curve is steeper than the diagonal. One that is too narrow is too bold. The bandwidth found by log loss lies on the
-# diagonal within noise.
+# A window that is too wide is underconfident: its small probabilities are too large and its large ones too small, so
+# the curve is steeper than the diagonal. One that is too narrow is overconfident. The bandwidth found by log loss lies
+# on the diagonal within noise.
 #
-# ``recalibrate="isotonic"`` mends what is off in the same way everywhere. For the window that is too wide:
+# ``recalibrate="isotonic"`` corrects errors that are the same everywhere. For the window that is too wide:
 
 seen = np.arange(len(X)) % 2 == 0
 for recalibrate in (None, "isotonic"):

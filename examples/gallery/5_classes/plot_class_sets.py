@@ -2,7 +2,7 @@
 Which classes have to be considered?
 ====================================
 
-A probability of .6 is an opinion. A set of classes that holds the right one nine times of ten is a promise, and where
+A probability of 0.6 has no guarantee. A prediction set at level 0.9 holds the true class nine times of ten, and where
 classes overlap the set has to be larger.
 """
 

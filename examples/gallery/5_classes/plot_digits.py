@@ -41,9 +41,9 @@ for ax in axes.ravel():
 plt.show()
 
 # %%
-# Where weights are spread over images of several digits, so are the probabilities. Sets of classes make use of that.
-# For digits they need not be fair to everybody: the new ones were written by other people than the first 1200, so they
-# are not exchangeable with them, and the sets hold less often than they say.
+# Where weights are spread over images of several digits, so are the probabilities. Prediction sets make use of that.
+# The rows come in the order of the file and not in random order, so the last 597 need not be exchangeable with the
+# first 1200; here the sets hold less often than they say.
 
 sets = model.predict_set(X_new, level=0.98)
 inside = sets.member[np.arange(len(right)), right]

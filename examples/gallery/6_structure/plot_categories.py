@@ -32,8 +32,8 @@ for words, model in models.items():
     print(f"{words}: leave-one-out error {error:.3f}, bandwidth {model.bandwidth_[0]:.3f}, lambda {model.smoothing_}")
 
 # %%
-# Lambda is the weight of another firm beside the own one: zero would be each firm alone, and its largest value one
-# curve for all. What that does to four of the firms:
+# Lambda is the share of weight that goes to the ten other firms together (Aitchison and Aitken): at 0 each firm is
+# alone, and at 10/11 there is one curve for all. What that does to four of the firms:
 
 firms = ["General Motors", "US Steel", "General Electric", "Westinghouse"]
 colors = ("#3f90da", "#bd1f01", "#e08a00", "#832db6")

@@ -2,7 +2,7 @@
 Columns that are dense here and sparse there
 ============================================
 
-One bandwidth in francs, or in units of the column, is too wide among the poor or too narrow among the rich. Compared
+One bandwidth in the units of the column is too wide where rows are dense or too narrow where they are sparse. Compared
 by ranks, every window holds about the same number of rows.
 """
 

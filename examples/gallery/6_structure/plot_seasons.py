@@ -2,13 +2,12 @@
 A trend and a season
 ====================
 
-Two columns made of one: the year, and the place in the year. The window is long in one and short in the other, so a
-season may change slowly with the decades.
+A year becomes three columns: the year, and the place in the year as a point on a circle. The window is long in the
+year and short on the circle, so a season may change slowly with the decades.
 """
 
 # %%
-# Weekly carbon dioxide at Mauna Loa, 1958 to 2001 (statsmodels). The place in the year is a point on a circle, so that
-# December is near January.
+# Weekly carbon dioxide at Mauna Loa, 1958 to 2001 (statsmodels). On the circle December is near January.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -27,7 +26,7 @@ def columns(year):
 
 
 # %%
-# The trend first: a line over two years and more does not see the season. What remains is pooled by both columns.
+# The trend first: a line over two years and more does not see the season. What remains is pooled by all three columns.
 
 trend = LocalLinearRegressor(bandwidth=2.0).fit(year[:, None], level)
 rest = level - trend.predict(year[:, None])
@@ -55,7 +54,7 @@ for ax in axes:
 plt.show()
 
 # %%
-# The season has grown: plants take up more carbon dioxide in summer than they did.
+# The season has grown, most of it before 1980.
 
 for start in (1960, 1980, 2000):
     around = columns(place)

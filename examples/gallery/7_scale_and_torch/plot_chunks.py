@@ -7,7 +7,7 @@ are those of all rows at once.
 """
 
 # %%
-# Twenty years of one sensor, a file of 200 000 rows. It is written here, to a folder that goes away.
+# Simulated load by hour of the day, a file of 200 000 rows. It is written here, to a folder that goes away.
 
 import tempfile
 from pathlib import Path
@@ -38,7 +38,8 @@ in_memory = pool(query, hour, load, bandwidth=0.3)
 print(f"file and memory differ by {np.abs(from_file - in_memory).max():.1e}")
 
 # %%
-# A running pool keeps two sums per query and forgets the rows. Here it is asked after 100, 1000 and all rows.
+# A running pool keeps three numbers per query and forgets the rows. Here it is asked after 100, 1000, 20 000 and all
+# rows.
 
 running, seen = RunningPool(query, bandwidth=0.3), 0
 fig, ax = plt.subplots(figsize=(8.5, 4.8), layout="constrained")
