@@ -136,7 +136,7 @@ def answer(subject: Subject, request: Any) -> dict[str, Any]:
     return ANSWERS[request["kind"]](subject, model_at(subject.model, settings), request)
 
 
-def _curve(subject: Subject, model: Any, request: Mapping[str, Any]) -> dict[str, Any]:
+def _curve(_: Subject, model: Any, request: Mapping[str, Any]) -> dict[str, Any]:
     places = _numbers("places", request.get("places"), None)
     column = request.get("column", 0)
     numeric, codes = _query(model, request)
