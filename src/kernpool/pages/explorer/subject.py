@@ -241,6 +241,16 @@ def subject_of_generator(name: str, seed: int, title: str | None, model: Any = N
     return Subject(model, ("x",), target, title or name, (data.x_test, data.y_truth), samples, load)
 
 
+def middle_of(model: Any) -> tuple[list[float], list[int]]:
+    """Return the query that a page begins with: medians of numeric columns, the most frequent level of others."""
+    encoding = model.encoding_
+    kinds = None if encoding is None else [encoding.kinds[place] for place in encoding.numeric]
+    numeric = np.median(np.asarray(model.key_, dtype=np.float64), axis=0)
+    if kinds is not None:  # of two levels, read as 0 and 1, there is none between
+        numeric = np.where([kind == "binary" for kind in kinds], np.ceil(numeric), numeric)
+    return numeric.tolist(), [int(np.bincount(codes).argmax()) for codes in np.asarray(model.key_code_).T]
+
+
 def model_of_sample(subject: Subject, sample: int | None) -> Any:
     """Return the model of the rows that a page shows: those of the subject, or of one of its samples.
 
