@@ -1,7 +1,6 @@
 """The engine behind a page against the estimators, every answer."""
 
 import warnings
-from base64 import b64decode
 
 import numpy as np
 import pandas as pd
@@ -21,7 +20,6 @@ RNG = np.random.default_rng(0)
 X = RNG.uniform(size=(80, 2))
 Y = np.sin(6 * X[:, 0]) + X[:, 1] + 0.1 * RNG.normal(size=80)
 WEIGHT = RNG.integers(1, 4, size=80).astype(float)
-SMALL = {"kind": "query", "query": {"numeric": [0.5, 0.5]}, "settings": {}}
 FRAME = pd.DataFrame({"a": X[:, 0], "town": RNG.choice(["north", "south", "west"], size=80)})
 
 
@@ -115,20 +113,17 @@ def test_levels_that_no_row_has():
         answer(subject_of(strict), {"kind": "query", "query": {"numeric": [0.5], "codes": [-1]}, "settings": {}})
 
 
-def test_nearest_and_drawn_rows_are_rows_of_the_data():
+def test_nearest_row_is_one_of_the_data_that_counts():
     keys = np.sort(RNG.uniform(size=6000))
     weight = np.ones(6000)
     weight[5999] = 0.0
     model = NadarayaWatsonRegressor("epanechnikov", 0.001).fit(keys[:, None], keys, sample_weight=weight)
     subject = subject_of(model)
     found = answer(subject, {"kind": "query", "query": {"numeric": [7.0]}, "settings": {}})
-    assert found["nearest"] == {"row": 5998, "key": [keys[5998]]}  # a row of weight zero is none
-    place = [float(keys[3000])]
-    found = answer(subject, {"kind": "query", "query": {"numeric": place}, "settings": {}})
-    drawn = np.frombuffer(b64decode(found["drawn"]["f64"]), dtype="<f8")
-    np.testing.assert_array_equal(drawn, model.attention_weights([place])[0][thinned(6000)])
-    assert found["nearest"]["row"] == 3000
-    assert answer(subject_of(NadarayaWatsonRegressor(bandwidth=0.1).fit(X, Y)), SMALL)["drawn"] is None
+    assert found["nearest"] == {"row": 5998, "key": [keys[5998]]}
+    assert (found["reach"], found["value"]) == (0, [None])
+    found = answer(subject, {"kind": "query", "query": {"numeric": [float(keys[3000])]}, "settings": {}})
+    assert found["nearest"] == {"row": 3000, "key": [keys[3000]]}
 
 
 def test_a_query_has_its_weights_in_order():

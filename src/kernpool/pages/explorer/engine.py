@@ -16,7 +16,7 @@ from kernpool.estimators import LocalLinearRegressor, NadarayaWatsonRegressor
 from kernpool.estimators.extrapolation import limits_of
 from kernpool.estimators.fitted import fit_of, pairs_of, recipe_of
 from kernpool.estimators.labels import mixed
-from kernpool.pages.explorer.payload import EXACT_ROWS, floats
+from kernpool.pages.explorer.payload import EXACT_ROWS
 from kernpool.pages.explorer.subject import Subject
 from kernpool.pooling.weights import weight_rows
 
@@ -212,7 +212,7 @@ def _one(subject: Subject, model: Any, request: Mapping[str, Any]) -> dict[str, 
     squares = np.sum(weight[times > 0] ** 2 / times[times > 0])
     heaviest = np.argsort(-weight, kind="stable")[:SHOWN_WEIGHTS]
     heaviest = heaviest[weight[heaviest] > 0]
-    nearest, drawn = _nearest(model, numeric, times), thinned(subject.rows)
+    nearest = _nearest(model, numeric, times)
     slopes = fit_of(model, problem).slope[0] / model.bandwidth_[:, None] if model._degree else []
     return {
         "value": [_json(value) for value in _pooled(model, numeric, codes)[0]],
@@ -220,7 +220,6 @@ def _one(subject: Subject, model: Any, request: Mapping[str, Any]) -> dict[str, 
         "effectiveSize": float(1.0 / squares) if squares else 0.0,
         "reach": int(np.count_nonzero(weight)),
         "nearest": {"row": nearest, "key": model.key_[nearest].tolist()},
-        "drawn": None if drawn is None else floats(weight[drawn]),  # weights of the rows that the page has
         "rows": heaviest.tolist(),
         "weight": weight[heaviest].tolist(),
         "key": model.key_[heaviest].tolist(),
