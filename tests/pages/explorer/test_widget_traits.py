@@ -34,14 +34,14 @@ def refused(widget, name, value, words):
         ("degree", 2, "degree"),
         ("smoothing", [3.0], r"smoothing must be from 0 to \[0.66"),
         ("smoothing", [], "smoothing must be 1 numbers"),
-        ("column", 7, "number of one of the 2 numeric columns, got 7"),
+        ("column", 7, "column must be one of 0, 1, got 7"),
         ("column", -1, "column"),
         ("query", [1.0], "query must be 2 numbers"),
         ("query", [1.0, float("nan")], "finite"),
         ("levels", [9], "codes"),
         ("levels", [-1], "codes"),
         ("levels", [], "codes"),
-        ("sample", 0, "one of the 0 samples"),
+        ("sample", 0, "sample must be one of None, got 0"),
     ],
 )
 def test_what_no_page_can_show_is_refused(name, value, words):
@@ -75,6 +75,7 @@ def test_the_first_query_is_in_the_middle():
     widget = explore(model).widget
     town = sorted(set(frame.town)).index(frame.town.mode()[0])
     assert (widget.query, widget.levels, widget.column) == ([1.0, float(np.median(X[:, 1]))], [town], 1)
+    refused(widget, "column", 0, "column must be one of 1, got 0")  # of two levels there is no curve
     widget = explore(model, query=["no", 0.25, "w"]).widget
     assert (widget.query, widget.levels) == ([0.0, 0.25], [2])
 
@@ -88,7 +89,7 @@ def test_the_model_is_of_the_draw_that_is_shown():
     expected = LocalLinearRegressor(bandwidth=0.6, ridge=0.5).fit(sample.x_train[:, None], sample.y_train)
     np.testing.assert_array_equal(explorer.model.key_[:, 0], sample.x_train)
     np.testing.assert_array_equal(explorer.model.predict(X[:, :1]), expected.predict(X[:, :1]))
-    refused(explorer.widget, "sample", 20, "one of the 20 samples, got 20")
+    refused(explorer.widget, "sample", 20, "19, got 20")
     explorer.widget.sample = None
     np.testing.assert_array_equal(explorer.model.key_, explorer.subject.model.key_)
 

@@ -137,6 +137,14 @@ def column_names(model: Any) -> tuple[str, ...]:
     return ("x",) if columns == 1 else tuple(f"x{i}" for i in range(1, columns + 1))
 
 
+def axes_of(model: Any) -> list[int]:
+    """Return which numeric columns a curve runs along: not those of two levels, unless there are no others."""
+    encoding = model.encoding_
+    kinds = ["numeric"] * model.key_.shape[1] if encoding is None else [encoding.kinds[a] for a in encoding.numeric]
+    lines = [a for a, kind in enumerate(kinds) if kind == "numeric"]
+    return lines or [*range(len(kinds))]
+
+
 def start_at(subject: Subject, column: int | str | None, query: Sequence[Any] | None) -> Subject:
     """Choose what is shown first.
 
@@ -145,7 +153,7 @@ def start_at(subject: Subject, column: int | str | None, query: Sequence[Any] | 
     subject : Subject
         What is explored.
     column : int or str or None
-        Name, or number among the columns of X, of a numeric one.
+        Name, or number among the columns of X, of a numeric one; by default the first of `axes_of`.
     query : sequence or None
         A row of X.
 
@@ -156,15 +164,13 @@ def start_at(subject: Subject, column: int | str | None, query: Sequence[Any] | 
     """
     encoding, names = subject.model.encoding_, subject.names
     numeric = range(len(names)) if encoding is None else encoding.numeric
+    places = {numeric[a]: a for a in axes_of(subject.model)}
     if column is not None:
         place = names.index(column) if isinstance(column, str) and column in names else column
-        if place not in numeric:
-            known = ", ".join(repr(names[i]) for i in numeric)
+        if place not in places:
+            known = ", ".join(repr(names[i]) for i in places)
             raise ValueError(f"column must be one of the numeric columns, {known}; got {column!r}")
-        subject = replace(subject, column=list(numeric).index(place))
-    elif encoding is not None and subject.truth is None:  # a line first: of two levels there is no curve
-        kinds = [encoding.kinds[place] for place in numeric]
-        subject = replace(subject, column=kinds.index("numeric") if "numeric" in kinds else 0)
+    subject = replace(subject, column=next(iter(places.values())) if column is None else places[place])
     if query is not None:
         if len(query) != len(names):
             raise ValueError(f"query must be a row of X, with {len(names)} cells, got {len(query)}")
@@ -187,8 +193,12 @@ def truth_along(truth: Truth, model: Any) -> tuple[Array, Array]:
     Raises
     ------
     ValueError
-        If its values are not one finite number a place.
+        If its values are not one finite number a place, or that column has two levels.
     """
+    if axes_of(model)[0] != 0:
+        raise ValueError(
+            "truth is along the first numeric column, which has two levels here; fit with a column of numbers before it"
+        )
     if callable(truth):
         column = np.asarray(model.key_, dtype=np.float64)[:, 0]
         places = np.linspace(column.min(), column.max(), PLACES)
@@ -244,10 +254,10 @@ def subject_of_generator(name: str, seed: int, title: str | None, model: Any = N
 def middle_of(model: Any) -> tuple[list[float], list[int]]:
     """Return the query that a page begins with: medians of numeric columns, the most frequent level of others."""
     encoding = model.encoding_
-    kinds = None if encoding is None else [encoding.kinds[place] for place in encoding.numeric]
     numeric = np.median(np.asarray(model.key_, dtype=np.float64), axis=0)
-    if kinds is not None:  # of two levels, read as 0 and 1, there is none between
-        numeric = np.where([kind == "binary" for kind in kinds], np.ceil(numeric), numeric)
+    if encoding is not None:  # of two levels, read as 0 and 1, there is none between
+        is_pair = [encoding.kinds[place] == "binary" for place in encoding.numeric]
+        numeric = np.where(is_pair, np.ceil(numeric), numeric)
     return numeric.tolist(), [int(np.bincount(codes).argmax()) for codes in np.asarray(model.key_code_).T]
 
 

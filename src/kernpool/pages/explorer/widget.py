@@ -7,7 +7,7 @@ from typing import Any
 from kernpool.pages.explorer.engine import RequestError, answer, model_at, query_of, thinned
 from kernpool.pages.explorer.packing import widget_module
 from kernpool.pages.explorer.payload import payload_of
-from kernpool.pages.explorer.subject import Subject, middle_of
+from kernpool.pages.explorer.subject import Subject, axes_of, middle_of
 
 try:
     import anywidget
@@ -102,10 +102,9 @@ class ExplorerWidget(anywidget.AnyWidget):
     @traitlets.validate("column", "sample")
     def _check_number(self, proposal: Any) -> Any:
         name, value = proposal["trait"].name, proposal["value"]
-        count = self._subject.model.key_.shape[1] if name == "column" else len(self._subject.samples)
-        if value is not None and not 0 <= value < count:
-            what = "numeric columns" if name == "column" else "samples"
-            raise traitlets.TraitError(f"{name} must be the number of one of the {count} {what}, got {value}")
+        known = axes_of(self._subject.model) if name == "column" else [None, *range(len(self._subject.samples))]
+        if value not in known:
+            raise traitlets.TraitError(f"{name} must be one of {', '.join(map(str, known))}, got {value}")
         return value
 
     def _hear(self, _: Any, message: Any, __: Any) -> None:
