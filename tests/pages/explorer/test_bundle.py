@@ -48,7 +48,7 @@ def test_comments_indentation_and_idle_spaces_go(sources):
         main='/** A page. */\nexport const a = "// no comment", b = /"\\/\\*/g; // one\n\n  const c = `/* text */`;\n'
         "const d = 4 / 2 / 1; /* two\n lines */"
     )
-    assert bundle() == 'export const a="// no comment",b=/"\\/\\*/g;const c=`/* text */`;const d=4 / 2 / 1;\n'
+    assert bundle() == 'export const a="// no comment",b= /"\\/\\*/g;const c=`/* text */`;const d=4 / 2 / 1;\n'
 
 
 TRICKY = """
