@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone
 
 from kernpool.datasets import RegressionSample, make_sine_linear, make_sine_power
 from kernpool.estimators import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor
@@ -86,7 +87,7 @@ def subject_of_model(model: Any, *, truth: Truth | None, target: str, title: str
     TypeError
         If it is none of those that can be explored, was fitted to chunks, or has several outputs.
     ValueError
-        If no column is numeric, or some are compared by rank.
+        If no column is numeric, some are compared by rank, or probabilities are recalibrated.
     """
     if not isinstance(model, MODELS):
         raise TypeError(
@@ -108,6 +109,11 @@ def subject_of_model(model: Any, *, truth: Truth | None, target: str, title: str
         raise ValueError(
             "columns of this model are compared by rank, where a bandwidth has no unit of the axis; fit with "
             "scale='raw' to explore it"
+        )
+    if getattr(model, "recalibrate", None) is not None:
+        raise ValueError(
+            "probabilities of this model go through a map that was found when it was fitted, and has no meaning at "
+            "another bandwidth; fit with recalibrate=None to explore it"
         )
     names = column_names(model)
     return Subject(
@@ -156,6 +162,9 @@ def start_at(subject: Subject, column: int | str | None, query: Sequence[Any] | 
             known = ", ".join(repr(names[i]) for i in numeric)
             raise ValueError(f"column must be one of the numeric columns, {known}; got {column!r}")
         subject = replace(subject, column=list(numeric).index(place))
+    elif encoding is not None and subject.truth is None:  # a line first: of two levels there is no curve
+        kinds = [encoding.kinds[place] for place in numeric]
+        subject = replace(subject, column=kinds.index("numeric") if "numeric" in kinds else 0)
     if query is not None:
         if len(query) != len(names):
             raise ValueError(f"query must be a row of X, with {len(names)} cells, got {len(query)}")
@@ -198,12 +207,26 @@ def truth_along(truth: Truth, model: Any) -> tuple[Array, Array]:
     return places[order], values[order]
 
 
-def subject_of_generator(name: str, seed: int, title: str | None) -> Subject:
-    """Draw a sample of a generator, and those of other seeds and of the other generator, for a class."""
+def subject_of_generator(name: str, seed: int, title: str | None, model: Any = None, target: str = "y") -> Subject:
+    """Draw a sample of a generator, and those of other seeds and of the other generator, for a class.
+
+    Parameters
+    ----------
+    name : str
+        Of the generator.
+    seed : int
+        Of the sample.
+    title : str or None
+        By default the name.
+    model : estimator, optional
+        What is fitted to the sample, by default a `NadarayaWatsonRegressor`.
+    target : str
+        What y is called.
+    """
     if name not in GENERATORS:
         raise ValueError(f"no generator is called {name!r}; there are {', '.join(GENERATORS)}")
     data = GENERATORS[name](random_state=seed)
-    model = NadarayaWatsonRegressor().fit(data.x_train[:, None], data.y_train)
+    model = (NadarayaWatsonRegressor() if model is None else model).fit(data.x_train[:, None], data.y_train)
     draws = [(generator, number) for generator in GENERATORS for number in SEEDS]
     if (name, seed) not in draws:
         draws.insert(0, (name, seed))
@@ -215,4 +238,28 @@ def subject_of_generator(name: str, seed: int, title: str | None) -> Subject:
         f"sample = {name}(random_state={seed})\n"
         "X, y = sample.x_train[:, None], sample.y_train"
     )
-    return Subject(model, ("x",), "y", title or name, (data.x_test, data.y_truth), samples, load)
+    return Subject(model, ("x",), target, title or name, (data.x_test, data.y_truth), samples, load)
+
+
+def model_of_sample(subject: Subject, sample: int | None) -> Any:
+    """Return the model of the rows that a page shows: those of the subject, or of one of its samples.
+
+    Parameters
+    ----------
+    subject : Subject
+        What is explored.
+    sample : int or None
+        Number of a sample; None is the rows of the subject.
+
+    Returns
+    -------
+    estimator
+        Fitted, with the parameters and the bandwidth of the subject's.
+    """
+    if sample is None:
+        return subject.model
+    data, model = subject.samples[sample].data, clone(subject.model)
+    # Settings are those of the page; nothing is searched for.
+    ridge = {"ridge": subject.model.ridge_} if "ridge_" in vars(subject.model) else {}
+    model.set_params(bandwidth=subject.model.bandwidth_.tolist(), bandwidth_convention="support", **ridge)
+    return model.fit(data.x_train[:, None], data.y_train)
