@@ -83,6 +83,17 @@ def test_page_of_a_model_and_of_a_generator(folder, capsys):
     assert len(payload_in("g.html")["samples"]) == 20
 
 
+def test_columns_have_the_names_of_the_table(folder):
+    TABLE[["x", "y"]].rename(columns={"x": "income", "y": "food"}).to_csv("named.csv", index=False)
+    fitted = ["named.csv", "--target", "food", "--bandwidth", "0.2"]
+    assert main(["explore", *fitted, "--out", "p.html"]) == 0
+    assert main(["fit", *fitted, "--model", "m", "--quiet"]) == 0
+    assert main(["explore", "m", "--out", "m.html"]) == 0
+    for page in ("p.html", "m.html"):
+        found = payload_in(page)
+        assert ([column["name"] for column in found["columns"]], found["target"]["name"]) == (["income"], "food")
+
+
 def test_a_generator_is_fitted_as_asked(folder):
     asked = ["--kernel", "boxcar", "--bandwidth", "0.3", "--degree", "1", "--ridge", "0.5"]
     assert main(["explore", "make_sine_power", *asked, "--out", "g.html", "--quiet"]) == 0

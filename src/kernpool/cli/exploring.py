@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 import threading
 import webbrowser
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,8 @@ from kernpool.cli.commands import ONLY_FOR_CLASSES, build_model, fit_rows, print
 from kernpool.cli.tables import Training
 from kernpool.cli.terminal import UsageError, say
 from kernpool.data.files import refuse_existing
-from kernpool.estimators.saving import load_model
+from kernpool.data.folders import read_header
+from kernpool.estimators.saving import MODELS, load_model
 from kernpool.pages.explorer import Explorer, explore
 from kernpool.pages.explorer.explore import LANGUAGES
 from kernpool.pages.explorer.server import ExplorerServer, serve
@@ -68,11 +70,21 @@ def explorer_of(options: argparse.Namespace) -> Explorer:
         if not path.is_dir():
             raise UsageError(f"--target must name the column of {options.data} that the others explain")
         _refuse(options, FITTING | READING, f"{path.name} is a fitted model; kernpool fit makes another one")
-        return explore(load_model(path), language=options.lang, title=path.name)
+        model, header = load_model(path), read_header(path, MODELS)
+        explorer = explore(model, target=header["target"], title=path.name, language=options.lang)
+        return _named(explorer, header["features"])
     model, training = fit_rows(options, build_model(options))
     load = _loading(options, training)
     title = f"{options.target}, {'standard input' if options.data == '-' else path.name}"
-    return explore(model, target=options.target, title=title, language=options.lang, load=load)
+    explorer = explore(model, target=options.target, title=title, language=options.lang, load=load)
+    return _named(explorer, training.names)
+
+
+def _named(explorer: Explorer, names: Sequence[str]) -> Explorer:
+    """Give columns the names of the table: models of numbers alone are fitted to arrays, which have none."""
+    is_numbered = list(names) == [str(i) for i in range(len(names))]  # is how a folder without names has them
+    subject = explorer.subject if is_numbered else replace(explorer.subject, names=tuple(names))
+    return Explorer(subject, explorer.language)
 
 
 def _refuse(options: argparse.Namespace, defaults: Mapping[str, Any], why: str) -> None:

@@ -95,7 +95,10 @@ def test_columns_of_two_levels_are_numbers_with_levels():
     assert (x["kind"], "levels" in x) == ("numeric", False)
     assert ok["kind"] == "numeric"
     assert found["column"] == 1  # x: of two levels there is no curve
-    for keywords, words in (({"column": "smoker"}, "numeric columns, 'x', 'ok'; got"), ({"truth": np.sin}, "two levels")):
+    for keywords, words in (
+        ({"column": "smoker"}, "numeric columns, 'x', 'ok'; got"),
+        ({"truth": np.sin}, "two levels"),
+    ):
         with pytest.raises(ValueError, match=words):
             explore(model, **keywords)
     assert payload(model, query=["yes", 0.25, False])["query"] == {"numeric": [1.0, 0.25, 0.0], "codes": []}
