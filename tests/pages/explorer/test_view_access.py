@@ -166,7 +166,9 @@ def test_lines_of_classes_differ_in_more_than_colour_and_the_most_probable_are_t
         page.wait_for_selector("path.kp-curve[d]", state="attached")
         settle(page)
         for part in ("path.kp-curve", ".kp-key-class path"):
-            dashes = page.locator(part).evaluate_all("(all) => all.map((path) => path.getAttribute('stroke-dasharray'))")
+            dashes = page.locator(part).evaluate_all(
+                "(all) => all.map((path) => path.getAttribute('stroke-dasharray'))"
+            )
             assert len(set(dashes)) == 6
         shown = facts(page)
         expected = model.predict_proba([[110.0]])[0]
