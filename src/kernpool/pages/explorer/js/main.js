@@ -1,5 +1,6 @@
 /** The explorer: mounts its panels in an element and passes changes on to them. */
 import { makeQuickPool } from "./binned.js";
+import { extent } from "./chart.js";
 import { makeClasses } from "./classes.js";
 import { makeCompare } from "./compare.js";
 import { makeControls } from "./controls.js";
@@ -58,7 +59,7 @@ function holdsAll(data, payload) {
 
 /** Whether there are pairs of rows, and all of them are visited. */
 function isExact(data, payload) {
-  return data.n > 1 && Math.max(data.n, payload.rows ?? 0) <= payload.limits.exact;
+  return data.n > 1 && data.n <= payload.limits.exact && holdsAll(data, payload);
 }
 
 const TRAINED = 2000; // rows whose pairs an epoch visits within a frame or two
@@ -85,7 +86,9 @@ export function mount(el, payload, host = null) {
     () => [store.get().sample],
     () => (payload.samples && store.get().sample !== null ? withSample(base, payload.samples[store.get().sample]) : base),
   );
-  const pool = remember(() => [data(), store.get().settings], (rows, settings) => makeQuickPool(rows, settings, payload.limits.exact));
+  // Lines that are clipped stay within the values of the rows that are shown, and a tenth of their range.
+  const clipped = (rows, settings) => (rows !== base && settings.clip ? { ...settings, clip: extent([rows.outputs[0]], 0.1) } : settings);
+  const pool = remember(() => [data(), store.get().settings], (rows, settings) => makeQuickPool(rows, clipped(rows, settings), payload.limits.exact));
   const remote = makeRemote({ host, payload, data, store });
   const local = remember(() => [pool(), store.get().query], (now, query) => now.at(query));
   const here = remote ? () => remote.here(local()) : local;

@@ -57,7 +57,9 @@ function options(settings, query, data, payload) {
     const places = payload.columns.flatMap((column, place) => (column.kind === kind ? [place] : []));
     return places.length ? [`${kind}=${list(places)}`, `${kind}_kernel=${quote(payload.columns[places[0]].kernel)}`] : [];
   });
-  const isUnlike = settings.unseen === "unlike" || query.codes.some((code) => code < 0);
+  const { unseen, orderedBy = "value" } = payload.python;
+  if (orderedBy !== "value" && payload.columns.some(({ kind }) => kind === "ordered")) kinds.push(`ordered_by=${quote(orderedBy)}`);
+  const isUnlike = unseen === "unlike" || query.codes.some((code) => code < 0);
   return [
     `kernel=${quote(settings.kernel)}`,
     `bandwidth=${list(settings.bandwidth)}`,

@@ -49,9 +49,9 @@ export function whyLost(lost, words) {
   return lost ? words("engine.error", { why: lost }) : words("engine.lost");
 }
 
-/** The engine's answer in the form of `pool.at`; circles are drawn for the rows that the page has. */
+/** The engine's answer in the form of `pool.at`; discs are shares among the rows that are drawn: of many more, areas of all vanish. */
 function seen(answer, local, payload, column) {
-  const { value, slope, effectiveSize, reach, rows, weight, key, target } = answer;
+  const { value, slope, effectiveSize, reach, rows, weight, key, target, nearest } = answer;
   const classes = payload.target.classes;
   const heaviest = rows.map((row, k) => ({
     row,
@@ -62,7 +62,8 @@ function seen(answer, local, payload, column) {
   return {
     weight: local.weight, effectiveSize, reach, heaviest,
     n: payload.rows,
-    nearest: -1,
+    nearest: nearest.row,
+    nearestKey: nearest.key,
     empty: reach === 0,
     value: value.map((one) => one ?? NaN),
     slope: slope && slope.flat(),

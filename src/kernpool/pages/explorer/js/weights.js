@@ -86,9 +86,8 @@ export function largest(weight, k) {
 
 function explainEmpty(data, settings, here, column, words) {
   const one = data.numeric.length === 1 && !data.categorical.length;
-  // Of rows that the page does not hold it does not know which is the nearest.
-  if (here.nearest < 0) return [words("empty"), words("empty.why.part"), words("empty." + (settings.empty || "nan"))].join(" ");
-  const place = words.number(data.numeric[column][here.nearest], 4);
+  const key = here.nearestKey ?? data.numeric.map((values) => values[here.nearest]);
+  const place = words.number(key[column], 4);
   const reach = words.number(settings.bandwidth[column] * KERNELS[settings.kernel].support);
   const why = words(one ? "empty.why" : "empty.why.many", { reach, place, row: here.nearest });
   return [words("empty"), why, words("empty." + (settings.empty || "nan"))].join(" ");
