@@ -1,5 +1,6 @@
 """`kernpool explore`: pages of tables, models and generators, and a server that ends with Ctrl-C."""
 
+import csv
 import json
 import os
 import re
@@ -75,13 +76,79 @@ def test_page_of_a_model_and_of_a_generator(folder, capsys):
     assert json.loads(capsys.readouterr().out) == {"page": "p.html", "rows": 60}
     found = payload_in("p.html")
     assert (found["settings"]["degree"], found["columns"][0]["name"], found["title"]) == (1, "x", "m")
+    assert main(["explore", "m", "--degree", "1", "--bandwidth", "0.3", "--out", "n.html"]) == 2
+    assert "--bandwidth, --degree: m is a fitted model" in capsys.readouterr().err
+    assert not Path("n.html").exists()
     assert main(["explore", "make_sine_power", "--seed", "3", "--out", "g.html", "--quiet"]) == 0
     assert len(payload_in("g.html")["samples"]) == 20
+
+
+def test_columns_have_the_names_of_the_table(folder):
+    TABLE[["x", "y"]].rename(columns={"x": "income", "y": "food"}).to_csv("named.csv", index=False)
+    fitted = ["named.csv", "--target", "food", "--bandwidth", "0.2"]
+    assert main(["explore", *fitted, "--out", "p.html"]) == 0
+    assert main(["fit", *fitted, "--model", "m", "--quiet"]) == 0
+    assert main(["explore", "m", "--out", "m.html"]) == 0
+    for page in ("p.html", "m.html"):
+        found = payload_in(page)
+        assert ([column["name"] for column in found["columns"]], found["target"]["name"]) == (["income"], "food")
+
+
+def test_a_generator_is_fitted_as_asked(folder):
+    asked = ["--kernel", "boxcar", "--bandwidth", "0.3", "--degree", "1", "--ridge", "0.5"]
+    assert main(["explore", "make_sine_power", *asked, "--out", "g.html", "--quiet"]) == 0
+    found = payload_in("g.html")["settings"]
+    assert {name: found[name] for name in ("kernel", "bandwidth", "degree", "ridge")} == {
+        "kernel": "boxcar",
+        "bandwidth": [0.3],
+        "degree": 1,
+        "ridge": 0.5,
+    }
+
+
+@pytest.mark.parametrize("end", ["\n", "\r", "\u2028"])
+def test_names_of_a_table_stay_in_their_comment(folder, end):
+    """What is copied as Python runs; a column, a target or a file must not add lines to it."""
+    evil = f"a{end}raise SystemExit('run')  #"
+    frame = TABLE.rename(columns={"x": evil, "y": f"y{end}raise SystemExit('run')"})
+    table = Path(f"t{end}raise SystemExit('run').csv")
+    frame.to_csv(table, index=False, sep=";", quoting=csv.QUOTE_ALL)
+    options = ["--bandwidth", "0.5", "--smoothing", "0.2", "--out", "p.html", "--quiet"]
+    assert main(["explore", str(table), "--target", frame.columns[-1], *options]) == 0
+    load = payload_in("p.html")["python"]["load"]
+    assert load.splitlines() == [load]
+    assert load.startswith("# X, y: ")
+    exec(load, {})
+
+
+def test_a_browser_that_blocks_is_served_and_sees_no_token(folder, monkeypatch, capsys):
+    """A text browser returns when it is left; its command line can be read by everybody on the machine."""
+    opened = []
+
+    def browse(url):
+        with urllib.request.urlopen(url, timeout=30) as answer:
+            opened.append((url, answer.url, answer.read()))
+        os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr("webbrowser.open", browse)
+    assert main(["explore", "numbers.csv", "--target", "y", "--bandwidth", "0.2"]) == 0
+    [(url, landed, page)] = opened
+    token = landed.partition("token=")[2]
+    assert len(token) == 32
+    assert token not in url
+    assert landed in capsys.readouterr().err
+    assert b"serverHost" in page
 
 
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
+        (["make_sine_power", "--target", "y", "--features", "x"], 2, "--features, --target: make_sine_power makes"),
+        (["make_sine_power", "--smoothing", "0.1"], 2, "--smoothing"),
+        (["make_sine_power", "--missing", "drop", "--sep", ";"], 2, "--sep, --missing"),
+        (["make_sine_power", "--bandwidth", "log_loss"], 2, "log_loss"),
+        (["make_sine_power", "--kernel", "none"], 2, "none"),
+        (["numbers.csv", "--target", "y", "--seed", "3"], 2, "--seed: numbers.csv is no generator"),
         (["numbers.csv"], 2, "--target must name"),
         (["numbers.csv", "--target", "z"], 1, "z"),
         (["none.csv", "--target", "y"], 1, "none.csv"),

@@ -230,7 +230,7 @@ def _add_explore(commands: Any) -> None:
     explore.add_argument("--out", metavar="HTML", help="write one page that needs no network and no Python")
     explore.add_argument("--port", type=int, default=0, metavar="N", help="of the server (default: a free one)")
     explore.add_argument("--lang", metavar="{en,zh}", help="English or Simplified Chinese (default: the browser's)")
-    explore.add_argument("--seed", type=int, default=0, metavar="N", help="of a generator (default: 0)")
+    explore.add_argument("--seed", type=int, metavar="N", help="of a generator (default: 0)")
     explore.add_argument("--no-open", action="store_true", help="print the address, and open no browser")
     add_table_options(explore, levels=True)
     explore.add_argument("--jobs", type=int, default=-1, metavar="N", help="threads (default: all processors)")

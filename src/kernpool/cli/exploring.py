@@ -3,20 +3,32 @@
 from __future__ import annotations
 
 import argparse
+import threading
 import webbrowser
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-from kernpool.cli.commands import build_model, fit_rows, print_json
+from kernpool.cli.commands import ONLY_FOR_CLASSES, build_model, fit_rows, print_json
 from kernpool.cli.tables import Training
 from kernpool.cli.terminal import UsageError, say
 from kernpool.data.files import refuse_existing
-from kernpool.estimators.saving import load_model
+from kernpool.data.folders import read_header
+from kernpool.estimators.saving import MODELS, load_model
 from kernpool.pages.explorer import Explorer, explore
 from kernpool.pages.explorer.explore import LANGUAGES
 from kernpool.pages.explorer.server import ExplorerServer, serve
 from kernpool.pages.explorer.subject import GENERATORS
 
 LARGEST_PORT = 65535
+# What options are where nobody gave them, of those that fit rows, and of those that read a table.
+FITTING = {
+    "kernel": "gaussian", "bandwidth": None, "degree": 0, "smoothing": None, "composition": "radial", "scale": "raw",
+    "extrapolate": None, "ridge": None,
+}  # fmt: skip
+READING = dict.fromkeys(("features", "groups", "format", "sep", "decimal", "encoding", "na", "unordered", "ordered"))
+READING |= {"target": None, "dates": None, "missing": "error"}
 
 
 def run_explore(options: argparse.Namespace) -> None:
@@ -41,16 +53,45 @@ def run_explore(options: argparse.Namespace) -> None:
 def explorer_of(options: argparse.Namespace) -> Explorer:
     """Return the explorer of what is named: a generator, a folder of a model, or a table with a target."""
     if options.data in GENERATORS:
-        return explore(options.data, seed=options.seed, language=options.lang)
+        _refuse(options, READING | {"smoothing": None}, f"{options.data} makes its rows: one column of numbers and y")
+        if options.bandwidth in ONLY_FOR_CLASSES:
+            raise UsageError(f"--bandwidth {options.bandwidth} is for a target of classes; {options.data} has numbers")
+        model = build_model(options)
+        return explore(
+            options.data,
+            seed=options.seed or 0,
+            language=options.lang,
+            degree=options.degree,
+            **model.get_params(),
+        )
+    _refuse(options, {"seed": None}, f"{options.data} is no generator; those are {' and '.join(GENERATORS)}")
     path = Path(options.data)
     if options.target is None:
         if not path.is_dir():
             raise UsageError(f"--target must name the column of {options.data} that the others explain")
-        return explore(load_model(path), language=options.lang, title=path.name)
+        _refuse(options, FITTING | READING, f"{path.name} is a fitted model; kernpool fit makes another one")
+        model, header = load_model(path), read_header(path, MODELS)
+        explorer = explore(model, target=header["target"], title=path.name, language=options.lang)
+        return _named(explorer, header["features"])
     model, training = fit_rows(options, build_model(options))
     load = _loading(options, training)
     title = f"{options.target}, {'standard input' if options.data == '-' else path.name}"
-    return explore(model, target=options.target, title=title, language=options.lang, load=load)
+    explorer = explore(model, target=options.target, title=title, language=options.lang, load=load)
+    return _named(explorer, training.names)
+
+
+def _named(explorer: Explorer, names: Sequence[str]) -> Explorer:
+    """Give columns the names of the table: models of numbers alone are fitted to arrays, which have none."""
+    is_numbered = list(names) == [str(i) for i in range(len(names))]  # is how a folder without names has them
+    subject = explorer.subject if is_numbered else replace(explorer.subject, names=tuple(names))
+    return Explorer(subject, explorer.language)
+
+
+def _refuse(options: argparse.Namespace, defaults: Mapping[str, Any], why: str) -> None:
+    """Refuse options that were given and have no effect."""
+    given = [f"--{name}" for name, default in defaults.items() if getattr(options, name) != default]
+    if given:
+        raise UsageError(f"{', '.join(given)}: {why}; leave {'it' if len(given) == 1 else 'them'} out")
 
 
 def _loading(options: argparse.Namespace, training: Training) -> str:
@@ -60,7 +101,8 @@ def _loading(options: argparse.Namespace, training: Training) -> str:
     is_plain = suffix in readers and not training.notes and options.missing != "drop"
     given = [options.sep, options.decimal, options.encoding, options.na, options.dates, options.ordered, options.format]
     if not is_plain or any(option is not None for option in given) or training.features.unordered:
-        return f"# X, y: columns {', '.join(training.names)} and {options.target} of {options.data}"
+        # As literals: a name with an end of a line in it would leave the comment, and be run.
+        return f"# X, y: columns {[*training.names]!r} and {options.target!r} of {options.data!r}"
     return (
         f"import pandas as pd\n\ntable = pd.{readers[suffix]}({options.data!r})\n"
         f"X, y = table[{training.names!r}], table[{options.target!r}]"
@@ -75,8 +117,8 @@ def _serve(explorer: Explorer, options: argparse.Namespace) -> None:
             say(f"explorer   {server.url}")
         if not (options.quiet or options.json):
             say("Ctrl-C ends it")
-        if not options.no_open:
-            webbrowser.open(server.url)
+        if not options.no_open:  # a browser of the terminal asks before it ends
+            threading.Thread(target=webbrowser.open, args=[server.door], daemon=True).start()
 
     try:
         serve(explorer.subject, port=options.port, language=options.lang, started=started)

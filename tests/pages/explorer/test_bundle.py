@@ -6,6 +6,7 @@ import pytest
 
 from kernpool.pages.explorer import bundle as bundling
 from kernpool.pages.explorer.bundle import bundle
+from tests.support.browser import browser, opened, page_of  # noqa: F401
 
 
 @pytest.fixture
@@ -39,17 +40,43 @@ def test_imports_come_first_and_once(sources):
         a="export const one = 1;",
         b='import { one } from "./a.js";\nexport const two = one + one;',
     )
-    assert bundle() == "const one = 1;\nconst two = one + one;\nexport const three = one + two;\n"
+    assert bundle() == "const one=1;\nconst two=one + one;\nexport const three=one + two;\n"
 
 
-def test_comments_and_indentation_go(sources):
+def test_comments_indentation_and_idle_spaces_go(sources):
     sources(
         main='/** A page. */\nexport const a = "// no comment", b = /"\\/\\*/g; // one\n\n  const c = `/* text */`;\n'
         "const d = 4 / 2 / 1; /* two\n lines */"
     )
-    assert (
-        bundle() == 'export const a = "// no comment", b = /"\\/\\*/g;\nconst c = `/* text */`;\nconst d = 4 / 2 / 1;\n'
-    )
+    assert bundle() == 'export const a="// no comment",b= /"\\/\\*/g;const c=`/* text */`;const d=4 / 2 / 1;\n'
+
+
+TRICKY = """
+const one = (a, b) => ({ sum: a + +b, less: a - -b, up: a++ + b, half: a / 2 / b });
+const two = [" a , b ; { c } ", ' = ', ` { ${one( 1, 2 ).sum} , } `, / , ; = /.source, "x ? y".split( " ? " )];
+const three = (k) => {
+  const list = [...two, k ? .5 : 1, k ?? 2, k ? .25 : two[ 4 ].length];
+  if (k) return { k, list }
+  else return typeof [] === "object" && !( 1 in {} ) ? { list } : null
+}
+const four = 3
+export const all = JSON.stringify([one(5, 3), two, three(1), three(0), four, 7 & 3 | 8, 2 * 3 ** 2, 9 > 8 === true])
+"""
+
+
+def test_what_is_left_means_the_same(sources, browser):  # noqa: F811
+    """Spaces in strings and regular expressions stay, and the lines that need their ends have them."""
+    sources(main=TRICKY)
+    squeezed = bundle()
+    assert len(squeezed) < 0.9 * len(TRICKY)
+    with opened(browser, page_of(squeezed, ["all"])) as page:
+        page.wait_for_function("window.all")
+        found = page.evaluate("all")
+    with opened(browser, page_of(TRICKY, ["all"])) as page:
+        page.wait_for_function("window.all")
+        assert page.evaluate("all") == found
+    assert " a , b ; { c } " in found
+    assert " , ; = " in found
 
 
 @pytest.mark.parametrize(

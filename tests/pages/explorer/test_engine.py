@@ -1,10 +1,18 @@
 """The engine behind a page against the estimators, every answer."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
 
-from kernpool import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor
+from kernpool import (
+    EmptyWindowWarning,
+    LocalLinearRegressor,
+    NadarayaWatsonClassifier,
+    NadarayaWatsonRegressor,
+    RankDeficiencyWarning,
+)
 from kernpool.pages.explorer.engine import RequestError, answer, model_at, thinned
 from kernpool.pages.explorer.subject import subject_of_model
 
@@ -41,11 +49,81 @@ def test_curve_is_that_of_an_estimator_fitted_so(kernel, degree, composition):
 
 def test_levels_and_classes():
     labels = np.where(np.median(Y) < Y, "high", "low")
-    model = NadarayaWatsonClassifier(bandwidth=0.3, smoothing=[0.2]).fit(FRAME, labels)
-    request = {"kind": "curve", "places": [0.2, 0.7], "query": {"numeric": [0.0], "codes": [2]}, "settings": {}}
+    model = NadarayaWatsonClassifier(bandwidth=0.3, smoothing=[0.2], prior_share=0.3).fit(FRAME, labels)
+    place = {"numeric": [0.0], "codes": [2]}
+    request = {"kind": "curve", "places": [0.2, 0.7], "query": place, "settings": {}}
     found = answer(subject_of(model), request)["value"]
-    pooled = model._pool(pd.DataFrame({"a": [0.2, 0.7], "town": ["west", "west"]}))
-    np.testing.assert_allclose(np.transpose(found), pooled, rtol=1e-14)
+    expected = model.predict_proba(pd.DataFrame({"a": [0.2, 0.7], "town": ["west", "west"]}))
+    np.testing.assert_allclose(np.transpose(found), expected, rtol=1e-14)
+    found = answer(subject_of(model), {"kind": "query", "query": place, "settings": {}})["value"]
+    np.testing.assert_allclose(found, model.predict_proba(pd.DataFrame({"a": [0.0], "town": ["west"]}))[0], rtol=1e-14)
+
+
+@pytest.mark.parametrize("empty", ["nan", "nearest", "mean", "zero", "raise"])
+@pytest.mark.parametrize("kind", [NadarayaWatsonRegressor, LocalLinearRegressor, NadarayaWatsonClassifier])
+def test_empty_windows_are_those_of_the_model(kind, empty):
+    """Whatever `predict` or `predict_proba` says; None where it is NaN or raises."""
+    outputs = kind is NadarayaWatsonClassifier
+    more = {"prior_share": 0.3} if outputs else {}
+    model = kind("boxcar", [0.1, 0.1], empty=empty, **more).fit(X, Y > 1 if outputs else Y, sample_weight=WEIGHT)
+    places = np.array([0.5, 9.0])
+    request = {"kind": "curve", "column": 0, "places": places.tolist(), "query": {"numeric": [0.0, 0.5]}}
+    found = np.transpose([numbers(one) for one in answer(subject_of(model), request | {"settings": {}})["value"]])
+    one = answer(subject_of(model), {"kind": "query", "query": {"numeric": [9.0, 0.5]}, "settings": {}})
+    np.testing.assert_array_equal(numbers(one["value"]), found[1])
+    queries = np.column_stack([places, [0.5, 0.5]])
+    quiet = model if empty != "raise" else model_at(model, {}).set_params(empty="nan")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", EmptyWindowWarning)
+        warnings.simplefilter("ignore", RankDeficiencyWarning)
+        expected = (quiet.predict_proba if outputs else quiet.predict)(queries)
+    np.testing.assert_allclose(found, expected.reshape(2, -1), rtol=1e-14)
+    assert np.isnan(found[1]).all() == (empty in ("nan", "raise"))
+
+
+def test_clipped_planes_are_clipped():
+    model = LocalLinearRegressor(bandwidth=0.3, extrapolate="clip", ridge=0.0).fit(X[:, :1], 10 * X[:, 0])
+    request = {"kind": "curve", "places": [0.5, 3.8], "query": {"numeric": [0.0]}, "settings": {}}
+    found = numbers(answer(subject_of(model), request)["value"][0])
+    np.testing.assert_allclose(found, model.predict([[0.5], [3.8]]), rtol=1e-13)
+    assert found[1] < 12
+
+
+def test_what_is_missing_in_settings_stays():
+    """A model at no other settings is the model, with its ridge and share of the priors."""
+    for model in (
+        NadarayaWatsonRegressor().fit(X, Y),
+        LocalLinearRegressor(ridge=2.0, bandwidth=0.3).fit(X, Y),
+        NadarayaWatsonRegressor(smoothing=[0.2], bandwidth=0.3).fit(FRAME, Y),
+    ):
+        rows = FRAME if model.encoding_ is not None else X
+        np.testing.assert_array_equal(model_at(model, {}).predict(rows), model.predict(rows))
+        np.testing.assert_array_equal(model_at(model, {"ridge": None, "degree": 0}).bandwidth_, model.bandwidth_)
+    model = NadarayaWatsonClassifier(prior_share=0.4, bandwidth=0.3).fit(X, Y > 1)
+    np.testing.assert_array_equal(model_at(model, {}).predict_proba(X), model.predict_proba(X))
+
+
+def test_levels_that_no_row_has():
+    model = NadarayaWatsonRegressor(bandwidth=0.3, smoothing=[0.2], unseen="unlike").fit(FRAME, Y)
+    found = answer(subject_of(model), {"kind": "query", "query": {"numeric": [0.5], "codes": [-1]}, "settings": {}})
+    expected = model.predict(pd.DataFrame({"a": [0.5], "town": ["east"]}))
+    np.testing.assert_allclose(found["value"], expected, rtol=1e-14)
+    strict = NadarayaWatsonRegressor(bandwidth=0.3, smoothing=[0.2]).fit(FRAME, Y)
+    with pytest.raises(RequestError, match="codes"):
+        answer(subject_of(strict), {"kind": "query", "query": {"numeric": [0.5], "codes": [-1]}, "settings": {}})
+
+
+def test_nearest_row_is_one_of_the_data_that_counts():
+    keys = np.sort(RNG.uniform(size=6000))
+    weight = np.ones(6000)
+    weight[5999] = 0.0
+    model = NadarayaWatsonRegressor("epanechnikov", 0.001).fit(keys[:, None], keys, sample_weight=weight)
+    subject = subject_of(model)
+    found = answer(subject, {"kind": "query", "query": {"numeric": [7.0]}, "settings": {}})
+    assert found["nearest"] == {"row": 5998, "key": [keys[5998]]}
+    assert (found["reach"], found["value"]) == (0, [None])
+    found = answer(subject, {"kind": "query", "query": {"numeric": [float(keys[3000])]}, "settings": {}})
+    assert found["nearest"] == {"row": 3000, "key": [keys[3000]]}
 
 
 def test_a_query_has_its_weights_in_order():
@@ -75,16 +153,6 @@ def test_no_key_in_reach_is_none():
     assert (found["value"], found["reach"], found["effectiveSize"], found["rows"]) == ([None], 0, 0.0, [])
 
 
-@pytest.mark.parametrize("degree", [0, 1])
-def test_path_is_the_leave_one_out_error(degree):
-    kind = LocalLinearRegressor if degree else NadarayaWatsonRegressor
-    model = kind(bandwidth=0.2).fit(X, Y)
-    found = answer(subject_of(model), {"kind": "path", "factors": [0.5, 1.0, 2.0], "settings": {}})
-    ridge = {"ridge": model.ridge_} if degree else {}
-    errors = [kind(bandwidth=0.2 * factor, **ridge).fit(X, Y).leave_one_out().error for factor in (0.5, 1.0, 2.0)]
-    assert found["error"] == errors
-
-
 def test_other_settings_leave_the_model_as_it_was():
     model = NadarayaWatsonRegressor().fit(X, Y)
     before = model.predict(X)
@@ -110,7 +178,9 @@ def test_other_settings_leave_the_model_as_it_was():
         ({"kind": "curve", "settings": {}, "places": [1.0], "query": {"numeric": [0]}}, "query must be 2 numbers"),
         ({"kind": "curve", "settings": {}, "places": [1.0], "query": {"numeric": [0, 0], "codes": [1]}}, "codes"),
         ({"kind": "curve", "settings": {}, "places": [1.0], "query": {"numeric": [0, 0]}, "column": 2}, "column"),
-        ({"kind": "path", "settings": {}, "factors": [-1.0]}, "positive"),
+        ({"kind": "query", "settings": {"degree": 1, "ridge": "abc"}}, "ridge must be"),
+        ({"kind": "query", "settings": {"degree": 1, "ridge": -1.0}}, "ridge must not be negative"),
+        ({"kind": "query", "settings": {"smoothing": [0.1]}}, "smoothing must be 0 numbers"),
         ({"kind": "query", "settings": {}, "query": {"numeric": [float("nan"), 0.0]}}, "finite"),
         ({"kind": "query", "settings": {}, "query": 7}, "query"),
         ({"kind": "query", "settings": {}, "query": {"numeric": [0, 0], "codes": "x"}}, "codes"),
@@ -121,10 +191,18 @@ def test_requests_that_no_page_makes(request_, words):
         answer(subject_of(NadarayaWatsonRegressor(bandwidth=0.2).fit(X, Y)), request_)
 
 
-def test_classes_have_no_planes():
-    model = NadarayaWatsonClassifier(bandwidth=0.3).fit(X, Y > 0)
+@pytest.mark.parametrize("bandwidth", [0.3, "log_loss"])
+def test_classes_have_no_planes(bandwidth):
+    model = NadarayaWatsonClassifier(bandwidth=bandwidth).fit(X, Y > 1)
     with pytest.raises(RequestError, match="degree"):
         model_at(model, {"degree": 1})
+
+
+def test_smoothing_has_ends():
+    model = NadarayaWatsonRegressor(bandwidth=0.3, smoothing=[0.2]).fit(FRAME, Y)
+    for smoothing in ([-0.1], [0.7]):  # of three levels 2 / 3 is the largest
+        with pytest.raises(RequestError, match=r"smoothing must be from 0 to \[0.66"):
+            model_at(model, {"smoothing": smoothing})
 
 
 def test_thinning_keeps_both_ends():

@@ -1,5 +1,7 @@
 """The explorer's panels beside a single column: heat map, leave-one-out path, residuals and training."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -148,7 +150,7 @@ def test_empty_windows_are_counted_and_said(fresh):
     assert expected[0] > 0
     np.testing.assert_array_equal(found["empty"], expected)
     np.testing.assert_allclose(found["errors"], [loo_error(h, kernel="boxcar") for h in found["grid"]], rtol=1e-10)
-    assert "some rows have no other one in reach" in panel(fresh, "path").locator(".kx-readout").inner_text()
+    assert "some rows have no other row in reach" in panel(fresh, "path").locator(".kx-readout").inner_text()
 
 
 def test_residuals_are_those_of_the_engine_and_a_click_selects_the_row(fresh):
@@ -263,3 +265,34 @@ def test_few_rows_or_places_break_nothing(browser, tmp_path, x):  # noqa: F811
         assert page.locator("[data-panel=path]").count() == (len(x) > 1)
         words = page.locator("body").inner_text().split()
         assert not {"null", "undefined", "NaN", "[object"} & set(words)
+
+
+def test_a_step_that_leaves_the_numbers_is_said_and_keeps_the_epochs_before(fresh):
+    part = panel(fresh, "training")
+    part.locator("[data-option=rate]").fill("1e308")
+    part.locator("[data-option=rate]").press("Enter")
+    part.locator("[data-action=play]").click()
+    wait_until_idle(fresh)
+    assert "became infinite" in part.locator("[role=status]").inner_text()
+    assert len(numbers(fresh, "training")["widths"]) >= 1
+    part.locator("[data-option=rate]").fill("0.5")
+    part.locator("[data-option=rate]").press("Enter")
+    wait_until_idle(fresh)
+    assert part.locator("[role=status]").inner_text() == ""
+
+
+def test_residuals_count_as_their_rows_do_and_groups_are_not_trained_on(browser, tmp_path):  # noqa: F811
+    weight, group = 1.0 + np.arange(len(X)) % 5, np.arange(len(X)) // 5
+    weighted = NadarayaWatsonRegressor(bandwidth=0.4).fit(X[:, None], Y, sample_weight=weight)
+    path = explore(weighted, language="en").to_html(tmp_path / "weighted.html")
+    with opened(browser, path.as_uri()) as page:
+        page.wait_for_selector("[data-panel=residuals] svg")
+        wait_until_idle(page)
+        text = panel(page, "residuals").locator("svg").get_attribute("aria-label")
+        root = float(re.search(r"root mean square ([\d.]+),", text)[1])
+        assert root == pytest.approx(np.sqrt(weighted.leave_one_out().error), rel=6e-3)
+    grouped = NadarayaWatsonRegressor(bandwidth=0.4).fit(X[:, None], Y, groups=group)
+    path = explore(grouped, language="en").to_html(tmp_path / "grouped.html")
+    with opened(browser, path.as_uri()) as page:
+        page.wait_for_selector("[data-panel=residuals] svg")
+        assert panel(page, "training").count() == 0

@@ -1,6 +1,7 @@
 """What the page is told: no lost digit, no name that ends a script, and refusals with the remedy."""
 
 import json
+import sys
 from base64 import b64decode
 
 import numpy as np
@@ -64,6 +65,70 @@ def test_columns_are_told_in_their_order():
     assert town["largest"] == pytest.approx(2 / 3)
 
 
+def test_levels_are_told_as_python_has_them():
+    """Text that looks like a number stays text, a number stays a number."""
+    frame = pd.DataFrame({"zip": ["02139", "94305", "02139", 'a "b"\\\n'], "x": X[:, 0], "year": [1, 2, 3, 2]})
+    model = NadarayaWatsonRegressor(
+        bandwidth=0.3, smoothing=[0.1, 0.2], ordered=["year"], ordered_by="rank", unseen="unlike"
+    ).fit(frame, Y, sample_weight=[1, 2, 1, 1], groups=[0, 0, 1, 1])
+    found = payload(model)
+    code, _, year = found["columns"]
+    assert [eval(literal) for literal in code["literals"]] == ["02139", "94305", 'a "b"\\\n']
+    assert year["literals"] == ["1", "2", "3"]
+    told = {name: found["python"][name] for name in ("weighted", "grouped", "unseen", "orderedBy", "extrapolate")}
+    expected = {"weighted": True, "grouped": True, "unseen": "unlike", "orderedBy": "rank", "extrapolate": "plane"}
+    assert told == expected
+    plain = payload(X, Y, bandwidth=1.0)["python"]
+    assert (plain["weighted"], plain["grouped"], plain["unseen"]) == (False, False, "raise")
+
+
+def test_columns_of_two_levels_are_numbers_with_levels():
+    """In a plane: what the page shows as a choice, and Python is told by name."""
+    frame = pd.DataFrame(
+        {"smoker": ["yes", "no", "no", "yes"] * 6, "x": np.linspace(0, 1, 24), "ok": [True, False] * 12}
+    )
+    model = LocalLinearRegressor(bandwidth=[1.0, 0.5, 1.0], ridge=0.5).fit(frame, np.arange(24.0))
+    found = payload(model)
+    smoker, x, ok = found["columns"]
+    assert (smoker["kind"], smoker["levels"], smoker["literals"]) == ("numeric", ["no", "yes"], ["'no'", "'yes'"])
+    assert floats(smoker["values"])[:4].tolist() == [1.0, 0.0, 0.0, 1.0]
+    assert (x["kind"], "levels" in x) == ("numeric", False)
+    assert ok["kind"] == "numeric"
+    assert found["column"] == 1  # x: of two levels there is no curve
+    for keywords, words in (
+        ({"column": "smoker"}, "numeric columns, 'x', 'ok'; got"),
+        ({"truth": np.sin}, "two levels"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            explore(model, **keywords)
+    assert payload(model, query=["yes", 0.25, False])["query"] == {"numeric": [1.0, 0.25, 0.0], "codes": []}
+
+
+def test_relevance_is_of_numbers_and_then_of_levels():
+    """As bandwidths and smoothing are, wherever the columns stand."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"town": rng.choice(list("abc"), 60), "a": rng.uniform(size=60), "b": rng.uniform(size=60)})
+    model = NadarayaWatsonRegressor().fit(frame, np.sin(6 * frame.a) + (frame.town == "a"))
+    town, a, b = model.relevance_
+    assert payload(model)["relevance"] == [a, b, town]
+    assert a > 1.0 > town > b  # so that the test can tell
+    assert payload(X, Y, bandwidth=1.0)["relevance"] is None
+
+
+def test_clipped_planes_have_limits():
+    model = LocalLinearRegressor(bandwidth=0.5, extrapolate="clip").fit(X, [0.0, 10.0, 5.0, 3.0])
+    assert payload(model)["settings"]["clip"] == [-1.0, 11.0]
+    assert payload(model)["python"]["extrapolate"] == "clip"
+    assert payload(LocalLinearRegressor(bandwidth=0.5).fit(X, Y))["settings"]["clip"] is None
+    assert payload(X, Y, bandwidth=0.5)["settings"]["clip"] is None
+
+
+def test_y_keeps_its_name():
+    assert payload(X, pd.Series(Y, name="foodexp"), bandwidth=0.5)["target"]["name"] == "foodexp"
+    assert payload(X, pd.Series(Y, name="foodexp"), bandwidth=0.5, target="food")["target"]["name"] == "food"
+    assert payload(X, pd.Series(Y), bandwidth=0.5)["target"]["name"] == "y"
+
+
 def test_classes_have_names_and_numbers():
     found = payload(X, ["no", "yes", "no", "yes"], bandwidth=1.0)
     assert found["task"] == "classification"
@@ -97,6 +162,17 @@ def test_generators_come_with_seeds_for_a_class():
     np.testing.assert_array_equal(namespace["X"][:, 0], sample.x_train)
     np.testing.assert_array_equal(namespace["y"], sample.y_train)
     assert len(payload("make_sine_linear", seed=77)["samples"]) == 21
+
+
+def test_generators_are_fitted_as_asked():
+    found = payload("make_sine_power", degree=1, kernel="boxcar", bandwidth=0.3, target="height")
+    settings = found["settings"]
+    assert (settings["degree"], settings["kernel"], settings["bandwidth"]) == (1, "boxcar", [0.3])
+    assert (found["target"]["name"], found["python"]["estimator"], len(found["samples"])) == (
+        "height",
+        "LocalLinearRegressor",
+        20,
+    )
 
 
 def test_truth_is_a_function_a_pair_or_of_the_sample():
@@ -144,7 +220,19 @@ def test_sizes():
         ((NadarayaWatsonRegressor(),), {}, ValueError, "not fitted"),
         (("make_moons",), {}, ValueError, "make_sine_power"),
         (("make_sine_power", Y), {}, TypeError, "y: a generator makes its rows"),
+        (("make_sine_power",), {"load": "X = y = 1"}, TypeError, "load: a generator makes its rows"),
+        (("make_sine_power",), {"degree": 2}, ValueError, "degree must be 0 or 1"),
+        (("make_sine_power",), {"kernel": "none"}, ValueError, "none"),
         ((X, Y), {"degree": 2}, ValueError, "degree must be 0 or 1"),
+        ((X, Y), {"seed": 2}, TypeError, "seed: is of generators"),
+        ((X, [0, 1, 0, 1]), {"degree": 1, "bandwidth": 1.0, "scale": "rank"}, ValueError, "scale='raw'"),
+        (
+            (NadarayaWatsonClassifier(bandwidth=1.0, recalibrate="isotonic").fit(X, [0, 1, 0, 1]),),
+            {},
+            ValueError,
+            "recalibrate=None",
+        ),
+        ((NadarayaWatsonRegressor(bandwidth=1.0).fit(X, Y),), {"degree": 1}, TypeError, "degree: a fitted"),
         ((X, ["a", "b", "a", "b"]), {"degree": 1}, ValueError, "labels"),
         ((X, Y), {"truth": lambda x: x[:2]}, ValueError, "one finite value a place"),
         ((X, Y), {"truth": lambda x: np.nan * x}, ValueError, "one finite value a place"),
@@ -183,6 +271,17 @@ def test_more_rows_than_a_page_holds_are_refused():
     many = NadarayaWatsonRegressor(bandwidth=1.0).fit(np.arange(100_001.0)[:, None], np.zeros(100_001))
     with pytest.raises(ValueError, match="kernpool explore"):
         explore(many).html()
+
+
+def test_more_rows_than_a_page_holds_are_named_where_nothing_can_be_shown(monkeypatch):
+    """A notebook without anywidget shows text with the remedy, and no traceback."""
+    monkeypatch.setitem(sys.modules, "kernpool.pages.explorer.widget", None)  # importing it fails
+    many = NadarayaWatsonRegressor(bandwidth=1.0).fit(np.arange(100_001.0)[:, None], np.zeros(100_001))
+    shown = explore(many)._repr_mimebundle_()
+    assert list(shown) == ["text/plain"]
+    assert "kernpool[widget]" in shown["text/plain"]
+    assert "100001 rows" in shown["text/plain"]
+    assert "<iframe" in explore(X, Y, bandwidth=1.0)._repr_mimebundle_()["text/html"]
 
 
 def test_classifier_of_numbers_is_explored_as_one():

@@ -54,6 +54,21 @@ def test_the_page_is_for_who_knows_the_token(server):
         assert server.token.encode() not in answer
 
 
+def test_the_address_of_a_command_line_works_once(server):
+    door = server.door.removeprefix(f"http://{HOST}:{server.server_port}")
+    assert server.token not in door
+    assert ask(server, "GET", door + "x")[0] == 403
+    assert ask(server, "GET", "/?once=")[0] == 403
+    assert ask(server, "GET", door, Host="evil.example")[0] == 421
+    status, body, headers = ask(server, "GET", door)
+    assert (status, body, headers["Location"], headers["Referrer-Policy"]) == (303, b"", server.url, "no-referrer")
+    status, answer, headers = ask(server, "GET", door)
+    assert (status, headers["Location"]) == (403, None)
+    assert server.token.encode() not in answer
+    assert b"has been used" in answer
+    assert ask(server, "GET", "/?once=None")[0] == 403
+
+
 def test_a_rebound_name_is_refused(server):
     for host in (
         "evil.example",

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
+from kernpool import NadarayaWatsonClassifier
 from kernpool.pages.explorer.explore import explore
 from tests.support.browser import browser, opened  # noqa: F401
-from tests.support.explorer_view import control, settle
+from tests.support.explorer_view import control, facts, number, settle
 
 AXE = "axe_playwright_python.sync_playwright"
 RULES = {"runOnly": {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]}}
@@ -133,3 +134,45 @@ def test_more_rows_than_a_path_holds_are_painted(browser, tmp_path):  # noqa: F8
         settle(page)
         assert page.evaluate(ink)[0] == points
         assert page.evaluate(ink)[1] != discs
+
+
+def test_what_is_spoken_is_in_the_language_of_the_page(page):
+    for language, tag in (("zh", "zh-Hans"), ("en", "en")):
+        page.evaluate(f"location.hash = '#kernpool?lang={language}'")
+        settle(page)
+        assert page.locator("[aria-live=polite].kp-spoken").get_attribute("lang") == tag
+        assert page.locator("html").get_attribute("lang") == tag
+
+
+def test_keys_act_with_the_focus_inside_and_are_listed(page):
+    assert "Keyboard" in page.locator("[data-panel=controls]").inner_text()
+    page.mouse.move(300, 300)
+    page.evaluate("document.activeElement.blur()")
+    before = control(page, "bandwidth-0").input_value()
+    page.keyboard.press("]")
+    settle(page)
+    assert control(page, "bandwidth-0").input_value() == before
+    control(page, "query").focus()
+    page.keyboard.press("]")
+    settle(page)
+    assert control(page, "bandwidth-0").input_value() != before
+
+
+def test_lines_of_classes_differ_in_more_than_colour_and_the_most_probable_are_told(browser, tmp_path):  # noqa: F811
+    X = np.arange(120.0)[:, None]
+    model = NadarayaWatsonClassifier(bandwidth=8.0).fit(X, np.array(list("abcdef"))[np.arange(120) // 20])
+    path = explore(model, query=[110.0], language="en").to_html(tmp_path / "classes.html")
+    with opened(browser, path.as_uri()) as page:
+        page.wait_for_selector("path.kp-curve[d]", state="attached")
+        settle(page)
+        for part in ("path.kp-curve", ".kp-key-class path"):
+            dashes = page.locator(part).evaluate_all(
+                "(all) => all.map((path) => path.getAttribute('stroke-dasharray'))"
+            )
+            assert len(set(dashes)) == 6
+        shown = facts(page)
+        expected = model.predict_proba([[110.0]])[0]
+        order = np.argsort(-expected, kind="stable")
+        assert [name for name in shown if name.startswith("P(")] == [f"P({'abcdef'[j]})" for j in order[:4]]
+        assert number(shown["P(f)"]) == pytest.approx(expected[5], rel=6e-4)
+        assert number(shown["2 other classes"]) == pytest.approx(expected[order[4:]].sum(), rel=6e-3)

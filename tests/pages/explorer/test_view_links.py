@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import kernpool.pages.explorer as explorer_room
-from kernpool.pages.explorer.explore import explore
+from kernpool.pages.explorer.explore import _framed, explore
 from tests.support.browser import browser, opened  # noqa: F401
 from tests.support.explorer_view import control, facts, link_state, number, settle, state
 
@@ -69,6 +69,41 @@ def test_a_link_restores_the_view(page, browser):  # noqa: F811
         assert control(other, "kernel").input_value() == "tricube"
         assert other.locator("text.kp-pin-a").text_content() == "A"
         assert other.locator("path.kp-curve").get_attribute("d") == page.locator("path.kp-curve").get_attribute("d")
+
+
+def test_a_link_takes_away_what_its_view_did_not_have(page):
+    control(page, "query").focus()
+    page.keyboard.press("Escape")
+    plain = copied(page, "copy.link").partition("#")[2]
+    page.locator("[data-option=seed]").select_option("7")
+    page.locator("[data-action=step]").click()
+    control(page, "pin").click()
+    settle(page)
+    page.evaluate("(hash) => { location.hash = hash; }", plain)
+    settle(page)
+    assert copied(page, "copy.link").partition("#")[2] == plain
+    assert page.locator("text.kp-pin-a").text_content() == ""
+    assert page.locator("[data-option=seed]").input_value() == "0"
+    assert page.locator("[data-panel=training] .kx-dots").get_attribute("d") == ""  # those epochs were of other rows
+
+
+def test_menus_and_title_follow_the_sample_of_a_link(page):
+    page.evaluate("location.hash = '#kernpool?sample=13'")
+    settle(page)
+    assert page.locator("[data-option=generator]").input_value() == "make_sine_linear"
+    assert page.locator("[data-option=seed]").input_value() == "3"
+    assert page.locator("h1").inner_text() == "make_sine_linear"
+    page.evaluate("location.hash = '#kernpool?sample='")
+    settle(page)
+    assert page.locator("h1").inner_text() == "make_sine_power"
+
+
+def test_a_page_within_a_page_has_no_link_to_copy(browser):  # noqa: F811
+    framed = _framed(explore("make_sine_power", language="en").html())
+    with opened(browser, f"<!doctype html><html lang=en><title>notebook</title>{framed}") as outer:
+        frame = outer.frame_locator("iframe")
+        frame.locator("[data-control='copy.python']").wait_for()
+        assert frame.locator("[data-control='copy.link']").count() == 0
 
 
 @pytest.mark.parametrize(

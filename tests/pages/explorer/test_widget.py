@@ -81,17 +81,17 @@ def test_the_model_is_what_the_page_shows(kernel):
 
 def test_a_bandwidth_that_is_none_is_refused(kernel):
     (printed,) = kernel.run(5)
-    assert printed["text"] == "bandwidth must be 1 positive numbers, got [-1.0]\n"
+    assert printed["text"] == "bandwidth must be finite and positive, got [-1.0]\n"
 
 
 def test_questions_are_answered_by_the_engine(kernel):
     comm, _ = kernel.state
-    question = {"kind": "path", "factors": [1.0], "settings": {}}
+    question = {"kind": "query", "query": {"numeric": [2.5]}, "settings": {}}
     for number, request in ((1, question), (2, {"kind": "evil"})):
         kernel.send(comm, {"method": "custom", "content": {"id": number, "request": request}})
     answers = asyncio.run(_answers(kernel.client.kc, comm, 2))
     assert [answer["id"] for answer in answers] == [1, 2]
-    assert len(answers[0]["answer"]["error"]) == 1
+    assert answers[0]["answer"]["reach"] == 50
     assert "of kind" in answers[1]["error"]
 
 

@@ -1,4 +1,4 @@
-"""One ES module of the small ones in `js/`: imports resolved, comments and indentation left out.
+"""One ES module of the small ones in `js/`: imports resolved; comments, indentation and idle spaces left out.
 
 Modules of a page that has no server cannot import each other, so they become one. What keeps this simple is a rule for
 the sources: one statement ``import {a, b} from "./x.js";`` per line, named exports only but in the entry, and no name
@@ -29,6 +29,11 @@ TOKEN = re.compile(
     |(?P<regex>(?<=[=(,:\[!&|?{};])\s*/(?![*/])(?:\\.|\[(?:\\.|[^\]\\\n])*\]|[^/\\\[\n])+/[a-z]*)""",
     re.VERBOSE | re.DOTALL,
 )
+
+# Spaces that mean nothing. Those around + and - stay (a + +b), and a slash may begin a regular expression.
+IDLE_SPACE = re.compile(r" *([=,;:{}()\[\]<>?&|*!]) *")
+# After these a statement goes on, or a new one needs no end of line before it.
+IDLE_LINE = re.compile(r"([,;:{(\[?&|])\n|\n(?=})")
 
 
 def bundle(entries: Iterable[str] = ("main.js",), kernels: Iterable[str | Kernel] | None = None) -> str:
@@ -140,7 +145,20 @@ def _joinable(source: str, *, keep_exports: bool) -> str:
         source = EXPORT.sub("", source)
     source = TOKEN.sub(lambda match: "" if match["comment"] else match[0], source)
     lines = (line.strip() for line in source.splitlines())
-    return "\n".join(line for line in lines if line)
+    return _squeezed("\n".join(line for line in lines if line))
+
+
+def _squeezed(source: str) -> str:
+    """Leave out the spaces that mean nothing; strings and regular expressions stay as they are."""
+    parts, start = [], 0
+    for match in TOKEN.finditer(source):
+        parts += [_without_spaces(source[start : match.start()]), match[0]]
+        start = match.end()
+    return "".join([*parts, _without_spaces(source[start:])])
+
+
+def _without_spaces(code: str) -> str:
+    return IDLE_LINE.sub(r"\1", IDLE_SPACE.sub(r"\1", code))
 
 
 @cache

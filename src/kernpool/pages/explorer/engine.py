@@ -10,18 +10,20 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from kernpool.core.empty import fill_empty
 from kernpool.core.keys import Prepared
 from kernpool.estimators import LocalLinearRegressor, NadarayaWatsonRegressor
 from kernpool.estimators.extrapolation import limits_of
 from kernpool.estimators.fitted import fit_of, pairs_of, recipe_of
-from kernpool.estimators.smoother import KernelSmoother
+from kernpool.estimators.labels import mixed
 from kernpool.pages.explorer.payload import EXACT_ROWS
 from kernpool.pages.explorer.subject import Subject
 from kernpool.pooling.weights import weight_rows
 
 Array = NDArray[np.float64]
+Codes = NDArray[np.int64]
 
-LARGEST_REQUEST = 4096  # places of a curve, factors of a path
+LARGEST_REQUEST = 4096  # places of a curve
 SHOWN_WEIGHTS = 200  # the heaviest rows of a query
 DRAWN_ROWS = 2000  # of a page whose sums an engine has: as many as are drawn as paths
 
@@ -38,7 +40,7 @@ def model_at(model: Any, settings: Mapping[str, Any]) -> Any:
     model : fitted estimator
         Whose rows are shared.
     settings : mapping
-        As in the payload: kernel, bandwidth, composition, degree, smoothing; what is missing stays.
+        As in the payload: kernel, bandwidth, composition, degree, smoothing, ridge; what is missing stays.
 
     Returns
     -------
@@ -51,9 +53,11 @@ def model_at(model: Any, settings: Mapping[str, Any]) -> Any:
         If a setting is none.
     """
     degree = settings.get("degree", model._degree)
-    if degree not in (0, 1) or (degree == 1 and not hasattr(model, "loo_error_") and hasattr(model, "classes_")):
+    if degree not in (0, 1):
         raise RequestError(f"degree must be 0 or 1, got {degree!r}")
-    if degree == model._degree or hasattr(model, "classes_"):
+    if degree and hasattr(model, "classes_"):
+        raise RequestError("degree must be 0: probabilities of classes are local constant")
+    if degree == model._degree:
         new = clone(model)
     else:
         kind = LocalLinearRegressor if degree else NadarayaWatsonRegressor
@@ -61,6 +65,9 @@ def model_at(model: Any, settings: Mapping[str, Any]) -> Any:
         new = kind(**shared)
     bandwidth = _numbers("bandwidth", settings.get("bandwidth", model.bandwidth_), len(model.bandwidth_), least=0.0)
     smoothing = _numbers("smoothing", settings.get("smoothing", model.smoothing_), len(model.smoothing_))
+    largest = np.asarray(model._categories().largest)
+    if np.any((smoothing < 0.0) | (smoothing > largest)):
+        raise RequestError(f"smoothing must be from 0 to {largest.tolist()}, got {smoothing.tolist()}")
     new.set_params(
         kernel=settings.get("kernel", model.kernel),
         composition=settings.get("composition", model.composition),
@@ -73,7 +80,7 @@ def model_at(model: Any, settings: Mapping[str, Any]) -> Any:
     kept |= {"bandwidth_": bandwidth, "smoothing_": smoothing}
     kept |= {name: vars(model)[name] for name in ("prior_share_",) if name in vars(model)}
     if degree:
-        kept["ridge_"] = float(settings.get("ridge") or 0.0)
+        kept["ridge_"] = _ridge(settings.get("ridge", vars(model).get("ridge_")))
     new._replace_fit(kept)
     new._prepared = vars(model).get("_prepared", Prepared())  # keys are read once for all settings
     try:
@@ -81,6 +88,13 @@ def model_at(model: Any, settings: Mapping[str, Any]) -> Any:
     except (TypeError, ValueError) as error:
         raise RequestError(str(error)) from None
     return new
+
+
+def _ridge(given: Any) -> float:
+    ridge = 0.0 if given is None else float(_numbers("ridge", [given], 1)[0])
+    if ridge < 0.0:
+        raise RequestError(f"ridge must not be negative, got {given!r}")
+    return ridge
 
 
 def answer(subject: Subject, request: Any) -> dict[str, Any]:
@@ -91,13 +105,14 @@ def answer(subject: Subject, request: Any) -> dict[str, Any]:
     subject : Subject
         What is explored.
     request : dict
-        ``{"kind": "curve" | "query" | "path", "settings": ..., ...}``: the curve along a column at places, the weights
-        of a query, leave-one-out errors at factors of the bandwidths.
+        ``{"kind": "curve" | "query", "settings": ..., ...}``: the curve along a column at places, or the weights of a
+        query.
 
     Returns
     -------
     dict
-        JSON; None stands for NaN.
+        JSON; None stands for NaN. Values are what ``predict`` and ``predict_proba`` say, but None where the model
+        raises.
 
     Raises
     ------
@@ -133,26 +148,60 @@ def _curve(_: Subject, model: Any, request: Mapping[str, Any]) -> dict[str, Any]
     return {"value": [[_json(value) for value in output] for output in values.T]}
 
 
-def _query(model: Any, request: Mapping[str, Any]) -> tuple[Array, NDArray[np.int64]]:
+def _query(model: Any, request: Mapping[str, Any]) -> tuple[Array, Codes]:
     query = request.get("query")
     if not isinstance(query, Mapping):
         raise RequestError(f"query must have numbers and codes, got {query!r:.80}")
-    numeric, codes = _numbers("query", query.get("numeric"), model.key_.shape[1]), query.get("codes", [])
+    return query_of(model, query.get("numeric"), query.get("codes", []))
+
+
+def query_of(model: Any, numeric: Any, codes: Any) -> tuple[Array, Codes]:
+    """Read a query of a page.
+
+    Parameters
+    ----------
+    model : fitted estimator
+        Whose query.
+    numeric : list of float
+        One number per numeric column.
+    codes : list of int
+        One level number per categorical column; -1 for an unseen level, if the model takes those.
+
+    Returns
+    -------
+    numeric, codes : ndarray
+        Of one row each.
+
+    Raises
+    ------
+    RequestError
+        If they are none.
+    """
+    numbers = _numbers("query", numeric, model.key_.shape[1])
     counts = [len(levels) for levels in model.encoding_.levels] if model.encoding_ is not None else []
+    first = -1 if model.unseen == "unlike" else 0
     is_known = isinstance(codes, list) and len(codes) == len(counts) and all(isinstance(code, int) for code in codes)
-    if not is_known or any(not 0 <= code < count for code, count in zip(codes, counts, strict=True)):
-        raise RequestError(f"codes must be one level number a categorical column, of {counts} levels")
-    return numeric[None, :], np.array(codes, dtype=np.int64).reshape(1, -1)
+    if not is_known or any(not first <= code < count for code, count in zip(codes, counts, strict=True)):
+        raise RequestError(
+            f"codes must be one level number a categorical column, of {counts} levels, got {codes!r:.80}"
+        )
+    return numbers[None, :], np.array(codes, dtype=np.int64).reshape(1, -1)
 
 
-def _pooled(model: Any, queries: Array, codes: NDArray[np.int64]) -> Array:
-    """Return pooled values of shape (m, c); NaN where no key is in reach, whatever the model makes of such places."""
+def _pooled(model: Any, queries: Array, codes: Codes) -> Array:
+    """Return what the model predicts, of shape (m, c): probabilities of classes; NaN where it has nothing to say."""
     recipe = recipe_of(model)
-    pairs = pairs_of(model, codes if codes.shape[1] else None)
-    fit = pairs.reduce(recipe, queries).fit(recipe.ridge_weight(queries.shape[1]))
+    sums = pairs_of(model, codes if codes.shape[1] else None).reduce(recipe, queries)
+    fit = sums.fit(recipe.ridge_weight(queries.shape[1]))
     limits = limits_of(model)
     values = fit.intercept if limits is None else np.clip(fit.intercept, *limits)
-    return np.where(fit.occupied[:, None], values, np.nan)
+    if recipe.empty in ("nan", "raise"):  # without a warning: the page shows where
+        values = np.where(fit.occupied[:, None], values, np.nan)
+    else:
+        values = fill_empty(values, fit.occupied, recipe.empty, sums.fill)
+    if not hasattr(model, "classes_"):
+        return values
+    return mixed(np.clip(values, 0.0, 1.0), model.class_prior_, model.prior_share_)
 
 
 def _one(subject: Subject, model: Any, request: Mapping[str, Any]) -> dict[str, Any]:
@@ -163,12 +212,14 @@ def _one(subject: Subject, model: Any, request: Mapping[str, Any]) -> dict[str, 
     squares = np.sum(weight[times > 0] ** 2 / times[times > 0])
     heaviest = np.argsort(-weight, kind="stable")[:SHOWN_WEIGHTS]
     heaviest = heaviest[weight[heaviest] > 0]
+    nearest = _nearest(model, numeric, times)
     slopes = fit_of(model, problem).slope[0] / model.bandwidth_[:, None] if model._degree else []
     return {
         "value": [_json(value) for value in _pooled(model, numeric, codes)[0]],
         "slope": [[_json(slope) for slope in column] for column in slopes] if model._degree else None,
         "effectiveSize": float(1.0 / squares) if squares else 0.0,
         "reach": int(np.count_nonzero(weight)),
+        "nearest": {"row": nearest, "key": model.key_[nearest].tolist()},
         "rows": heaviest.tolist(),
         "weight": weight[heaviest].tolist(),
         "key": model.key_[heaviest].tolist(),
@@ -176,14 +227,15 @@ def _one(subject: Subject, model: Any, request: Mapping[str, Any]) -> dict[str, 
     }
 
 
-def _path(_: Subject, model: Any, request: Mapping[str, Any]) -> dict[str, Any]:
-    factors = _numbers("factors", request.get("factors"), None, least=0.0)
-    scaled = (model_at(model, {"bandwidth": model.bandwidth_ * factor}) for factor in factors)
-    found = [KernelSmoother.leave_one_out(one) for one in scaled]
-    return {"error": [_json(one.error) for one in found], "empty": [one.empty_windows for one in found]}
+def _nearest(model: Any, query: Array, times: Array) -> int:
+    """Return the row at the least distance in bandwidths, of those that count."""
+    square = np.zeros(len(model.key_))
+    for a, h in enumerate(model.bandwidth_):
+        square += ((model.key_[:, a] - query[0, a]) / h) ** 2
+    return int(np.argmin(np.where(times > 0, square, np.inf)))
 
 
-ANSWERS = {"curve": _curve, "query": _one, "path": _path}
+ANSWERS = {"curve": _curve, "query": _one}
 
 
 def _numbers(name: str, given: Any, count: int | None, least: float = -math.inf) -> Array:
@@ -193,7 +245,9 @@ def _numbers(name: str, given: Any, count: int | None, least: float = -math.inf)
     except (TypeError, ValueError):
         raise RequestError(f"{name} must be numbers, got {given!r:.80}") from None
     if numbers.ndim != 1 or (count is not None and len(numbers) != count) or len(numbers) > LARGEST_REQUEST:
-        raise RequestError(f"{name} must be {count or f'up to {LARGEST_REQUEST}'} numbers, got {given!r:.80}")
+        raise RequestError(
+            f"{name} must be {f'up to {LARGEST_REQUEST}' if count is None else count} numbers, got {given!r:.80}"
+        )
     if not np.all(np.isfinite(numbers)) or np.any(numbers <= least):
         raise RequestError(f"{name} must be finite{' and positive' if least == 0.0 else ''}, got {given!r:.80}")
     return numbers

@@ -15,7 +15,15 @@ from kernpool.estimators import LocalLinearRegressor, NadarayaWatsonClassifier, 
 from kernpool.pages.explorer.engine import model_at
 from kernpool.pages.explorer.page import render_page
 from kernpool.pages.explorer.payload import payload_of
-from kernpool.pages.explorer.subject import Subject, Truth, start_at, subject_of_generator, subject_of_model
+from kernpool.pages.explorer.subject import (
+    GENERATORS,
+    Subject,
+    Truth,
+    model_of_sample,
+    start_at,
+    subject_of_generator,
+    subject_of_model,
+)
 
 LANGUAGES = ("en", "zh")
 LARGEST_PAGE = 100_000  # rows: 3 MB of two columns; more belong to an engine
@@ -100,15 +108,18 @@ class Explorer:
 
     @property
     def model(self) -> Any:
-        """A fitted model at the bandwidth, kernel and degree that the widget shows, of the rows that are explored."""
+        """A fitted model at the bandwidth, kernel and degree that the widget shows, of the rows that it shows."""
         if self._widget is None:
             return self.subject.model
-        return model_at(self.subject.model, self._widget.settings())
+        return model_at(model_of_sample(self.subject, self._widget.sample), self._widget.settings())
 
     def _repr_mimebundle_(self, **keywords: Any) -> Any:
         try:
             widget = self.widget
         except ImportError:
+            if self.subject.rows > LARGEST_PAGE:
+                hint = 'in a notebook so many rows need pip install "kernpool[widget]", or use kernpool explore'
+                return {"text/plain": f"{self!r}\n{hint}"}
             return {"text/plain": repr(self), "text/html": _framed(self.html())}
         return widget._repr_mimebundle_(**keywords)
 
@@ -122,9 +133,9 @@ def explore(
     y: ArrayLike | None = None,
     *,
     truth: Truth | None = None,
-    degree: int = 0,
-    seed: int = 0,
-    target: str = "y",
+    degree: int | None = None,
+    seed: int | None = None,
+    target: str | None = None,
     title: str | None = None,
     language: str | None = None,
     column: int | str | None = None,
@@ -145,12 +156,12 @@ def explore(
         Numbers, or labels of classes (text or booleans), of rows X.
     truth : callable or pair of array_like, optional
         The true function along the first numeric column, vectorized, or its places and values.
-    degree : {0, 1}, default=0
-        Of the model that is fitted to rows: local constant or local linear.
-    seed : int, default=0
-        Of a generator.
-    target : str, default="y"
-        What y is called.
+    degree : {0, 1}, optional
+        Of the model that is fitted to rows: local constant (default) or local linear.
+    seed : int, optional
+        Of a generator; by default 0.
+    target : str, optional
+        What y is called; by default the name that it has, as a column of a frame, or else "y".
     title : str, optional
         Of the page.
     language : {"en", "zh"}, optional
@@ -162,7 +173,7 @@ def explore(
     load : str, optional
         Python that makes X and y, which "copy as Python" begins with.
     **parameters
-        Of the estimator that is fitted to rows, such as ``bandwidth=0.3``.
+        Of the estimator that is fitted, such as ``bandwidth=0.3``.
 
     Returns
     -------
@@ -172,13 +183,14 @@ def explore(
     Raises
     ------
     TypeError, ValueError
-        If there is nothing that a curve can be drawn of; the message says what can.
+        If there is nothing that a curve can be drawn of, or an argument does not apply; the message says what can be
+        done.
 
     Notes
     -----
-    Up to 5000 rows the page computes every weight itself, and agrees with `kernpool.pool`: weights to 1e-12, values to
-    1e-10. With more a page shows binned sums and how far they are off; in a notebook, and with ``kernpool explore``,
-    the engine of Python answers.
+    Up to 5000 rows the page computes every weight itself, and agrees with the estimators: weights to 1e-12, values to
+    1e-10. With more rows of one numeric column a page shows binned sums and how far they are off, of several columns
+    it is slow; in a notebook, and with ``kernpool explore``, the engine of Python answers.
 
     Examples
     --------
@@ -189,18 +201,24 @@ def explore(
     array([0.5])
     """
     if isinstance(data, str):
-        _refuse_more("a generator makes its rows", y=y, truth=truth, **parameters)
-        return Explorer(start_at(subject_of_generator(data, seed, title), column, query), language)
+        _refuse_more("a generator makes its rows", y=y, truth=truth, load=load)
+        model = _estimator(degree, parameters) if data in GENERATORS else None
+        subject = subject_of_generator(data, seed or 0, title, model, target or "y")
+        return Explorer(start_at(subject, column, query), language)
+    _refuse_more("is of generators, which make rows", seed=seed)
     if isinstance(data, RegressionSample):
         _refuse_more("a sample has its own", y=y, truth=truth)
         data, y, truth = data.x_train[:, None], data.y_train, (data.x_test, data.y_truth)
     elif y is None and (isinstance(data, np.ndarray | list) or hasattr(data, "columns")):
         raise ValueError("rows X need their y: explore(X, y)")
     if y is not None:
+        name = getattr(y, "name", None)
+        target = target or (str(name) if name is not None else None)
         data = _fitted(data, y, degree, parameters)
-    elif parameters:
-        raise TypeError(f"{', '.join(parameters)}: a fitted model has its parameters already")
-    subject = subject_of_model(data, truth=truth, target=target, title=title, load=load)
+    elif parameters or degree is not None:
+        given = [*parameters, *(["degree"] if degree is not None else [])]
+        raise TypeError(f"{', '.join(given)}: a fitted model has its parameters already")
+    subject = subject_of_model(data, truth=truth, target=target or "y", title=title, load=load)
     return Explorer(start_at(subject, column, query), language)
 
 
@@ -210,18 +228,20 @@ def _refuse_more(why: str, **given: Any) -> None:
         raise TypeError(f"{', '.join(more)}: {why}; leave it out")
 
 
-def _fitted(X: Any, y: ArrayLike, degree: int, parameters: dict[str, Any]) -> Any:
+def _fitted(X: Any, y: ArrayLike, degree: int | None, parameters: dict[str, Any]) -> Any:
     """Fit rows: a classifier to labels, which are text, categories or booleans, and a regressor to numbers."""
-    if degree not in (0, 1):
+    regressor = _estimator(degree, parameters, labels=np.asarray(y).dtype.kind not in "iufc")
+    return regressor.fit(X, y)
+
+
+def _estimator(degree: int | None, parameters: dict[str, Any], *, labels: bool = False) -> Any:
+    if degree not in (None, 0, 1):
         raise ValueError(f"degree must be 0 or 1, got {degree!r}")
-    labels = np.asarray(y)
-    if labels.dtype.kind in "iufc":
-        kind: Any = LocalLinearRegressor if degree else NadarayaWatsonRegressor
-    elif degree:
+    if labels and degree:
         raise ValueError("degree=1 is for numbers; y holds labels, whose probabilities are local constant")
-    else:
-        kind = NadarayaWatsonClassifier
-    return kind(**parameters).fit(X, y)
+    regressor = LocalLinearRegressor if degree else NadarayaWatsonRegressor
+    kind: Any = NadarayaWatsonClassifier if labels else regressor
+    return kind(**parameters)
 
 
 def _framed(page: str) -> str:

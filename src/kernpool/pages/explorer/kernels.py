@@ -85,7 +85,8 @@ def _function(kernel: str, function: Callable[..., Any], template: str) -> str:
             lines, result = trace(function, *arguments)
     except UntraceableKernelError as error:
         raise UntraceableKernelError(
-            f"kernel {kernel!r} cannot be written in JavaScript: it uses {error}; leave it out of kernels="
+            f"kernel {kernel!r} cannot be written in JavaScript: it uses {error}; explore a model with another kernel, "
+            "or write this one by arithmetic and functions of NumPy that can"
         ) from None
     return template.format(lines="".join(f"{line} " for line in lines), result=result)
 

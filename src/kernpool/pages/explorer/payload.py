@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from base64 import b64encode
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kernpool.estimators.extrapolation import limits_of
 from kernpool.estimators.fitted import recipe_of
 from kernpool.kernels import BUILT_IN, get_kernel
 from kernpool.pages.explorer.subject import Sample, Subject
@@ -63,17 +65,41 @@ def payload_of(
         "query": None if subject.query is None else {"numeric": [*subject.query[0]], "codes": [*subject.query[1]]},
         "kernels": list(dict.fromkeys([*BUILT_IN, kernel])),
         "samples": [_sample(sample) for sample in subject.samples] or None,
-        "python": {"load": subject.load, "estimator": type(model).__name__},
+        "python": _python(subject),
         "limits": {"exact": EXACT_ROWS},
-        "relevance": [float(share) for share in getattr(model, "relevance_", [])] or None,
+        "relevance": _relevance(model),
     }
+
+
+def _python(subject: Subject) -> dict[str, Any]:
+    """Return what "copy as Python" has to know beyond what the page shows."""
+    model = subject.model
+    return {
+        "load": subject.load,
+        "estimator": type(model).__name__,
+        "weighted": model.key_weight_ is not None,
+        "grouped": vars(model).get("key_group_") is not None,
+        "unseen": model.unseen,
+        "orderedBy": model.ordered_by,
+        "extrapolate": getattr(model, "extrapolate", "plane"),
+    }
+
+
+def _relevance(model: Any) -> list[float] | None:
+    """Return what the search found, of numeric columns and then of those of levels: as settings have them."""
+    found = getattr(model, "relevance_", None)
+    if found is None:
+        return None
+    encoding = model.encoding_
+    order = range(len(found)) if encoding is None else (*encoding.numeric, *encoding.categorical)
+    return [float(found[position]) for position in order]
 
 
 def settings_of(model: Any) -> dict[str, Any]:
     """Return how a fitted model pools, as the page says it."""
     recipe = recipe_of(model)
     columns = model.key_.shape[1]
-    ridge = recipe.ridge_weight(columns)
+    ridge, limits = recipe.ridge_weight(columns), limits_of(model)
     return {
         "kernel": recipe.kernel.name,
         "bandwidth": np.broadcast_to(recipe.bandwidth, (columns,)).tolist(),
@@ -81,6 +107,7 @@ def settings_of(model: Any) -> dict[str, Any]:
         "degree": recipe.degree,
         "smoothing": np.asarray(model.smoothing_, dtype=np.float64).tolist(),
         "ridge": None if ridge is None else float(model.ridge_),
+        "clip": None if limits is None else [float(limit[0]) for limit in limits],  # of planes, with no row left out
         "empty": model.empty,
         "priorShare": float(getattr(model, "prior_share_", 0.0)),
     }
@@ -97,7 +124,10 @@ def integers(array: ArrayLike) -> dict[str, str]:
 
 
 def _columns(subject: Subject, rows: NDArray[np.intp]) -> list[dict[str, Any]]:
-    """Return the columns in their order: numbers, or levels with what their kernel wants to know."""
+    """Return the columns in their order: numbers, or levels with what their kernel wants to know.
+
+    A column of two levels that is a number in a plane is numeric, 0 and 1, and has levels.
+    """
     model, encoding = subject.model, subject.model.encoding_
     if encoding is None:
         return [
@@ -105,11 +135,13 @@ def _columns(subject: Subject, rows: NDArray[np.intp]) -> list[dict[str, Any]]:
             for a, name in enumerate(subject.names)
         ]
     categories, numeric, categorical = model._categories(), list(encoding.numeric), list(encoding.categorical)
+    pairs = iter(encoding.pairs)
     described: list[dict[str, Any]] = []
     for position, name in enumerate(subject.names):
         if position in numeric:
             column = model.key_[rows, numeric.index(position)]
-            described.append({"name": name, "kind": "numeric", "values": floats(column)})
+            levels = _levels(next(pairs)) if encoding.kinds[position] == "binary" else {}
+            described.append({"name": name, "kind": "numeric", "values": floats(column), **levels})
             continue
         k = categorical.index(position)
         places = encoding.places[k]
@@ -117,7 +149,7 @@ def _columns(subject: Subject, rows: NDArray[np.intp]) -> list[dict[str, Any]]:
             {
                 "name": name,
                 "kind": encoding.kinds[position],
-                "levels": [str(level) for level in encoding.levels[k]],
+                **_levels(encoding.levels[k]),
                 "codes": integers(model.key_code_[rows, k]),
                 "kernel": categories.kernels[k].name,
                 "largest": float(categories.largest[k]),
@@ -125,6 +157,12 @@ def _columns(subject: Subject, rows: NDArray[np.intp]) -> list[dict[str, Any]]:
             }
         )
     return described
+
+
+def _levels(levels: Sequence[Any]) -> dict[str, list[str]]:
+    """Return levels as they are shown, and as Python has them: a ZIP code is text, whatever it looks like."""
+    plain = [level.item() if isinstance(level, np.generic) else level for level in levels]
+    return {"levels": [str(level) for level in plain], "literals": [repr(level) for level in plain]}
 
 
 def _target(subject: Subject, rows: NDArray[np.intp]) -> dict[str, Any]:

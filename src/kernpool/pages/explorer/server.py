@@ -2,12 +2,17 @@
 
 The server listens on 127.0.0.1 alone. A page of another site can make a browser send requests there, so each request
 has to name this host (a rebound name is another one) and to carry a token that only the page from here knows.
+
+A browser is started with an address on its command line, which other users of the machine can read for as long as it
+runs. So that address works once, and leads to the one with the token. (A file that redirects, which only its owner can
+read, does not open in browsers that are confined to a part of the disk.)
 """
 
 from __future__ import annotations
 
 import json
 import secrets
+import threading
 from collections.abc import Callable
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -48,6 +53,8 @@ class ExplorerServer(ThreadingHTTPServer):
     def __init__(self, subject: Subject, port: int = 0, language: str | None = None) -> None:
         self.subject = subject
         self.token = secrets.token_urlsafe(24)
+        self._ticket: str | None = secrets.token_urlsafe(24)
+        self._lock = threading.Lock()
         super().__init__((HOST, port), _Handler)
         payload = payload_of(subject, language=language, kept=thinned(subject.rows))
         host = f"serverHost({json_for_html(self.token)})"
@@ -57,6 +64,18 @@ class ExplorerServer(ThreadingHTTPServer):
     def url(self) -> str:
         """The address of the page, with its token."""
         return f"http://{HOST}:{self.server_port}/?token={self.token}"
+
+    @property
+    def door(self) -> str:
+        """An address for a command line: it leads to the page once, and then nowhere."""
+        return f"http://{HOST}:{self.server_port}/?once={self._ticket}"
+
+    def takes(self, ticket: str) -> bool:
+        """Tell whether this is the ticket of `door`, which is used up by that."""
+        with self._lock:
+            is_it = self._ticket is not None and secrets.compare_digest(ticket.encode(), self._ticket.encode())
+            self._ticket = None if is_it else self._ticket
+        return is_it
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Say nothing of a connection that the browser closed."""
@@ -74,7 +93,11 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def do_GET(self) -> None:
-        """Send the page to who knows the token."""
+        """Send the page to who knows the token, and who comes with the ticket to that address."""
+        if self.path.startswith("/?once="):
+            if not self._is_elsewhere():
+                self._let_in(self.path.removeprefix("/?once="))
+            return
         if self._is_refused(given=self.path.removeprefix("/?token=")):
             return
         self._send(HTTPStatus.OK, self.server.page, "text/html; charset=utf-8")
@@ -98,11 +121,24 @@ class _Handler(BaseHTTPRequestHandler):
             return
         self._send(HTTPStatus.OK, json.dumps(found).encode(), "application/json")
 
+    def _let_in(self, ticket: str) -> None:
+        if self.server.takes(ticket):
+            self._send(HTTPStatus.SEE_OTHER, b"", "text/plain", Location=self.server.url)
+            return
+        why = "this address has been used; open the one that kernpool explore printed, and if it was not you, end it"
+        self._fail(HTTPStatus.FORBIDDEN, why)
+
+    def _is_elsewhere(self) -> bool:
+        """Refuse who names another host."""
+        hosts = {f"{name}:{self.server.server_port}" for name in (HOST, "localhost")}
+        if self.headers.get("Host") in hosts:
+            return False
+        self._fail(HTTPStatus.MISDIRECTED_REQUEST, f"this is {HOST}:{self.server.server_port}")
+        return True
+
     def _is_refused(self, given: str) -> bool:
         """Refuse who names another host, or does not know the token."""
-        hosts = {f"{name}:{self.server.server_port}" for name in (HOST, "localhost")}
-        if self.headers.get("Host") not in hosts:
-            self._fail(HTTPStatus.MISDIRECTED_REQUEST, f"this is {HOST}:{self.server.server_port}")
+        if self._is_elsewhere():
             return True
         if not secrets.compare_digest(given.encode(), self.server.token.encode()):
             self._fail(HTTPStatus.FORBIDDEN, "open the address that kernpool explore printed: it carries a token")
@@ -113,7 +149,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.close_connection = True  # what is left of the body is not read
         self._send(status, json.dumps({"error": why}).encode(), "application/json")
 
-    def _send(self, status: HTTPStatus, body: bytes, kind: str) -> None:
+    def _send(self, status: HTTPStatus, body: bytes, kind: str, **more: str) -> None:
         self.send_response(status)
         self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(body)))
@@ -121,6 +157,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Referrer-Policy", "no-referrer")  # the token is in the address
         self.send_header("X-Content-Type-Options", "nosniff")
         self.send_header("Cross-Origin-Resource-Policy", "same-origin")
+        for name, value in more.items():
+            self.send_header(name, value)
         if self.close_connection:
             self.send_header("Connection", "close")
         self.end_headers()

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone
 
 from kernpool.datasets import RegressionSample, make_sine_linear, make_sine_power
 from kernpool.estimators import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor
@@ -86,7 +87,7 @@ def subject_of_model(model: Any, *, truth: Truth | None, target: str, title: str
     TypeError
         If it is none of those that can be explored, was fitted to chunks, or has several outputs.
     ValueError
-        If no column is numeric, or some are compared by rank.
+        If no column is numeric, some are compared by rank, or probabilities are recalibrated.
     """
     if not isinstance(model, MODELS):
         raise TypeError(
@@ -108,6 +109,11 @@ def subject_of_model(model: Any, *, truth: Truth | None, target: str, title: str
         raise ValueError(
             "columns of this model are compared by rank, where a bandwidth has no unit of the axis; fit with "
             "scale='raw' to explore it"
+        )
+    if getattr(model, "recalibrate", None) is not None:
+        raise ValueError(
+            "probabilities of this model go through a map that was found when it was fitted, and has no meaning at "
+            "another bandwidth; fit with recalibrate=None to explore it"
         )
     names = column_names(model)
     return Subject(
@@ -131,6 +137,14 @@ def column_names(model: Any) -> tuple[str, ...]:
     return ("x",) if columns == 1 else tuple(f"x{i}" for i in range(1, columns + 1))
 
 
+def axes_of(model: Any) -> list[int]:
+    """Return which numeric columns a curve runs along: not those of two levels, unless there are no others."""
+    encoding = model.encoding_
+    kinds = ["numeric"] * model.key_.shape[1] if encoding is None else [encoding.kinds[a] for a in encoding.numeric]
+    lines = [a for a, kind in enumerate(kinds) if kind == "numeric"]
+    return lines or [*range(len(kinds))]
+
+
 def start_at(subject: Subject, column: int | str | None, query: Sequence[Any] | None) -> Subject:
     """Choose what is shown first.
 
@@ -139,7 +153,7 @@ def start_at(subject: Subject, column: int | str | None, query: Sequence[Any] | 
     subject : Subject
         What is explored.
     column : int or str or None
-        Name, or number among the columns of X, of a numeric one.
+        Name, or number among the columns of X, of a numeric one; by default the first of `axes_of`.
     query : sequence or None
         A row of X.
 
@@ -150,12 +164,13 @@ def start_at(subject: Subject, column: int | str | None, query: Sequence[Any] | 
     """
     encoding, names = subject.model.encoding_, subject.names
     numeric = range(len(names)) if encoding is None else encoding.numeric
+    places = {numeric[a]: a for a in axes_of(subject.model)}
     if column is not None:
         place = names.index(column) if isinstance(column, str) and column in names else column
-        if place not in numeric:
-            known = ", ".join(repr(names[i]) for i in numeric)
+        if place not in places:
+            known = ", ".join(repr(names[i]) for i in places)
             raise ValueError(f"column must be one of the numeric columns, {known}; got {column!r}")
-        subject = replace(subject, column=list(numeric).index(place))
+    subject = replace(subject, column=next(iter(places.values())) if column is None else places[place])
     if query is not None:
         if len(query) != len(names):
             raise ValueError(f"query must be a row of X, with {len(names)} cells, got {len(query)}")
@@ -178,8 +193,12 @@ def truth_along(truth: Truth, model: Any) -> tuple[Array, Array]:
     Raises
     ------
     ValueError
-        If its values are not one finite number a place.
+        If its values are not one finite number a place, or that column has two levels.
     """
+    if axes_of(model)[0] != 0:
+        raise ValueError(
+            "truth is along the first numeric column, which has two levels here; fit with a column of numbers before it"
+        )
     if callable(truth):
         column = np.asarray(model.key_, dtype=np.float64)[:, 0]
         places = np.linspace(column.min(), column.max(), PLACES)
@@ -198,12 +217,26 @@ def truth_along(truth: Truth, model: Any) -> tuple[Array, Array]:
     return places[order], values[order]
 
 
-def subject_of_generator(name: str, seed: int, title: str | None) -> Subject:
-    """Draw a sample of a generator, and those of other seeds and of the other generator, for a class."""
+def subject_of_generator(name: str, seed: int, title: str | None, model: Any = None, target: str = "y") -> Subject:
+    """Draw a sample of a generator, and those of other seeds and of the other generator, for a class.
+
+    Parameters
+    ----------
+    name : str
+        Of the generator.
+    seed : int
+        Of the sample.
+    title : str or None
+        By default the name.
+    model : estimator, optional
+        What is fitted to the sample, by default a `NadarayaWatsonRegressor`.
+    target : str
+        What y is called.
+    """
     if name not in GENERATORS:
         raise ValueError(f"no generator is called {name!r}; there are {', '.join(GENERATORS)}")
     data = GENERATORS[name](random_state=seed)
-    model = NadarayaWatsonRegressor().fit(data.x_train[:, None], data.y_train)
+    model = (NadarayaWatsonRegressor() if model is None else model).fit(data.x_train[:, None], data.y_train)
     draws = [(generator, number) for generator in GENERATORS for number in SEEDS]
     if (name, seed) not in draws:
         draws.insert(0, (name, seed))
@@ -215,4 +248,38 @@ def subject_of_generator(name: str, seed: int, title: str | None) -> Subject:
         f"sample = {name}(random_state={seed})\n"
         "X, y = sample.x_train[:, None], sample.y_train"
     )
-    return Subject(model, ("x",), "y", title or name, (data.x_test, data.y_truth), samples, load)
+    return Subject(model, ("x",), target, title or name, (data.x_test, data.y_truth), samples, load)
+
+
+def middle_of(model: Any) -> tuple[list[float], list[int]]:
+    """Return the query that a page begins with: medians of numeric columns, the most frequent level of others."""
+    encoding = model.encoding_
+    numeric = np.median(np.asarray(model.key_, dtype=np.float64), axis=0)
+    if encoding is not None:  # of two levels, read as 0 and 1, there is none between
+        is_pair = [encoding.kinds[place] == "binary" for place in encoding.numeric]
+        numeric = np.where(is_pair, np.ceil(numeric), numeric)
+    return numeric.tolist(), [int(np.bincount(codes).argmax()) for codes in np.asarray(model.key_code_).T]
+
+
+def model_of_sample(subject: Subject, sample: int | None) -> Any:
+    """Return the model of the rows that a page shows: those of the subject, or of one of its samples.
+
+    Parameters
+    ----------
+    subject : Subject
+        What is explored.
+    sample : int or None
+        Number of a sample; None is the rows of the subject.
+
+    Returns
+    -------
+    estimator
+        Fitted, with the parameters and the bandwidth of the subject's.
+    """
+    if sample is None:
+        return subject.model
+    data, model = subject.samples[sample].data, clone(subject.model)
+    # Settings are those of the page; nothing is searched for.
+    ridge = {"ridge": subject.model.ridge_} if "ridge_" in vars(subject.model) else {}
+    model.set_params(bandwidth=subject.model.bandwidth_.tolist(), bandwidth_convention="support", **ridge)
+    return model.fit(data.x_train[:, None], data.y_train)

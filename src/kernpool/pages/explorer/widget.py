@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
-from kernpool.pages.explorer.engine import RequestError, answer, thinned
+from kernpool.pages.explorer.engine import RequestError, answer, model_at, query_of, thinned
 from kernpool.pages.explorer.packing import widget_module
 from kernpool.pages.explorer.payload import payload_of
-from kernpool.pages.explorer.subject import Subject
+from kernpool.pages.explorer.subject import Subject, axes_of, middle_of
 
 try:
     import anywidget
@@ -42,11 +40,13 @@ class ExplorerWidget(anywidget.AnyWidget):
         The query's numeric columns.
     levels : list of int
         The query's level numbers.
+    sample : int or None
+        Which draw of a generator is shown, a number of ``widget.payload["samples"]``; None is the rows of the model.
 
     Notes
     -----
     All traits go both ways: set one and the page follows, move the page and ``widget.observe(function, "bandwidth")``
-    hears of it.
+    hears of it. What no page can show is a `TraitError`, and nothing changes.
     """
 
     payload = traitlets.Dict().tag(sync=True)
@@ -58,20 +58,18 @@ class ExplorerWidget(anywidget.AnyWidget):
     column = traitlets.Int(0, min=0).tag(sync=True)
     query = traitlets.List(traitlets.Float()).tag(sync=True)
     levels = traitlets.List(traitlets.Int()).tag(sync=True)
+    sample = traitlets.Int(None, allow_none=True).tag(sync=True)
 
     def __init__(self, subject: Subject, payload: dict[str, Any]) -> None:
         self._subject = subject
         self._esm = widget_module(payload["kernels"])
-        model, start = subject.model, payload["settings"]
-        first = payload["query"] or {
-            "numeric": np.median(np.asarray(model.key_, dtype=np.float64), axis=0).tolist(),
-            "codes": [int(np.bincount(codes).argmax()) for codes in np.asarray(model.key_code_).T],
-        }
+        start, first = payload["settings"], payload["query"]
+        numeric, codes = middle_of(subject.model) if first is None else (first["numeric"], first["codes"])
         super().__init__(
             payload=payload,
             column=payload["column"],
-            query=first["numeric"],
-            levels=first["codes"],
+            query=numeric,
+            levels=codes,
             **{name: start[name] for name in SETTINGS},
         )
         self.on_msg(self._hear)
@@ -80,28 +78,43 @@ class ExplorerWidget(anywidget.AnyWidget):
         """Return what the page shows, as `model_at` takes it."""
         return {name: getattr(self, name) for name in SETTINGS} | {"ridge": self.payload["settings"]["ridge"]}
 
-    @traitlets.validate("bandwidth")
-    def _check_bandwidth(self, proposal: Any) -> Any:
-        columns = self._subject.model.key_.shape[1]
-        given = proposal["value"]
-        if len(given) != columns or not all(np.isfinite(h) and h > 0 for h in given):
-            raise traitlets.TraitError(f"bandwidth must be {columns} positive numbers, got {given}")
-        return given
+    @traitlets.validate(*SETTINGS)
+    def _check_setting(self, proposal: Any) -> Any:
+        name, value = proposal["trait"].name, proposal["value"]
+        known = self.payload["kernels"]
+        if name == "kernel" and value not in known:
+            raise traitlets.TraitError(f"kernel must be one of {', '.join(known)}, got {value!r}")
+        try:
+            model_at(self._subject.model, self.settings() | {name: value})
+        except RequestError as error:
+            raise traitlets.TraitError(str(error)) from None
+        return value
 
-    @traitlets.validate("kernel")
-    def _check_kernel(self, proposal: Any) -> Any:
-        if proposal["value"] not in self.payload["kernels"]:
-            raise traitlets.TraitError(
-                f"kernel must be one of {', '.join(self.payload['kernels'])}, got {proposal['value']!r}"
-            )
+    @traitlets.validate("query", "levels")
+    def _check_query(self, proposal: Any) -> Any:
+        place = {"query": self.query, "levels": self.levels} | {proposal["trait"].name: proposal["value"]}
+        try:
+            query_of(self._subject.model, place["query"], place["levels"])
+        except RequestError as error:
+            raise traitlets.TraitError(str(error)) from None
         return proposal["value"]
 
+    @traitlets.validate("column", "sample")
+    def _check_number(self, proposal: Any) -> Any:
+        name, value = proposal["trait"].name, proposal["value"]
+        known = axes_of(self._subject.model) if name == "column" else [None, *range(len(self._subject.samples))]
+        if value not in known:
+            raise traitlets.TraitError(f"{name} must be one of {', '.join(map(str, known))}, got {value}")
+        return value
+
     def _hear(self, _: Any, message: Any, __: Any) -> None:
-        """Answer a question of the page; a question that is none gets its reason."""
+        """Answer a question of the page; what is none gets its reason, and a fault of ours is told as well."""
         try:
             self.send({"id": message["id"], "answer": answer(self._subject, message["request"])})
         except RequestError as error:
             self.send({"id": message["id"], "error": str(error)})
+        except Exception as error:  # the page waits for it
+            self.send({"id": message["id"], "error": f"{type(error).__name__}: {error}"})
 
 
 def make_widget(subject: Subject, language: str | None) -> ExplorerWidget:

@@ -46,8 +46,11 @@ function differences(data, queries, at, words) {
   const count = (x) => (x === undefined ? "–" : String(x).replace("-", "−"));
   const slope = (name) => (data.names.length > 1 ? words("slope.of", { name }) : words("slope"));
   return [
-    ...data.names.map((name, k) => row(name, (_, query) => query.numeric[k])),
-    ...data.categorical.map(({ name, levels }, k) => [name, a ? levels[a.codes[k]] : "–", levels[b.codes[k]], ""]),
+    ...data.names.map((name, k) => {
+      const pair = data.pairs[k];
+      return pair ? [name, a ? pair[a.numeric[k]] : "–", pair[b.numeric[k]], ""] : row(name, (_, query) => query.numeric[k]);
+    }),
+    ...data.categorical.map(({ name, levels }, k) => [name, a ? (levels[a.codes[k]] ?? "–") : "–", levels[b.codes[k]] ?? "–", ""]),
     ...Array.from(q.value, (_, j) => row(data.classes ? words("probability", { name: data.classes[j] }) : words("estimate"), (one) => one.value[j])),
     ...(data.classes ? [] : data.names.map((name, k) => row(slope(name), (one) => (one.slope ? one.slope[k] : NaN)))),
     row(words("effective"), (one) => one.effectiveSize, 3),

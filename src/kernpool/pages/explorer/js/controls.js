@@ -11,7 +11,8 @@ export function makeControls(root, context) {
   const sliders = data().numeric.map((_, a) => makeSlider(context, a));
   const smoothings = data().categorical.map((column, b) => makeSmoothing(context, column, b));
   const kernel = choice("kernel", payload.kernels.map((name) => [name, words("kernel." + name)]), words, setting("kernel"));
-  const degree = data().classes ? null : choice("degree", [0, 1].map((k) => [k, words("degree." + k)]), words, setting("degree", Number));
+  // Columns of two levels are numbers in local planes alone; in local means they are levels, with a smoothing.
+  const degree = data().classes || data().pairs.some(Boolean) ? null : choice("degree", [0, 1].map((k) => [k, words("degree." + k)]), words, setting("degree", Number));
   const many = data().numeric.length > 1;
   const composition = many ? choice("composition", ["radial", "product"].map((name) => [name, words(name)]), words, setting("composition")) : null;
   const back = html("button", { type: "button", "data-control": "model", onclick: () => store.set({ settings: payload.fitted }) }, words("model"));
@@ -20,6 +21,7 @@ export function makeControls(root, context) {
     html("h2", {}, words("settings")),
     ...[...sliders, ...smoothings].map((one) => one.element),
     html("div", { class: "kp-selects" }, ...selects.map((one) => one.element), payload.fitted ? back : null),
+    html("p", { class: "kp-hint" }, words("keys")),
   );
   return {
     update() {

@@ -7,11 +7,13 @@ const REMOTE_PLACES = 400; // that an engine is asked for
 
 /**
  * @param {object} context
- * @param {(places: Float64Array, values: Float64Array) => void} show values: output by output
+ * @param {(places: Float64Array | null, values: Float64Array) => void} show values: output by output; null: no curve
  * @param {(found: {bins, error, count} | null) => void} tell of a binned curve how it differs from the exact one
+ * @param {(isOld: boolean) => void} age whether the curve that is drawn is that of other settings
  */
-export function makeCurve({ pool, store, data, idle, remote }, show, tell) {
+export function makeCurve({ pool, store, data, idle, remote }, show, tell, age) {
   let known = "";
+  let frame = ""; // in which an older curve can stay
   let last = null;
   let cost = 1e-4 * data().n; // milliseconds a place, measured from the first curve on
   let cancel = () => {};
@@ -43,6 +45,16 @@ export function makeCurve({ pool, store, data, idle, remote }, show, tell) {
     };
   };
 
+  const askFor = (next, ends, column, query) => {
+    if (frame !== next) show(null);
+    frame = next;
+    age(true);
+    remote.curve(column, spaced(...ends, REMOTE_PLACES), query, (places, values) => {
+      age(false);
+      show(places, values);
+    });
+  };
+
   return {
     /** Draw anew unless nothing but the query's place along the column has changed. */
     update(width, ends) {
@@ -52,14 +64,17 @@ export function makeCurve({ pool, store, data, idle, remote }, show, tell) {
       if (key === known && pool() === last) return;
       [known, last] = [key, pool()];
       cancel();
+      if (remote) {
+        askFor(JSON.stringify([width, ends, column]), ends, column, query);
+        return;
+      }
       tell(null);
       const coarse = spaced(...ends, Math.max(48, Math.min(240, Math.floor(BUDGET / cost))));
       const start = performance.now();
       const values = pool().curve(column, coarse, query);
       cost = 0.5 * cost + 0.5 * Math.max(1e-4, (performance.now() - start) / coarse.length);
       show(coarse, values);
-      if (remote) remote.curve(column, spaced(...ends, REMOTE_PLACES), query, show);
-      else if (coarse.length < width) cancel = idle(refine(spaced(...ends, Math.min(800, Math.round(width))), query, column));
+      if (coarse.length < width) cancel = idle(refine(spaced(...ends, Math.min(800, Math.round(width))), query, column));
     },
     stop: () => cancel(),
   };

@@ -18,6 +18,7 @@ export function pack(numbers) {
  * Read a payload.
  *
  * numeric: Float64Array(n) of each numeric column; names, and placeOf: which column of the payload each is.
+ * pairs: of each numeric column null, or the two levels of which 0 and 1 stand.
  * categorical: {name, place, levels, codes, kernel, largest, distances: Float64Array(levels * levels)} of each other
  *   one; ordered levels have places, and are as far apart as those.
  * outputs: Float64Array(n) of each output, of classes one per class that is 0 or 1; classes: names, or null.
@@ -26,12 +27,13 @@ export function pack(numbers) {
  * sorted: Int32Array(n) per numeric column, the keys in ascending order; low, high: the ends of each.
  */
 export function readData(payload) {
-  const numeric = [], names = [], placeOf = [], categorical = [];
+  const numeric = [], names = [], placeOf = [], pairs = [], categorical = [];
   payload.columns.forEach((column, place) => {
     if (column.kind === "numeric") {
       numeric.push(Float64Array.from(unpack(column.values)));
       names.push(column.name);
       placeOf.push(place);
+      pairs.push(column.levels ?? null);
     } else {
       categorical.push(readCategorical(column, place));
     }
@@ -40,11 +42,17 @@ export function readData(payload) {
   const outputs = classes ? readClasses(payload.target) : [Float64Array.from(unpack(payload.target.values))];
   const truth = payload.truth ? { x: unpack(payload.truth.x), y: unpack(payload.truth.y) } : null;
   return makeData({
-    numeric, names, placeOf, categorical, outputs, classes, truth,
+    numeric, names, placeOf, pairs, categorical, outputs, classes, truth,
     group: payload.group ? Int32Array.from(unpack(payload.group)) : null,
     weight: payload.weight ? Float64Array.from(unpack(payload.weight)) : null,
     targetName: payload.target.name,
   });
+}
+
+/** Numeric columns that a curve runs along: not those of two levels, unless there are no others. */
+export function axesOf({ pairs }) {
+  const axes = pairs.map((_, a) => a);
+  return pairs.every(Boolean) ? axes : axes.filter((a) => !pairs[a]);
 }
 
 /** Replace the rows by those of a sample along the first numeric column. @param data @param {{x, y, truth}} sample */

@@ -109,6 +109,7 @@ export function makeHeatMap(root, context) {
     handle.place({ low: places[0], high: places[QUERIES - 1], now: value, text: words.number(value) });
   };
 
+  dark.addEventListener("change", show);
   return {
     update(changed) {
       const { settings, column, query } = store.get();
@@ -131,7 +132,6 @@ export function makeHeatMap(root, context) {
       chart.destroy();
       dark.removeEventListener("change", show);
     },
-    ...(dark.addEventListener("change", show), {}),
   };
 }
 

@@ -15,7 +15,7 @@ const TRAITS = ["kernel", "bandwidth", "composition", "degree", "smoothing"];
 /** What traits of a widget say, as a patch of the state. */
 function patchOf(model) {
   const settings = Object.fromEntries(TRAITS.map((name) => [name, model.get(name)]));
-  return { settings, column: model.get("column"), query: { numeric: model.get("query"), codes: model.get("levels") } };
+  return { settings, column: model.get("column"), sample: model.get("sample") ?? null, query: { numeric: model.get("query"), codes: model.get("levels") } };
 }
 
 /**
@@ -24,7 +24,7 @@ function patchOf(model) {
  */
 export function widgetHost(model) {
   const waiting = new Map();
-  const names = [...TRAITS, "column", "query", "levels"];
+  const names = [...TRAITS, "column", "query", "levels", "sample"];
   let asked = 0;
   const hearAnswer = ({ id, answer, error }) => {
     const { resolve, reject } = waiting.get(id) || {};
@@ -36,9 +36,10 @@ export function widgetHost(model) {
   return {
     kind: "widget",
     load: () => patchOf(model),
-    save({ settings, column, query }) {
+    save({ settings, column, query, sample }) {
       for (const name of TRAITS) model.set(name, settings[name]);
       model.set("column", column);
+      model.set("sample", sample);
       model.set("query", query.numeric);
       model.set("levels", query.codes);
       model.save_changes();
@@ -89,7 +90,7 @@ export function follow(store, host) {
   };
   if (host.load) store.set(host.load());
   const ends = [
-    store.subscribe(() => (timer = timer || setTimeout(save, SAVE_MS)), ["settings", "column", "query"]),
+    store.subscribe(() => (timer = timer || setTimeout(save, SAVE_MS)), ["settings", "column", "query", "sample"]),
     host.onChange((patch) => store.set(patch)),
   ];
   return () => {

@@ -1,4 +1,4 @@
-/** Keys while the focus is in the explorer or the pointer over it, so that a page keeps its shortcuts elsewhere. */
+/** Keys while the focus is in the explorer: single letters elsewhere are the page's, and a reader's by voice. */
 import { domainOf, moveQuery, pinQuery, setBandwidth } from "./moves.js";
 
 /** @returns {() => void} stops listening */
@@ -22,8 +22,7 @@ export function listenToKeys(context) {
   const arrows = { ArrowLeft: -0.005, ArrowRight: 0.005 };
   const onKey = (event) => {
     const focus = event.composedPath()[0];
-    const here = el.contains(focus) || (focus === document.body && el.matches(":hover"));
-    if (!here || event.ctrlKey || event.metaKey || event.altKey || (focus.closest && focus.closest("dialog, textarea"))) return;
+    if (!el.contains(focus) || event.ctrlKey || event.metaKey || event.altKey || (focus.closest && focus.closest("dialog, textarea"))) return;
     const typing = /^(INPUT|SELECT)$/.test(focus.tagName);
     const key = event.key.length === 1 ? event.key.toLowerCase() : event.key;
     // Sliders and selects have arrows of their own; selects take letters too.

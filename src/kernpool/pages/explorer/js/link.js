@@ -1,4 +1,5 @@
 /** The state as the hash of a link, and back; what does not fit the data is left out. */
+import { axesOf } from "./data.js";
 
 const MARK = "kernpool?";
 
@@ -7,8 +8,9 @@ export function toHash(state) {
   const { kernel, degree, composition, bandwidth, smoothing } = state.settings;
   const entries = { kernel, degree, composition, h: bandwidth.join(), column: state.column, query: place(state.query), theme: state.theme, lang: state.language };
   if (smoothing && smoothing.length) entries.smoothing = smoothing.join();
-  if (state.pins.length) entries.pins = state.pins.map(place).join(";");
-  if (state.sample !== null) entries.sample = state.sample;
+  // Empty ones are written too: a link to a view without pins takes away those that are there.
+  entries.pins = state.pins.map(place).join(";");
+  entries.sample = state.sample ?? "";
   return MARK + new URLSearchParams(entries).toString().replace(/%2C/g, ",").replace(/%3B/g, ";");
 }
 
@@ -25,17 +27,17 @@ export function fromHash(hash, payload, data) {
   const pins = (found.get("pins") || "").split(";").map((one) => unplace(one, data)).filter(Boolean);
   const settings = defined({
     kernel: among("kernel", payload.kernels),
-    degree: data.classes ? undefined : among("degree", [0, 1]),
+    degree: data.classes || data.pairs.some(Boolean) ? undefined : among("degree", [0, 1]),
     composition: among("composition", ["radial", "product"]),
     bandwidth: h,
     smoothing: data.categorical.length ? smoothing : undefined,
   });
   return defined({
     settings: Object.keys(settings).length ? { ...payload.settings, ...settings } : undefined,
-    column: among("column", data.names.map((_, a) => a)),
+    column: among("column", axesOf(data)),
     query,
-    pins: pins.length ? pins.slice(0, 2) : undefined,
-    sample: among("sample", (payload.samples || []).map((_, i) => i)),
+    pins: pins.length || found.get("pins") === "" ? pins.slice(0, 2) : undefined,
+    sample: found.get("sample") === "" ? null : among("sample", (payload.samples || []).map((_, i) => i)),
     theme: among("theme", ["auto", "light", "dark"]),
     language: among("lang", ["en", "zh"]),
   });
@@ -73,7 +75,7 @@ function place({ numeric, codes }) {
 
 function unplace(text, data) {
   const [a, b] = [data.numeric.length, data.categorical.length];
-  const all = numbers(text, a + b, (one, k) => k < a || (Number.isInteger(one) && one >= -1 && one < data.categorical[k - a].levels.length));
+  const all = numbers(text, a + b, (one, k) => (k < a ? !data.pairs[k] || one === 0 || one === 1 : Number.isInteger(one) && one >= -1 && one < data.categorical[k - a].levels.length));
   return all && { numeric: all.slice(0, a), codes: all.slice(a) };
 }
 

@@ -1,9 +1,10 @@
 /** The explorer: mounts its panels in an element and passes changes on to them. */
 import { makeQuickPool } from "./binned.js";
+import { extent } from "./chart.js";
 import { makeClasses } from "./classes.js";
 import { makeCompare } from "./compare.js";
 import { makeControls } from "./controls.js";
-import { readData, withSample } from "./data.js";
+import { axesOf, readData, withSample } from "./data.js";
 import { html, put } from "./dom.js";
 import { follow, widgetHost } from "./hosts.js";
 import { makeHeatMap } from "./heat_map.js";
@@ -33,13 +34,19 @@ const PANELS = [
   { name: "slices", make: makeSlices, frame: true, place: "side", when: hasMoreColumns },
   { name: "weights", make: makeWeights, frame: true, place: "side" },
   { name: "compare", make: makeCompare, place: "under", when: holdsAll },
-  { name: "classes", make: makeClasses, when: (data) => data.classes },
-  { name: "heat", make: makeHeatMap },
+  { name: "classes", make: makeClasses, when: (data, payload) => data.classes && holdsAll(data, payload) },
+  { name: "heat", make: makeHeatMap, when: holdsAll },
   { name: "path", make: makePathChart, when: isExact },
   { name: "residuals", make: makeResidualChart, when: (data, payload) => !data.classes && isExact(data, payload) },
-  { name: "training", make: makeTraining, frame: true, when: (data, payload) => !data.classes && !data.weight && !hasMoreColumns(data) && holdsAll(data, payload) && data.n > 1 && data.n <= TRAINED },
-  { name: "relevance", make: makeRelevance, when: hasMoreColumns },
+  { name: "training", make: makeTraining, frame: true, when: canTrain },
+  { name: "relevance", make: makeRelevance, when: (data, payload) => hasMoreColumns(data) && holdsAll(data, payload) },
 ];
+
+/** Whether there is one column of rows that count alike, each left out alone: what is taught, and few enough. */
+function canTrain(data, payload) {
+  const isPlain = !data.classes && !data.weight && !data.group && !hasMoreColumns(data);
+  return isPlain && holdsAll(data, payload) && data.n > 1 && data.n <= TRAINED;
+}
 
 function hasMoreColumns(data) {
   return data.numeric.length + data.categorical.length > 1;
@@ -52,12 +59,12 @@ function holdsAll(data, payload) {
 
 /** Whether there are pairs of rows, and all of them are visited. */
 function isExact(data, payload) {
-  return data.n > 1 && Math.max(data.n, payload.rows ?? 0) <= payload.limits.exact;
+  return data.n > 1 && data.n <= payload.limits.exact && holdsAll(data, payload);
 }
 
 const TRAINED = 2000; // rows whose pairs an epoch visits within a frame or two
 
-const EVERYTHING = ["settings", "column", "query", "answered", "pins", "sample", "language", "theme", "panels", "training"];
+const EVERYTHING = ["settings", "column", "query", "answered", "lost", "pins", "sample", "language", "theme", "panels", "training"];
 
 /**
  * @param {HTMLElement} el
@@ -79,7 +86,9 @@ export function mount(el, payload, host = null) {
     () => [store.get().sample],
     () => (payload.samples && store.get().sample !== null ? withSample(base, payload.samples[store.get().sample]) : base),
   );
-  const pool = remember(() => [data(), store.get().settings], (rows, settings) => makeQuickPool(rows, settings, payload.limits.exact));
+  // Lines that are clipped stay within the values of the rows that are shown, and a tenth of their range.
+  const clipped = (rows, settings) => (rows !== base && settings.clip ? { ...settings, clip: extent([rows.outputs[0]], 0.1) } : settings);
+  const pool = remember(() => [data(), store.get().settings], (rows, settings) => makeQuickPool(rows, clipped(rows, settings), payload.limits.exact));
   const remote = makeRemote({ host, payload, data, store });
   const local = remember(() => [pool(), store.get().query], (now, query) => now.at(query));
   const here = remote ? () => remote.here(local()) : local;
@@ -87,12 +96,14 @@ export function mount(el, payload, host = null) {
 
   const dark = matchMedia("(prefers-color-scheme: dark)");
   let panels = [];
+  // The live region lies beside the root, and a page of its own is of one language.
+  const spokenIn = [root, spoken, ...(host && host.kind !== "widget" ? [document.documentElement] : [])];
   const build = () => {
     for (const panel of panels) panel.destroy();
     const state = store.get();
     context.words = makeWords(state.language);
     const focused = root.contains(document.activeElement) && document.activeElement.dataset.control;
-    put(root, "lang", state.language === "zh" ? "zh-Hans" : "en");
+    for (const element of spokenIn) put(element, "lang", state.language === "zh" ? "zh-Hans" : "en");
     const places = Object.fromEntries(["top", "chart", "side", "under", "more"].map((name) => [name, html("div", { class: "kp-place-" + name })]));
     const { top, chart, side, under, more } = places;
     root.replaceChildren(top, html("div", { class: "kp-body" }, chart, side, under), more);
@@ -136,6 +147,7 @@ export function mount(el, payload, host = null) {
   };
   const onDark = () => note(null, ["theme"]);
   store.subscribe(note);
+  store.subscribe(() => store.set({ training: null }), ["sample"]); // it was of other rows
   dark.addEventListener("change", onDark);
   const draw = () => {
     const changed = changes;
@@ -163,9 +175,10 @@ export function mount(el, payload, host = null) {
 function startState(payload, data) {
   return {
     settings: payload.settings,
-    column: payload.column || 0,
+    column: axesOf(data).includes(payload.column) ? payload.column : axesOf(data)[0],
     query: payload.query || middleQuery(data),
     answered: "", // the question that an engine has answered last
+    lost: null, // why it does not answer: a text, or "" where it cannot be reached
     pins: [],
     sample: null,
     language: chooseLanguage(payload.language),

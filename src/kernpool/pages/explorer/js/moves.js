@@ -12,7 +12,7 @@ export function moveQuery({ store, data }, place) {
   const { column, query } = store.get();
   const [low, high] = domainOf(data(), column);
   const numeric = query.numeric.slice();
-  numeric[column] = Math.min(high, Math.max(low, place));
+  numeric[column] = data().pairs[column] ? Number(place > 0.5) : Math.min(high, Math.max(low, place));
   store.set({ query: { numeric } });
 }
 

@@ -2,27 +2,30 @@
 
 /** @param {object} context @returns {string} lines of Python that run as they are once X and y are there */
 export function toPython({ store, data, payload }) {
-  const { settings, query, sample, column } = store.get();
-  const estimator = settings.degree === 1 ? "LocalLinearRegressor" : data().classes ? "NadarayaWatsonClassifier" : "NadarayaWatsonRegressor";
+  const { settings, query, sample } = store.get();
+  const rows = data();
+  const estimator = settings.degree === 1 ? "LocalLinearRegressor" : rows.classes ? "NadarayaWatsonClassifier" : "NadarayaWatsonRegressor";
   const load = sample === null ? payload.python.load : loadSample(payload.samples[sample]);
-  const framed = /\bpd\.|pandas|polars|DataFrame|read_/.test(load);
-  const cells = `[${row(query, data(), payload).join(", ")}]`;
-  const along = column ? `, column=${quote(data().names[column])}` : "";
-  const parts = [...options(settings, data(), payload), ...(estimator === payload.python.estimator ? extras(settings, data()) : [])];
+  const cells = `[${row(query, rows, payload).join(", ")}]`;
+  const given = [...(rows.weight ? ["sample_weight"] : []), ...(rows.group ? ["groups"] : [])];
+  const said = { sample_weight: "the weights of the rows of X", groups: "the group of every row of X" };
+  const isTruthOutside = rows.truth && !payload.samples;
   return [
     load,
+    ...given.map((name) => `# ${name}: ${said[name]}`),
+    ...(isTruthOutside ? ["# The true function: give it to explore as truth="] : []),
     "",
     `from kernpool import ${estimator}, explore`,
     "",
     `model = ${estimator}(`,
-    ...parts.map((part) => `    ${part},`),
-    `).fit(X, y${data().weight ? ", sample_weight=sample_weight" : ""})`,
+    ...options(settings, query, rows, payload).map((part) => `    ${part},`),
+    `).fit(${["X", "y", ...given.map((name) => `${name}=${name}`)].join(", ")})`,
     `query = [${cells}]`,
-    ...(framed ? ["query = type(X)(query, columns=X.columns)"] : []),
-    data().classes ? "model.predict_proba(query)" : "model.predict(query)",
+    ...frame(load),
+    rows.classes ? "model.predict_proba(query)" : "model.predict(query)",
     "model.attention_weights(query)",
     "model.effective_sample_size(query)",
-    `explore(model, query=${cells}${along})`,
+    `explore(${["model", `query=${cells}`, ...view(store.get(), rows, payload)].join(", ")})`,
     "",
   ].join("\n");
 }
@@ -31,40 +34,61 @@ function loadSample({ generator, seed }) {
   return `from kernpool.datasets import ${generator}\n\nsample = ${generator}(random_state=${seed})\nX, y = sample.x_train[:, None], sample.y_train`;
 }
 
-function options(settings, data, payload) {
+/** The query in the form of X, where that is a table. */
+function frame(load) {
+  if (/\bpl\.|polars/.test(load)) return ['query = type(X)(query, schema=X.columns, orient="row")'];
+  return /\bpd\.|pandas|DataFrame|read_/.test(load) ? ["query = type(X)(query, columns=X.columns)"] : [];
+}
+
+/** What else `explore` is told. */
+function view({ column, sample, language }, data, payload) {
+  return [
+    ...(column ? [`column=${quote(data.names[column])}`] : []),
+    `target=${quote(data.targetName)}`,
+    `title=${quote(sample === null ? payload.title : payload.samples[sample].generator)}`,
+    ...(payload.samples ? ["truth=(sample.x_test, sample.y_truth)"] : []),
+    ...(payload.language ? [`language=${quote(language)}`] : []),
+  ];
+}
+
+function options(settings, query, data, payload) {
   const list = (numbers) => `[${numbers.join(", ")}]`;
   const kinds = ["unordered", "ordered"].flatMap((kind) => {
     const places = payload.columns.flatMap((column, place) => (column.kind === kind ? [place] : []));
     return places.length ? [`${kind}=${list(places)}`, `${kind}_kernel=${quote(payload.columns[places[0]].kernel)}`] : [];
   });
+  const { unseen, orderedBy = "value" } = payload.python;
+  if (orderedBy !== "value" && payload.columns.some(({ kind }) => kind === "ordered")) kinds.push(`ordered_by=${quote(orderedBy)}`);
+  const isUnlike = unseen === "unlike" || query.codes.some((code) => code < 0);
   return [
     `kernel=${quote(settings.kernel)}`,
     `bandwidth=${list(settings.bandwidth)}`,
     ...(data.numeric.length > 1 ? [`composition=${quote(settings.composition)}`] : []),
     ...kinds,
     ...(data.categorical.length ? [`smoothing=${list(settings.smoothing)}`] : []),
+    ...(isUnlike ? ['unseen="unlike"'] : []),
+    ...(settings.empty && settings.empty !== (data.classes ? "mean" : "nan") ? [`empty=${quote(settings.empty)}`] : []),
+    ...(data.classes && settings.priorShare !== undefined ? [`prior_share=${settings.priorShare}`] : []),
+    ...(settings.degree === 1 ? planes(settings, data) : []),
   ];
 }
 
-/** What only the model's kind of estimator knows. */
-function extras(settings, data) {
-  const found = [];
-  if (settings.empty && settings.empty !== (data.classes ? "mean" : "nan")) found.push(`empty=${quote(settings.empty)}`);
-  if (data.classes && settings.priorShare !== undefined) found.push(`prior_share=${settings.priorShare}`);
-  if (settings.degree === 1 && settings.ridge) found.push(`ridge=${settings.ridge}`);
-  return found;
+/** What only local linear models know. Without a ridge above zero they read columns of two levels as levels. */
+function planes({ ridge, clip }, { pairs }) {
+  const penalty = ridge || !pairs.some(Boolean) ? ridge : 1e-300;
+  return [...((penalty ?? null) === null ? [] : [`ridge=${penalty}`]), ...(clip ? ['extrapolate="clip"'] : [])];
 }
 
-/** The query's cells in the order of the columns. */
+/** The query's cells in the order of the columns; levels as Python writes them. */
 function row(query, data, payload) {
   const cells = payload.columns.map(() => "None");
-  data.placeOf.forEach((place, a) => (cells[place] = String(query.numeric[a])));
-  data.categorical.forEach(({ place, levels }, b) => {
-    const numbers = levels.every((level) => level.trim() !== "" && Number.isFinite(Number(level)));
-    if (query.codes[b] >= 0) cells[place] = numbers ? levels[query.codes[b]] : quote(levels[query.codes[b]]);
-  });
+  const level = (place, code) => payload.columns[place].literals?.[code] ?? quote(payload.columns[place].levels[code] ?? UNSEEN);
+  data.placeOf.forEach((place, a) => (cells[place] = data.pairs[a] ? level(place, query.numeric[a]) : String(query.numeric[a])));
+  data.categorical.forEach(({ place }, b) => (cells[place] = level(place, query.codes[b])));
   return cells;
 }
+
+const UNSEEN = "a level that no row has";
 
 function quote(text) {
   return JSON.stringify(text);

@@ -1,4 +1,4 @@
-/** The engine behind a page that draws a part of the rows: its answers take the place of what the page can compute. */
+/** The engine behind a page that draws a part of the rows: of numbers and curves it alone knows those of all rows. */
 
 /**
  * @param {object} parts {host, payload, data, store}
@@ -7,10 +7,12 @@
 export function makeRemote({ host, payload, data, store }) {
   if (!host?.ask || payload.samples || payload.rows <= data().n) return null;
   const ask = makeNewest(host.ask);
+  // Where nobody is at the address `fetch` throws a TypeError; other errors have a reason that Python gave.
+  const lose = (error) => store.set({ lost: error instanceof TypeError ? "" : error.message });
   let known = ""; // the question that `answer` belongs to
   let answer = null;
   return {
-    /** What the query sees: of the engine once it has answered, until then of the rows that are drawn. */
+    /** What the query sees. Until the engine has answered nothing is known but weights among the rows that are drawn. */
     here(local) {
       const { settings, query, column } = store.get();
       const request = { kind: "query", settings, query };
@@ -18,24 +20,38 @@ export function makeRemote({ host, payload, data, store }) {
       if (key !== known) {
         known = key;
         answer = null;
-        ask("query", request, (found) => {
+        const hear = (found) => {
           answer = found;
-          store.set({ answered: key });
-        });
+          store.set({ answered: key, lost: null });
+        };
+        ask("query", request, hear, lose);
       }
-      return answer ? seen(answer, local, payload, column) : { ...local, n: payload.rows, waiting: true };
+      return answer ? seen(answer, local, payload, column) : unknown(local, payload);
     },
-    /** Ask for the curve at places; `show` hears of it unless something newer is asked. */
+    /** Ask for the curve at places; `show` hears of it, or of null, unless something newer is asked. */
     curve(column, places, query, show) {
       const request = { kind: "curve", column, places: Array.from(places), query, settings: store.get().settings };
-      ask("curve", request, ({ value }) => show(places, Float64Array.from(value.flat(), (one) => one ?? NaN)));
+      const hear = ({ value }) => {
+        show(places, Float64Array.from(value.flat(), (one) => one ?? NaN));
+        store.set({ lost: null });
+      };
+      ask("curve", request, hear, (error) => {
+        show(null);
+        lose(error);
+      });
     },
   };
 }
 
-/** The engine's answer in the form of `pool.at`; circles are drawn for the rows that the page has. */
+/** Why the engine does not answer, in words; nothing where it does. */
+export function whyLost(lost, words) {
+  if (lost === null) return "";
+  return lost ? words("engine.error", { why: lost }) : words("engine.lost");
+}
+
+/** The engine's answer in the form of `pool.at`; discs are shares among the rows that are drawn: of many more, areas of all vanish. */
 function seen(answer, local, payload, column) {
-  const { value, slope, effectiveSize, reach, rows, weight, key, target } = answer;
+  const { value, slope, effectiveSize, reach, rows, weight, key, target, nearest } = answer;
   const classes = payload.target.classes;
   const heaviest = rows.map((row, k) => ({
     row,
@@ -44,29 +60,33 @@ function seen(answer, local, payload, column) {
     weight: weight[k],
   }));
   return {
-    ...local, effectiveSize, reach, heaviest,
+    weight: local.weight, effectiveSize, reach, heaviest,
     n: payload.rows,
+    nearest: nearest.row,
+    nearestKey: nearest.key,
     empty: reach === 0,
     value: value.map((one) => one ?? NaN),
     slope: slope && slope.flat(),
   };
 }
 
+function unknown({ weight, value }, { rows }) {
+  const missing = { effectiveSize: NaN, reach: NaN, heaviest: [], nearest: -1, slope: null, value: value.map(() => NaN) };
+  return { ...missing, weight, n: rows, empty: false, waiting: true };
+}
+
 /** Ask one question of a kind at a time; of those that come meanwhile only the newest. */
 function makeNewest(ask) {
   const busy = new Set();
   const next = new Map();
-  const run = async (kind, request, hear) => {
+  const run = async (kind, request, hear, fail) => {
     busy.add(kind);
-    try {
-      const answer = await ask(request);
-      if (!next.has(kind)) hear(answer);
-    } finally {
-      busy.delete(kind);
-      const waiting = next.get(kind);
-      next.delete(kind);
-      if (waiting) run(kind, ...waiting);
-    }
+    const tell = await ask(request).then((answer) => () => hear(answer), (error) => () => fail(error));
+    busy.delete(kind);
+    const newer = next.get(kind);
+    next.delete(kind);
+    if (newer) run(kind, ...newer);
+    else tell();
   };
   return (kind, ...question) => {
     if (busy.has(kind)) next.set(kind, question);

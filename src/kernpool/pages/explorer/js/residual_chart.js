@@ -65,8 +65,13 @@ export function makeResidualChart(root, context) {
     put(zero, "d", `M${chart.xRange[0]} ${chart.y(0)}H${chart.xRange[1]}`);
     drawDots(chart, points, places, residual, tone(root, "--kp-rows"));
     let square = 0;
-    for (const one of residual) square += one * one;
-    const text = words("residuals.label", { n: data.n, against: name, root: words.number(Math.sqrt(square / data.n)), largest: words.number(Math.max(...residual.map(Math.abs))) });
+    let total = 0;
+    residual.forEach((one, i) => {
+      const times = data.weight ? data.weight[i] : 1;
+      square += times * one * one;
+      total += times;
+    });
+    const text = words("residuals.label", { n: data.n, against: name, root: words.number(Math.sqrt(square / total)), largest: words.number(Math.max(...residual.map(Math.abs))) });
     chart.label(text + (empty ? " " + words("residuals.empty", { count: empty }) : ""));
     light();
   };

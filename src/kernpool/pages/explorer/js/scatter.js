@@ -1,14 +1,19 @@
 /** The main chart: rows, curve, band, truth; at the query the weights, the local fit, and the kernel's bump. */
 import { areaPath, extent, linePath, linearScale, makeChart } from "./chart.js";
 import { makeCurve } from "./curve.js";
-import { html, put } from "./dom.js";
+import { html, put, svg } from "./dom.js";
 import { listenToPointer } from "./drag.js";
 import { KERNELS } from "./kernels.js";
 import { PATH_ROWS, STRIP, drawBump, drawPoints, drawWeights } from "./marks.js";
 import { domainOf, moveQuery } from "./moves.js";
+import { whyLost } from "./remote.js";
 import { canBeSure, makeSure } from "./sure.js";
 
 const LANE = 0.08; // height of a class's lane above probability 1
+
+// Lines of classes differ in more than their colour. Ten colours and seven patterns: 70 classes.
+const DASHES = [null, "11 4", "3 4", "13 4 3 4", "20 6", "7 3 2 3 2 3", "6 6"];
+const dashOf = (j) => DASHES[j % DASHES.length];
 
 /** @returns {{update: (changed: Set<string>) => void, destroy: () => void}} */
 export function makeScatter(root, context) {
@@ -36,10 +41,15 @@ export function makeScatter(root, context) {
     moveQuery(context, low + (slider.value / 400) * (high - low));
   });
   const curve = makeCurve(context, (places, values) => {
+    if (!places) {
+      for (const path of parts.curves) put(path, "d", null);
+      root.numbers = undefined;
+      return;
+    }
     const m = places.length;
     root.numbers = { places, values };
     parts.curves.forEach((path, j) => put(path, "d", linePath(places, values.subarray(j * m, (j + 1) * m), chart.x, chart.y)));
-  }, (found) => put(binned, "text", found ? words("binned", { ...found, error: words.number(found.error, 2) }) : ""));
+  }, (found) => put(binned, "text", found ? words("binned", { ...found, error: words.number(found.error, 2) }) : ""), (isOld) => put(chart.svg, "class", isOld ? "kp-old" : null));
   let sureness = null;
   const drawBand = (found) => {
     sureness = found;
@@ -71,6 +81,7 @@ export function makeScatter(root, context) {
       if (sure) sure.update();
     }
     if (any("pins", "column", "sample")) drawPins(chart, parts.pins, pins, column);
+    if (context.remote) put(binned, "text", whyLost(context.store.get().lost, words));
     legend.update(column);
   }
   return {
@@ -100,7 +111,10 @@ function makeLayers(chart, outputs, classes) {
     wide: path("wide"), band: path("band"),
     points: each(() => path("points")),
     truth: path("truth"), weights: path("weights"),
-    curves: each(() => path("curve")),
+    curves: each(() => path("curve")).map((line, j) => {
+      put(line, "stroke-dasharray", classes ? dashOf(j) : null);
+      return line;
+    }),
     strip: chart.layer("rect", { class: "kp-strip", "data-part": "strip" }),
     bump: path("bump"), plane: path("plane"), rule: path("rule"),
     marks: each(() => chart.layer("circle", { class: "kp-mark", r: 5 })),
@@ -179,12 +193,15 @@ function makeLegend({ data, words, payload, remote }) {
   const rows = remote ? words("data.part", { n, rows: payload.rows }) : words("data");
   const item = (name, text, tint) => html("span", { class: "kp-key kp-key-" + name, style: tint }, text);
   const lines = classes
-    ? classes.map((name, j) => item("curve", words("probability", { name }), `--kp-tint:var(--kp-class-${j % 10})`))
+    ? classes.map((name, j) => {
+        const line = svg("svg", { width: 30, height: 6, "aria-hidden": "true" }, svg("path", { d: "M0 3H30", "stroke-dasharray": dashOf(j) }));
+        return html("span", { class: "kp-key kp-key-class", style: `--kp-tint:var(--kp-class-${j % 10})` }, line, words("probability", { name }));
+      })
     : [item("points", rows), item("curve", words("curve"))];
   const known = truth ? item("truth", words("truth")) : null;
   const wide = item("wide", words("band.all"));
   const sure = !remote && canBeSure(data(), payload) ? [item("band", words("band")), data().numeric.length === 1 ? wide : null] : [];
-  const element = html("p", { class: "kp-legend" }, ...lines, known, item("weights", words("weight")), classes ? null : item("plane", words("plane")), ...sure);
+  const element = html("p", { class: "kp-legend" }, ...lines, known, item("weights", words(remote ? "weight.part" : "weight")), classes ? null : item("plane", words("plane")), ...sure);
   const shown = (one, is) => one && put(one, "style", is ? null : "visibility:hidden");
   return { element, showWide: (is) => shown(wide, is), update: (column) => shown(known, column === 0) };
 }

@@ -1,4 +1,5 @@
 /** Two and more columns: which one is the axis, and where the others are fixed. Bandwidths are in controls.js. */
+import { axesOf } from "./data.js";
 import { html, put } from "./dom.js";
 import { titled } from "./panel.js";
 
@@ -17,9 +18,22 @@ export function makeSlices(root, context) {
   };
   const patched = (list, at, value) => list.map((old, i) => (i === at ? value : old));
 
+  /** A menu of levels; `chosen(query)` is the number of the one that the query has. */
+  const choice = (name, levels, chosen, patch) => {
+    const input = html("select", { onchange: () => store.set({ query: patch(store.get().query, Number(input.value)) }) },
+      ...levels.map((level, code) => html("option", { value: code }, level)));
+    return cell(words("slices.value", { name }), input, ({ query }) => (input.value = chosen(query)));
+  };
   data.names.forEach((name, a) => {
     const [low, high] = [data.low[a], data.high[a]];
     const axis = html("input", { type: "radio", name: "kx-axis-" + axisGroup, onchange: () => store.set({ column: a }) });
+    const chosen = axesOf(data).includes(a) ? cell(words("slices.axis", { name }), axis, ({ column }) => (axis.checked = column === a)) : html("td", {});
+    const head = html("th", { scope: "row" }, name);
+    if (data.pairs[a]) {
+      const level = choice(name, data.pairs[a], ({ numeric }) => numeric[a], ({ numeric }, value) => ({ numeric: patched(numeric, a, value) }));
+      rows.push(html("tr", {}, head, chosen, level));
+      return;
+    }
     const shown = html("output", {});
     const slider = html("input", { type: "range", min: low, max: high, step: (high - low) / 200 || "any", oninput: () => store.set({ query: { numeric: patched(store.get().query.numeric, a, Number(slider.value)) } }) });
     const place = cell(words("slices.value", { name }), slider, ({ query }) => {
@@ -27,13 +41,10 @@ export function makeSlices(root, context) {
       put(slider, "aria-valuetext", words.number(query.numeric[a]));
       put(shown, "text", words.number(query.numeric[a]));
     }, shown);
-    const chosen = cell(words("slices.axis", { name }), axis, ({ column }) => (axis.checked = column === a));
-    rows.push(html("tr", {}, html("th", { scope: "row" }, name), chosen, place));
+    rows.push(html("tr", {}, head, chosen, place));
   });
   data.categorical.forEach(({ name, levels }, b) => {
-    const choice = html("select", { onchange: () => store.set({ query: { codes: patched(store.get().query.codes, b, Number(choice.value)) } }) },
-      ...levels.map((level, code) => html("option", { value: code }, level)));
-    const level = cell(words("slices.value", { name }), choice, ({ query }) => (choice.value = query.codes[b]));
+    const level = choice(name, levels, ({ codes }) => codes[b], ({ codes }, value) => ({ codes: patched(codes, b, value) }));
     rows.push(html("tr", {}, html("th", { scope: "row" }, name), html("td", {}), level));
   });
   axisGroup += 1;

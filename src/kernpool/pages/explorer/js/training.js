@@ -15,13 +15,13 @@ export function makeTraining(root, context) {
 
   const options = () => ({ ...(payload.samples ? TAUGHT : startFor(context.data())), ...store.get().training });
   const history = () => {
-    const { widths = [], losses = [] } = store.get().training || {};
-    return { widths, losses };
+    const { widths = [], losses = [], lost = 0 } = store.get().training || {};
+    return { widths, losses, lost };
   };
   /** Change an option, which begins again. */
   const option = (patch) => {
     pause();
-    store.set({ training: { ...options(), widths: [], losses: [], ...patch } });
+    store.set({ training: { ...options(), widths: [], losses: [], lost: 0, ...patch } });
   };
   const number = (name, attributes) =>
     html("input", { type: "number", "data-option": name, ...attributes, onchange() {
@@ -35,7 +35,7 @@ export function makeTraining(root, context) {
   const play = button("play", () => (timer ? pause() : run()));
   const label = (key, input) => html("label", {}, words("training." + key) + " ", input);
   const samples = makeSamples(context, () => { pause(); store.set({ training: null }); });
-  if (samples) root.append(samples);
+  if (samples) root.append(samples.element);
   root.append(
     html("div", { class: "kx-row" }, play, button("step", () => { pause(); step(1); }), button("reset", () => { pause(); begin(); }),
       label("rate", inputs.rate), label("start", inputs.start), label("epochs", inputs.epochs), label("loss", loss)),
@@ -55,7 +55,7 @@ export function makeTraining(root, context) {
   const begin = () => {
     const chosen = options();
     const { value } = descend(context.data(), { ...chosen, width: chosen.start, epochs: 0 }).next();
-    adopt({ ...chosen, widths: [value.width], losses: [value.loss] });
+    adopt({ ...chosen, widths: [value.width], losses: [value.loss], lost: 0 });
   };
   /** So many epochs further; true while there are more. */
   const step = (count) => {
@@ -66,11 +66,14 @@ export function makeTraining(root, context) {
     const steps = descend(context.data(), { ...chosen, width: widths[widths.length - 1], epochs: left });
     steps.next();
     for (const { width, loss } of steps) {
-      if (!(Number.isFinite(width) && Number.isFinite(loss) && width !== 0)) return false;
+      if (!(Number.isFinite(width) && Number.isFinite(loss) && width !== 0)) {
+        adopt({ ...chosen, widths, losses, lost: widths.length });
+        return false;
+      }
       widths.push(width);
       losses.push(loss);
     }
-    adopt({ ...chosen, widths, losses });
+    adopt({ ...chosen, widths, losses, lost: 0 });
     return widths.length <= chosen.epochs;
   };
   const run = () => {
@@ -91,7 +94,7 @@ export function makeTraining(root, context) {
   };
 
   const show = () => {
-    const { widths, losses } = history();
+    const { widths, losses, lost } = history();
     const chosen = options();
     root.numbers = { widths, losses };
     put(play, "text", words(timer ? "training.pause" : "training.play"));
@@ -120,13 +123,16 @@ export function makeTraining(root, context) {
     const said = words("training.now", { epoch: last, epochs: chosen.epochs, loss: words.number(losses[last], 5), w: words.number(widths[last], 5), h: words.number(1 / Math.abs(widths[last]), 4) });
     put(readout, "text", said);
     const rose = losses.findIndex((value, epoch) => epoch > 0 && value > losses[epoch - 1] * (1 + 1e-12));
-    const over = rose > 0 ? words("training.overshoot." + chosen.loss, { epoch: rose, before: words.number(losses[rose - 1], 4), after: words.number(losses[rose], 4), n: context.data().n }) : "";
+    const over = lost ? words("training.lost", { epoch: lost }) : rose > 0 ? words("training.overshoot." + chosen.loss, { epoch: rose, before: words.number(losses[rose - 1], 4), after: words.number(losses[rose], 4), n: context.data().n }) : "";
     put(warning, "text", over);
     chart.label(`${said} ${over}`);
   };
 
   return {
-    update: (changed) => (changed.has("training") || changed.has("sample") || changed.has("theme")) && show(),
+    update(changed) {
+      if (changed.has("sample") && samples) samples.update();
+      if (changed.has("training") || changed.has("sample") || changed.has("theme")) show();
+    },
     destroy() {
       clearTimeout(timer);
       chart.destroy();
@@ -141,21 +147,25 @@ function makeSamples(context, onChange) {
   const generators = [...new Set(samples.map(({ generator }) => generator))];
   if (!generators.length) return null;
   const start = samples.findIndex(({ x }) => JSON.stringify(x) === JSON.stringify(payload.columns[0].values));
-  const current = samples[store.get().sample ?? Math.max(0, start)];
-  const menu = (key, values, chosen) =>
-    html("select", { "data-option": key, onchange: choose }, ...values.map((value) => html("option", { value, selected: String(value) === String(chosen) }, String(value))));
+  const menu = (key) => html("select", { "data-option": key, onchange: choose });
+  const offer = (input, values, chosen) =>
+    input.replaceChildren(...values.map((value) => html("option", { value, selected: String(value) === String(chosen) }, String(value))));
   const seedsOf = (name) => samples.filter(({ generator }) => generator === name).map(({ seed }) => seed);
-  const generator = menu("generator", generators, current.generator);
-  const seed = menu("seed", seedsOf(current.generator), current.seed);
+  const [generator, seed] = [menu("generator"), menu("seed")];
   function choose() {
     let at = samples.findIndex((sample) => sample.generator === generator.value && String(sample.seed) === seed.value);
     if (at < 0) at = samples.findIndex((sample) => sample.generator === generator.value);
-    const values = seedsOf(generator.value);
-    seed.replaceChildren(...values.map((value) => html("option", { value, selected: value === samples[at].seed }, String(value))));
     onChange();
     store.set({ sample: at });
   }
-  return html("div", { class: "kx-row" }, html("label", {}, words("training.generator") + " ", generator), html("label", {}, words("training.seed") + " ", seed));
+  const update = () => {
+    const now = samples[store.get().sample ?? Math.max(0, start)];
+    offer(generator, generators, now.generator);
+    offer(seed, seedsOf(now.generator), now.seed);
+  };
+  update();
+  const element = html("div", { class: "kx-row" }, html("label", {}, words("training.generator") + " ", generator), html("label", {}, words("training.seed") + " ", seed));
+  return { element, update };
 }
 
 /** What suits other data: as TAUGHT, in the units of the column and of the output. */

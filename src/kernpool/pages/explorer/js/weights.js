@@ -1,21 +1,24 @@
 /** Weights as numbers: estimate, effective sample size, the largest weights; an empty window in words; two queries compared. */
 import { html, put } from "./dom.js";
 import { KERNELS } from "./kernels.js";
+import { whyLost } from "./remote.js";
 
 const ROWS = 8;
+const CLASSES = 4; // the most probable ones
 
 /** @returns {{update: () => void, destroy: () => void}} */
 export function makeWeights(root, context) {
   const { store, data, words } = context;
   const { classes } = data();
   const values = classes ? classes.map((name) => words("probability", { name })) : [words("estimate")];
-  const names = [...(values.length > 4 ? values.slice(0, 4) : values), ...(classes ? [] : [words("slope")]), words("effective"), words("reach"), words("largest")];
+  const more = values.length - CLASSES;
+  const names = [...values.slice(0, CLASSES), ...(more > 0 ? [words("others.classes", { k: more })] : []), ...(classes ? [] : [words("slope")]), words("effective"), words("reach"), words("largest")];
   const facts = names.map((name) => [html("dt", {}, name), html("dd", {})]);
   const message = html("p", { class: "kp-empty", "data-part": "empty" });
   const rows = Array.from({ length: ROWS + 1 }, () => Array.from({ length: 4 }, (_, k) => html(k ? "td" : "th", k ? {} : { scope: "row" })));
   const head = ["row", "x", "y", "share"].map((name) => html("th", { scope: "col" }, words(name)));
   const table = html("table", { class: "kp-table" }, html("thead", {}, html("tr", {}, ...head)), html("tbody", {}, ...rows.map((cells) => html("tr", {}, ...cells))));
-  root.append(html("h2", {}, words("weights")), html("dl", { class: "kp-facts" }, ...facts.flat()), html("div", { class: "kp-hold" }, table, message));
+  root.append(html("h2", {}, words("weights")), html("dl", { class: "kp-facts" }, ...facts.flat()), html("div", { class: "kp-hold" }, table, message), html("p", { class: "kp-hint" }, words("row.count")));
 
   const write = (cells, texts, share) => {
     texts.forEach((text, k) => put(cells[k], "text", text));
@@ -23,7 +26,7 @@ export function makeWeights(root, context) {
   };
   return {
     update() {
-      const { settings, query, column } = store.get();
+      const { settings, query, column, lost } = store.get();
       const now = data();
       const here = context.here();
       const value = (i) => (classes ? classes[now.outputs.findIndex((one) => one[i])] : now.outputs[0][i]);
@@ -33,11 +36,17 @@ export function makeWeights(root, context) {
       put(head[2], "text", now.targetName);
       const top = heaviest.length ? heaviest[0].weight : NaN;
       const slope = here.slope ? [words.number(here.slope[column], 4)] : ["–"];
-      const texts = [...Array.from(here.value.slice(0, 4), (one) => words.number(one, 4)), ...(classes ? [] : slope)];
-      texts.push(words.number(here.effectiveSize), words("of", { k: here.reach, n: here.n || now.n }), words.number(top));
+      const order = Array.from(here.value.keys());
+      if (more > 0) order.sort((i, j) => here.value[j] - here.value[i] || i - j);
+      order.slice(0, CLASSES).forEach((j, k) => put(facts[k][0], "text", values[j]));
+      const texts = order.slice(0, CLASSES).map((j) => words.number(here.value[j], 4));
+      if (more > 0) texts.push(words.number(order.slice(CLASSES).reduce((sum, j) => sum + here.value[j], 0), 4));
+      if (!classes) texts.push(...slope);
+      texts.push(words.number(here.effectiveSize), here.waiting ? "–" : words("of", { k: here.reach, n: here.n || now.n }), words.number(top));
       texts.forEach((text, k) => put(facts[k][1], "text", text));
-      put(table, "class", here.empty ? "kp-table kp-gone" : "kp-table");
-      put(message, "text", here.empty ? explainEmpty(now, settings, here, column, words) : "");
+      put(table, "class", here.empty || here.waiting ? "kp-table kp-gone" : "kp-table");
+      const wait = whyLost(lost, words) || words("engine.wait");
+      put(message, "text", here.waiting ? wait : here.empty ? explainEmpty(now, settings, here, column, words) : "");
       let rest = 1;
       for (let k = 0; k < ROWS; k++) {
         const one = heaviest[k];
@@ -51,6 +60,10 @@ export function makeWeights(root, context) {
       }
       const others = here.reach - Math.min(ROWS, heaviest.length);
       write(rows[ROWS], others > 0 ? [words("others", { k: others }), "", "", words.number(Math.max(0, rest))] : ["", "", "", ""], 0);
+      if (here.waiting) {
+        if (lost !== null) context.say(wait);
+        return;
+      }
       say(context, here, query.numeric[column], top, heaviest[0]?.row);
     },
     destroy() {},
@@ -73,7 +86,8 @@ export function largest(weight, k) {
 
 function explainEmpty(data, settings, here, column, words) {
   const one = data.numeric.length === 1 && !data.categorical.length;
-  const place = here.nearest >= 0 ? words.number(data.numeric[column][here.nearest], 4) : "–";
+  const key = here.nearestKey ?? data.numeric.map((values) => values[here.nearest]);
+  const place = words.number(key[column], 4);
   const reach = words.number(settings.bandwidth[column] * KERNELS[settings.kernel].support);
   const why = words(one ? "empty.why" : "empty.why.many", { reach, place, row: here.nearest });
   return [words("empty"), why, words("empty." + (settings.empty || "nan"))].join(" ");
