@@ -125,7 +125,7 @@ def test_levels_that_a_model_has_not_seen():
         file.write("dose,side\n1,up\n1,left\n")
     wrong = kernpool("predict", "m", "new.csv")
     assert wrong.returncode == 1
-    assert b"has the level 'up' in row 0" in wrong.stderr
+    assert b"row 0 (line 2), column 'side' holds 'up', a level that the model has not seen" in wrong.stderr
     assert b"--unseen unlike" in wrong.stderr
     assert len(predicted("--unseen", "unlike", data="new.csv")) == 2
 

@@ -27,30 +27,30 @@ def run_explore(options: argparse.Namespace) -> None:
         raise UsageError(f"--port must be in [0, {LARGEST_PORT}], got {options.port}")
     if options.out is not None:
         refuse_existing(Path(options.out), options.force)
-    explorer = explorer_of(options)
+    explorer, notes = explorer_of(options)
     if options.out is None:
-        _serve(explorer, options)
+        _serve(explorer, notes, options)
         return
     page = explorer.to_html(options.out, force=options.force)
     if options.json:
-        print_json({"page": str(page), "rows": explorer.subject.rows})
+        print_json({"page": str(page), "rows": explorer.subject.rows, "notes": notes})
     elif not options.quiet:
         say(f"page       {page}")
 
 
-def explorer_of(options: argparse.Namespace) -> Explorer:
-    """Return the explorer of what is named: a generator, a folder of a model, or a table with a target."""
+def explorer_of(options: argparse.Namespace) -> tuple[Explorer, list[str]]:
+    """Return the explorer of a generator, of a saved model or of a table with a target, and notes of reading."""
     if options.data in GENERATORS:
-        return explore(options.data, seed=options.seed, language=options.lang)
+        return explore(options.data, seed=options.seed, language=options.lang), []
     path = Path(options.data)
     if options.target is None:
         if not path.is_dir():
             raise UsageError(f"--target must name the column of {options.data} that the others explain")
-        return explore(load_model(path), language=options.lang, title=path.name)
+        return explore(load_model(path), language=options.lang, title=path.name), []
     model, training = fit_rows(options, build_model(options))
     load = _loading(options, training)
     title = f"{options.target}, {'standard input' if options.data == '-' else path.name}"
-    return explore(model, target=options.target, title=title, language=options.lang, load=load)
+    return explore(model, target=options.target, title=title, language=options.lang, load=load), training.notes
 
 
 def _loading(options: argparse.Namespace, training: Training) -> str:
@@ -67,10 +67,10 @@ def _loading(options: argparse.Namespace, training: Training) -> str:
     )
 
 
-def _serve(explorer: Explorer, options: argparse.Namespace) -> None:
+def _serve(explorer: Explorer, notes: list[str], options: argparse.Namespace) -> None:
     def started(server: ExplorerServer) -> None:
         if options.json:
-            print_json({"url": server.url, "rows": explorer.subject.rows})
+            print_json({"url": server.url, "rows": explorer.subject.rows, "notes": notes})
         else:
             say(f"explorer   {server.url}")
         if not (options.quiet or options.json):

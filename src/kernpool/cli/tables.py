@@ -12,10 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernpool.cli.parser import json_line
 from kernpool.cli.parsing import parse_features
 from kernpool.cli.terminal import UsageError, progress_bar, say
 from kernpool.data.cells import MISSING
-from kernpool.data.kinds import Choice, Features, features_of, kind_of, levels_in
+from kernpool.data.codes import levels_in
+from kernpool.data.kinds import Choice, Features, features_of, kind_of, note_doubts, refuse_measures
 from kernpool.data.reading import TextForm, read_table
 from kernpool.data.separators import as_separator
 from kernpool.data.tables import Advice, Table, TableError
@@ -79,7 +81,7 @@ def form_of(options: argparse.Namespace) -> TextForm:
         ) from None
     if separator is not None and separator == options.decimal == ".":
         raise UsageError("--sep and --decimal are both '.'")
-    blanks = MISSING if options.na is None else {"", *(name.lower() for name in listed(options.na))}
+    blanks = MISSING if options.na is None else frozenset(("", *(name.lower() for name in listed(options.na))))
     return TextForm(separator, options.decimal, options.encoding, blanks)
 
 
@@ -98,9 +100,15 @@ def without_missing(table: Table, names: Sequence[str], options: argparse.Namesp
 
 
 def say_notes(table: Table | Training, options: argparse.Namespace) -> None:
-    """Say what was assumed, unless nobody wants to know."""
+    """Say what was assumed, unless nobody wants to know or results have it."""
     for text in table.notes if not (options.quiet or options.json) else ():
         say(f"note       {text}")
+
+
+def say_notes_of_records(table: Table, options: argparse.Namespace) -> None:
+    """Say what was assumed as lines of JSON on standard error: records on standard output have no place for it."""
+    for text in () if options.quiet else table.notes:
+        say(json_line("note", text, options.command))
 
 
 def listed(text: str) -> list[str]:
@@ -166,7 +174,11 @@ def _target(table: Table, name: str, choice: Choice) -> tuple[NDArray[Any], bool
     if kind == "dates" and (choice.dates is None or name in choice.dates):
         return features_of(table, [name], Choice(dates=[name]), TARGET).X[:, 0], False
     if name not in choice.unordered and kind != "levels":
-        return table.numbers([name], TARGET)[:, 0], False
+        numbers = table.numbers([name], TARGET)[:, 0]
+        note_doubts(table, name)
+        return numbers, False
+    if name not in choice.unordered:
+        refuse_measures(table, name)
     labels = levels_in(table, name)
     different = len(set(labels))
     if different == 1:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, NamedTuple, overload
@@ -36,7 +36,7 @@ class TextForm:
     ----------
     separator, decimal, encoding : str, optional
         Of columns, of numbers, of letters.
-    blanks : collection of str
+    blanks : frozenset of str
         What stands for a missing cell, in lower case.
     readers : sequence of {"pyarrow", "csv"}
         Which may read it, in turn.
@@ -45,7 +45,7 @@ class TextForm:
     separator: str | None = None
     decimal: str | None = None
     encoding: str | None = None
-    blanks: Collection[str] = MISSING
+    blanks: frozenset[str] = MISSING
     readers: Sequence[str] = READERS
 
 
@@ -131,11 +131,12 @@ def _header(text: str, separator: str, source: str) -> tuple[list[str], int]:
 
 def _decimals(text: str, separator: str, columns: dict[str, Any], given: str | None) -> Decimals | None:
     """Return the decimal signs of the columns, None if all are points for want of a comma."""
-    if given is None and ("," not in text if separator != "," else '"' not in text):
+    semicolons = separator == ";"
+    if given is None and ("," not in text if separator != "," else '"' not in text) and not semicolons:
         return None
-    if given is None and not any("," in cell for cells in columns.values() for cell in cells):
+    if given is None and not any("," in cell for cells in columns.values() for cell in cells) and not semicolons:
         return None
-    return Decimals(columns, given)
+    return Decimals(columns, given, semicolons=semicolons)
 
 
 def _with_csv(text: str, separator: str, names: list[str], source: str, _: int, progress: Progress | None) -> Cut:
@@ -145,13 +146,15 @@ def _with_csv(text: str, separator: str, names: list[str], source: str, _: int, 
     lines: list[int] = []
     try:
         next(row for row in reader if row)
+        after = reader.line_num
         for row in reader:
+            line, after = after + 1, reader.line_num  # where a row begins: quoted cells may have several lines
             if not row:  # a blank line
                 continue
             if len(row) != length:
-                raise TableError(_ragged(source, reader.line_num, row, names, first=not rows))
+                raise TableError(_ragged(source, line, row, names, first=not rows))
             rows.append(row)
-            lines.append(reader.line_num)
+            lines.append(line)
             if progress is not None and not len(rows) % STEP:
                 progress(reader.line_num, total)
     except csv.Error as error:
