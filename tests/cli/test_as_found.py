@@ -36,6 +36,9 @@ RIGHT = {
     "UTF-16": ("t.csv", PLAIN.encode("utf-16"), {}, XY),
     "UTF-16 without a mark, told": ("t.csv", PLAIN.encode("utf-16-le"), {"encoding": "utf-16-le"}, XY),
     "latin-1": ("t.csv", PLAIN.replace("x", "größe").encode("latin-1"), {}, {"größe": XY["x"], "y": XY["y"]}),
+    "cp1252 and spaces that do not break": (
+        "t.csv", PLAIN.replace("x", "à\xa0x").encode("cp1252"), {}, {"à\xa0x": XY["x"], "y": XY["y"]}
+    ),
     "latin-1, told": (
         "t.csv", PLAIN.replace("x", "größe").encode("latin-1"), {"encoding": "latin-1"}, {"größe": XY["x"]}
     ),
@@ -81,8 +84,12 @@ REFUSED = {
     "a header alone": ("x,y\n", "has a header and no rows"),
     "names twice": ("x,y,x\n1,2,3\n", "two columns have the same name, 'x'; rename one of them in the first line"),
     "no header": ("1,2\n3,4\n", "the first line has to name the columns"),
-    "a short line": ("x,y\n1,2\n3\n", "line 3 has 1 cells, the header has 2; correct that line"),
+    "a short line": ("x,y\n1,2\n3\n", "line 3 has 1 cell, the header has 2; correct that line"),
     "a long line": ("x,y\n1,2\n3,4,5\n", "line 3 has 3 cells"),
+    "a separator at the end of data lines": ("x,y\n1,2,\n3,4,\n", "write one at the end of the first, too"),
+    "a short line after a stated separator": ("sep=;\nx;y\n1;2\n3\n", "line 4 has 1 cell, the header has 2"),
+    "a remark above the names": ("# made by hand\nx,y\n1,2\n", "delete the lines above that of the names"),
+    "a title above the names": ("a table\nx;y\n1;2\n", "delete the lines above that of the names"),
     "names of rows": ("x,y\nfirst,1,2\nsecond,3,4\n", "if the first cells are names of rows, as R writes them"),
     "two separators": ("a,b;c\n1,2;3\n", "separated by commas (2 columns) or semicolons (2 columns); say which"),
     "spaces": ("x y\n1 2\n3 4\n", "separated by spaces; if so, say --sep space"),

@@ -177,7 +177,10 @@ def test_malformed_tables(table, message, tmp_path):
     ("arguments", "code", "message"),
     [
         (["fit", "missing.csv", "--target", "y"], 1, "missing.csv: No such file or directory"),
-        (["fit", "t.xls", "--target", "y"], 1, "unknown format 'xls'"),
+        (["fit", "t.xls", "--target", "y"], 1, "t.xls is a spreadsheet; save the sheet as CSV"),
+        (["fit", "t.zip", "--target", "y"], 1, "t.zip is an archive; unpack it"),
+        (["fit", ".", "--target", "y"], 1, ". is a folder; name a file in it"),
+        (["fit", "t.doc", "--target", "y"], 1, "unknown format 'doc'"),
         (["fit", "t.csv"], 2, "required: --target"),
         (["fit", "t.csv", "--target", "y", "--features", "a,y"], 2, "cannot predict itself"),
         (["fit", "t.csv", "--target", "y", "--features", "z"], 1, "no column 'z'"),

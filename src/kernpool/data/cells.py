@@ -123,8 +123,7 @@ def sentinels(missing: frozenset[str]) -> NDArray[np.float64]:
     >>> sentinels(frozenset(("", "na", "-999")))
     array([-999.])
     """
-    read = np.array([_float(name) for name in sorted(missing)])
-    return read[np.isfinite(read)]
+    return np.array([read for read in map(_float, sorted(missing)) if math.isfinite(read)], dtype=np.float64)
 
 
 def is_blank(cell: Any, missing: frozenset[str] = MISSING) -> bool:

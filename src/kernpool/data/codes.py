@@ -47,7 +47,7 @@ def levels_in(table: Table, name: str, known: Collection[Any] | None = None) -> 
     """
     table.labels(name)
     cells = table.columns[name]
-    found: list[Any] = [cell if isinstance(cell, str | int | float) else str(cell) for cell in as_objects(cells)]
+    found: list[Any] = [cell if isinstance(cell, str | int | float) else _text(cell) for cell in as_objects(cells)]
     is_text = is_words(cells) and unreadable(cells) is None
     if known is not None:
         read = table.floats(name).tolist() if is_text else found
@@ -80,6 +80,13 @@ def refuse_unseen(table: Table, name: str, cells: Sequence[Any], known: Collecti
         f"{table.place(row, name)} holds {cells[row]!r}, a level that the model has not seen ({COUNTED}); known levels "
         f"are {shown}. To pool such rows as unlike every level, say --unseen unlike"
     )
+
+
+def _text(cell: Any) -> str:
+    """Return the text of a cell of another type: days as text files have them, whatever unit they are stored in."""
+    if isinstance(cell, np.datetime64) and cell == cell.astype("M8[D]"):
+        return str(cell.astype("M8[D]"))
+    return str(cell)
 
 
 def _as_known(found: Sequence[Any], read: Sequence[Any], known: Collection[Any]) -> list[Any]:

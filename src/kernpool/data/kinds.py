@@ -203,11 +203,20 @@ def _declared(table: Table, name: str, choice: Choice) -> list[Any]:
 def _dates(table: Table, name: str, choice: Choice) -> Array:
     if choice.dates is None or name in choice.dates:
         return _days(table, name)
-    blanks = table.missing([name])
-    shown = words(cell_at(table.columns[name], int((~blanks).argmax())))
     raise TableError(
-        f"{table.source}: column {name!r} {shown}: a date; say --dates {name} to read it as days since 1970-01-01, "
-        f"--unordered {name} for levels without order, or leave it out with --features"
+        f"{date_to_choose(table, name)}, --unordered {name} for levels without order, or leave it out with --features"
+    )
+
+
+def date_to_choose(table: Table, name: str) -> str:
+    """Begin a message about a column of dates for which nobody has chosen what they are."""
+    row = int((~table.missing([name])).argmax())
+    cell = cell_at(table.columns[name], row)
+    _, bad = days_of([cell] if isinstance(cell, str) else [])
+    form = "" if bad is None else "write dates as year-month-day, such as 2020-12-31, and "
+    return (
+        f"{table.source}: column {name!r} {words(cell)}: a date; {form}say --dates {name} to read it as days since "
+        "1970-01-01"
     )
 
 

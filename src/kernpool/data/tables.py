@@ -34,6 +34,9 @@ Array = NDArray[np.float64]
 
 COUNTED = "rows are counted from 0"
 FORMATS = ("csv", "tsv", "parquet", "npy")
+OTHERS = dict.fromkeys(("xlsx", "xls", "xlsm", "ods"), "is a spreadsheet; save the sheet as CSV")
+OTHERS |= dict.fromkeys(("zip", "7z", "rar", "tar", "tgz"), "is an archive; unpack it, and name the table")
+SHOWN = 20  # rows that are looked at for a message
 
 
 class TableError(ValueError):
@@ -189,10 +192,18 @@ class Table:
         """Refuse columns that are not in the table."""
         unknown = [name for name in names if name not in self.columns]
         if unknown:
-            headless = "; the first line has to name the columns" if _are_numbers(self.names) else ""
+            headless = "; the first line has to name the columns" if _are_numbers(self.names) else self._title()
             raise TableError(
                 f"{self.source}: no column {unknown[0]!r}; columns are {', '.join(map(repr, self.names))}{headless}"
             )
+
+    def _title(self) -> str:
+        """Say so if the first line looks like a title or a remark instead of names."""
+        if self.lines is None or not self.names:
+            return ""
+        name, cells = self.names[0], self.columns[self.names[0]]
+        one = len(self.names) == 1 and any(sign in cell for cell in cells[:SHOWN] for sign in ",;\t|")
+        return "; delete the lines above that of the names" if one or name.startswith("#") else ""
 
     def _column(self, name: str, advice: Advice) -> Array:
         cells = self.columns[name]
@@ -235,6 +246,8 @@ def _are_numbers(names: list[str]) -> bool:
 def table_format(name: str, override: str | None = None) -> str:
     """Return the format of a file by its suffix, CSV for standard input and output, or the one that overrides it."""
     suffix = override or ("csv" if name == "-" else Path(name).suffix.removeprefix(".").lower())
+    if suffix not in FORMATS and override is None and (suffix in OTHERS or Path(name).is_dir()):
+        raise TableError(f"{name} {OTHERS.get(suffix, 'is a folder; name a file in it')}")
     if suffix not in FORMATS:
         raise TableError(f"{name}: unknown format {suffix!r}; known are {', '.join(FORMATS)} (by suffix or --format)")
     return suffix
