@@ -155,7 +155,7 @@ def test_a_picture_of_several_features(tmp_path):
         ("a,y\n1,2\n1_0,3\n", "row 1 (line 3), column 'a' holds '1_0', not a finite number"),
         ("a,y\n1,2\n\u0661,3\n", "row 1 (line 3), column 'a' holds '\u0661', not a finite number"),
         ("a,y\n1,2\n2,1e999\n", "row 1 (line 3), column 'y' holds '1e999'"),
-        ("a,y\n1,2\n3\n", "line 3 has 1 cells, the header has 2"),
+        ("a,y\n1,2\n3\n", "line 3 has 1 cell, the header has 2"),
         ("a,a\n1,2\n", "two columns have the same name"),
         ("b,c\n1,2\n", "no column 'y'; columns are 'b', 'c'"),
         ("", "is empty; the first line must name the columns"),
