@@ -200,7 +200,7 @@ def test_numbers_with_a_unit_are_no_levels(cells, target):
     done("fit", "t.csv", "--target", "y", "--unordered", column, *([] if target else ["--smoothing", "0"]), *FIXED)
 
 
-@pytest.mark.parametrize("cells", [["1st", "2nd"], ["A1", "A2"], ["5a", "5b"], ["left", "right"], ["5%"], []])
+@pytest.mark.parametrize("cells", [["1st", "2nd"], ["A1", "A2"], ["5a", "5b"], ["1", "2"], ["5%"], []])
 def test_other_text_has_no_unit(cells):
     assert measured(cells) is None
 

@@ -16,6 +16,7 @@ MEASURE = re.compile(
     r"([+-]?\d[\d.,' \u2019\u00a0\u202f]*)"  # digits in groups
     r"(\)?\s*(?:[%\u2030$\u20ac\u00a3\u00a5\u00b0]?[^\W\d_]{0,3})\)?)"  # a unit
 )
+GROUPED = re.compile(r"[' \u2019\u00a0\u202f]")
 TIME = re.compile(r"\d{1,2}:\d{2}(?::\d{2}(?:\.\d+)?)?")
 FIRST_DAY, LAST_DAY = 18_000_101, 21_001_231
 
@@ -47,6 +48,8 @@ def measured(cells: Iterable[str]) -> str | None:
         numbers.add(cell if found is None else found[2])
     if len(numbers) < 2 or len(units) > 1:
         return None
+    if units == {("", "")} and not any(GROUPED.search(number.strip()) for number in numbers):
+        return None  # text of digits, of a file that says that it is text
     return "a time of a day" if times else "a number with a unit or another sign"
 
 
