@@ -180,7 +180,14 @@ _LAZY = {
 }
 
 
-_ROOMS = ("core", "data", "kernels", "pooling")  # which are there without being imported first
+_ROOMS = (
+    "algorithms",
+    "core",
+    "data",
+    "execution",
+    "kernels",
+    "pooling",
+)  # which are there without being imported first
 
 
 def __getattr__(name: str) -> Any:
@@ -195,4 +202,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted({*globals(), *__all__, *_ROOMS})

@@ -36,6 +36,9 @@ RIGHT = {
     "UTF-16": ("t.csv", PLAIN.encode("utf-16"), {}, XY),
     "UTF-16 without a mark, told": ("t.csv", PLAIN.encode("utf-16-le"), {"encoding": "utf-16-le"}, XY),
     "latin-1": ("t.csv", PLAIN.replace("x", "größe").encode("latin-1"), {}, {"größe": XY["x"], "y": XY["y"]}),
+    "cp1252 and spaces that do not break": (
+        "t.csv", PLAIN.replace("x", "à\xa0x").encode("cp1252"), {}, {"à\xa0x": XY["x"], "y": XY["y"]}
+    ),
     "latin-1, told": (
         "t.csv", PLAIN.replace("x", "größe").encode("latin-1"), {"encoding": "latin-1"}, {"größe": XY["x"]}
     ),
@@ -54,6 +57,11 @@ RIGHT = {
     "thousands by other cells": ("t.csv", 'x,y\n"1,234",1\n"2,500.5",2\n', {}, {"x": [1234.0, 2500.5]}),
     "decimal commas by another column": ("t.csv", "x;y\n1,234;0,5\n2,500;2\n", {}, {"x": [1.234, 2.5]}),
     "points between thousands": ("t.csv", "x;y\n1.234,5;1\n2.500;2\n", {}, {"x": [1234.5, 2500.0]}),
+    "thousands after a decimal point": ("t.csv", 'x,y\n999.5,1\n"1,234.5",2\n', {}, {"x": [999.5, 1234.5]}),
+    "1,234 after a decimal point": ("t.csv", 'x,y\n0.5,1\n"1,234",2\n', {}, {"x": [0.5, 1234.0]}),
+    "three decimals and semicolons": ("t.csv", "x;y\n1.234;1\n2.500;2\n", {}, {"x": [1.234, 2.5]}),
+    "points and semicolons": ("t.csv", "x;y\n1.234;0.5\n2;2\n", {}, {"x": [1.234, 2.0]}),
+    "thousands by points, told": ("t.csv", "x;y\n1.234;1\n2;2\n", {"decimal": ","}, {"x": [1234.0, 2.0]}),
     "one column of decimal commas": ("t.csv", "x\n0,5\n1,5\n", {}, {"x": [0.5, 1.5]}),
     "powers": ("t.csv", "x,y\n1e3,1\n-2.5E-2,2\n+7,3\n", {}, {"x": [1e3, -0.025, 7.0]}),
     "digits to the last": ("t.csv", "x\n0.1\n1e-320\n1.7976931348e308\n", {}, {"x": [0.1, 1e-320, 1.7976931348e308]}),
@@ -76,14 +84,23 @@ REFUSED = {
     "a header alone": ("x,y\n", "has a header and no rows"),
     "names twice": ("x,y,x\n1,2,3\n", "two columns have the same name, 'x'; rename one of them in the first line"),
     "no header": ("1,2\n3,4\n", "the first line has to name the columns"),
-    "a short line": ("x,y\n1,2\n3\n", "line 3 has 1 cells, the header has 2; correct that line"),
+    "a short line": ("x,y\n1,2\n3\n", "line 3 has 1 cell, the header has 2; correct that line"),
     "a long line": ("x,y\n1,2\n3,4,5\n", "line 3 has 3 cells"),
+    "a separator at the end of data lines": ("x,y\n1,2,\n3,4,\n", "write one at the end of the first, too"),
+    "a short line after a stated separator": ("sep=;\nx;y\n1;2\n3\n", "line 4 has 1 cell, the header has 2"),
+    "a remark above the names": ("# made by hand\nx,y\n1,2\n", "delete the lines above that of the names"),
+    "a title above the names": ("a table\nx;y\n1;2\n", "delete the lines above that of the names"),
     "names of rows": ("x,y\nfirst,1,2\nsecond,3,4\n", "if the first cells are names of rows, as R writes them"),
     "two separators": ("a,b;c\n1,2;3\n", "separated by commas (2 columns) or semicolons (2 columns); say which"),
     "spaces": ("x y\n1 2\n3 4\n", "separated by spaces; if so, say --sep space"),
     "1,234": ("x;y\n1,234;2\n", "holds '1,234', which is 1.234 or 1234; say --decimal ,"),
     "1,234 in quotes": ('x,y\n"1,234",2\n', "holds '1,234', which is 1.234 or 1234; say --decimal ,"),
     "1.234 in a file of decimal commas": ("x;y\n1.234;0,5\n", "holds '1.234', which is 1.234 or 1234"),
+    "1.234 and 999 between semicolons": ("x;y\n1.234;2\n12.500;3\n999;4\n", "holds '1.234', which is 1.234 or 1234"),
+    "a line end between decimal commas": (
+        'x;y\n1,5;2\n"2,5\n3,5";3\n4,0;4\n', r"row 1 (line 3), column 'x' holds '2,5\n3,5', not a finite number"
+    ),
+    "huge integers beside text with commas": ('x,y,n\n9007199254740993,1,"a, b"\n', "9007199254740993"),
     "both signs": ("x;y\n1,5;2\n2.5;3\n", "row 1 (line 3), column 'x' holds '2.5', not a finite number"),
     "a missing cell": ("x,y\n1,2\nNA,3\n", "row 1 (line 3), column 'x' holds 'NA'"),
     "an empty cell": ("x,y\n1,2\n,3\n", "row 1 (line 3), column 'x' is empty"),
@@ -135,6 +152,9 @@ def test_what_is_assumed_is_said(tmp_path):
     assert read_table(written(tmp_path, "t.csv", PLAIN)).notes == []
     table = read_table(written(tmp_path, "t.csv", LOCAL.replace("x", "größe").encode("latin-1")))
     table.numbers(["größe"])
+    three = read_table(written(tmp_path, "s.csv", "x;y\n1.234;1\n2.500;2\n"))
+    three.numbers(["x"])
+    assert three.notes[1:] == ["column 'x' is read with decimal points, '1.234' as 1.234; --decimal , says otherwise"]
     assert table.notes == [
         "text is read as cp1252, as it is no UTF-8; --encoding says otherwise",
         "columns are separated by semicolons; --sep says otherwise",

@@ -125,7 +125,7 @@ def test_levels_that_a_model_has_not_seen():
         file.write("dose,side\n1,up\n1,left\n")
     wrong = kernpool("predict", "m", "new.csv")
     assert wrong.returncode == 1
-    assert b"has the level 'up' in row 0" in wrong.stderr
+    assert b"row 0 (line 2), column 'side' holds 'up', a level that the model has not seen" in wrong.stderr
     assert b"--unseen unlike" in wrong.stderr
     assert len(predicted("--unseen", "unlike", data="new.csv")) == 2
 
@@ -196,6 +196,7 @@ def test_a_target_of_text_makes_a_classifier():
         (["--encoding", "klingon"], 2, "--encoding klingon is unknown"),
         (["--features", "dose", "--bandwidth", "log_loss"], 2, "is of classifiers"),
         (["--memory", "1GiB", "--unordered", "side"], 2, "--unordered needs the rows in memory"),
+        (["--memory", "1GiB", "--na=-999"], 2, "--na needs the rows in memory"),
         (["--smoothing", "a"], 2, "--smoothing must be a number"),
     ],
 )

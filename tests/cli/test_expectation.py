@@ -216,8 +216,8 @@ def test_models_that_cannot_say_write_nothing(folder, tmp_path):
     split = ("--interval", "0.9", "--method", "split", "--calibration")
     refuses("nameless", "save the model with target=", *split, folder / "more.csv")
     refuses("model", "no column 'y'", *split, folder / "new.csv")
-    refuses("text", "y_calibration has classes that no training row has", "--sets", ".9", "--calibration",
-            folder / "more-number.csv")  # fmt: skip
+    refuses("text", "row 0 (line 2), column 'kind' holds '0', which is no class of the model", "--sets", ".9",
+            "--calibration", folder / "more-number.csv")  # fmt: skip
 
 
 @needs_pyarrow

@@ -73,7 +73,7 @@ def test_page_of_a_model_and_of_a_generator(folder, capsys):
     assert main(["fit", "numbers.csv", "--target", "y", "--bandwidth", "0.2", "--degree", "1", "--model", "m"]) == 0
     capsys.readouterr()
     assert main(["explore", "m", "--out", "p.html", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out) == {"page": "p.html", "rows": 60}
+    assert json.loads(capsys.readouterr().out) == {"page": "p.html", "rows": 60, "notes": []}
     found = payload_in("p.html")
     assert (found["settings"]["degree"], found["columns"][0]["name"], found["title"]) == (1, "x", "m")
     assert main(["explore", "m", "--degree", "1", "--bandwidth", "0.3", "--out", "n.html"]) == 2

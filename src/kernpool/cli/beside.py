@@ -49,13 +49,14 @@ class Beside:
             raise UsageError(f"{' and '.join(asked)} cannot be had from a cluster; predict here, without --cluster")
         return found
 
-    def ready(self, model: Any, folder: str, header: dict[str, Any]) -> Beside:
+    def ready(self, model: Any, options: argparse.Namespace, header: dict[str, Any]) -> Beside:
         """Refuse a model that cannot say what is asked, and read what else is needed; parameters as of its parts."""
+        folder = options.model
         if self.uncertainty.asked:
             need_rows(model, folder, " or ".join(self.uncertainty.asked))
         if self.probabilities and not hasattr(model, "predict_proba"):
             raise TypeError(f"--proba is for classifiers, and {folder} holds a {type(model).__name__}")
-        return replace(self, expectation=self.expectation.ready(model, folder, header))
+        return replace(self, expectation=self.expectation.ready(model, options, header))
 
     def columns(self, model: Any, query: Array, target: str, predict: Predict) -> Columns:
         """Return predictions and what is asked for beside them: y, y_se, y_q0.5 and so on; y_0, y_0_se of several.

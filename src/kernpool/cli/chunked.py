@@ -119,7 +119,7 @@ def predict_in_chunks(options: argparse.Namespace, memory: int | None, asked: Be
         raise UsageError("--json prints predictions as records, which need the rows in memory; name a file with --out")
     model, header = load_for_tables(options, memory)
     _refuse_levels(model, options.model)
-    asked = asked.ready(model, options.model, header)
+    asked = asked.ready(model, options, header)
     rows, blocks = open_queries(options.data, options.format, memory, header["features"], form_of(options))
     target = header["target"] or "prediction"
     with predictor(model, options.cluster) as predict, progress_bar("predicting", options.quiet):

@@ -19,7 +19,7 @@ from kernpool.cli.describing import describe_model
 from kernpool.cli.kept import beside_inputs, plain_json, query_rows, records_of
 from kernpool.cli.parsing import parse_bandwidth, parse_memory, parse_numbers
 from kernpool.cli.reporting import report_of, say_report
-from kernpool.cli.tables import Training, say_notes, training_rows
+from kernpool.cli.tables import Training, say_notes, say_notes_of_records, training_rows
 from kernpool.cli.terminal import UsageError, bar, is_terminal, need_output, progress_bar, say
 from kernpool.cli.testing import run_test
 from kernpool.cli.uncertainty import named_summary, need_rows
@@ -205,7 +205,7 @@ def run_predict(options: argparse.Namespace) -> None:
         predict_in_chunks(options, memory, asked)
         return
     model, header = load_for_tables(options)
-    asked = asked.ready(model, options.model, header)
+    asked = asked.ready(model, options, header)
     X, table = query_rows(options, model, header)
     with progress_bar("predicting", options.quiet):
         columns = asked.columns(model, X, header["target"] or "prediction", model.predict)
@@ -214,6 +214,7 @@ def run_predict(options: argparse.Namespace) -> None:
         write_table(options.out, columns, force=options.force)
     elif options.out == "-":
         print_json(records_of(columns))
+        say_notes_of_records(table, options)
     else:
         write_table(options.out, columns, force=options.force)
         print_json(

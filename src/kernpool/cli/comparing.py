@@ -105,15 +105,21 @@ def folds_of(training: Training, folds: int, seed: int) -> list[tuple[NDArray[np
     if training.classes:
         fewest = int(np.unique(y, return_counts=True)[1].min())
         if fewest < folds:
-            raise TableError(
-                f"the smallest class has {fewest} rows, which is less than --folds {folds}; use fewer folds"
-            )
+            remedy = "use fewer folds" if fewest > 1 else "drop its row, or join the class to another one"
+            size = f"{fewest} row{'s' * (fewest > 1)}"
+            raise TableError(f"the smallest class has {size}, which is less than --folds {folds}; {remedy}")
     if groups is not None:
         kind = StratifiedGroupKFold if training.classes else GroupKFold
         split = kind(folds, shuffle=True, random_state=seed)
     else:
         split = (StratifiedKFold if training.classes else KFold)(folds, shuffle=True, random_state=seed)
-    return [(fit, test) for fit, test in split.split(np.zeros(len(y)), y, groups)]
+    found = [(fit, test) for fit, test in split.split(np.zeros(len(y)), y, groups)]
+    if training.classes and any(len(np.unique(y[fit])) < 2 for fit, _ in found):
+        raise TableError(
+            "without the clusters of one fold one class alone is left, and no classifier can be fitted; leave --groups "
+            "out, or name a column whose clusters have several classes"
+        )
+    return found
 
 
 def compare(

@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 from kernpool.cli.asking import INTERVAL_METHODS, SET_METHODS
 from kernpool.cli.kept import read_queries
 from kernpool.cli.parsing import parse_levels
+from kernpool.cli.tables import open_table, say_notes, say_notes_of_records, without_missing
 from kernpool.cli.terminal import UsageError
 from kernpool.cli.uncertainty import checked_level, need_rows
 from kernpool.conformal.intervals import METHODS
-from kernpool.data.reading import read_table
-from kernpool.data.tables import Advice, TableError
+from kernpool.data.codes import levels_in
+from kernpool.data.tables import COUNTED, Advice, Table, TableError
 from kernpool.estimators.classifier import NadarayaWatsonClassifier
 from kernpool.estimators.nadaraya_watson import NadarayaWatsonRegressor
 
@@ -98,18 +99,19 @@ class Expectation:
         given = ((self.quantiles, "--quantiles"), (self.level, "--interval"), (self.sets, "--sets"))
         return [name for value, name in given if value not in (None, ())]
 
-    def ready(self, model: Any, folder: str, header: dict[str, Any]) -> Expectation:
+    def ready(self, model: Any, options: argparse.Namespace, header: dict[str, Any]) -> Expectation:
         """Refuse a model that cannot say what is asked, and read the rows that calibrate.
 
         Parameters
         ----------
         model : estimator
             Loaded.
-        folder : str
-            From where.
+        options : argparse.Namespace
+            Where the model is from, and how tables are written.
         header : dict
             Its ``model.json``.
         """
+        folder = options.model
         if self.sets is not None and not isinstance(model, NadarayaWatsonClassifier):
             raise TypeError(f"--sets is for classifiers, and {folder} holds a {type(model).__name__}")
         counted = isinstance(model, NadarayaWatsonRegressor) and "chunks_" in vars(model)  # quantiles, chunk by chunk
@@ -123,11 +125,13 @@ class Expectation:
                 f"{folder} does not know what its output is called, so that --calibration has no column for it; save "
                 "the model with target="
             )
-        table = read_table(self.calibration)
+        table = open_table(options, self.calibration)
+        table = without_missing(table, [*header["features"], target], options)
         X = read_queries(table, model, header, INPUTS)
-        if self.sets is None:
-            return replace(self, rows=(X, table.numbers([target], OUTPUTS)[:, 0]))
-        return replace(self, rows=(X, _as_labels(table.labels(target), model.classes_)))
+        y = table.numbers([target], OUTPUTS)[:, 0] if self.sets is None else _classes(table, target, model.classes_)
+        said = replace(table, notes=[f"{table.source}: {note}" for note in table.notes])
+        (say_notes_of_records if options.json else say_notes)(said, options)
+        return replace(self, rows=(X, y))
 
     def beside(self, model: Any, query: Array) -> tuple[dict[str, Array], list[str]]:
         """Return columns for the ends of names, and what is guaranteed of them."""
@@ -184,13 +188,14 @@ def _check_calibration(method: str, calibration: str | None) -> None:
         )
 
 
-def _as_labels(labels: NDArray[Any], classes: NDArray[Any]) -> NDArray[Any]:
-    """Return labels of a table as a model has them: a table has numbers as text where the model has numbers."""
-    if classes.dtype.kind in "iuf" and labels.dtype.kind in "US":
-        try:
-            return labels.astype(np.float64).astype(classes.dtype)
-        except ValueError:
-            return labels  # the model names the one that is none of its classes
-    if classes.dtype.kind == "b":
-        return np.array([{"true": True, "false": False, "1": True, "0": False}.get(str(x).lower(), x) for x in labels])
-    return labels.astype(np.str_) if classes.dtype.kind in "US" else labels
+def _classes(table: Table, name: str, classes: NDArray[Any]) -> NDArray[Any]:
+    """Return a column of classes as a model has them."""
+    known = classes.tolist()
+    labels = levels_in(table, name, known)
+    row = next((row for row, label in enumerate(labels) if label not in known), None)
+    if row is not None:
+        raise TableError(
+            f"{table.place(row, name)} holds {labels[row]!r}, which is no class of the model ({COUNTED}); its classes "
+            f"are {', '.join(map(str, known))}"
+        )
+    return np.array(labels, dtype=classes.dtype)

@@ -39,31 +39,28 @@ def run_explore(options: argparse.Namespace) -> None:
         raise UsageError(f"--port must be in [0, {LARGEST_PORT}], got {options.port}")
     if options.out is not None:
         refuse_existing(Path(options.out), options.force)
-    explorer = explorer_of(options)
+    explorer, notes = explorer_of(options)
     if options.out is None:
-        _serve(explorer, options)
+        _serve(explorer, notes, options)
         return
     page = explorer.to_html(options.out, force=options.force)
     if options.json:
-        print_json({"page": str(page), "rows": explorer.subject.rows})
+        print_json({"page": str(page), "rows": explorer.subject.rows, "notes": notes})
     elif not options.quiet:
         say(f"page       {page}")
 
 
-def explorer_of(options: argparse.Namespace) -> Explorer:
-    """Return the explorer of what is named: a generator, a folder of a model, or a table with a target."""
+def explorer_of(options: argparse.Namespace) -> tuple[Explorer, list[str]]:
+    """Return the explorer of a generator, of a saved model or of a table with a target, and notes of reading."""
     if options.data in GENERATORS:
         _refuse(options, READING | {"smoothing": None}, f"{options.data} makes its rows: one column of numbers and y")
         if options.bandwidth in ONLY_FOR_CLASSES:
             raise UsageError(f"--bandwidth {options.bandwidth} is for a target of classes; {options.data} has numbers")
         model = build_model(options)
-        return explore(
-            options.data,
-            seed=options.seed or 0,
-            language=options.lang,
-            degree=options.degree,
-            **model.get_params(),
+        explorer = explore(
+            options.data, seed=options.seed or 0, language=options.lang, degree=options.degree, **model.get_params()
         )
+        return explorer, []
     _refuse(options, {"seed": None}, f"{options.data} is no generator; those are {' and '.join(GENERATORS)}")
     path = Path(options.data)
     if options.target is None:
@@ -72,12 +69,12 @@ def explorer_of(options: argparse.Namespace) -> Explorer:
         _refuse(options, FITTING | READING, f"{path.name} is a fitted model; kernpool fit makes another one")
         model, header = load_model(path), read_header(path, MODELS)
         explorer = explore(model, target=header["target"], title=path.name, language=options.lang)
-        return _named(explorer, header["features"])
+        return _named(explorer, header["features"]), []
     model, training = fit_rows(options, build_model(options))
     load = _loading(options, training)
     title = f"{options.target}, {'standard input' if options.data == '-' else path.name}"
     explorer = explore(model, target=options.target, title=title, language=options.lang, load=load)
-    return _named(explorer, training.names)
+    return _named(explorer, training.names), training.notes
 
 
 def _named(explorer: Explorer, names: Sequence[str]) -> Explorer:
@@ -109,10 +106,10 @@ def _loading(options: argparse.Namespace, training: Training) -> str:
     )
 
 
-def _serve(explorer: Explorer, options: argparse.Namespace) -> None:
+def _serve(explorer: Explorer, notes: list[str], options: argparse.Namespace) -> None:
     def started(server: ExplorerServer) -> None:
         if options.json:
-            print_json({"url": server.url, "rows": explorer.subject.rows})
+            print_json({"url": server.url, "rows": explorer.subject.rows, "notes": notes})
         else:
             say(f"explorer   {server.url}")
         if not (options.quiet or options.json):

@@ -12,8 +12,9 @@ import numpy as np
 from kernpool.cli.tables import listed, open_table, without_missing
 from kernpool.cli.terminal import UsageError
 from kernpool.data.cells import as_objects, is_words, unreadable
+from kernpool.data.codes import is_code
 from kernpool.data.kinds import queries_of
-from kernpool.data.tables import Advice, Table, table_format
+from kernpool.data.tables import Advice, Table, TableError, table_format
 
 QUERIES = Advice(
     "correct it: the model predicts from numbers in this column",
@@ -35,7 +36,8 @@ def query_rows(options: argparse.Namespace, model: Any, header: dict[str, Any]) 
 def read_queries(table: Table, model: Any, header: dict[str, Any], advice: Advice = QUERIES) -> Any:
     """Read the columns that a model predicts from, as it was fitted to them."""
     dates = vars(model).get("date_columns_") or ()
-    return queries_of(table, header["features"], model.encoding_, dates, advice)
+    unseen = vars(model).get("unseen", "raise")
+    return queries_of(table, header["features"], model.encoding_, dates, advice, unseen=unseen)
 
 
 def beside_inputs(columns: dict[str, Any], table: Table, target: str, options: argparse.Namespace) -> dict[str, Any]:
@@ -57,11 +59,20 @@ def _cells(table: Table, name: str, as_text: bool) -> Any:
     cells = table.columns[name]
     if isinstance(cells, np.ndarray) and cells.dtype.kind in "fiub":
         return cells
-    if (table.decimals is not None or not as_text) and is_words(cells) and unreadable(cells) is None:
-        read = table.floats(name)
-        if np.isfinite(read).all():
-            return read
-    return [str(cell) if not isinstance(cell, str | int | float | type(None)) else cell for cell in as_objects(cells)]
+    found: list[Any] = [
+        cell if isinstance(cell, str | int | float | type(None)) else str(cell) for cell in as_objects(cells)
+    ]
+    if not is_words(cells) or unreadable(cells) is not None or (as_text and not any("," in cell for cell in found)):
+        return found
+    if any(map(is_code, found)):
+        return found
+    try:
+        read, sign = table.floats(name), table.sign(name)
+    except TableError:  # nobody can tell what 1,234 is, and nobody needs to
+        return found
+    if not np.isfinite(read).all() or (as_text and sign == "."):
+        return found
+    return read.astype(np.int64) if all(cell.lstrip("+-").isdecimal() for cell in found) else read
 
 
 def records_of(columns: dict[str, Any]) -> list[dict[str, Any]]:

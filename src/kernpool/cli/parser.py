@@ -20,6 +20,9 @@ def json_line(what: str, text: str, command: str, code: int | None = None) -> st
     return json.dumps({what: text, "command": command} | ({} if code is None else {"exit_code": code}))
 
 
+TAKERS = ("--keep", "--dates")  # with names of columns, or alone
+
+
 class Parser(argparse.ArgumentParser):
     """As `argparse.ArgumentParser`, for commands that may be asked to answer in JSON."""
 
@@ -32,6 +35,9 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Say what is wrong, and exit with 2."""
+        taker = next((option for option in TAKERS if option in self._given), None)
+        if taker is not None and message.startswith("the following arguments are required: "):
+            message += f"; {taker} takes the name that follows: write it after all others, or {taker}=A,B"
         if "--json" not in self._given:
             super().error(message)
         name = self.prog.removeprefix("kernpool").strip()

@@ -35,12 +35,26 @@ def parse_memory(text: str | None) -> int | None:
     return size
 
 
+def split_names(text: str) -> list[str]:
+    """Return names that are separated by commas; one with a comma stands in quotes.
+
+    Examples
+    --------
+    >>> split_names('a, "b,c"')
+    ['a', 'b,c']
+    """
+    try:
+        return [name.strip() for name in next(csv.reader([text], skipinitialspace=True), [])]
+    except csv.Error as error:
+        raise UsageError(f"names are separated by commas, as in A,B; got {text!r} ({error})") from None
+
+
 def parse_features(listed: str | None, target: str) -> list[str] | None:
     """Return the columns that were listed to predict from, None for all others."""
     if listed is None:
         return None
     # Read as a line of CSV, so that a name with a comma can stand in quotes.
-    features = [name.strip() for name in next(csv.reader([listed], skipinitialspace=True), [])]
+    features = split_names(listed)
     if target in features:
         raise UsageError(f"--features names the target {target!r} too; a column cannot predict itself")
     if not features or len(set(features)) < len(features):

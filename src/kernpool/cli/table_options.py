@@ -21,12 +21,14 @@ def add_table_options(command: argparse.ArgumentParser, *, levels: bool = False)
     reading = command.add_argument_group("how DATA is written (what is not given is found, and said)")
     reading.add_argument("--format", choices=FORMATS, help="of DATA (default: by suffix; .gz, .bz2, .xz, .zst unpack)")
     reading.add_argument("--sep", metavar="CHAR", help="between columns: comma, semicolon, tab, pipe, space, or any")
-    reading.add_argument("--decimal", choices=[",", "."], help="sign of decimals; the other one separates thousands")
+    reading.add_argument(
+        "--decimal", choices=[",", "."], metavar="SIGN", help="sign of decimals, , or .; the other separates thousands"
+    )
     reading.add_argument("--encoding", metavar="NAME", help="of text, such as utf-8, latin-1, cp1252, utf-16, gb18030")
     reading.add_argument(
         "--na",
         metavar="A,B",
-        help="what a missing cell holds, beside nothing (default: NA, NaN, N/A, null, none, -, ., ?)",
+        help="what missing cells hold, beside nothing, as in --na=-999,x (default: NA, NaN, N/A, null, none, -, ., ?)",
     )
     reading.add_argument(
         "--missing",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import codecs
-import csv
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,10 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.cli.parsing import parse_features
+from kernpool.cli.parser import json_line
+from kernpool.cli.parsing import parse_features, split_names
 from kernpool.cli.terminal import UsageError, progress_bar, say
 from kernpool.data.cells import MISSING
-from kernpool.data.kinds import Choice, Features, features_of, kind_of, levels_in
+from kernpool.data.codes import levels_in
+from kernpool.data.kinds import Choice, Features, date_to_choose, features_of, kind_of, note_doubts, refuse_measures
 from kernpool.data.reading import TextForm, read_table
 from kernpool.data.separators import as_separator
 from kernpool.data.tables import Advice, Table, TableError
@@ -26,7 +27,7 @@ FEATURES = Advice(
     "drop such rows with --missing drop, or leave the column out with --features",
 )
 TARGET = Advice("correct it, or name the column in --unordered if it holds classes", "name another one with --target")
-IN_MEMORY = ("smoothing", "ordered", "unordered", "dates", "keep", "proba")
+IN_MEMORY = ("smoothing", "ordered", "unordered", "dates", "keep", "proba", "na")
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +80,7 @@ def form_of(options: argparse.Namespace) -> TextForm:
         ) from None
     if separator is not None and separator == options.decimal == ".":
         raise UsageError("--sep and --decimal are both '.'")
-    blanks = MISSING if options.na is None else {"", *(name.lower() for name in listed(options.na))}
+    blanks = MISSING if options.na is None else frozenset(("", *(name.lower() for name in listed(options.na))))
     return TextForm(separator, options.decimal, options.encoding, blanks)
 
 
@@ -91,21 +92,32 @@ def without_missing(table: Table, names: Sequence[str], options: argparse.Namesp
     if not missing.any():
         return table
     if missing.all():
-        raise TableError(f"{table.source}: all {table.rows} rows have missing cells in the columns that are used")
+        share = {name: float(table.missing([name]).mean()) for name in names}
+        worst = max(share, key=lambda name: share[name])
+        raise TableError(
+            f"{table.source}: all {table.rows} rows have missing cells in the columns that are used; column {worst!r} "
+            f"misses {'all' if share[worst] == 1 else f'{share[worst]:.0%}'} of its cells: leave it out with --features"
+        )
     kept = table.take(np.flatnonzero(~missing))
     kept.notes.append(f"{missing.sum()} of {table.rows} rows have missing cells and are left out")
     return kept
 
 
 def say_notes(table: Table | Training, options: argparse.Namespace) -> None:
-    """Say what was assumed, unless nobody wants to know."""
+    """Say what was assumed, unless nobody wants to know or results have it."""
     for text in table.notes if not (options.quiet or options.json) else ():
         say(f"note       {text}")
 
 
+def say_notes_of_records(table: Table, options: argparse.Namespace) -> None:
+    """Say what was assumed as lines of JSON on standard error: records on standard output have no place for it."""
+    for text in () if options.quiet else table.notes:
+        say(json_line("note", text, options.command))
+
+
 def listed(text: str) -> list[str]:
     """Return names that are separated by commas; one with a comma stands in quotes."""
-    return [name.strip() for name in next(csv.reader([text], skipinitialspace=True), [])]
+    return split_names(text)
 
 
 def choice_of(options: argparse.Namespace) -> Choice:
@@ -165,8 +177,14 @@ def _target(table: Table, name: str, choice: Choice) -> tuple[NDArray[Any], bool
     kind = kind_of(table, name)
     if kind == "dates" and (choice.dates is None or name in choice.dates):
         return features_of(table, [name], Choice(dates=[name]), TARGET).X[:, 0], False
+    if kind == "dates" and name not in choice.unordered:
+        raise TableError(f"{date_to_choose(table, name)}, or name another column with --target")
     if name not in choice.unordered and kind != "levels":
-        return table.numbers([name], TARGET)[:, 0], False
+        numbers = table.numbers([name], TARGET)[:, 0]
+        note_doubts(table, name)
+        return numbers, False
+    if name not in choice.unordered:
+        refuse_measures(table, name)
     labels = levels_in(table, name)
     different = len(set(labels))
     if different == 1:

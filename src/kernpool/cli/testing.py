@@ -21,6 +21,7 @@ from kernpool.execution.threads import resolve_n_jobs
 from kernpool.inference import TestResult, compare_curves, monotonicity_test, specification_test
 
 Array = NDArray[np.float64]
+Tested = tuple[TestResult, list[str]]  # and what was assumed in reading
 
 NUMBERS = Advice("correct or drop such rows", "tests of a table are of columns of numbers; choose others")
 
@@ -37,8 +38,8 @@ def run_test(options: argparse.Namespace) -> None:
         raise UsageError(f"--seed must not be negative, got {options.seed}")
     need_output("open it")
     with progress_bar("testing", options.quiet):
-        result = TESTS[options.test](options)
-    print(json.dumps(described(options.test, result), indent=2) if options.json else result)
+        result, notes = TESTS[options.test](options)
+    print(json.dumps(described(options.test, result) | {"notes": notes}, indent=2) if options.json else result)
 
 
 def described(test: str, result: TestResult) -> dict[str, Any]:
@@ -60,7 +61,7 @@ def described(test: str, result: TestResult) -> dict[str, Any]:
     }
 
 
-def _significance(options: argparse.Namespace) -> TestResult:
+def _significance(options: argparse.Namespace) -> Tested:
     model = load_model(options.model)
     need_rows(model, options.model, "kernpool test")
     features = read_header(options.model, MODELS)["features"]
@@ -71,43 +72,46 @@ def _significance(options: argparse.Namespace) -> TestResult:
     model.set_params(n_jobs=options.jobs)
     if model.encoding_ is None:
         model.feature_names_in_ = np.array(features, dtype=object)  # so that the null hypothesis names columns
-    return model.significance_test(  # type: ignore[no-any-return]
+    result = model.significance_test(
         options.column,
         method=options.method,
         kind=options.kind,
         n_resamples=options.resamples,
         random_state=options.seed,
     )
+    return result, []
 
 
-def _specification(options: argparse.Namespace) -> TestResult:
+def _specification(options: argparse.Namespace) -> Tested:
     table = _table(options)
-    return specification_test(
+    result = specification_test(
         table.numbers(_features(table, options), NUMBERS),
         _numbers(table, options.target),
         kind=options.kind,
         **_shared(options),
     )
+    return result, table.notes
 
 
-def _monotonicity(options: argparse.Namespace) -> TestResult:
+def _monotonicity(options: argparse.Namespace) -> Tested:
     table = _table(options)
     features = _features(table, options)
     if len(features) > 1:
         raise UsageError(f"monotonicity is of one column; name it with --features, one of {', '.join(features)}")
-    return monotonicity_test(
+    result = monotonicity_test(
         _numbers(table, features[0]),
         _numbers(table, options.target),
         options.direction,
         kind=options.kind,
         **_shared(options),
     )
+    return result, table.notes
 
 
-def _curves(options: argparse.Namespace) -> TestResult:
+def _curves(options: argparse.Namespace) -> Tested:
     table = _table(options)
     groups = table.labels(options.groups)
-    return compare_curves(
+    result = compare_curves(
         table.numbers(_features(table, options, options.groups), NUMBERS),
         _numbers(table, options.target),
         groups,
@@ -115,6 +119,7 @@ def _curves(options: argparse.Namespace) -> TestResult:
         null_distribution=options.kind,
         **_shared(options),
     )
+    return result, table.notes
 
 
 TESTS = {

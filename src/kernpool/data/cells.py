@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -74,7 +74,7 @@ def as_floats(cells: Any) -> Array:
     return np.array([_float(cell) for cell in cells])
 
 
-def rounded_integer(cells: Any, read: Array) -> tuple[int, int] | None:
+def rounded_integer(cells: Any, read: Array, thousands: str = ",") -> tuple[int, int] | None:
     """Find an integer that has been rounded.
 
     Parameters
@@ -83,6 +83,8 @@ def rounded_integer(cells: Any, read: Array) -> tuple[int, int] | None:
         A column.
     read : ndarray
         What `as_floats` made of it, all finite.
+    thousands : {",", "."}
+        What may separate thousands in it.
 
     Returns
     -------
@@ -101,7 +103,7 @@ def rounded_integer(cells: Any, read: Array) -> tuple[int, int] | None:
         found = find_inexact(cells, cells)
         return None if found is None else (found[0][0], found[1])
     for row in np.flatnonzero(np.abs(read) >= LARGEST).tolist():
-        digits = cells[row].strip()
+        digits = cells[row].strip().replace(thousands, "")
         if digits.lstrip("+-").isdecimal() and int(digits) != int(read[row]):
             return row, int(digits)
     return None
@@ -112,15 +114,30 @@ def is_text(cells: Any, bad: NDArray[np.intp]) -> bool:
     return not isinstance(cells, np.ndarray) and len(bad) == len(cells) and any(map(_is_word, cells))
 
 
-def is_blank(cell: Any, missing: Collection[str] = MISSING) -> bool:
-    """Whether a cell holds nothing, or what stands for it.
+@lru_cache
+def sentinels(missing: frozenset[str]) -> NDArray[np.float64]:
+    """Return the numbers that stand for missing cells.
+
+    Examples
+    --------
+    >>> sentinels(frozenset(("", "na", "-999")))
+    array([-999.])
+    """
+    return np.array([read for read in map(_float, sorted(missing)) if math.isfinite(read)], dtype=np.float64)
+
+
+def is_blank(cell: Any, missing: frozenset[str] = MISSING) -> bool:
+    """Whether a cell holds nothing, or what stands for it: text by its letters, numbers by their value.
 
     Examples
     --------
     >>> [is_blank(cell) for cell in (" ", "NA", None, math.nan, 0.0, "Namibia")]
     [True, True, True, True, False, False]
     """
-    return cell.strip().lower() in missing if isinstance(cell, str) else is_missing(cell)
+    if (cell.strip().lower() in missing) if isinstance(cell, str) else is_missing(cell):
+        return True
+    numbers = sentinels(missing)
+    return bool(numbers.size and (numbers == _float(cell)).any())
 
 
 def is_words(cells: Any) -> bool:

@@ -296,6 +296,15 @@ def _plain(item: Any) -> Any:
 
 
 def is_missing(item: Any) -> bool:
-    """Tell whether a cell is None, NaN, NaT or NA."""
+    """Tell whether a cell is None, NaN, NaT or NA.
+
+    Examples
+    --------
+    >>> [is_missing(item) for item in (None, np.nan, np.datetime64("NaT"), np.datetime64("2020-01-31"), np.float64(1))]
+    [True, True, True, False, False]
+    """
+    if item is None:
+        return True
     # NaN and NaT differ from themselves, and whether NA does is neither true nor false.
-    return item is None or (item != item) is not False
+    different = item != item
+    return bool(different) if isinstance(different, bool | np.bool_) else True

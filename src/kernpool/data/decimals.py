@@ -55,7 +55,7 @@ def evidence_in(cells: Iterable[str]) -> tuple[Evidence, str]:
             found = evidence_of(cell)
             if found in ("comma", "point"):
                 return found, cell
-            if open_question[0] in ("none", "thousands?") and found != "none":
+            if open_question[0] == "none" or (open_question[0] == "thousands?" and found == "either"):
                 open_question = found, cell
     return open_question
 
@@ -69,6 +69,9 @@ class Decimals:
         Its cells.
     given : {",", "."}, optional
         What the user says that it is, in all columns.
+    semicolons : bool, default=False
+        Whether semicolons separate the columns, as spreadsheets write where commas are decimal signs: 1.234 may then be
+        one thousand even if no cell of the file has a comma.
 
     Examples
     --------
@@ -76,9 +79,12 @@ class Decimals:
     (',', "column 'n' is read with decimal commas, '1,234' as 1.234, because column 'x' has them")
     """
 
-    def __init__(self, columns: Mapping[str, Sequence[str]], given: str | None = None) -> None:
-        self._columns, self.given = columns, given
+    def __init__(
+        self, columns: Mapping[str, Sequence[str]], given: str | None = None, *, semicolons: bool = False
+    ) -> None:
+        self._columns, self.given, self.semicolons = columns, given, semicolons
         self._found: dict[str, tuple[Evidence, str]] = {}
+        self._signs: dict[str, tuple[str, str]] = {}
 
     def sign(self, name: str) -> tuple[str, str]:
         """Return the decimal sign of a column, and what was assumed, if anything was.
@@ -88,19 +94,26 @@ class Decimals:
         ValueError
             If there is no telling.
         """
-        if self.given is not None:
-            return self.given, ""
+        if name not in self._signs:
+            self._signs[name] = (self.given, "") if self.given is not None else self._sign(name)
+        return self._signs[name]
+
+    def _sign(self, name: str) -> tuple[str, str]:
         evidence, cell = self._evidence(name)
         if evidence == "comma":
             return ",", "numbers have decimal commas"
         if evidence in ("point", "none"):
-            return ".", "commas in numbers separate thousands" if "," in cell else ""
+            separated = evidence == "point" and any("," in other for other in self._columns[name])
+            return ".", "commas in numbers separate thousands" if separated else ""
         others = {other: self._evidence(other)[0] for other in self._columns if other != name}
         commas = [other for other, found in others.items() if found == "comma"]
         points = [other for other, found in others.items() if found == "point"]
-        if evidence == "thousands?" and not commas:
-            return ".", ""
         cell = cell.strip()
+        if evidence == "thousands?" and not commas:
+            if points or not self.semicolons:
+                return ".", ""
+            if not any(other.strip().isdecimal() for other in self._columns[name]):  # as many decimals in every cell
+                return ".", f"column {name!r} is read with decimal points, {cell!r} as {cell}"
         if evidence == "either" and bool(commas) != bool(points):
             if commas:
                 read, because = f"with decimal commas, {cell!r} as {cell.replace(',', '.')}", commas[0]
@@ -131,9 +144,12 @@ def floats_with(cells: Sequence[str], sign: str) -> Array:
     text = "\n".join(cells)
     if sign == "," and text.isascii() and "." not in text and "_" not in text:
         try:
-            return np.array(text.replace(",", ".").split("\n"), dtype=np.float64)
+            read = np.array(text.replace(",", ".").split("\n"), dtype=np.float64)
         except ValueError:
             pass
+        else:
+            if len(read) == len(cells):  # a line end within a cell would make two of it
+                return read
     return np.array([_float_with(cell.strip(), sign) for cell in cells], dtype=np.float64)
 
 

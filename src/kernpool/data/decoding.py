@@ -13,7 +13,8 @@ MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
-SEQUENCE = re.compile(rb"[\xc3-\xf4][\x80-\xbf]")  # how a letter beyond ASCII nearly always looks in UTF-8
+# How a letter beyond ASCII looks in UTF-8. Accented letters before a space that does not break look less so in cp1252.
+SEQUENCE = re.compile(rb"[\xc3-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}")
 
 
 def decoded(data: bytes, source: str, encoding: str | None = None) -> tuple[str, str | None]:

@@ -14,9 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.data.cells import as_objects, cell_at, is_blank, is_time, is_words, unreadable, words
+from kernpool.data.codes import levels_in, ordered_numbers, refuse_unseen
 from kernpool.data.dates import are_dates, days_of
 from kernpool.data.frames import NUMBERS, Encoding
 from kernpool.data.mixed import Mixed
+from kernpool.data.suspects import doubt, measured
 from kernpool.data.tables import COUNTED, Advice, Table, TableError
 
 Array = NDArray[np.float64]
@@ -114,11 +116,13 @@ def features_of(table: Table, names: Sequence[str], choice: Choice, advice: Advi
         elif kind == "levels":
             columns[name] = _declared(table, name, choice) if name in choice.ordered else levels_in(table, name)
             if not asked:
+                refuse_measures(table, name)
                 _refuse_names_of_rows(table, name, columns[name])
             elif name in choice.unordered:
                 unordered.append(name)
         else:
             columns[name] = table.numbers([name], advice)[:, 0]
+            note_doubts(table, name)
     ordered = [name for name in names if name in choice.ordered]
     if all(isinstance(cells, np.ndarray) for cells in columns.values()):
         return Features(np.column_stack(list(columns.values())), unordered, ordered, dates)
@@ -127,9 +131,36 @@ def features_of(table: Table, names: Sequence[str], choice: Choice, advice: Advi
 
 
 def queries_of(
-    table: Table, names: Sequence[str], encoding: Encoding | None, dates: Collection[str], advice: Advice
+    table: Table,
+    names: Sequence[str],
+    encoding: Encoding | None,
+    dates: Collection[str],
+    advice: Advice,
+    *,
+    unseen: str = "raise",
 ) -> Any:
-    """Read columns as a model was fitted to them: an array, or a `Mixed` where there are levels."""
+    """Read columns as a model was fitted to them: an array, or a `Mixed` where there are levels.
+
+    Parameters
+    ----------
+    table : Table
+        Without missing cells in these columns.
+    names : sequence of str
+        Which, in the order of the fit.
+    encoding : Encoding or None
+        Of the model, which knows their kinds and levels.
+    dates : collection of str
+        Those that were dates.
+    advice : Advice
+        About cells that cannot be read.
+    unseen : {"raise", "unlike"}
+        Whether a level that the model does not have is an error.
+
+    Raises
+    ------
+    TableError
+        If a column cannot be read so.
+    """
     table.need(names)
     kinds = ("numeric",) * len(names) if encoding is None else encoding.kinds
     columns: dict[str, Any] = {}
@@ -140,41 +171,19 @@ def queries_of(
             columns[name] = _days(table, name) if name in dates else table.numbers([name], advice)[:, 0]
         else:
             levels = next(pairs) if kind == "binary" else next(known)
-            columns[name] = levels_in(table, name, text=any(isinstance(level, str) for level in levels))
+            columns[name] = levels_in(table, name, levels)
+            if unseen == "raise":
+                refuse_unseen(table, name, columns[name], levels)
     if all(isinstance(cells, np.ndarray) for cells in columns.values()):
         return np.column_stack(list(columns.values()))
     return Mixed(columns)
 
 
-def levels_in(table: Table, name: str, text: bool | None = None) -> list[Any]:
-    """Return a column as levels: numbers if all of it are, or text; a missing cell is an error.
-
-    Parameters
-    ----------
-    table : Table
-        From a file.
-    name : str
-        Of the column.
-    text : bool, optional
-        Whether the levels are text; found if not given.
-    """
-    table.labels(name)
-    found = as_objects(table.columns[name])
-    if text or not is_words(table.columns[name]):
-        return [cell if isinstance(cell, str | int | float | bool) else str(cell) for cell in found]
-    if unreadable(table.columns[name]) is not None:
-        return found
-    read = table.floats(name)
-    if not np.isfinite(read).all():
-        return found
-    return [int(number) if number.is_integer() else number for number in read.tolist()]
-
-
 def _declared(table: Table, name: str, choice: Choice) -> list[Any]:
     """Return a column of ordered levels, in the form in which their order was declared."""
     order = choice.ordered[name]
-    found = levels_in(table, name, text=None if order is None else True)
     if order is None:
+        found = ordered_numbers(table, name)
         first = next((cell for cell in found if isinstance(cell, str)), None)
         if first is not None:
             raise TableError(
@@ -182,22 +191,32 @@ def _declared(table: Table, name: str, choice: Choice) -> list[Any]:
                 f"it, as in --ordered {name}=small:medium:large"
             )
         return found
-    strange = next((cell for cell in found if str(cell) not in order), None)
+    found = levels_in(table, name, order)
+    strange = next((cell for cell in found if cell not in order), None)
     if strange is not None:
         raise TableError(
             f"{table.source}: column {name!r} holds {strange!r}, which is not in the order {':'.join(order)}; add it"
         )
-    return [str(cell) for cell in found]
+    return found
 
 
 def _dates(table: Table, name: str, choice: Choice) -> Array:
     if choice.dates is None or name in choice.dates:
         return _days(table, name)
-    blanks = table.missing([name])
-    shown = words(cell_at(table.columns[name], int((~blanks).argmax())))
     raise TableError(
-        f"{table.source}: column {name!r} {shown}: a date; say --dates {name} to read it as days since 1970-01-01, "
-        f"--unordered {name} for levels without order, or leave it out with --features"
+        f"{date_to_choose(table, name)}, --unordered {name} for levels without order, or leave it out with --features"
+    )
+
+
+def date_to_choose(table: Table, name: str) -> str:
+    """Begin a message about a column of dates for which nobody has chosen what they are."""
+    row = int((~table.missing([name])).argmax())
+    cell = cell_at(table.columns[name], row)
+    _, bad = days_of([cell] if isinstance(cell, str) else [])
+    form = "" if bad is None else "write dates as year-month-day, such as 2020-12-31, and "
+    return (
+        f"{table.source}: column {name!r} {words(cell)}: a date; {form}say --dates {name} to read it as days since "
+        "1970-01-01"
     )
 
 
@@ -206,14 +225,36 @@ def _days(table: Table, name: str) -> Array:
     if not (is_time(cells) or is_words(cells)):
         return table.numbers([name])[:, 0]  # of days, as the model counts them
     days, bad = days_of(as_objects(cells))
+    blank = table.missing([name])
+    if blank.any():
+        row = int(blank.argmax())
+        raise TableError(
+            f"{table.place(row, name)} {words(cell_at(cells, row))}, and a date is expected ({COUNTED}); drop rows "
+            "without one with --missing drop"
+        )
     if bad is None:
         return days
-    cell = cell_at(cells, bad)
-    what = "is empty" if is_blank(cell, table.blanks) else f"{words(cell)}, which is no date like 2020-12-31"
     raise TableError(
-        f"{table.place(bad, name)} {what} ({COUNTED}); write dates as year-month-day, or drop rows without one with "
-        "--missing drop"
+        f"{table.place(bad, name)} {words(cell_at(cells, bad))}, which is no date like 2020-12-31 ({COUNTED}); write "
+        "dates as year-month-day, such as 2020-12-31"
     )
+
+
+def note_doubts(table: Table, name: str) -> None:
+    """Note what numbers of a text file may be instead."""
+    if is_words(table.columns[name]) and (found := doubt(table.columns[name], table.floats(name))):
+        table.notes.append(f"column {name!r} {found} {name}")
+
+
+def refuse_measures(table: Table, name: str) -> None:
+    """Refuse text that people mean as numbers, as levels that nobody asked for."""
+    found = [str(cell) for cell in as_objects(table.columns[name]) if not is_blank(cell, table.blanks)]
+    what = measured(found)
+    if what is not None:
+        raise TableError(
+            f"{table.source}: column {name!r} {words(found[0])}: {what}; write plain numbers, such as 1234.5, or say "
+            f"--unordered {name} if these are levels or classes"
+        )
 
 
 def _refuse_names_of_rows(table: Table, name: str, levels: list[Any]) -> None:

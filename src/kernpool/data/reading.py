@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -75,7 +76,7 @@ def read_table(
     table = _read_parquet(binary, source) if format == "parquet" else _read_npy(binary, source)
     if not table.rows:
         raise TableError(f"{source} has no rows")
-    return table
+    return replace(table, blanks=form.blanks)
 
 
 def _read_npy(data: Any, source: str) -> Table:

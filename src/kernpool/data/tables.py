@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,9 @@ from kernpool.data.cells import (
     cell_at,
     is_blank,
     is_text,
+    is_words,
     rounded_integer,
+    sentinels,
     take_cells,
     unreadable,
     words,
@@ -32,6 +34,9 @@ Array = NDArray[np.float64]
 
 COUNTED = "rows are counted from 0"
 FORMATS = ("csv", "tsv", "parquet", "npy")
+OTHERS = dict.fromkeys(("xlsx", "xls", "xlsm", "ods"), "is a spreadsheet; save the sheet as CSV")
+OTHERS |= dict.fromkeys(("zip", "7z", "rar", "tar", "tgz"), "is an archive; unpack it, and name the table")
+SHOWN = 20  # rows that are looked at for a message
 
 
 class TableError(ValueError):
@@ -73,7 +78,7 @@ class Table:
         Line of every row in a text file, for messages.
     decimals : Decimals, optional
         Decimal signs of a text file in which not all are points.
-    blanks : collection of str
+    blanks : frozenset of str
         What stands for nothing, in lower case.
     notes : list of str
         What was assumed where the file left a choice, and how to say otherwise; more as columns are read.
@@ -86,7 +91,7 @@ class Table:
     rows: int
     lines: Sequence[int] | None = None
     decimals: Decimals | None = None
-    blanks: Collection[str] = MISSING
+    blanks: frozenset[str] = MISSING
     notes: list[str] = field(default_factory=list)
     places: NDArray[np.intp] | None = None
     _floats: dict[str, Array] = field(default_factory=dict, repr=False)
@@ -161,16 +166,23 @@ class Table:
         """Return the cells of a column as floats, by its decimal sign; what is no number becomes NaN."""
         if name not in self._floats:
             cells = self.columns[name]
-            sign, note = (".", "") if self.decimals is None else self._sign(name)
+            sign, note = self._sign(name)
             separated = self.decimals is not None and (sign == "," or note or self.decimals.given)
-            self._floats[name] = floats_with(cells, sign) if separated else as_floats(cells)
+            read = floats_with(cells, sign) if separated else as_floats(cells)
+            absent = sentinels(self.blanks)
+            self._floats[name] = np.where(np.isin(read, absent), np.nan, read) if absent.size else read
             note = note and f"{note}; --decimal {'.' if sign == ',' else ','} says otherwise"
             if note and note not in self.notes:
                 self.notes.append(note)
         return self._floats[name]
 
+    def sign(self, name: str) -> str:
+        """Return the decimal sign of a column."""
+        return self._sign(name)[0]
+
     def _sign(self, name: str) -> tuple[str, str]:
-        assert self.decimals is not None
+        if self.decimals is None or not is_words(self.columns[name]):
+            return ".", ""
         try:
             return self.decimals.sign(name)
         except ValueError as error:
@@ -180,10 +192,18 @@ class Table:
         """Refuse columns that are not in the table."""
         unknown = [name for name in names if name not in self.columns]
         if unknown:
-            headless = "; the first line has to name the columns" if _are_numbers(self.names) else ""
+            headless = "; the first line has to name the columns" if _are_numbers(self.names) else self._title()
             raise TableError(
                 f"{self.source}: no column {unknown[0]!r}; columns are {', '.join(map(repr, self.names))}{headless}"
             )
+
+    def _title(self) -> str:
+        """Say so if the first line looks like a title or a remark instead of names."""
+        if self.lines is None or not self.names:
+            return ""
+        name, cells = self.names[0], self.columns[self.names[0]]
+        one = len(self.names) == 1 and any(sign in cell for cell in cells[:SHOWN] for sign in ",;\t|")
+        return "; delete the lines above that of the names" if one or name.startswith("#") else ""
 
     def _column(self, name: str, advice: Advice) -> Array:
         cells = self.columns[name]
@@ -199,11 +219,11 @@ class Table:
             )
         if bad.size:
             more = f", like {bad.size - 1} more cells of this column" if bad.size > 1 else ""
-            what = words(cell_at(cells, bad[0]))
-            what += "" if what == "is empty" else ", not a finite number"
-            remedy = advice.blank if is_blank(cell_at(cells, bad[0]), self.blanks) else advice.cell
+            what, blank = words(cell_at(cells, bad[0])), is_blank(cell_at(cells, bad[0]), self.blanks)
+            what += "" if what == "is empty" else ", a missing cell" if blank else ", not a finite number"
+            remedy = advice.blank if blank else advice.cell
             raise TableError(f"{self.place(bad[0], name)} {what}{more} ({COUNTED}); {remedy}")
-        rounded = rounded_integer(cells, read) if self.decimals is None else None  # digits may have separators
+        rounded = rounded_integer(cells, read, "." if self.sign(name) == "," else ",")
         if rounded is not None:
             row, integer = rounded
             raise TableError(f"{self.place(row, name)} holds {would_round(integer)} ({COUNTED})")
@@ -226,6 +246,8 @@ def _are_numbers(names: list[str]) -> bool:
 def table_format(name: str, override: str | None = None) -> str:
     """Return the format of a file by its suffix, CSV for standard input and output, or the one that overrides it."""
     suffix = override or ("csv" if name == "-" else Path(name).suffix.removeprefix(".").lower())
+    if suffix not in FORMATS and override is None and (suffix in OTHERS or Path(name).is_dir()):
+        raise TableError(f"{name} {OTHERS.get(suffix, 'is a folder; name a file in it')}")
     if suffix not in FORMATS:
         raise TableError(f"{name}: unknown format {suffix!r}; known are {', '.join(FORMATS)} (by suffix or --format)")
     return suffix

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, NamedTuple, overload
@@ -36,7 +36,7 @@ class TextForm:
     ----------
     separator, decimal, encoding : str, optional
         Of columns, of numbers, of letters.
-    blanks : collection of str
+    blanks : frozenset of str
         What stands for a missing cell, in lower case.
     readers : sequence of {"pyarrow", "csv"}
         Which may read it, in turn.
@@ -45,7 +45,7 @@ class TextForm:
     separator: str | None = None
     decimal: str | None = None
     encoding: str | None = None
-    blanks: Collection[str] = MISSING
+    blanks: frozenset[str] = MISSING
     readers: Sequence[str] = READERS
 
 
@@ -73,7 +73,7 @@ def read_text(
     usual = "\t" if format == "tsv" else ","
     try:
         text, assumed = decoded(data, source, form.encoding)
-        separator, text, skipped = _stated(text)
+        separator, text = _stated(text)
         found = form.separator or separator or find_separator(text, source, usual)
     except ValueError as error:
         raise TableError(str(error)) from None
@@ -93,20 +93,22 @@ def read_text(
     unnamed = [i for i, name in enumerate(names) if not name]
     if unnamed:
         which = ", ".join(str(i + 1) for i in unnamed)
-        notes.append(f"column {which} has no name and is left out; give it one in the first line to use it")
+        are = f"column {which} has no name and is" if len(unnamed) == 1 else f"columns {which} have no names and are"
+        notes.append(f"{are} left out; a name in the first line lets one be used")
         columns.pop("", None)
     decimals = _decimals(text, found, columns, form.decimal)
-    lines = cut.lines if not skipped else Shifted(cut.lines, skipped)
-    return Table(source, columns, len(cut.lines), lines, decimals, form.blanks, notes)
+    return Table(source, columns, len(cut.lines), cut.lines, decimals, form.blanks, notes)
 
 
-def _stated(text: str) -> tuple[str | None, str, int]:
-    """Return the separator that a first line ``sep=;`` states, as spreadsheets write it, and the rest of the text."""
+def _stated(text: str) -> tuple[str | None, str]:
+    """Return the separator that a first line ``sep=;`` states, as spreadsheets write it, and the text without it."""
     if text[:4].lower() != "sep=" or len(text) < 6:
-        return None, text, 0
+        return None, text
     line, end, rest = text.partition("\n")
     separator = line[4:].strip("\r")
-    return (separator, rest, 1) if end and len(separator) == 1 else (None, text, 0)
+    return (
+        (separator, "\n" + rest) if end and len(separator) == 1 else (None, text)
+    )  # a line that is blank still counts
 
 
 def _header(text: str, separator: str, source: str) -> tuple[list[str], int]:
@@ -131,11 +133,12 @@ def _header(text: str, separator: str, source: str) -> tuple[list[str], int]:
 
 def _decimals(text: str, separator: str, columns: dict[str, Any], given: str | None) -> Decimals | None:
     """Return the decimal signs of the columns, None if all are points for want of a comma."""
-    if given is None and ("," not in text if separator != "," else '"' not in text):
+    semicolons = separator == ";"
+    if given is None and ("," not in text if separator != "," else '"' not in text) and not semicolons:
         return None
-    if given is None and not any("," in cell for cells in columns.values() for cell in cells):
+    if given is None and not any("," in cell for cells in columns.values() for cell in cells) and not semicolons:
         return None
-    return Decimals(columns, given)
+    return Decimals(columns, given, semicolons=semicolons)
 
 
 def _with_csv(text: str, separator: str, names: list[str], source: str, _: int, progress: Progress | None) -> Cut:
@@ -145,13 +148,15 @@ def _with_csv(text: str, separator: str, names: list[str], source: str, _: int, 
     lines: list[int] = []
     try:
         next(row for row in reader if row)
+        after = reader.line_num
         for row in reader:
+            line, after = after + 1, reader.line_num  # where a row begins: quoted cells may have several lines
             if not row:  # a blank line
                 continue
             if len(row) != length:
-                raise TableError(_ragged(source, reader.line_num, row, names, first=not rows))
+                raise TableError(_ragged(source, line, row, names, first=not rows))
             rows.append(row)
-            lines.append(reader.line_num)
+            lines.append(line)
             if progress is not None and not len(rows) % STEP:
                 progress(reader.line_num, total)
     except csv.Error as error:
@@ -162,7 +167,9 @@ def _with_csv(text: str, separator: str, names: list[str], source: str, _: int, 
 
 
 def _ragged(source: str, line: int, row: list[str], names: list[str], *, first: bool) -> str:
-    message = f"{source}: line {line} has {len(row)} cells, the header has {len(names)}"
+    message = f"{source}: line {line} has {len(row)} cell{'s' * (len(row) != 1)}, the header has {len(names)}"
+    if first and len(row) == len(names) + 1 and not row[-1].strip():
+        return f"{message}; if all lines but the first end with a separator, write one at the end of the first, too"
     if first and len(row) == len(names) + 1:
         return f"{message}; if the first cells are names of rows, as R writes them, give them a name in the first line"
     return f"{message}; correct that line, or say --sep if columns are separated by something else"
@@ -249,16 +256,3 @@ class Lines(Sequence[int]):
 
     def __len__(self) -> int:
         return self._rows
-
-
-class Shifted(Sequence[int]):
-    """Lines of a text that begins after the first lines of its file."""
-
-    def __init__(self, lines: Sequence[int], skipped: int) -> None:
-        self._lines, self._skipped = lines, skipped
-
-    def __getitem__(self, row: Any) -> Any:
-        return self._lines[row] + self._skipped
-
-    def __len__(self) -> int:
-        return len(self._lines)

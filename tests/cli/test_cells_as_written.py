@@ -1,0 +1,304 @@
+"""Cells as they were written, through every command: codes, marks of missing cells, kept inputs, levels, notes."""
+
+import json
+
+import numpy as np
+import pytest
+
+from kernpool.data.reading import read_table
+from kernpool.data.suspects import doubt, measured
+from tests.support.commands import kernpool
+
+FIXED = ("--bandwidth", "1")
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def wrote(name, text):
+    with open(name, "w", encoding="utf-8") as file:
+        file.write(text)
+    return name
+
+
+def done(*arguments, stdin=b""):
+    found = kernpool(*arguments, stdin=stdin)
+    assert found.returncode == 0, found.stderr
+    return found
+
+
+def refused(*arguments, stdin=b""):
+    found = kernpool(*arguments, stdin=stdin)
+    assert found.returncode == 1, found.stdout
+    assert found.stderr.count(b"\n") == 1
+    assert found.stdout == b""
+    return found.stderr.decode()
+
+
+def levels(text, name, *options):
+    wrote("levels.csv", text)
+    report = json.loads(done("fit", "levels.csv", "--target", "y", "--json", *FIXED, *options).stdout)
+    return report["levels"][name]
+
+
+def rows(names, *lines):
+    return "\n".join([names, *lines]) + "\n"
+
+
+@pytest.fixture
+def coded():
+    """A model of the levels 0, 1, 2 of k, and of a number x."""
+    lines = [f"{i % 3},{i * 0.1:.1f},{(i % 3) * 10 + i * 0.1:.2f}" for i in range(30)]
+    wrote("coded.csv", rows("k,x,y", *lines))
+    done("fit", "coded.csv", "--target", "y", "--unordered", "k", "--smoothing", "0.1", "--model", "m", *FIXED)
+
+
+def predicted(text, *options):
+    found = done("predict", "m", "-", *options, stdin=text.encode()).stdout.decode().splitlines()[1:]
+    return [float(line.split(",")[-1]) for line in found]
+
+
+def test_one_unknown_level_leaves_the_others_known(coded):
+    known = predicted("k,x\n0,0.5\n1,0.5\n")
+    unlike = predicted("k,x\n0,0.5\n1,0.5\nother,0.5\n", "--unseen", "unlike")
+    assert unlike[:2] == known
+    assert unlike[2] == predicted("k,x\n7,0.5\n", "--unseen", "unlike")[0]
+    said = refused("predict", "m", "-", stdin=b"k,x\n0,0.5\n1,0.5\nother,0.5\n")
+    assert "row 2 (line 4), column 'k' holds 'other', a level that the model has not seen" in said
+    assert "known levels are 0, 1, 2" in said
+
+
+def test_the_row_of_an_unknown_level_is_that_of_the_file(coded):
+    said = refused("predict", "m", "-", "--missing", "drop", stdin=b"k,x\n0,1\nNA,1\nQ,1\n")
+    assert "standard input: row 2 (line 4), column 'k' holds 'Q'" in said
+
+
+@pytest.mark.parametrize(
+    ("cells", "expected"),
+    [
+        (["1E2", "100", "010", "10"], ["010", "10", "100", "1E2"]),
+        (["9007199254740992", "9007199254740993"], ["9007199254740992", "9007199254740993"]),
+        (["01", "75"], ["01", "75"]),
+        (["0.5", "0.50"], ["0.5", "0.50"]),
+        (["0.50", "1.25"], [0.5, 1.25]),
+        (["1.0", "2.0"], [1, 2]),
+        (["-1", "3"], [-1, 3]),
+    ],
+)
+def test_codes_keep_their_letters(cells, expected):
+    text = rows("c,x,y", *(f"{c},{i},{i % 4}" for i, c in enumerate(cells * 4)))
+    assert levels(text, "c", "--unordered", "c", "--smoothing", "0.1") == expected
+
+
+def test_classes_keep_their_zeros():
+    wrote("t.csv", rows("dep,x", *(f"{'01' if i % 2 else '75'},{i}" for i in range(10))))
+    done("fit", "t.csv", "--target", "dep", "--unordered", "dep", "--model", "m", *FIXED)
+    found = done("predict", "m", "t.csv", "--proba").stdout.decode().splitlines()
+    assert found[0] == "dep,dep_p_01,dep_p_75"
+    assert {line.split(",")[0] for line in found[1:]} == {"01", "75"}
+
+
+@pytest.mark.parametrize("ordered", [True, False])
+def test_levels_of_integers_in_parquet(ordered):
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    sizes, x = [1 + i % 3 for i in range(12)], [i / 4 for i in range(12)]
+    parquet.write_table(pyarrow.table({"size": sizes, "x": x, "y": [i % 5 for i in range(12)]}), "o.parquet")
+    wrote("o.csv", rows("size,x,y", *(f"{s},{x_},{i % 5}" for i, (s, x_) in enumerate(zip(sizes, x, strict=True)))))
+    kind = ("--ordered", "size=1:2:3") if ordered else ("--unordered", "size")
+    expected = None
+    for fitted in ("o.parquet", "o.csv"):
+        done("fit", fitted, "--target", "y", *kind, "--smoothing", "0.2", "--model", "m", "--force", *FIXED)
+        for asked in ("o.parquet", "o.csv"):
+            found = done("predict", "m", asked, "--unseen", "unlike").stdout
+            assert found == done("predict", "m", asked).stdout
+            expected = expected or found
+            assert found == expected
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+@pytest.mark.parametrize("mark", ["-999", "-999.0"])
+def test_numbers_that_stand_for_missing_cells(mark, suffix):
+    cells = [-999.0 if i % 3 == 0 else i * 2.0 for i in range(12)]
+    wrote("t.csv", rows("x,y", *(f"{i},{mark if y == -999 else y}" for i, y in enumerate(cells))))
+    if suffix == "parquet":
+        pyarrow = pytest.importorskip("pyarrow")
+        from pyarrow import parquet
+
+        parquet.write_table(pyarrow.table({"x": np.arange(12), "y": cells}), "t.parquet")
+    said = refused("fit", f"t.{suffix}", "--target", "y", "--na=-999", *FIXED)
+    assert "column 'y' holds '-999" in said
+    assert "a missing cell" in said
+    report = done("fit", f"t.{suffix}", "--target", "y", "--na=-999", "--missing", "drop", "--json", *FIXED)
+    assert json.loads(report.stdout)["rows"] == 8
+    assert "4 of 12 rows have missing cells and are left out" in json.loads(report.stdout)["notes"]
+
+
+def test_numbers_that_stand_for_missing_levels_and_days():
+    days = [f"2020-01-{i + 1:02}" for i in range(12)]
+    days[4] = "9999-12-31"
+    text = rows("k,day,x,y", *(f"{(1, 2, 9)[i % 3]},{day},{i},{i % 4}" for i, day in enumerate(days)))
+    kinds = ("--unordered", "k", "--dates", "day", "--na=9,9999-12-31", "--smoothing", "0.1", "--bandwidth", "1")
+    wrote("t.csv", text)
+    assert "column 'k' has no label" in refused("fit", "t.csv", "--target", "y", *kinds)
+    said = refused("fit", "t.csv", "--target", "y", "--features", "day,x", "--dates", "--na", "9999-12-31", *FIXED)
+    assert "row 4 (line 6), column 'day' holds '9999-12-31'" in said
+    report = json.loads(done("fit", "t.csv", "--target", "y", *kinds, "--missing", "drop", "--json").stdout)
+    assert (report["rows"], report["levels"]["k"]) == (6, [1, 2])  # without 4 of k, a day, and 9 of x
+
+
+def test_kept_inputs_are_as_they_were_written(coded):
+    text = 'id,name,k,x\n00123,"Smith, J",0,0.50\n9007199254740993,"B, C",1,0.6\n'
+    lines = done("predict", "m", "-", "--keep", stdin=text.encode()).stdout.decode().splitlines()
+    assert lines[1].startswith('00123,"Smith, J",0,0.50,')
+    assert lines[2].startswith('9007199254740993,"B, C",1,0.6,')
+    records = json.loads(done("predict", "m", "-", "--keep", "--json", stdin=text.encode()).stdout)
+    assert [record["id"] for record in records] == ["00123", "9007199254740993"]
+    assert [record["k"] for record in records] == [0, 1]
+    assert [record["x"] for record in records] == [0.5, 0.6]
+
+
+def test_kept_decimal_commas_become_points_and_codes_stay(coded):
+    text = "id;k;x\n007;0;0,5\n010;1;1,25\n"
+    lines = done("predict", "m", "-", "--keep", stdin=text.encode()).stdout.decode().splitlines()
+    assert [line.rsplit(",", 1)[0] for line in lines] == ["id,k,x", "007,0,0.5", "010,1,1.25"]
+
+
+def test_a_kept_column_of_notes_needs_no_decimal_sign(coded):
+    text = 'k,x,note\n0,0.5,"1,234"\n1,0.6,abc\n'
+    lines = done("predict", "m", "-", "--keep", "note", stdin=text.encode()).stdout.decode().splitlines()
+    assert lines[1].startswith('"1,234",')
+
+
+def test_large_integers_are_refused_beside_commas_in_text():
+    for cell in ("9007199254740993", '"9,007,199,254,740,993"'):
+        wrote("t.csv", rows("n,x,y", f'"a, b",{cell},1', '"a, c",2,2', '"a, c",3,2'))
+        said = refused("fit", "t.csv", "--target", "y", "--features", "x", *FIXED)
+        assert "row 0 (line 2), column 'x' holds" in said
+        assert "9007199254740993" in said
+
+
+def test_line_ends_within_decimal_commas_make_no_rows():
+    wrote("t.csv", 'x;y\n1,5;1,5\n"2,5\n3,5";"2,5\n3,5"\n4,0;3,5\n')
+    said = refused("fit", "t.csv", "--target", "y", *FIXED)
+    assert r"row 1 (line 3), column 'x' holds '2,5\n3,5', not a finite number" in said
+
+
+@pytest.mark.parametrize("cells", [["1%", "2.5%"], ["$2", "$3"], ["1,5 EUR", "2 EUR"], ["1 234,50", "2 000,50"],
+                                   ["1'234.50", "2'000.50"], ["(1.5 kg)", "2 kg"], ["00:15", "04:45"]])  # fmt: skip
+@pytest.mark.parametrize("target", [False, True])
+def test_numbers_with_a_unit_are_no_levels(cells, target):
+    names = "y;x" if target else "x;y"
+    wrote("t.csv", rows(names, *(f"{cells[i % 2]};{i}" for i in range(8))))
+    said = refused("fit", "t.csv", "--target", "y", *FIXED)
+    column = "y" if target else "x"
+    assert f"column {column!r} holds {cells[0]!r}: a " in said
+    assert f"say --unordered {column}" in said
+    done("fit", "t.csv", "--target", "y", "--unordered", column, *([] if target else ["--smoothing", "0"]), *FIXED)
+
+
+@pytest.mark.parametrize("cells", [["1st", "2nd"], ["A1", "A2"], ["5a", "5b"], ["1", "2"], ["5%"], []])
+def test_other_text_has_no_unit(cells):
+    assert measured(cells) is None
+
+
+def test_days_and_codes_that_are_read_as_numbers_are_noted():
+    wrote("t.csv", rows("day,zip,n,y", *(f"202001{i + 10},{i + 1:05},{i},{i % 3}" for i in range(8))))
+    report = json.loads(done("fit", "t.csv", "--target", "y", "--json", "--bandwidth", "1").stdout)
+    assert report["notes"] == [
+        "column 'day' holds '20200110', read as a number; if it is a date, write it as 2020-01-10 and say --dates day",
+        "column 'zip' holds '00001', read as the number 1; if it is a code, say --unordered zip",
+    ]
+    assert doubt(["20201340", "20200101"], np.array([20201340.0, 20200101.0])) == ""
+
+
+def test_rows_that_are_dropped_are_counted_for_programs(coded):
+    dropped = "1 of 3 rows have missing cells and are left out"
+    found = done("predict", "m", "-", "--missing", "drop", "--json", stdin=b"k,x\n0,0.5\n1,\n2,0.5\n")
+    assert len(json.loads(found.stdout)) == 2
+    assert json.loads(found.stderr) == {"note": dropped, "command": "predict"}
+    wrote("t.csv", rows("x,y", *(f"{i},{(i * 7) % 5}" for i in range(12)), "NA,1"))
+    asked = ("--target", "y", "--missing", "drop", "--json")
+    test = done("test", "specification", "t.csv", *asked, "--resamples", "9", *FIXED)
+    page = done("explore", "t.csv", *asked, "--out", "page.html", *FIXED)
+    for found in (test, page):
+        assert json.loads(found.stdout)["notes"] == ["1 of 13 rows have missing cells and are left out"]
+
+
+def test_days_of_parquet_are_not_missing():
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    days = np.datetime64("2020-01-01") + np.arange(6)
+    parquet.write_table(pyarrow.table({"day": days, "y": [1.0, 2, 3, 2, 1, None]}), "d.parquet")
+    report = done("fit", "d.parquet", "--target", "y", "--dates", "--missing", "drop", "--json", *FIXED)
+    assert json.loads(report.stdout)["rows"] == 5
+    np.testing.assert_array_equal(read_table("d.parquet").missing(["day"]), False)
+
+
+def test_rows_that_calibrate_are_read_by_the_same_options():
+    wrote("fit.csv", rows("x;y", *(f"{i},5;{(i * 7) % 5},0" for i in range(30))))
+    done("fit", "fit.csv", "--target", "y", "--model", "m", *FIXED)
+    plain = rows("x,y", *(f"{i}.250,{(i * 3) % 5}" for i in range(1, 21)))
+    wrote("plain.csv", plain)
+    wrote("local.csv", plain.replace(",", ";").replace(".", ",") + "none;1\n")
+    asked = ("--interval", "0.8", "--method", "split", "--calibration")
+    expected = done("predict", "m", "fit.csv", *asked, "plain.csv").stdout
+    found = done("predict", "m", "fit.csv", "--decimal", ",", "--missing", "drop", *asked, "local.csv")
+    assert found.stdout == expected
+    assert b"note       local.csv: 1 of 21 rows have missing cells" in found.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "message"),
+    [
+        ("x,e,y\n1,,2\n2,,3\n3,NA,4\n", ["--missing", "drop"], "column 'e' misses all of its cells"),
+        ("d,y\n31.12.2020,1\n30.12.2020,2\n", [], "a date; write dates as year-month-day, such as 2020-12-31, and say"),
+        ("y,x\n2020-12-31,1\n2020-12-30,2\n", [], "a date; say --dates y to read it as days since 1970-01-01, or name"),
+        ("d,y\n31.12.2020,1\n30.12.2020,2\n", ["--dates"], "(rows are counted from 0); write dates as year-month-day"),
+    ],
+)
+def test_messages_say_what_helps(text, options, message):
+    wrote("t.csv", text)
+    assert message in refused("fit", "t.csv", "--target", "y", *options, *FIXED)
+
+
+@pytest.mark.parametrize("option", ["--keep", "--dates"])
+def test_an_option_that_took_the_table_is_named(option):
+    command = ("predict", "m") if option == "--keep" else ("fit", "--target", "y")
+    found = kernpool(*command, option, "t.csv")
+    assert found.returncode == 2
+    assert f"{option} takes the name that follows: write it after all others, or {option}=A,B" in found.stderr.decode()
+
+
+def test_names_over_two_lines_are_refused():
+    wrote("t.csv", "x,y\n1,2\n2,3\n")
+    for option in ("--features", "--unordered"):
+        found = kernpool("fit", "t.csv", "--target", "y", option, "a\nb")
+        assert (found.returncode, b"names are separated by commas" in found.stderr) == (2, True)
+
+
+def test_folds_that_leave_one_class():
+    wrote("t.csv", rows("x,g,y", *(f"{i},{i % 2},{'ab'[i % 2]}" for i in range(20))))
+    said = refused("compare", "t.csv", "--target", "y", "--groups", "g", "--folds", "2")
+    assert "without the clusters of one fold one class alone is left" in said
+    wrote("t.csv", rows("x,y", *(f"{i},{'abc'[(i > 0) + (i > 9)]}" for i in range(20))))
+    said = refused("compare", "t.csv", "--target", "y", "--folds", "2")
+    assert "the smallest class has 1 row, which is less than --folds 2; drop its row" in said
+
+
+def test_days_that_are_levels_in_two_formats():
+    """Of Parquet and of text: the same days are the same levels."""
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    days = np.repeat(np.datetime64("2020-01-01") + np.arange(3), 4).astype("M8[us]")
+    columns = {"day": days, "x": np.arange(12.0), "y": np.arange(12) % 5}
+    parquet.write_table(pyarrow.table(columns), "d.parquet")
+    wrote("d.csv", rows("day,x,y", *(f"{str(day)[:10]},{x},{y}" for day, x, y in zip(*columns.values(), strict=True))))
+    kind = ("--unordered", "day", "--smoothing", "0.2", "--model", "m")
+    done("fit", "d.parquet", "--target", "y", *kind, *FIXED)
+    assert done("predict", "m", "d.csv").stdout == done("predict", "m", "d.parquet").stdout
