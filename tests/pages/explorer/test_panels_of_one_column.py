@@ -107,7 +107,7 @@ def test_the_heat_map_moves_the_query_by_pointer_and_keys(fresh):
     press(fresh, slider, "Home")
     assert float(slider.get_attribute("aria-valuenow")) == X.min()
     fresh.mouse.move(box["x"] + 0.501 * box["width"], box["y"] + 2)
-    assert "key 26: weight" in panel(fresh, "heat").locator(".kx-readout").inner_text()
+    assert "number 26 of the sorted keys: weight" in panel(fresh, "heat").locator(".kx-readout").inner_text()
 
 
 def test_the_path_is_that_of_the_engine_and_so_is_its_minimum(fresh):
