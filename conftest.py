@@ -10,3 +10,4 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 # Doctests of a module whose extra is not installed cannot even be collected.
 collect_ignore_glob = [] if find_spec("torch") else ["src/kernpool/torch/*", "src/kernpool/estimators/learned/*"]
 collect_ignore_glob += [] if find_spec("dask") else ["src/kernpool/dask/*", "src/kernpool/estimators/dask_*"]
+collect_ignore_glob += [] if find_spec("anywidget") else ["src/kernpool/pages/explorer/widget.py"]

@@ -124,6 +124,7 @@ def test_names_of_a_table_stay_in_their_comment(folder, end):
 def test_a_browser_that_blocks_is_served_and_sees_no_token(folder, monkeypatch, capsys):
     """A text browser returns when it is left; its command line can be read by everybody on the machine."""
     opened = []
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # what runs in the background ignores it
 
     def browse(url):
         with urllib.request.urlopen(url, timeout=30) as answer:
@@ -131,7 +132,10 @@ def test_a_browser_that_blocks_is_served_and_sees_no_token(folder, monkeypatch, 
         os.kill(os.getpid(), signal.SIGINT)
 
     monkeypatch.setattr("webbrowser.open", browse)
-    assert main(["explore", "numbers.csv", "--target", "y", "--bandwidth", "0.2"]) == 0
+    try:
+        assert main(["explore", "numbers.csv", "--target", "y", "--bandwidth", "0.2"]) == 0
+    finally:
+        signal.signal(signal.SIGINT, before)
     [(url, landed, page)] = opened
     token = landed.partition("token=")[2]
     assert len(token) == 32
