@@ -7,9 +7,11 @@ is what git tracks, so that whoever has it can test, document and build what is 
 """
 
 import re
+import shutil
 import subprocess
 import sys
 import tarfile
+import tomllib
 import zipfile
 from collections import Counter
 from collections.abc import Iterable
@@ -17,7 +19,10 @@ from email.parser import Parser
 from pathlib import Path, PurePosixPath
 
 ROOT = Path(__file__).resolve().parent.parent
-MADE = re.compile(r"(^|/)(__pycache__|\.[a-z_]+_cache|\.hypothesis)/|\.(pyc|nbi|nbc)$")  # by running, not by writing
+MADE = re.compile(  # by running, not by writing
+    r"(^|/)(__pycache__|\.[a-z_]+_cache|\.hypothesis)/|\.(pyc|nbi|nbc)$|^docs/(_build|gallery|api/items)/|^docs/api/[^/]*\.rst$"
+    r"|^docs/sg_execution_times\.rst$"
+)
 NEEDED = {
     "kernpool/py.typed",
     "kernpool/data/shipped/engel.csv",
@@ -30,11 +35,15 @@ OF_GIT_ALONE = {".gitignore", ".pre-commit-config.yaml"}  # may be in a source a
 
 
 def tree() -> set[str]:
-    """Return the files of the project: those that git tracks, or all there are where git does not say."""
-    told = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False)
-    if told.returncode == 0 and told.stdout:
-        return {name for name in told.stdout.split("\0") if name and (ROOT / name).is_file()}
-    every = (path.relative_to(ROOT).as_posix() for top in (*TO_WORK_ON_IT, "src") for path in files_of(ROOT / top))
+    """Return the files of the project: those that git tracks, or, where git does not say, what pyproject.toml names."""
+    if git := shutil.which("git"):
+        told = subprocess.run([git, "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False)
+        if told.returncode == 0 and told.stdout:
+            return {name for name in told.stdout.split("\0") if name and (ROOT / name).is_file()}
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    included = project["tool"]["hatch"]["build"]["targets"]["sdist"]["include"]
+    tops = [top for pattern in (*included, "pyproject.toml") for top in ROOT.glob(pattern.removeprefix("/"))]
+    every = (path.relative_to(ROOT).as_posix() for top in tops for path in files_of(top))
     return {name for name in every if not MADE.search(name)}
 
 
@@ -78,7 +87,7 @@ def wrong_in_source(source: Path, tree: set[str]) -> list[str]:
     with tarfile.open(source) as archive:
         inside = [member.name.partition("/")[2] for member in archive.getmembers() if member.isfile()]
     found = set(inside) - OF_GIT_ALONE
-    wrong = differences(found, tree.union({"PKG-INFO"}) - OF_GIT_ALONE) if "LICENSE" in tree else []
+    wrong = differences(found, tree.union({"PKG-INFO"}) - OF_GIT_ALONE)
     wrong += [
         f"missing: {top}"
         for top in sorted(TO_WORK_ON_IT)

@@ -111,6 +111,15 @@ def test_every_block_says_what_it_is(page):
         )
 
 
+def test_pages_with_code_are_as_many_as_there_were():
+    """A block that loses its language, or a page that is not found, would be left out in silence."""
+    run = [block.language for page in pages() for block in blocks(page) if not block.mark]
+    assert len(PAGES_WITH_CODE) >= 29
+    assert run.count("python") >= 66
+    assert run.count("pycon") >= 25
+    assert run.count("sh") >= 14
+
+
 def test_what_is_not_run_is_known():
     marked = [block for page in pages() for block in blocks(page) if block.mark]
     assert {(name_of(block.page), block.reason) for block in marked if block.mark == "not run:"} == NOT_RUN

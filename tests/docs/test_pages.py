@@ -10,7 +10,9 @@ from tests.support.blocks import pages
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "src" / "kernpool"
-PAGES = [page for page in pages() if page.is_relative_to(ROOT / "docs") and "benchmarks" not in page.parts]
+PAGES = [
+    page for page in pages() if page.is_relative_to(ROOT / "docs") and "benchmarks" not in page.relative_to(ROOT).parts
+]
 on_every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT / "docs").as_posix())
 
 

@@ -84,6 +84,7 @@ def formulas():
             yield source.name, formula
 
 
+@pytest.mark.slow  # as all below: in the gate they run after make docs
 def test_every_formula_can_be_drawn():
     pytest.importorskip("latex2mathml", reason="formulas need the extra 'docs'")
     pytest.importorskip("sphinx", reason="the extensions need the extra 'docs'")
@@ -98,6 +99,7 @@ def test_every_formula_can_be_drawn():
         to_mathml(r"\nonsense{x}", display=False)
 
 
+@pytest.mark.slow
 def test_everything_public_is_in_a_group():
     pytest.importorskip("sphinx", reason="the extensions need the extra 'docs'")
     api = load(DOCS / "_ext" / "site_api.py")
@@ -117,6 +119,7 @@ def test_both_languages_have_the_same_examples():
 
 
 @needs_site
+@pytest.mark.slow
 def test_every_public_name_has_a_page():
     pages = {path.stem for path in (BUILT / "api" / "items").glob("*.html")}
     assert {f"kernpool.{name}" for name in kernpool.__all__ if name != "datasets"} <= pages
@@ -125,6 +128,7 @@ def test_every_public_name_has_a_page():
 
 
 @needs_site
+@pytest.mark.slow
 def test_the_site_has_no_dead_links():
     assert CHECK.check(BUILT) == []
 

@@ -77,6 +77,10 @@ def test_a_requirement_without_a_lower_bound_is_refused(requirement):
         tool("lowest").lowest(text.replace('"numpy>=2.0"', f'"{requirement}"'), "")
 
 
+def test_lowest_versions_are_of_every_extra_that_people_install():
+    assert set(tool("lowest").EXTRAS) == set(tool("doors").DOORS) | {"test"}
+
+
 def test_whatever_the_project_asks_for_is_pinned():
     """An environment of one day is that of the next; a pin is no lower than the bound."""
     pins = dict(re.findall(r"^([A-Za-z0-9._-]+)==(\S+)$", (ROOT / "constraints.txt").read_text(), re.MULTILINE))

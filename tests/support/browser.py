@@ -1,6 +1,7 @@
 """Pages in a real browser: Chromium without a network, and no error may go unnoticed."""
 
 import json
+import os
 import shutil
 from contextlib import contextmanager
 
@@ -12,14 +13,19 @@ STARTED = []  # playwright and its browser
 
 @pytest.fixture(scope="module")
 def browser():
-    """Chromium; tests are skipped where it or playwright is not installed.
+    """Chromium; tests are skipped where it or playwright is not installed, and fail where the environment asks for it.
 
     While playwright is on, a loop of asyncio runs, and other tests want to start theirs: it ends with each file.
     """
+    is_needed = os.environ.get("KERNPOOL_NEEDS") == "browser"
+    if is_needed:
+        import axe_playwright_python  # noqa: F401
     api = pytest.importorskip("playwright.sync_api", reason="tests in a browser need playwright")
     path = next(filter(None, map(shutil.which, NAMES)), None)
     if path is None:
-        pytest.skip(f"tests in a browser need Chromium: none of {', '.join(NAMES)} is on the path")
+        (pytest.fail if is_needed else pytest.skip)(
+            f"tests in a browser need Chromium: none of {', '.join(NAMES)} is on the path"
+        )
     # Modules that import this fixture have one each, and playwright can be started once in a process.
     if not STARTED:
         STARTED.append(api.sync_playwright().start())
