@@ -258,6 +258,7 @@ def test_loss_per_epoch(training):
     np.testing.assert_array_equal(some.line_.get_xdata(), [0, 50])
 
 
+@pytest.mark.slow
 def test_animations(training, tmp_path):
     from PIL import Image
 

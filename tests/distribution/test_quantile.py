@@ -115,6 +115,7 @@ def test_far_away_the_nearest_keys_decide(where, ties, way):
     check(np.array([[-where], [where]]), key, value, bandwidth=0.2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("digits", [1, 6])
 def test_windows_that_are_empty_have_the_quantiles_of_the_nearest_keys(digits, way):
     """On a grid several are nearest, in a limit of bandwidths whose logarithms of weights have no digits to spare."""
@@ -204,7 +205,8 @@ def test_monotone_in_the_level_and_equivariant(levels, seed, shift):
                                   np.exp(found) + shift)  # fmt: skip
 
 
-@pytest.mark.parametrize("algorithm", ["sweep", pytest.param("kd_tree", marks=pytest.mark.slow), "brute", "auto"])
+@pytest.mark.slow
+@pytest.mark.parametrize("algorithm", ["sweep", "kd_tree", "brute", "auto"])
 def test_a_large_problem_compared_in_full(algorithm):
     query, key, value, _ = make_rows(n=6000, m=500, ties=False)
     options = {"bandwidth": 0.02, "kernel": "gaussian"}
@@ -212,6 +214,7 @@ def test_a_large_problem_compared_in_full(algorithm):
     assert_quantiles(found, pooling_weights(query, key, **options), value, LEVELS)
 
 
+@pytest.mark.slow
 def test_the_tree_is_gone_down_where_sums_are_quick(monkeypatch):
     query, key, value, _ = make_rows(n=4000, m=3000, ties=False)
     monkeypatch.setattr(descent, "QUICK_PAIRS", 1 << 16)

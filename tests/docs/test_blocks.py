@@ -17,7 +17,10 @@ OPTIONAL = {
     "statsmodels": "test", "pandas": "test", "polars": "test",
 }  # fmt: skip
 # What takes more than a few seconds of processor time; the gate runs it.
-SLOW = {"README.md", "README.zh-CN.md", "docs/clusters.md", "docs/command-line.md"}
+SLOW = {
+    "README.md", "README.zh-CN.md", "docs/clusters.md", "docs/command-line.md", "docs/guides/categories.md",
+    "docs/guides/torch.md", "docs/inference.md", "docs/tests.md",
+}  # fmt: skip
 NOT_RUN: set[tuple[str, str]] = set()
 RUN_BY = {("docs/clusters.md", "tests/docs/test_clusters.py")}
 

@@ -11,11 +11,11 @@ import pytest
 
 TESTS = Path(__file__).parents[1]
 LATER = {
-    "algorithms": ("far/test_gradients", "far/test_planes", "fourier/test_nufft", "sweep/test_cells", "test_tol",
-                   "tree/test_narrow"),
+    "algorithms": ("far/test_gradients", "far/test_planes", "fourier/test_nufft", "sweep/test_cells",
+                   "sweep/test_gradients", "test_tol", "test_verification", "tree/test_narrow"),
     "bandwidth": ("test_all_pairs", "test_dense_minimum", "test_groups", "test_leverage", "test_log_loss",
-                  "test_plugin", "test_regularised", "test_search_seconds", "test_search_steps"),
-    "cli": ("test_chunked", "test_expectation", "test_groups", "test_testing", "test_uncertainty"),
+                  "test_plugin", "test_regularised", "test_search", "test_search_seconds", "test_search_steps"),
+    "cli": ("test_chunked", "test_compare", "test_expectation", "test_groups", "test_testing", "test_uncertainty"),
     "conformal": ("test_clusters", "test_cqr", "test_full_sets", "test_held_back", "test_kernel_draws",
                   "test_localized", "test_ratio", "test_refits", "test_shift", "test_unsearched"),
     "core": ("test_quadratic_fit",),
@@ -33,7 +33,7 @@ LATER = {
                   "test_places_without_knowledge", "test_probabilities", "test_quadratic", "test_remembered",
                   "test_row_diagnostics", "test_specification", "test_summary"),
     "pooling": ("test_groups", "test_memory_maps"),
-    "torch": ("test_beside_pool", "test_memory", "test_similarities", "test_streams"),
+    "torch": ("test_beside_pool", "test_memory", "test_operator", "test_similarities", "test_streams"),
 }  # fmt: skip
 FILES = frozenset(TESTS / room / f"{name}.py" for room, names in LATER.items() for name in names)
 

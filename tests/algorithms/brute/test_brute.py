@@ -15,7 +15,7 @@ from kernpool.algorithms.loops import exponential
 from kernpool.algorithms.loops.exponential import exp2, exp2_minus_32, exp2_minus_64
 from kernpool.execution.blas import one_thread
 from kernpool.pooling import rounding_bound
-from tests.support.thinning import slow, thinned
+from tests.support.thinning import thinned
 
 SITUATIONS = ("plain", "wide", "offset", "far", "weights", "leave-one-out", "uneven")
 
@@ -204,7 +204,8 @@ def test_gradients_of_float32_are_as_precise_as_its_values(columns, generator):
         assert np.abs(getattr(found, name) - target).max() < 2e-6 * np.abs(target).max(), name
 
 
-@pytest.mark.parametrize("columns", [*slow(2), 16])
+@pytest.mark.slow
+@pytest.mark.parametrize("columns", [2, 16])
 def test_gradients_of_many_keys_are_summed_in_one_pass_with_the_same_bits(columns, generator, monkeypatch):
     """Blocks of keys add to the sums of the same queries: in order, for any number of threads and queries at a time."""
     m, n = 300, 9000
