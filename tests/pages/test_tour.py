@@ -23,6 +23,7 @@ from kernpool.pages.tour import LANGUAGES, make_tour
 from kernpool.pages.tour.make import read_texts
 from kernpool.pages.tour.pictures import Pictures
 from kernpool.pages.tour.steps import STEPS
+from tests.support.browser import browser, opened, violations  # noqa: F401
 
 pytestmark = pytest.mark.slow  # each language takes half a minute to draw
 in_both_languages = pytest.mark.parametrize("language", LANGUAGES)
@@ -109,6 +110,13 @@ def test_pictures_lie_beside_the_page(tour, language):
     assert names == sorted(path.name for path in tour("en").parent.iterdir())
     assert len([name for name in names if name.endswith(".png")]) >= 16
     assert [name for name in names if not name.endswith(".png")] == ["09-trained.gif", "index.html"]
+
+
+@in_both_languages
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_page_is_accessible(tour, language, scheme, browser):  # noqa: F811
+    with opened(browser, tour(language).as_uri(), color_scheme=scheme) as page:
+        assert violations(page) == []
 
 
 def test_the_numbers_are_those_of_the_code(tour):

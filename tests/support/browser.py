@@ -9,6 +9,7 @@ import pytest
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 STARTED = []  # playwright and its browser
+RULES = {"runOnly": {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]}}
 
 
 @pytest.fixture(scope="module")
@@ -74,3 +75,10 @@ def ask(page, function, *arguments):
     """Call a function of the page, by way of JSON: number by number playwright takes ten times as long."""
     text = json.dumps(arguments)
     return json.loads(page.evaluate(f"(text) => JSON.stringify(({function})(...JSON.parse(text)))", text))
+
+
+def violations(page):
+    """What axe-core finds on a page that WCAG asks for at level A or AA: rules, with the elements that break them."""
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe-core is of the extra 'browser'")
+    found = axe.Axe().run(page, options=RULES).response["violations"]
+    return [(rule["id"], [node["html"] for node in rule["nodes"]]) for rule in found]
