@@ -71,6 +71,26 @@ def test_a_link_restores_the_view(page, browser):  # noqa: F811
         assert other.locator("path.kp-curve").get_attribute("d") == page.locator("path.kp-curve").get_attribute("d")
 
 
+def test_a_link_that_is_followed_is_not_written_over(page):
+    """The address is written half a second after a change: if it has been changed meanwhile, the link wins.
+
+    Both timers are due when the loop ends, so the link comes first, then the page writes, then it hears of the link.
+    """
+    plain = re.sub("kernel=[a-z]+", "kernel=cosine", copied(page, "copy.link").partition("#")[2])
+    page.wait_for_timeout(700)
+    page.evaluate(
+        """(hash) => {
+          document.querySelector("[data-control=pin]").click();
+          setTimeout(() => { location.hash = hash; }, 400);
+          for (const from = performance.now(); performance.now() - from < 900; );
+        }""",
+        plain,
+    )
+    page.wait_for_timeout(700)
+    assert page.evaluate("location.hash") == f"#{plain}"
+    assert copied(page, "copy.link").partition("#")[2] == plain
+
+
 def test_a_link_takes_away_what_its_view_did_not_have(page):
     control(page, "query").focus()
     page.keyboard.press("Escape")
@@ -80,6 +100,7 @@ def test_a_link_takes_away_what_its_view_did_not_have(page):
     control(page, "pin").click()
     settle(page)
     page.evaluate("(hash) => { location.hash = hash; }", plain)
+    page.wait_for_function("() => document.querySelector('[data-option=seed]').value === '0'")
     settle(page)
     assert copied(page, "copy.link").partition("#")[2] == plain
     assert page.locator("text.kp-pin-a").text_content() == ""

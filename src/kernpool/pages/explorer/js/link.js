@@ -49,17 +49,19 @@ export function fromHash(hash, payload, data) {
  */
 export function followHash(store, read) {
   let timer = 0;
+  let known = location.hash;
   const save = () => {
     timer = 0;
-    // An address that belongs to something else, such as a heading, stays. A page in a frame may not be allowed to.
-    if (location.hash && !location.hash.startsWith("#" + MARK)) return;
+    // Somebody has changed the address, of which this page hears next. One of something else, such as a heading, stays.
+    if (location.hash !== known || (known && !known.startsWith("#" + MARK))) return;
     try {
       history.replaceState(null, "", "#" + toHash(store.get()));
+      known = location.hash;
     } catch {
-      // The link can still be copied.
+      // A page in a frame may not be allowed to. The link can still be copied.
     }
   };
-  const hear = () => store.set(read(location.hash));
+  const hear = () => store.set(read((known = location.hash)));
   const stop = store.subscribe(() => (timer = timer || setTimeout(save, 500)));
   window.addEventListener("hashchange", hear);
   return () => {
