@@ -3,6 +3,7 @@
 import json
 from datetime import date
 from importlib.util import find_spec
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -237,3 +238,12 @@ def test_names_of_rows_are_no_levels():
     assert done.returncode == 1
     assert b"column 'name' holds 50 different texts in 50 rows" in done.stderr
     assert b"leave it out with --features" in done.stderr
+
+
+@pytest.mark.parametrize(("option", "value"), [("--sep", ";"), ("--decimal", ","), ("--encoding", "latin-1")])
+def test_how_text_is_written_is_refused_where_the_table_is_no_text(option, value):
+    np.save("t.npy", np.column_stack([DOSE, Y]))
+    done = kernpool("fit", "t.npy", "--target", "1", "--model", "m", "--bandwidth", "0.5", option, value)
+    assert done.returncode == 2
+    assert f"{option} says how text is written, and t.npy is read as npy; drop {option}" in done.stderr.decode()
+    assert not Path("m").exists()

@@ -17,7 +17,7 @@ from kernpool.cli.terminal import UsageError, progress_bar, say
 from kernpool.data.cells import MISSING
 from kernpool.data.codes import levels_in
 from kernpool.data.kinds import Choice, Features, date_to_choose, features_of, kind_of, note_doubts, refuse_measures
-from kernpool.data.reading import TextForm, read_table
+from kernpool.data.reading import TextForm, input_format, read_table
 from kernpool.data.separators import as_separator
 from kernpool.data.tables import Advice, Table, TableError
 
@@ -60,10 +60,22 @@ class Training:
 
 def open_table(options: argparse.Namespace, name: str | None = None) -> Table:
     """Read a table, DATA unless it is another one."""
+    form = form_of(options)
+    source, format = (options.data, options.format) if name is None else (name, None)
+    _refuse_text_options(options)
     with progress_bar("reading", options.quiet, unit="lines"):
-        return read_table(
-            options.data if name is None else name, options.format if name is None else None, form_of(options)
-        )
+        return read_table(source, format, form)
+
+
+def _refuse_text_options(options: argparse.Namespace) -> None:
+    """Refuse what says how text is written if no table is text, where it would be ignored."""
+    format = input_format(options.data, options.format)
+    if format in ("csv", "tsv") or getattr(options, "calibration", None) is not None:
+        return
+    for name in ("sep", "decimal", "encoding"):
+        if getattr(options, name) is not None:
+            said = f"--{name} says how text is written, and {options.data} is read as {format}"
+            raise UsageError(f"{said}; drop --{name}")
 
 
 def form_of(options: argparse.Namespace) -> TextForm:
