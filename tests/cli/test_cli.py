@@ -240,7 +240,9 @@ def test_an_interrupt_writes_nothing_and_exits_130(tmp_path):
 def test_a_bar_on_a_terminal_and_none_elsewhere(tmp_path):
     generator = np.random.default_rng(0)
     np.save(tmp_path / "data.npy", generator.normal(size=(4000, 2)))
-    command = [sys.executable, "-m", "kernpool", "fit", "data.npy", "--target", "1"]
+    # Without patience: on a fast machine the fit is over before a bar would show.
+    program = "from kernpool.cli import main, terminal; terminal.PATIENCE = terminal.INTERVAL = 0.0; main()"
+    command = [sys.executable, "-c", program, "fit", "data.npy", "--target", "1"]
     terminal, side = os.openpty()
     process = subprocess.Popen(command, cwd=tmp_path, stderr=side)
     os.close(side)

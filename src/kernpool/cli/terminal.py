@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+PATIENCE, INTERVAL = 0.5, 0.1  # seconds before a bar shows, and between two drawings of it
 STREAMS = ("/dev/stdin", "/dev/stdout", "/dev/fd/0", "/dev/fd/1", "/proc/self/fd/0", "/proc/self/fd/1")
 
 
@@ -55,7 +56,7 @@ def need_output(remedy: str) -> None:
 
 @contextmanager
 def progress_bar(what: str, quiet: bool, unit: str = "rows") -> Iterator[None]:
-    """Show a bar on a terminal once work has taken half a second."""
+    """Show a bar on a terminal once work has taken `PATIENCE`."""
     if quiet or not is_terminal():
         yield
         return
@@ -69,8 +70,9 @@ def progress_bar(what: str, quiet: bool, unit: str = "rows") -> Iterator[None]:
             sys.stderr.flush()
 
 
-def bar(what: str, patience: float = 0.5, unit: str = "") -> Callable[[int, int], None]:
+def bar(what: str, patience: float | None = None, unit: str = "") -> Callable[[int, int], None]:
     """Return a listener that draws `what`, a bar, how many units are done of how many, and the time left."""
+    patience = PATIENCE if patience is None else patience
     started = shown = time.monotonic()
     before = 0.0
 
@@ -80,7 +82,7 @@ def bar(what: str, patience: float = 0.5, unit: str = "") -> Callable[[int, int]
         if share < before:  # another piece of work has begun: its time is measured anew
             started = now
         before = share
-        if now - started < patience or now - shown < 0.1:
+        if now - started < patience or now - shown < INTERVAL:
             return
         shown = now
         left = (now - started) * (1 - share) / share if share else 0.0
