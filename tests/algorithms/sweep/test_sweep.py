@@ -15,6 +15,7 @@ from kernpool.algorithms.sweep import bins as bins_module
 from kernpool.algorithms.sweep import windows
 from kernpool.algorithms.sweep.bins import OVERFULL, make_bins
 from kernpool.algorithms.sweep.line import Keys
+from kernpool.core.local_fit import solve
 from kernpool.kernels import COMPILED
 from tests.support.lines import (
     FAR_SUMS,
@@ -202,3 +203,21 @@ def test_an_interrupt_is_answered(n_jobs):
     _, error = process.communicate(timeout=30)
     assert "KeyboardInterrupt" in error
     assert process.returncode != 0
+
+
+@pytest.mark.parametrize("degree", [1, 2])
+@pytest.mark.parametrize("light", [1e-12, 1e-6, 0.3, 1.0])
+def test_a_key_that_makes_up_the_moments_and_is_left_out(light, degree, generator):
+    """What is left of sums by subtraction has no digits where the key that is gone lay far from the others."""
+    key, weight = np.array([0.607, 0.852]), np.array([light, 1.0])
+    query = np.concatenate([generator.uniform(0.5, 0.9, 60), 0.852 + 10.0 ** np.linspace(-12, -1, 40)])
+    own = generator.integers(-1, 2, len(query))
+    problem = Problem.from_arrays(
+        query, key, generator.normal(size=2), kernel="constant", bandwidth=0.003, degree=degree,
+        key_weight=weight, exclude_self=True, self_index=own,
+    ).without_center()  # fmt: skip
+    found, exact = (solve(choose(problem, name).reduce(problem), problem.layout) for name in ("sweep", "reference"))
+    alone = own >= 0  # of all others the slow twin says the same up to how well they are posed
+    np.testing.assert_array_equal(found.rank[alone], exact.rank[alone])
+    close = np.abs(found.intercept - exact.intercept) <= 1e-9 * np.ptp(problem.value)
+    assert np.all(close[alone])

@@ -110,7 +110,8 @@ def _sum_all(problem: Problem, result: PoolState) -> NDArray[np.bool_]:
     """Sum the kernel that is one everywhere; returns which queries have lost digits."""
     weight, own = problem.key_weight, problem.self_index
     total = problem.total_weight
-    middle = problem.key.mean(axis=0)
+    # About the weighted mean, from where moments move to any query without cancelling.
+    middle = problem.key.mean(axis=0) if weight is None else weight @ problem.key / total
     columns = problem.value
     if problem.degree:
         offset = ((problem.key - middle) / problem.similarity.bandwidth)[:, 0]
@@ -124,6 +125,13 @@ def _sum_all(problem: Problem, result: PoolState) -> NDArray[np.bool_]:
         undone = removed > 0.5 * total
         result.denominator[:] -= removed
         result.numerator[:] -= removed[:, None] * columns[own]
+        if (
+            problem.degree
+        ):  # nor does what is left of a moment that a key of little weight may make up, far from the others
+            layout = problem.layout
+            for place in (layout.second, layout.fourth)[: problem.degree]:
+                moment = result.numerator[:, place]
+                undone |= (moment < 0.75 * (moment + removed[:, None] * columns[own][:, place])).any(axis=1)
     if problem.degree:
         shift = (middle - problem.query) / problem.similarity.bandwidth
         result.numerator[:] = problem.layout.moved(result.denominator, result.numerator, shift)
