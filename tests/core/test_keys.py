@@ -63,7 +63,7 @@ def test_a_model_reads_its_rows_once(make, generator, monkeypatch):
     before = Keys.read
     monkeypatch.setattr(Keys, "read", lambda *rows: read.append(rows) or before(*rows))
     monkeypatch.setattr("kernpool.algorithms.tree.planted.plant", lambda *_: planted.append(0))
-    monkeypatch.setattr("kernpool.algorithms.brute.fused_pairs._in_units", lambda *_: planted.append(0))
+    monkeypatch.setattr("kernpool.algorithms.brute.fused_keys._in_units", lambda *_: planted.append(0))
     np.testing.assert_array_equal(model.predict(X[:40]), first)
     model.set_params(tol=1e-9)
     model.predict(X[:1])

@@ -25,18 +25,25 @@ Array = NDArray[np.float64]
 
 def pair_weights(problem: Problem) -> tuple[Array, Array]:
     """Return the shift of shape (m,) and the weights of shape (m, n), in units of ``exp(shift)``."""
-    times = problem.multiplicity()
+    times = None if _counts_once(problem) else problem.multiplicity()
     similarity = problem.similarity
     if similarity.kernel.is_compact and problem.logit_bias is None and not may_underflow(problem):
         # A profile of compact support does not underflow, and a detour through logarithms costs digits at the edge.
-        return np.zeros(len(times)), times * similarity.profiles(problem.query, problem.key)
+        weight = similarity.profiles(problem.query, problem.key)
+        return np.zeros(len(weight)), weight if times is None else times * weight
     logits = similarity.logits(problem.query, problem.key)
     if problem.logit_bias is not None:
         logits = logits + problem.logit_bias
-    logits = np.where(times > 0, logits, -np.inf)
+    if times is not None:
+        logits = np.where(times > 0, logits, -np.inf)
     shift = logits.max(axis=1)
-    base = np.where(np.isneginf(shift), 0.0, shift)
-    return shift, times * np.exp(logits - base[:, None])
+    weight = np.exp(logits - _finite(shift)[:, None])
+    return shift, weight if times is None else times * weight
+
+
+def _counts_once(problem: Problem) -> bool:
+    """Whether every key counts once for every query, so that a table of ones can be spared."""
+    return all(x is None for x in (problem.key_weight, problem.self_index, problem.attn_mask, problem.groups))
 
 
 def may_underflow(problem: Problem) -> bool:
@@ -126,7 +133,7 @@ def _inverse(x: Array) -> Array:
 
 
 def _finite(shift: Array) -> Array:
-    return np.where(np.isneginf(shift), 0.0, shift)
+    return np.where(shift == -np.inf, 0.0, shift)
 
 
 MOST_PAIRS = 1_000_000  # arrays of 8 MiB; beyond them it runs only if asked for

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from kernpool.core.problem import Problem
 from kernpool.core.reading import checked_rows
+from kernpool.core.stack import Stack
 from kernpool.data import checks
 from kernpool.data.columns import labels_of, order_of_columns
 
@@ -71,25 +72,47 @@ class Batch:
         if 0 in self.shape:
             raise ValueError(f"the batch is empty: leading dimensions are {leading}")
         self._arrays: dict[str, Any] = {
-            name: np.broadcast_to(array, self.shape + array.shape[len(leading[name]) :])
+            name: array
+            if leading[name] == self.shape
+            else np.broadcast_to(array, self.shape + array.shape[len(leading[name]) :])
             for name, (array, _) in items.items()
         }
-        self._make = make
+        self._make, self._items = make, math.prod(self.shape)
         self._first: Problem | None = None
         self._first = self.problem(0)
         self.n_queries, self.n_keys = self._first.shape
 
     def __len__(self) -> int:
         """Return the number of batch items."""
-        return math.prod(self.shape)
+        return self._items
 
     def problem(self, i: int) -> Problem:
         """Make the problem of item i in C order; made when asked for, so that one is held at a time."""
         if i == 0 and self._first is not None:
             return self._first
-        index = np.unravel_index(i, self.shape)
+        index = np.unravel_index(i, self.shape) if self.shape else ()
         items = {name: array[index] for name, array in self._arrays.items()}
         return self._make(**items | {name: checked_rows(name, items[name]) for name in ("query", "key", "value")})
+
+    def stack(self, items: slice) -> Stack | None:
+        """Read some items at once; None if one of them is not as it has to be, which its problem says better."""
+        first = self.problem(0)
+        index = np.unravel_index(np.arange(len(self))[items], self.shape)
+        arrays = {name: array[index] for name, array in self._arrays.items()}
+        query, key, own, weight = arrays["query"], arrays["key"], None, arrays.get("key_weight")
+        high = np.maximum(query.max(axis=(0, 1)), key.max(axis=(0, 1)))
+        low = np.minimum(query.min(axis=(0, 1)), key.min(axis=(0, 1)))
+        with np.errstate(over="ignore"):
+            if not ((high - low) / first.similarity.bandwidth).max() <= checks.LARGEST:
+                return None
+        if weight is not None and not (np.all(weight >= 0) and np.all(weight.max(axis=1) > 0)):
+            return None
+        if first.self_index is not None:
+            own = arrays.get("self_index", np.broadcast_to(np.arange(self.n_keys), (len(query), self.n_keys)))
+            if own.min() < -1 or own.max() >= self.n_keys:
+                return None
+            own = np.ascontiguousarray(own, dtype=np.int64)
+        return Stack.of(query, key, arrays["value"], weight, own)
 
     def values(self, i: int) -> NDArray[np.float64]:
         """Return the values of item i as they came, of shape (n, c); those of its problem are less their center."""

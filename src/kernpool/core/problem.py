@@ -159,7 +159,7 @@ class Problem:
             )
         check_degree(degree, d)
         mask, bias = as_mask(attn_mask, (m, n))
-        keys = key if isinstance(key, Keys) else Keys.read(rows, cast(ArrayLike | Rows, value), key_weight, mask)
+        keys = key if isinstance(key, Keys) else Keys.read(rows, cast("ArrayLike | Rows", value), key_weight, mask)
         similarity = KernelSimilarity(
             get_kernel(kernel), checks.as_bandwidth(bandwidth, d), cast(Composition, composition)
         )

@@ -110,6 +110,8 @@ def as_ridge(ridge: ArrayLike, columns: int | None = None) -> Array:
     ValueError
         If it is negative or not finite, or there is not one per column.
     """
+    if type(ridge) is float and 0.0 <= ridge < np.inf:  # as nearly always
+        return np.array([ridge])
     try:
         read = np.atleast_1d(np.asarray(ridge, dtype=np.float64))
     except (TypeError, ValueError):

@@ -21,6 +21,7 @@ from kernpool.kernels.registry import Profile
 
 Array = NDArray[np.float64]
 Composition = Literal["radial", "product"]
+COMPOSITIONS = get_args(Composition)
 
 
 def check_composition(composition: str) -> None:
@@ -36,7 +37,7 @@ def check_composition(composition: str) -> None:
     ValueError
         If it is neither ``"radial"`` nor ``"product"``.
     """
-    if composition not in get_args(Composition):
+    if composition not in COMPOSITIONS:
         raise ValueError(f"composition must be 'radial' or 'product', got {composition!r}")
 
 
@@ -78,10 +79,14 @@ class KernelSimilarity:
 
     def distance(self, query: Array, key: Array) -> Array:
         """Euclidean distance in bandwidths, of shape (m, n)."""
-        squared = np.zeros((len(query), len(key)))
-        for u in self._columns(query, key):
-            squared += u * u
-        return np.sqrt(squared)
+        squared, *others = self._columns(query, key)
+        if not others:
+            return np.abs(squared, out=squared)
+        squared *= squared
+        for u in others:
+            u *= u
+            squared += u
+        return np.sqrt(squared, out=squared)
 
     def logits(self, query: Array, key: Array) -> Array:
         """``log K`` of shape (m, n), minus infinity outside the support."""

@@ -11,6 +11,7 @@ from kernpool.data.integers import refuse_inexact
 
 # Squares of more than this would overflow, and infinity minus infinity is NaN.
 LARGEST = 1e150
+FLOAT64: np.dtype[Any] = np.dtype(np.float64)
 
 
 def as_real_array(name: str, array: Any) -> NDArray[np.floating[Any]]:
@@ -35,6 +36,8 @@ def as_real_array(name: str, array: Any) -> NDArray[np.floating[Any]]:
     ValueError
         If it is ragged, holds NaN or infinity, integers that float64 would round, or numbers beyond 1e150 in magnitude.
     """
+    if type(array) is np.ndarray and array.dtype is FLOAT64 and array.size and _in_range(array):
+        return array  # as nearly always
     refuse_foreign(name, array)
     try:
         read = np.asarray(array)
@@ -63,6 +66,11 @@ def as_real_array(name: str, array: Any) -> NDArray[np.floating[Any]]:
             f"{name} holds numbers beyond {LARGEST:g} in magnitude, whose squares overflow; rescale it first"
         )
     return read
+
+
+def _in_range(array: NDArray[Any]) -> bool:
+    """Whether no square overflows: two passes that allocate nothing; NaN fails every comparison."""
+    return bool(np.minimum.reduce(array, axis=None) >= -LARGEST and np.maximum.reduce(array, axis=None) <= LARGEST)
 
 
 def refuse_foreign(name: str, array: Any) -> None:
@@ -167,6 +175,10 @@ def as_bandwidth(bandwidth: Any, n_columns: int | None) -> NDArray[np.float64]:
             f"bandwidth must be a positive number or one per column here, got {bandwidth!r}; "
             "rules such as 'loo' and 'scott' belong to NadarayaWatsonRegressor(bandwidth=...)"
         )
+    if type(bandwidth) is float and 1 / LARGEST <= bandwidth <= LARGEST:  # as nearly always
+        return np.full(n_columns or 1, bandwidth)
+    if type(bandwidth) is np.ndarray and bandwidth.dtype is FLOAT64 and bandwidth.shape == (1,):
+        return as_bandwidth(bandwidth.item(), n_columns)
     read = as_real_array("bandwidth", bandwidth).astype(np.float64)
     columns = max(1, read.size) if n_columns is None else n_columns
     if read.ndim > 1 or (read.ndim == 1 and read.size not in (1, columns)):

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from numba import njit
-from numba.extending import overload
+from numba import njit, types
+from numba.extending import intrinsic, overload
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -110,3 +111,32 @@ def bare_loop(function: Function) -> Function:
 def by_type(stand_in: Callable[..., Any]) -> Callable[[Function], Function]:
     """Compile, wherever loops call the stand-in, what the decorated function makes for the types of its arguments."""
     return cast(Callable[[Function], Function], overload(stand_in))
+
+
+@intrinsic
+def use_widest_vectors(typing_context: Any) -> Any:  # noqa: ARG001  # as Numba calls it
+    """Let the loop that calls this use vectors of 512 bits where the processor has them; elsewhere nothing changes.
+
+    LLVM prefers 256 bits on Intel's processors with AVX-512, because the first of them ran slower clocks for wide ones.
+    The attribute counts for the function that it is called in: a part that may not be inlined has to call this as well.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ARG001
+        # llvmlite knows no attributes of the form "name"="value", and prints those of its set as they are; adding goes
+        # around its check.
+        set.add(builder.function.attributes, '"prefer-vector-width"="512"')
+        return context.get_dummy_value()
+
+    return types.void(), generate
+
+
+@cache
+def vector_registers() -> int:
+    """Return how many vectors a loop can hold: 32 with AVX-512 or on ARM, 16 elsewhere.
+
+    Numba is asked, not the processor: `NUMBA_CPU_FEATURES` changes what is compiled.
+    """
+    from numba.core.registry import cpu_target
+
+    triple, _, features = cpu_target.target_context.codegen().magic_tuple()
+    return 32 if "+avx512f" in features.split(",") or not triple.startswith("x86_64") else 16

@@ -24,6 +24,7 @@ from kernpool.pooling.limits import limit_values
 from kernpool.pooling.plan import Plan
 from kernpool.pooling.recipe import Recipe
 from kernpool.pooling.settle import Sums
+from kernpool.pooling.stacked import sum_stack
 
 Array = NDArray[np.float64]
 
@@ -58,7 +59,8 @@ class ArrayPairs:
     def reduce(self, recipe: Recipe, query: ArrayLike, progress: Progress | None = None) -> Sums:
         """Sum over all keys."""
         batch = self.batch(recipe, query)
-        sums = sum_problems(recipe, batch.problem, len(batch), progress, complete=True)
+        together = sum_stack(batch, recipe.algorithm, recipe.n_jobs, progress)
+        sums = sum_problems(recipe, batch.problem, len(batch), progress, complete=True, together=together)
         return replace(sums, shape=batch.output_shape, dtype=batch.dtype)
 
 
@@ -102,6 +104,7 @@ def sum_problems(
     *,
     complete: bool = False,
     often: bool = False,
+    together: tuple[PoolState, Array] | None = None,
 ) -> Sums:
     """Sum problems of the same shape, one after the other.
 
@@ -119,6 +122,8 @@ def sum_problems(
         Whether planes that the sums have lost are fitted from the keys themselves; else they are constant there.
     often : bool, default=False
         As of `choose`.
+    together : (PoolState, ndarray of shape (items, c)), optional
+        Of `sum_stack`, if the items have been summed together.
 
     Returns
     -------
@@ -127,7 +132,10 @@ def sum_problems(
     """
     first = problem(0)
     m, centered = len(first.query), bool(first.degree or first.factors)
-    state, centers = _sum_all(recipe, problem, items, progress, centered=centered, often=often)
+    if together is None:
+        state, centers = _sum_all(recipe, problem, items, progress, centered=centered, often=often)
+    else:
+        state, centers = together[0] if centered else _with_centers(first, *together), list(together[1])
 
     def fill(rows: NDArray[np.intp]) -> Array:
         item, row = np.divmod(rows, m)
@@ -209,6 +217,12 @@ def local_fit(
     state = plan.reduce(problem.without_center(), n_jobs=n_jobs, progress=progress)
     lost = partial(fit_lost, problem) if complete and problem.degree and problem.factors is None else None
     return Sums(state, problem.layout, problem.value_center, complete=lost).fit(ridge)
+
+
+def _with_centers(first: Problem, state: PoolState, centers: Array) -> PoolState:
+    """Return the states of problems without moments, like the first, given those of values less their centers."""
+    added = state.denominator[:, None] * np.repeat(centers, len(first.query), axis=0)
+    return PoolState(state.shift, state.denominator, state.numerator + added)
 
 
 def _joined(states: list[PoolState]) -> PoolState:

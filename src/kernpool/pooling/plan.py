@@ -282,11 +282,14 @@ def choose_algorithm(problem: Problem, algorithm: str = "auto", *, often: bool =
             able = [name for name, other in ALGORITHMS.items() if other.refusal(problem) is None]
             raise ValueError(f"algorithm {algorithm!r} {refusal}; use algorithm='auto' or one of {able}")
         return Plan(chosen.name, f"{chosen.summary}: as asked", chosen)
+    (m, n), chosen = problem.shape, REFERENCE
+    if not often and (densely := chosen.seconds(problem, Look(problem), {})) <= LOADING:  # which all others are charged
+        why = f"about {_brief(densely)} for {m} queries x {n} keys, before compiled loops would be loaded"
+        return Plan(chosen.name, f"{chosen.summary}: {why}", chosen)
     seconds = estimates(problem)
     if not often:
         seconds = {name: s + (0.0 if name == REFERENCE.name else LOADING) for name, s in seconds.items()}
     best, *others = sorted(seconds, key=seconds.__getitem__)
-    m, n = problem.shape
     why = f"about {_brief(seconds[best])} for {m} queries x {n} keys"
     if others and seconds[others[0]] < float("inf"):
         why += f", {others[0]} about {_brief(seconds[others[0]])}"

@@ -42,7 +42,7 @@ def enlarged(problem: Problem) -> tuple[Problem, Exponents | None]:
     >>> problem = Problem.from_arrays([0.0], [0.0, 1.0], [-(2.0**-101), 2.0**-101])
     >>> larger, exponents = enlarged(problem)
     >>> larger.value.ravel(), exponents.tolist()
-    (array([-0.5,  0.5]), [100])
+    (array([-0.5,  0. ]), [99])
     """
     if np.all(np.abs(problem.value[:: 1 + len(problem.value) // SAMPLE]).max(axis=0) >= SMALL):
         return problem, None  # as nearly always

@@ -44,7 +44,8 @@ AT_ONCE = {
 
 
 def fused_cases():
-    widths, kernels, dimensions = (np.float64, np.float32), ("gaussian", "epanechnikov", "laplace"), (1, 3, 4, 10, 64)
+    widths, kernels = (np.float64, np.float32), ("gaussian", "epanechnikov", "laplace")
+    dimensions = (1, 3, 4, 8, 10, 64)  # in registers, eight of them, and with columns that go before
     for dtype, kernel, columns, situation in product(widths, kernels, dimensions, SITUATIONS):
         quick = (situation, columns) in AT_ONCE.get((dtype, kernel), ())
         yield pytest.param(dtype, kernel, columns, situation, marks=() if quick else pytest.mark.slow)

@@ -88,10 +88,12 @@ def _sum_blocks(problem: Problem, blocks: Blocks, n_jobs: int = 1, progress: Pro
     result = empty_state(m, problem.layout.width)
 
     def work(queries: slice) -> Iterator[None]:
-        state = empty_state(queries.stop - queries.start, problem.layout.width)
+        state = None
         for keys in chunks:
-            state = merge(state, blocks.sum_block(queries, keys))
+            part = blocks.sum_block(queries, keys)
+            state = part if state is None else merge(state, part)
             yield
+        assert state is not None
         result.put(queries, state)
 
     rows = max(1, blocks.pairs_per_call // min(n, blocks.keys_per_call))

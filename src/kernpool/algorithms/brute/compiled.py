@@ -86,15 +86,15 @@ class CompiledBlocks:
 
     def sum_block(self, queries: slice, keys: slice) -> PoolState:
         """Return the state of one block: the fastest loops first, and what they cannot hold with the next."""
-        m = queries.stop - queries.start
-        state = PoolState(np.empty(m), np.empty(m), np.empty((m, self.problem.layout.width)))
-        rows = np.arange(m)
-        for loops_of in (*self.faster, self):
-            part, doubtful = loops_of.sums(queries.start + rows if len(rows) < m else queries, keys)
-            state.put(rows, part)
-            rows = rows[doubtful]
+        first, *others = (*self.faster, self)
+        state, doubtful = first.sums(queries, keys)
+        rows = np.flatnonzero(doubtful)
+        for loops_of in others:
             if not rows.size:
                 break
+            part, doubtful = loops_of.sums(queries.start + rows, keys)
+            state.put(rows, part)
+            rows = rows[doubtful]
         return state
 
     def sums(self, queries: slice | NDArray[np.intp], keys: slice) -> tuple[PoolState, NDArray[np.bool_]]:
@@ -106,8 +106,7 @@ class CompiledBlocks:
         pairs = self._pairs(queries, keys)
         m = len(self.own[queries])
         state = PoolState(np.empty(m), np.empty(m), np.empty((m, self.problem.layout.width)))
-        moments, quadratic = (True if self.problem.degree >= degree else None for degree in (1, 2))
-        loops.reduce_block(*pairs, moments, quadratic, state.shift, state.denominator, state.numerator)
+        loops.reduce_block(*pairs, *moments_of(self.problem), state.shift, state.denominator, state.numerator)
         return state
 
     def _fit_of(self, state: PoolState) -> LocalFit:
@@ -152,6 +151,11 @@ class CompiledBlocks:
         return Gradients(
             query=sums["query"], log_bandwidth=sums["log_bandwidth"], key=sums["key"].T, value=sums["value"].T
         )
+
+
+def moments_of(problem: Problem) -> tuple[bool | None, bool | None]:
+    """Return what loops are told of moments: those of a local linear, and of a local quadratic fit."""
+    return True if problem.degree >= 1 else None, True if problem.degree >= 2 else None
 
 
 def _transposed(problem: Problem) -> tuple[Array, Array]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from functools import partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.algorithms.brute.loops import fused, products
+from kernpool.algorithms.brute.fused_keys import ALLOWED, FusedKeys
+from kernpool.algorithms.brute.loops import columns, fused, products
 from kernpool.algorithms.brute.precision import (
     LOST_ON_EDGE,
     UNDERFLOW,
@@ -22,6 +23,7 @@ from kernpool.algorithms.loops.tiles import CODES, GAUSSIAN
 from kernpool.core.problem import Problem
 from kernpool.core.reading import column_range
 from kernpool.core.state import PoolState
+from kernpool.execution.compiling import vector_registers
 
 Array = NDArray[np.float64]
 
@@ -33,41 +35,34 @@ MOST_FOR_FUSED = 32
 class FusedPairs:
     """The fused loops of a problem, and its arrays in the precision that they run in."""
 
-    def __init__(self, problem: Problem) -> None:
-        similarity, weight = problem.similarity, problem.key_weight
-        code = CODES[similarity.kernel.name]
-        dtype = np.dtype(np.float64) if similarity.kernel.is_compact else narrow_type(problem)
-        # float32 has a short range: coordinates and values come near 1 by powers of two, which is exact.
-        unit = (
-            fused.exponent_of(similarity.bandwidth)
-            if dtype == np.float32
-            else np.zeros(problem.key.shape[1], dtype=int)
-        )
-        self.query = np.ldexp(problem.query, -unit).astype(dtype)
-        self.key, self.value, self.weight, self.value_unit, key_range = problem.prepare(
-            "fused", (problem.key, problem.value, weight, unit, dtype), partial(_in_units, problem, unit, dtype)
-        )
-        self.own = np.full(len(problem.query), -1) if problem.self_index is None else problem.self_index
+    def __init__(self, problem: Problem, *, products: bool = True) -> None:
+        self.problem, code = problem, CODES[problem.similarity.kernel.name]
+        is_compact, d = problem.similarity.kernel.is_compact, problem.key.shape[1]
+        dtype = np.dtype(np.float64) if is_compact else narrow_type(problem)
+        self.keys = FusedKeys.of(problem, dtype, products=products)
+        self.query, self.offset = self.keys.queries(problem.query)
+        self.own = np.full(len(self.query), -1) if problem.self_index is None else problem.self_index
         self.own_weight = problem.own_weight
-        scale = fused.scales(code, np.ldexp(similarity.bandwidth, -unit))
-        # Equal bandwidths multiply a sum of squares once, if their squares are in range.
-        even = len(scale) > 1 and bool(np.all(scale == scale[0])) and 1e-100 < scale[0] < 1e100
-        self.scale = (np.where(np.arange(len(scale)) == 0, scale * scale, 1.0) if even else scale).astype(dtype)
+        self.place = np.arange(fused.TILE, dtype=dtype)
         self.height = fused.height(code)
         # Sums up to this times the number of keys are done again: tails have underflowed, or the edge decides.
-        self.least = (
-            LOST_ON_EDGE if similarity.kernel.is_compact else UNDERFLOW_32 if dtype == np.float32 else UNDERFLOW
-        )
-        (query_low, query_high), (key_low, key_high) = column_range(problem.query), key_range
+        self.least = LOST_ON_EDGE if is_compact else UNDERFLOW_32 if dtype == np.float32 else UNDERFLOW
+        (query_low, query_high), (key_low, key_high) = column_range(problem.query), self.keys.ends
         extent = np.maximum(query_high, key_high) - np.minimum(query_low, key_low)
+        later = (d - 1) // columns.AT_ONCE  # groups of columns that go before the exponential
+        # Eight columns of four queries are more than 32 registers hold: 4.2e9 pairs per second in float32, two 5.2e9.
+        self.rows = 4 if vector_registers() >= 32 and (d <= 4 or later) else 2
         self.loop = fused.specialise(
             code,
-            min(len(self.key), fused.IN_REGISTERS + 1),
+            d - columns.AT_ONCE * later,
+            int(later > 0),
             8 * dtype.itemsize,
-            int(weight is not None),
-            int(len(self.value) == 1),
-            int(even),
-            int(fused.is_bounded(code, extent, similarity.bandwidth, dtype)),
+            self.keys.way,
+            int(problem.key_weight is not None),
+            int(problem.self_index is not None),
+            int(problem.value.shape[1] == 1),
+            int(fused.is_bounded(code, extent, problem.similarity.bandwidth, dtype)),
+            self.rows,
         )
 
     @staticmethod
@@ -82,36 +77,41 @@ class FusedPairs:
         possible = radial and problem.attn_mask is None and code in fused.KERNELS
         return possible and (few or code not in products.KERNELS)
 
+    @cached_property
+    def by_differences(self) -> FusedPairs:
+        """The loops for queries that products are not precise enough for."""
+        return FusedPairs(self.problem, products=False)
+
     def sums(self, queries: slice | NDArray[np.intp], keys: slice) -> tuple[PoolState, NDArray[np.bool_]]:
         """Return the state of one block, and which of its queries may have lost digits."""
-        query = read_only(self.query[queries])
-        denominator, numerator = np.empty(len(query)), np.empty((len(query), len(self.value)))
+        all_keys, own, offset = self.keys, self.own[queries] - keys.start, self.offset[queries]
+        m, n, padding = len(own), keys.stop - keys.start, -len(own) % self.rows  # rows of zeros, at which nobody looks
+        denominator, numerator = np.zeros(m + padding), np.zeros((m + padding, len(all_keys.value)))
         self.loop(
-            query,
-            read_only(self.key[:, keys]),
-            read_only(self.value[:, keys]),
-            read_only(self.weight[keys]),
-            read_only(self.own[queries] - keys.start),
-            read_only(self.own_weight[queries]),
-            read_only(self.scale),
+            *(_padded(x, padding) for x in (self.query[queries], offset)),
+            *(read_only(x[..., keys]) for x in (all_keys.key, all_keys.square, all_keys.value, all_keys.weight)),
+            read_only(self.place),
+            _padded(own, padding, -1),
+            _padded(self.own_weight[queries], padding),
+            read_only(all_keys.scale),
             denominator,
             numerator,
         )
-        doubtful = denominator <= self.least * (keys.stop - keys.start)
-        state = PoolState(
-            np.zeros(len(query)), self.height * denominator, np.ldexp(self.height * numerator, self.value_unit)
-        )
+        denominator, numerator = self.height * denominator[:m], self.height * numerator[:m]
+        if all_keys.value_unit.any():
+            numerator = np.ldexp(numerator, all_keys.value_unit)
+        state, doubtful = PoolState(np.zeros(m), denominator, numerator), denominator <= self.height * self.least * n
+        if all_keys.radius is None:
+            return state, doubtful
+        imprecise = all_keys.errors(offset, denominator, n) > ALLOWED[all_keys.key.itemsize]
+        rows = np.flatnonzero(imprecise & ~doubtful)
+        if rows.size:
+            places = np.arange(queries.start, queries.stop) if isinstance(queries, slice) else queries
+            part, doubtful[rows] = self.by_differences.sums(places[rows], keys)
+            state.put(rows, part)
         return state, doubtful
 
 
-def _in_units(
-    problem: Problem, unit: NDArray[np.int64], dtype: np.dtype[Any]
-) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[np.int64], tuple[Array, Array]]:
-    """Return keys, weighted values and weights as fused loops read them, the unit of values, and ends of columns."""
-    weight = problem.key_weight
-    key = np.ascontiguousarray(np.ldexp(problem.key, -unit).T, dtype=dtype)
-    value_unit = fused.exponent_of(np.abs(problem.value).max(axis=0)) * (dtype == np.float32)
-    value = np.ldexp(problem.value, -value_unit)
-    value = np.ascontiguousarray((value if weight is None else value * weight[:, None]).T, dtype=dtype)
-    weights = np.empty(0, dtype) if weight is None else weight.astype(dtype)
-    return key, value, weights, value_unit, column_range(problem.key)
+def _padded(x: NDArray[Any], rows: int, fill: float = 0.0) -> NDArray[Any]:
+    """Return an array as loops take it, with rows more."""
+    return read_only(np.concatenate([x, np.full((rows, *x.shape[1:]), fill, x.dtype)]) if rows else x)

@@ -33,6 +33,5 @@ def narrow_type(problem: Problem) -> np.dtype[Any]:
     """Return the float width to compute pairs in: float32 if the arrays came so and are in its range."""
     if problem.dtype == np.float64:
         return problem.dtype
-    bandwidth = problem.similarity.bandwidth
-    farthest = max((np.abs(x) / bandwidth).max() for x in (problem.query, problem.key))
+    farthest = max(max(x.max(), -x.min()) for x in (problem.query, problem.key)) / problem.similarity.bandwidth.min()
     return problem.dtype if farthest < 1e15 else np.dtype(np.float64)

@@ -1,8 +1,10 @@
 """Fused loops: distance, kernel and sums in one pass over the keys, nothing but sums in memory.
 
-They exist for the three kernels most used, radial. What a specialisation closes over are
-integers alone: those fold at compile time, and the disk cache finds them again in the next process, which it does not
-for functions.
+They exist for the three kernels most used, radial. What a specialisation closes over are integers alone: those fold at
+compile time, and the disk cache finds them again in the next process, which it does not for functions.
+
+Several queries share each load of a key. The first one to eight columns are added in the same loop as the exponential;
+the others, by eights, go before it through a buffer, so that few numbers of columns have loops of their own.
 
 The loops do not care for what is rare. A query whose sum of weights is tiny (all keys far away, or next to the edge
 of a compact kernel) is left to the staged tiles, which know shifts and edges.
@@ -16,12 +18,20 @@ from typing import Any
 
 import numpy as np
 
+from kernpool.algorithms.brute.loops.columns import (
+    EVEN,
+    PRODUCTS,
+    add_later_columns,
+    at,
+    keys_at,
+    with_column,
+    with_columns,
+)
 from kernpool.algorithms.loops.exponential import exp2_minus
 from kernpool.algorithms.loops.tiles import EPANECHNIKOV, GAUSSIAN, LAPLACE, LN_2
-from kernpool.execution.compiling import loop, ordered_loop
+from kernpool.execution.compiling import bare_part, loop, ordered_loop, use_widest_vectors
 
 KERNELS = frozenset({GAUSSIAN, EPANECHNIKOV, LAPLACE})
-IN_REGISTERS = 3  # columns whose differences are taken in the same loop as the exponential; the others go before it
 TILE = 512  # float32 sums of more keys than this lose a digit
 
 
@@ -36,51 +46,6 @@ def height(code: int) -> float:
     return {EPANECHNIKOV: 0.75, LAPLACE: 0.5}.get(code, 1.0)
 
 
-@ordered_loop
-def weight_of(others, q0, q1, q2, k0, k1, k2, c0, c1, c2, one, code, columns, even, bounded):
-    """Weight of a pair, in the width of `one`; what a specialisation does not need is dropped by the compiler."""
-    u = q0 - k0 if even == 1 else (q0 - k0) * c0
-    s = u * u + others if columns > IN_REGISTERS else u * u
-    if columns > 1:
-        u = q1 - k1 if even == 1 else (q1 - k1) * c1
-        s += u * u
-    if columns > 2:
-        u = q2 - k2 if even == 1 else (q2 - k2) * c2
-        s += u * u
-    if even == 1:
-        s *= c0
-    if code == EPANECHNIKOV:
-        return one - s if s < one else one - one
-    if code == LAPLACE:
-        return exp2_minus(abs(u) if columns == 1 else math.sqrt(s), bounded)
-    return exp2_minus(s, bounded)
-
-
-@loop
-def squares_of_others(squares, q, key, first, last, scale):
-    """Squared distances to keys from first to last over all columns but the first three, four at a time."""
-    d = key.shape[0]
-    for j in range(last - first):
-        squares[j] = 0.0
-    a = IN_REGISTERS
-    while a + 4 <= d:
-        k0, k1, k2, k3 = key[a, first:last], key[a + 1, first:last], key[a + 2, first:last], key[a + 3, first:last]
-        for j in range(k0.size):
-            u0, u1 = (q[a] - k0[j]) * scale[a], (q[a + 1] - k1[j]) * scale[a + 1]
-            u2, u3 = (q[a + 2] - k2[j]) * scale[a + 2], (q[a + 3] - k3[j]) * scale[a + 3]
-            squares[j] += u0 * u0 + u1 * u1 + (u2 * u2 + u3 * u3)
-        a += 4
-    while a < d:
-        k0 = key[a, first:last]
-        for j in range(k0.size):
-            u0 = (q[a] - k0[j]) * scale[a]
-            squares[j] += u0 * u0
-        a += 1
-
-
-_SPECIALISED: dict[tuple[int, ...], Callable[..., Any]] = {}
-
-
 def is_bounded(code: int, extent: np.ndarray, bandwidth: np.ndarray, dtype: np.dtype) -> bool:
     """Whether no exponent of a pair leaves the range of the floats, if pairs are at most `extent` apart."""
     s = np.sum((extent * scales(code, bandwidth)) ** 2)
@@ -88,107 +53,173 @@ def is_bounded(code: int, extent: np.ndarray, bandwidth: np.ndarray, dtype: np.d
     return code != EPANECHNIKOV and bool(farthest < (100.0 if dtype == np.float32 else 1000.0))
 
 
+@ordered_loop
+def weight_of(s, factor, one, code, way, bounded):
+    """Weight of a pair, from its exponent."""
+    if way == EVEN:
+        s *= factor
+    if way == PRODUCTS and bounded == 0:  # rounding may have made it negative
+        s = s if s > one - one else one - one
+    if code == EPANECHNIKOV:
+        return one - s if s < one else one - one
+    return exp2_minus(math.sqrt(s) if code == LAPLACE else s, bounded)
+
+
+@ordered_loop
+def pair(s, offset, square, q, k, scale, place, mine, one, kind):
+    """Weight of a query and a key, from what later columns make of the exponent and the columns in registers."""
+    code, columns, later, way, own, bounded = kind
+    if code == LAPLACE and columns == 1 and later == 0:  # without a root
+        w = exp2_minus(abs((q[0] - k[0]) * scale[0]), bounded)
+    else:
+        if way == PRODUCTS:
+            s += offset + square
+        w = weight_of(with_columns(s, q, k, scale, columns, way), scale[0], one, code, way, bounded)
+    return w if own == 0 or place != mine else one - one
+
+
+@ordered_loop
+def add_own(query, offset, key, square, value, weight, mine, mine_weight, scale, one, kind, denominator, numerator):
+    """Add what is left of own keys once one of them is taken away."""
+    code, _, _, way, _, bounded = kind
+    for i in range(query.shape[0]):
+        j = mine[i]
+        if 0 <= j < key.shape[1] and mine_weight[i] > 0.0:
+            s = offset[i] + square[j] if way == PRODUCTS else one - one
+            for a in range(key.shape[0]):
+                s = with_column(s, query[i, a], key[a, j], scale[a], way)
+            left = mine_weight[i] * weight_of(s, scale[0], one, code, way, bounded)
+            denominator[i] += left
+            for v in range(value.shape[0]):
+                numerator[i, v] += left * value[v, j] / weight[j]
+
+
+_SPECIALISED: dict[tuple[int, ...], Callable[..., Any]] = {}
+
+
 def specialise(
-    code: int, columns: int, width: int, weighted: int, one_value: int, even: int, bounded: int
-) -> Callable[..., Any]:
-    """Return the loops of a kernel, a number of columns, a float width, and with or without key weights.
+    code: int, columns: int, later: int, width: int, way: int, weighted: int, own: int, one_value: int, bounded: int,
+    rows: int,
+) -> Callable[..., Any]:  # fmt: skip
+    """Return the loops of a kernel, of numbers of columns and a float width.
 
     Parameters
     ----------
-    code, columns, width : int
-        Kernel code, 1 to 3 or 4 for more, and 32 or 64.
-    weighted, one_value, even, bounded : int
-        1 if keys have weights; if values have one column, which then is summed in registers; if several columns have
-        the same bandwidth, which then multiplies their sum, with its square as the scale; if no exponent is out of
-        range, see `is_bounded`.
+    code, width, way : int
+        Kernel code, 32 or 64, and how exponents are made, see `columns`.
+    columns, later : int
+        Columns that are added in registers, 1 to 8, and 1 if there are others, a multiple of eight.
+    weighted, own, one_value, bounded : int
+        1 if keys have weights; if queries leave their own key out; if values have one column, which then is summed in
+        registers; if no exponent is out of range, see `is_bounded`.
+    rows : int
+        Queries that share a load of a key: 2, or 4 where there are 32 registers.
 
     Returns
     -------
     callable
         See `block`. Compiled with the first call, for this specialisation alone.
     """
-    key = (code, columns, width, weighted, one_value, even, bounded)
+    key = (code, columns, later, width, way, weighted, own, one_value, bounded, rows)
     # Two threads may both make one; all of them use the first, and it is compiled once, under Numba's own lock.
     return _SPECIALISED.get(key) or _SPECIALISED.setdefault(key, _make(*key))
 
 
 def _make(
-    code: int, columns: int, width: int, weighted: int, one_value: int, even: int, bounded: int
-) -> Callable[..., Any]:
-    b, c = min(1, columns - 1), min(IN_REGISTERS, columns) - 1
+    code: int, columns: int, later: int, width: int, way: int, weighted: int, own: int, one_value: int, bounded: int,
+    rows: int,
+) -> Callable[..., Any]:  # fmt: skip
+    a1, a2, a3, a4, a5, a6, a7 = (min(a, columns - 1) for a in range(1, 8))  # those beyond `columns` are not looked at
     number = np.float32 if width == 32 else np.float64
     zero, one = number(0.0), number(1.0)
 
     @loop
-    def block(query, key, value, weight, own, own_weight, scale, denominator, numerator):
-        """Add a block of queries and keys up, into the last two arguments; weighted keys come with weighted values.
-
-        A query skips its own key: it goes through the keys before that one, and through those after it.
-        """
-        n, weights, squares = key.shape[1], np.empty(TILE, key.dtype), np.zeros(TILE, key.dtype)
-        c0, c1, c2 = scale[0], scale[b], scale[c]
-        for i in range(query.shape[0]):
-            q0, q1, q2 = query[i, 0], query[i, b], query[i, c]
-            mine = own[i] if 0 <= own[i] < n else n
-            # Sums of a query stay in variables: written to arrays tile by tile they push constants out of registers.
-            weight_sum, total = 0.0, 0.0
-            for v in range(value.shape[0]):
-                numerator[i, v] = 0.0
-            for start, stop in ((0, mine), (mine + 1, n)):
-                for first in range(start, stop, TILE):
-                    last = min(first + TILE, stop)
-                    k0, k1, k2 = key[0, first:last], key[b, first:last], key[c, first:last]
-                    column, times = value[0, first:last], weight[first:last] if weighted == 1 else k0
-                    if columns > IN_REGISTERS:
-                        squares_of_others(squares, query[i], key, first, last, scale)
-                    tile_weight, tile_total = zero, zero
-                    for j in range(k0.size):
-                        others = squares[j] if columns > IN_REGISTERS else zero
-                        w = weight_of(
-                            others, q0, q1, q2, k0[j], k1[j], k2[j], c0, c1, c2, one, code, columns, even, bounded
-                        )
-                        tile_weight += w * times[j] if weighted == 1 else w
+    def block(query, offset, key, square, value, weight, place, mine, mine_weight, scale, denominator, numerator):
+        """Add a block of queries and keys up, into the last two arguments; weighted keys come with weighted values."""
+        use_widest_vectors()
+        n = key.shape[1]
+        front, back = np.zeros((2, TILE), key.dtype), np.zeros((2, TILE), key.dtype)
+        weights = np.zeros((4, TILE), key.dtype)
+        factors, kind = at(scale, 0, columns), (code, columns, later, way, own, bounded)
+        for i in range(0, query.shape[0], rows):
+            # Two rows alone are the second half as well, and nothing uses that.
+            i1, i2, i3 = i + 1, i + rows - 2, i + rows - 1
+            q0, q1 = at(query[i], 0, columns), at(query[i1], 0, columns)
+            q2, q3 = at(query[i2], 0, columns), at(query[i3], 0, columns)
+            o0, o1, o2, o3 = offset[i], offset[i1], offset[i2], offset[i3]
+            for first in range(0, n, TILE):
+                last = min(first + TILE, n)
+                k0, k1, k2, k3 = key[0, first:last], key[a1, first:last], key[a2, first:last], key[a3, first:last]
+                k4, k5, k6, k7 = key[a4, first:last], key[a5, first:last], key[a6, first:last], key[a7, first:last]
+                tiles = k0, k1, k2, k3, k4, k5, k6, k7
+                squares, column = square[first:last] if way == PRODUCTS else k0, value[0, first:last]
+                times = weight[first:last] if weighted == 1 else k0
+                if later == 1:
+                    add_later_columns(front, query, i, i1, key, columns, first, last, scale, way)
+                    if rows > 2:
+                        add_later_columns(back, query, i2, i3, key, columns, first, last, scale, way)
+                s0, s1, s2, s3 = front[0], front[1], back[0], back[1]
+                w0, w1, w2, w3 = weights[0], weights[1], weights[2], weights[3]
+                m0, m1 = number(mine[i] - first), number(mine[i1] - first)
+                m2, m3 = number(mine[i2] - first), number(mine[i3] - first)
+                t0, t1, t2, t3, v0, v1, v2, v3 = zero, zero, zero, zero, zero, zero, zero, zero
+                for j in range(k0.size):
+                    k, norm, here = keys_at(tiles, j), squares[j], place[j]
+                    u0 = pair(s0[j] if later == 1 else zero, o0, norm, q0, k, factors, here, m0, one, kind)
+                    u1 = pair(s1[j] if later == 1 else zero, o1, norm, q1, k, factors, here, m1, one, kind)
+                    t0 += u0 * times[j] if weighted == 1 else u0
+                    t1 += u1 * times[j] if weighted == 1 else u1
+                    if one_value == 1:
+                        v0 += u0 * column[j]
+                        v1 += u1 * column[j]
+                    else:
+                        w0[j] = u0
+                        w1[j] = u1
+                    if rows > 2:
+                        u2 = pair(s2[j] if later == 1 else zero, o2, norm, q2, k, factors, here, m2, one, kind)
+                        u3 = pair(s3[j] if later == 1 else zero, o3, norm, q3, k, factors, here, m3, one, kind)
+                        t2 += u2 * times[j] if weighted == 1 else u2
+                        t3 += u3 * times[j] if weighted == 1 else u3
                         if one_value == 1:
-                            tile_total += w * column[j]
+                            v2 += u2 * column[j]
+                            v3 += u3 * column[j]
                         else:
-                            weights[j] = w
-                    weight_sum += tile_weight
-                    total += tile_total
-                    if one_value == 0:
-                        for v in range(value.shape[0]):
-                            column = value[v, first:last]
-                            tile_total = zero
-                            for j in range(column.size):
-                                tile_total += weights[j] * column[j]
-                            numerator[i, v] += tile_total
-            if one_value == 1:
-                numerator[i, 0] = total
-            if weighted == 1 and mine < n and own_weight[i] > 0.0:  # what is left of the own key
-                if columns > IN_REGISTERS:
-                    squares_of_others(squares, query[i], key, mine, mine + 1, scale)
-                left = own_weight[i] * weight_of(
-                    squares[0],
-                    q0,
-                    q1,
-                    q2,
-                    key[0, mine],
-                    key[b, mine],
-                    key[c, mine],
-                    c0,
-                    c1,
-                    c2,
-                    one,
-                    code,
-                    columns,
-                    even,
-                    bounded,
-                )
-                weight_sum += left
-                for v in range(value.shape[0]):
-                    numerator[i, v] += left * value[v, mine] / weight[mine]
-            denominator[i] = weight_sum
+                            w2[j] = u2
+                            w3[j] = u3
+                # Where two rows are all four, the others add zeros.
+                denominator[i] += t0
+                denominator[i1] += t1
+                denominator[i2] += t2
+                denominator[i3] += t3
+                if one_value == 1:
+                    numerator[i, 0] += v0
+                    numerator[i1, 0] += v1
+                    numerator[i2, 0] += v2
+                    numerator[i3, 0] += v3
+                else:
+                    for r in range(0, rows, 2):
+                        add_values(weights, r, value, first, last, numerator, i)
+        if own == 1 and weighted == 1:
+            add_own(
+                query, offset, key, square, value, weight, mine, mine_weight, scale, one, kind, denominator, numerator
+            )  # fmt: skip
 
     return block
+
+
+@bare_part
+def add_values(weights, row, value, first, last, numerator, i):
+    """Add what the weights of two rows make of a tile of values."""
+    use_widest_vectors()
+    w, u, zero = weights[row], weights[row + 1], weights.dtype.type(0.0)
+    for v in range(value.shape[0]):
+        column = value[v, first:last]
+        s, t = zero, zero
+        for j in range(column.size):
+            s += w[j] * column[j]
+            t += u[j] * column[j]
+        numerator[i + row, v] += s
+        numerator[i + row + 1, v] += t
 
 
 def exponent_of(x: np.ndarray) -> np.ndarray:

@@ -1,0 +1,173 @@
+"""Fused loops: how exponents are made, how many queries share a key, and which of them are done again."""
+
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from kernpool import Problem, choose, pool
+from kernpool.algorithms import reference
+from kernpool.algorithms.brute import fused_pairs
+from kernpool.algorithms.brute.fused_keys import ALLOWED, FusedKeys
+from kernpool.algorithms.brute.fused_pairs import FusedPairs
+from kernpool.algorithms.brute.loops.columns import AT_ONCE, DIFFERENCES, EVEN, PRODUCTS
+from kernpool.execution.compiling import vector_registers
+from kernpool.pooling import rounding_bound
+
+KEYS, QUERIES = 1100, 203  # two tiles and a rest; no multiple of four
+WIDTHS = (np.float64, np.float32)
+
+
+def problem_of(columns, dtype, generator, spread=1.0, values=1, **options):
+    arrays = [generator.normal(size=(n, columns)).astype(dtype) for n in (QUERIES, KEYS)]
+    value = generator.normal(size=(KEYS, values)).astype(dtype)
+    return Problem.from_arrays(*arrays, value, **{"bandwidth": np.sqrt(columns) / spread} | options)
+
+
+def within_the_promise(problem):
+    """Hold every answer of brute force against the slow twin."""
+    state, exact = (choose(problem, name).reduce(problem) for name in ("brute", "reference"))
+    error = np.abs(state.finalize("zero") - exact.finalize("zero"))
+    assert np.all(error <= rounding_bound(problem, exact)), (error / rounding_bound(problem, exact)).max()
+
+
+# Four loops are compiled for each, and each number of columns up to eight has its own: few are among the quick.
+CASES = [
+    (np.float64, "plain", 1),
+    (np.float32, "both", 1),
+    (np.float64, "own", 3),
+    (np.float32, "weights", 3),
+]
+QUICK = {(3, 1), (12, 2)}
+
+
+@pytest.mark.parametrize(
+    ("columns", "case"),
+    [
+        pytest.param(columns, case, marks=() if (columns, place) in QUICK else pytest.mark.slow)
+        for columns in (1, 2, 3, 4, 6, AT_ONCE, AT_ONCE + 1, 12, 2 * AT_ONCE, 25)
+        for place, case in enumerate(CASES)
+    ],
+)
+def test_every_number_of_columns_and_of_queries_that_share_a_key(columns, case, generator, monkeypatch):
+    dtype, situation, values = case
+    options = {}
+    if situation in ("weights", "both"):
+        options["key_weight"] = generator.integers(0, 4, KEYS).astype(dtype)
+    if situation in ("own", "both"):
+        options |= {"exclude_self": True, "self_index": generator.integers(-1, KEYS, QUERIES)}
+    for registers in (16, 32):
+        monkeypatch.setattr(fused_pairs, "vector_registers", lambda registers=registers: registers)
+        problem = problem_of(columns, dtype, generator, values=values, **options)
+        for products in (False, True):
+            pairs = FusedPairs(problem, products=products)
+            state, doubtful = pairs.sums(slice(0, QUERIES), slice(0, KEYS))
+            exact = reference.reduce(problem)
+            assert not doubtful.any()
+            slack = 1e-12 if dtype == np.float64 else 2e-6
+            weight = exact.denominator * np.exp(exact.shift)
+            np.testing.assert_allclose(state.denominator, weight, rtol=100 * slack)
+            error = np.abs(state.finalize() - exact.finalize())
+            assert np.all(error <= slack * np.ptp(problem.value, axis=0))
+
+
+@pytest.mark.parametrize("dtype", WIDTHS)
+def test_how_exponents_are_made(dtype, generator):
+    few, many = (1, 2), (4, 8, 15)
+    ways = {d: FusedPairs(problem_of(d, dtype, generator)).keys.way for d in few + many}
+    assert ways == {1: DIFFERENCES, 2: EVEN, 4: PRODUCTS, 8: PRODUCTS, 15: PRODUCTS}
+    assert FusedPairs(problem_of(3, dtype, generator)).keys.way == (PRODUCTS if dtype == np.float64 else EVEN)
+    uneven = problem_of(2, dtype, generator, bandwidth=[1.0, 1.7])
+    assert FusedPairs(uneven).keys.way == DIFFERENCES
+    wide = problem_of(8, dtype, generator, spread=1e6 if dtype == np.float64 else 30)
+    assert FusedPairs(wide).keys.way == EVEN
+    other = problem_of(8, dtype, generator, kernel="laplace")
+    assert FusedPairs(other).keys.way == EVEN
+
+
+@pytest.mark.parametrize("dtype", WIDTHS)
+def test_few_queries_that_products_are_not_precise_for_are_done_again(dtype, generator):
+    query, key = generator.normal(size=(QUERIES, 5)), generator.normal(size=(KEYS, 5))
+    query[::40] *= 1e3
+    key[:QUERIES:40] = query[::40] + 0.5 * generator.normal(size=query[::40].shape)
+    key[QUERIES : 2 * QUERIES : 40] = query[::40]
+    problem = Problem.from_arrays(*(x.astype(dtype) for x in (query, key, generator.normal(size=KEYS))), bandwidth=2.0)
+    pairs = FusedPairs(problem)
+    if pairs.keys.way == PRODUCTS:
+        offset = pairs.offset
+        imprecise = pairs.keys.errors(offset, 1.0, KEYS) > ALLOWED[np.dtype(dtype).itemsize]
+        assert imprecise[::40].all() or dtype == np.float64
+    within_the_promise(problem)
+
+
+def test_a_key_far_away_does_not_make_all_products_imprecise(generator):
+    query, key = generator.normal(size=(QUERIES, 6)), generator.normal(size=(KEYS, 6))
+    key[5] = 100.0
+    arrays = [x.astype(np.float32) for x in (query, key, generator.normal(size=KEYS))]
+    problem = Problem.from_arrays(*arrays, bandwidth=3.0)
+    keys = FusedKeys.of(problem, np.dtype(np.float32))
+    assert keys.way == PRODUCTS
+    assert keys.radius > 50
+    within_the_promise(problem)
+
+
+@pytest.mark.parametrize("dtype", WIDTHS)
+@pytest.mark.parametrize("spread", [1, 3, 10, 30, 100, 1e3, 1e5, 1e7])
+def test_the_promise_is_kept_however_widely_keys_are_spread(spread, dtype, generator):
+    """From products to products that are done again to differences, next to keys and far from all of them."""
+    key = generator.normal(size=(KEYS, 6)) * spread
+    key[: KEYS // 2] = key[KEYS // 2 :] + generator.normal(size=(KEYS // 2, 6))
+    query = np.concatenate([key[:100] + generator.normal(size=(100, 6)), key[:103] * 1.001])
+    arrays = [x.astype(dtype) for x in (query, key, generator.normal(size=KEYS))]
+    within_the_promise(Problem.from_arrays(*arrays, bandwidth=2.0))
+
+
+def test_answers_do_not_depend_on_the_block_that_a_query_is_in(generator):
+    """Rows share keys by twos or fours, and the last ones with rows of zeros."""
+    key, value = generator.normal(size=(700, 3)), generator.normal(size=700)
+    query = generator.normal(size=(9, 3))
+    together = pool(query, key, value, algorithm="brute")
+    for m in range(1, 9):
+        np.testing.assert_allclose(pool(query[:m], key, value, algorithm="brute"), together[:m], rtol=1e-13)
+
+
+@pytest.mark.slow
+def test_the_next_process_compiles_nothing(tmp_path):
+    """A loop that closes over another one would be compiled in every process, and leave a file behind each time."""
+    script = (
+        "import numpy as np; from kernpool import pool; x = np.random.default_rng(0).normal(size=(300, 9));"
+        "[pool(x[:, :d], x[:, :d], x[:, 0], algorithm='brute') for d in (1, 3, 9)]"
+    )
+    files = []
+    for _ in range(2):
+        subprocess.run([sys.executable, "-c", script], env=os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}, check=True)
+        files.append({path.name for path in tmp_path.rglob("*.nbc")})
+    assert any("block" in name for name in files[0])
+    assert files[0] == files[1]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(vector_registers() < 32, reason="this processor, or what Numba may use of it, has no AVX-512")
+def test_vectors_are_as_wide_as_the_processor_has_them(tmp_path):
+    """LLVM prefers half of them on Intel's processors: every multiply-add of vectors is of the widest."""
+    script = """
+import json, re
+import numpy as np
+from kernpool import Problem
+from kernpool.algorithms.brute.fused_pairs import FusedPairs
+
+for columns, dtype in ((1, np.float64), (3, np.float32), (12, np.float64)):
+    x = np.random.default_rng(0).normal(size=(40, columns)).astype(dtype)
+    pairs = FusedPairs(Problem.from_arrays(x, x, x[:, 0]))
+    pairs.sums(slice(0, 8), slice(0, 40))
+    (assembly,) = pairs.loop.inspect_asm().values()
+    print(json.dumps([len(re.findall(rf"vfn?m(?:add|sub)\\S*p[sd]\\s.*{width}mm", assembly)) for width in "yz"]))
+"""
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}  # assembly is not kept on disk
+    done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True)
+    for narrow, wide in map(json.loads, done.stdout.splitlines()):
+        assert wide >= 10
+        assert narrow == 0
