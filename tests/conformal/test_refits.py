@@ -83,7 +83,9 @@ def test_full_is_of_models_with_the_new_row(model, seed):
         def inside(new, start=start, slope=one - start, middle=center[place]):
             score = np.abs(y - start - slope * new)
             score[np.isnan(score)] = np.inf
-            return (1 + np.count_nonzero(score >= abs(new - middle))) / (N + 1) > 1 - LEVEL
+            # Two rows that have only each other in their windows are tied whatever y is, but for its rounding.
+            own = abs(new - middle) * (1 - 1e-11) - 1e-11
+            return (1 + np.count_nonzero(score >= own)) / (N + 1) > 1 - LEVEL
 
         for end, sign in ((lower[place], -1.0), (upper[place], 1.0)):
             beyond, within = center[place] + sign * 1e6, end - sign * 1e-9
@@ -94,3 +96,13 @@ def test_full_is_of_models_with_the_new_row(model, seed):
             assert not inside(end + sign * 1e-9)
             if np.nanmax(np.abs(one - start)) < 1:  # beyond, the interval is a superset
                 assert inside(within)
+
+
+@pytest.mark.parametrize("model", [NadarayaWatsonRegressor, LocalLinearRegressor])
+@pytest.mark.parametrize(("times", "plus"), [(3.0, 0.0), (0.1, 0.7), (1e-5, 11.0), (-7.0, 1e3)])
+def test_ties_are_no_matter_of_rounding(model, times, plus):
+    """The lone neighbours of seed 3 are tied whatever y is: other units, which round otherwise, keep the interval."""
+    X, y, q, options = scarce(3)
+    ends = np.array(found(model, X, y, q, options, "full"))
+    others = np.array(found(model, X, times * y + plus, q, options, "full"))
+    assert others == pytest.approx(np.sort(times * ends + plus, axis=0), rel=1e-11)

@@ -21,7 +21,9 @@ y that at least :math:`k_{\mathrm{low}}` of them hold, those with a conformal p-
 :math:`1/(n + 1)` more where no scores are tied [1]_. Under a shift the order statistics are those of weighted
 rows (`kernpool.conformal.shift`), for the same reasons.
 
-Where the slope is one or more, as a row that stands alone has it, the interval is the half line or the line.
+Where the slope is one or more, as a row that stands alone has it, the interval is the half line or the line. The line
+where :math:`\rho_i = 0` too: the scores are tied whatever y is, as those of two places are that have only each other in
+their windows. A tie counts as at least, and is one up to rounding.
 
 References
 ----------
@@ -45,6 +47,7 @@ from kernpool.execution.threads import cut, resolve_n_jobs, run_blocks
 Array = NDArray[np.float64]
 Rows = NDArray[np.intp]
 
+TIES = 64.0 * float(np.finfo(np.float64).eps)  # slopes of one, and scores tied at them, but for their rounding
 TOO_MANY = "use method='enclosure', which contains this interval and goes through rows and places one after the other"
 
 
@@ -134,7 +137,8 @@ class _Added:
         with np.errstate(divide="ignore", invalid="ignore"):
             one, other = rho / (1.0 + b), -rho / (1.0 - b)
         below, above = np.fmin(one, other), np.fmax(one, other)
-        free = (np.abs(b) > 1.0) | ((np.abs(b) == 1.0) & (rho == 0.0))
+        zero = np.abs(rho) <= TIES * np.abs(self._value[:, output]).max()
+        free = (np.abs(b) > 1.0) | ((np.abs(b) >= 1.0 - TIES) & zero)
         free[self._alone] |= self._logits[self._alone] == -np.inf  # no prediction at all, and an infinite score
         below[free], above[free] = -np.inf, np.inf
         return below.T, above.T
