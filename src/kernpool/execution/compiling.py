@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from numba import njit, types
 from numba.extending import intrinsic, overload
+
+from kernpool.execution.loop_cache import LoopCache
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -67,12 +70,17 @@ def _compile(function: Function, flags: set[str] | bool, **options: Any) -> Func
     # Numba reuses a cached loop as long as the file that holds it has not changed, even if a function that it calls, in
     # another file, has. The digest of all sources in the name of the cache entry prevents that.
     function.__qualname__ += f"_{_SOURCES}"
+    # Numba tells specialisations of one source apart by a number, which starts anew in every process, and a process may
+    # load what several have compiled: what they close over is in their names.
+    if function.__closure__ is not None:
+        closed = repr([cell.cell_contents for cell in function.__closure__])
+        function.__qualname__ += f"_{hashlib.sha256(closed.encode()).hexdigest()[:12]}"
     # Nothing calls them from C, so that wrapper is not compiled.
     options |= {"nogil": True, "error_model": "numpy", "fastmath": flags, "no_cfunc_wrapper": True}
-    try:
-        return cast(Function, njit(cache=True, **options)(function))
-    except RuntimeError:  # no writable place for the cache: compile in every process instead of failing
-        return cast(Function, njit(cache=False, **options)(function))
+    compiled = njit(**options)(function)
+    with suppress(RuntimeError):  # no writable place for the cache: compile in every process instead of failing
+        compiled._cache = LoopCache(function)
+    return cast(Function, compiled)
 
 
 def part(function: Function) -> Function:

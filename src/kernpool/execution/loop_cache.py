@@ -1,0 +1,57 @@
+"""The cache of compiled loops on disk, as Numba keeps it, but safe where several processes compile at once.
+
+Numba numbers the files of a function's versions, and an index tells which is whose. Two processes that compile two
+versions at once both read the index, take the same number, and the one that writes its file last has its code run as
+the other's version from then on, in every process, without an error. Here the name of a file is made of what was
+compiled, so that no two versions share one and no index is needed, and what is read has to say that it is what was
+asked for.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from contextlib import suppress
+from typing import Any
+
+from numba.core.caching import FunctionCache, IndexDataCacheFile
+
+
+class NamedFiles(IndexDataCacheFile):
+    """Files of compiled versions of a function, named by their keys: types, processor, closure, Numba's version.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     files = NamedFiles(folder, "loop", "date and size of the source")
+    ...     files.save("for float64", "its code")
+    ...     files.load("for float64"), files.load("for float32")
+    ('its code', None)
+    """
+
+    def _name(self, key: Any) -> str:
+        what = repr((self._version, self._source_stamp, key)).encode()
+        return f"{self._index_name.removesuffix('.nbi')}.{hashlib.sha256(what).hexdigest()[:32]}.nbc"
+
+    def save(self, key: Any, data: Any) -> None:
+        """Keep a version; a disk that is full costs time in later processes, and no answer."""
+        with suppress(OSError):
+            self._save_data(self._name(key), (key, data))  # type: ignore[no-untyped-call]  # Numba has no types
+
+    def load(self, key: Any) -> Any:
+        """Return a version, or None."""
+        try:
+            known, data = self._load_data(self._name(key))  # type: ignore[no-untyped-call]
+        except OSError:
+            return None
+        return data if known == key else None
+
+
+class LoopCache(FunctionCache):
+    """Numba's cache of a function, in such files."""
+
+    def __init__(self, function: Any) -> None:
+        super().__init__(function)  # type: ignore[no-untyped-call]
+        stamp = self._impl.locator.get_source_stamp()
+        base = self._impl.filename_base
+        self._cache_file = NamedFiles(self._cache_path, base, stamp)  # type: ignore[no-untyped-call]

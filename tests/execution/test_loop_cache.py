@@ -1,0 +1,121 @@
+"""Several processes may compile at once: whoever loads what they have compiled gets what was asked for."""
+
+import os
+import subprocess
+import sys
+from itertools import permutations
+
+import numpy as np
+import pytest
+
+from kernpool.execution.loop_cache import NamedFiles
+
+# Specialisations of one source with arguments of the same types.
+PROBLEMS = {f"{kernel} {d}": (kernel, d) for kernel in ("gaussian", "laplace", "epanechnikov") for d in (1, 2)}
+
+# All processes read what there is before any of them writes, and those that write an index last write their code first.
+COMPILE = """
+import sys, time
+from pathlib import Path
+from numba.core.caching import IndexDataCacheFile as Files
+
+folder, own, count = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+
+def late(method, seconds):
+    def waiting(self, *given):
+        if "block" in self._index_name:
+            (folder / f"{own} is here").touch()
+            until = time.monotonic() + 60
+            while len(list(folder.glob("* is here"))) < count and time.monotonic() < until:
+                time.sleep(0.01)
+            time.sleep(seconds)
+        return method(self, *given)
+    return waiting
+
+Files._save_index = late(Files._save_index, 0.1 * own)
+Files._save_data = late(Files._save_data, 0.3 * (count - own))
+"""
+
+POOL = """
+import sys
+import numpy as np
+from kernpool import pool
+
+def difference(kernel, d):
+    generator = np.random.default_rng(int(d))
+    query, key = generator.normal(size=(40, int(d))), generator.normal(size=(50, int(d)))
+    value = generator.normal(size=50)
+    found = [pool(query, key, value, kernel=kernel, bandwidth=3.0, algorithm=name) for name in ("brute", "reference")]
+    return abs(found[0] - found[1]).max()
+
+for problem in sys.argv[4:]:
+    print(problem, difference(*problem.split()))
+"""
+
+
+def start(folder, code, *arguments):
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(folder / "cache")}
+    return subprocess.Popen(
+        [sys.executable, "-c", code, str(folder), *arguments],
+        env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+
+
+def output(process):
+    out, errors = process.communicate()
+    assert process.returncode == 0, errors
+    return out
+
+
+@pytest.mark.slow
+def test_processes_that_compile_at_once_do_not_mix_up_their_loops(tmp_path):
+    count = str(len(PROBLEMS))
+    processes = [start(tmp_path, COMPILE + POOL, str(i), count, problem) for i, problem in enumerate(PROBLEMS)]
+    for process in processes:
+        assert float(output(process).split()[-1]) < 1e-14
+    assert len(list(tmp_path.glob("* is here"))) == len(PROBLEMS)
+    for order in list(permutations(PROBLEMS))[::119]:
+        lines = output(start(tmp_path, POOL, "", "", *order)).splitlines()
+        assert len(lines) == len(PROBLEMS)
+        assert max(float(line.split()[-1]) for line in lines) < 1e-14, lines
+
+
+def test_versions_that_are_saved_at_once_keep_their_files(tmp_path):
+    one, other = (NamedFiles(str(tmp_path), "loop", "stamp") for _ in range(2))
+    write = one._save_data
+
+    def late(name, data):
+        other.save("other", "its code")
+        write(name, data)
+
+    one._save_data = late
+    one.save("one", "one's code")
+    again = NamedFiles(str(tmp_path), "loop", "stamp")
+    assert again.load("one") == "one's code"
+    assert again.load("other") == "its code"
+
+
+def test_a_changed_source_another_key_and_a_foreign_file_are_not_loaded(tmp_path):
+    files = NamedFiles(str(tmp_path), "loop", "stamp")
+    files.save("one", "code")
+    assert files.load("two") is None
+    assert NamedFiles(str(tmp_path), "loop", "later").load("one") is None
+    (tmp_path / files._name("one")).rename(tmp_path / files._name("two"))
+    assert files.load("two") is None
+    assert files.load("one") is None
+
+
+def test_a_full_disk_costs_no_answer(tmp_path):
+    files = NamedFiles(str(tmp_path / "not there"), "loop", "stamp")
+    files.save("one", "code")
+    assert files.load("one") is None
+
+
+def test_types_make_names():
+    """What names are made of is written the same in every process, and differs where versions do."""
+    from numba import types
+
+    key = [types.Array(dtype, 1, "C", readonly=ro) for dtype in (types.float32, types.float64) for ro in (True, False)]
+    assert len({repr(k) for k in key}) == 4
+    assert not any(" at 0x" in repr(k) for k in key)
+    assert np.all([k == k for k in key])
