@@ -71,7 +71,9 @@ class KernelSimilarity:
     def _columns(self, query: Array, key: Array) -> Iterator[Array]:
         """Yield u_a of shape (m, n), one column at a time so that (m, n, d) never exists."""
         for a, h in enumerate(self.bandwidth):
-            yield (query[:, a, None] - key[None, :, a]) / h
+            u = query[:, a, None] - key[None, :, a]
+            u /= h
+            yield u
 
     def offset(self, query: Array, key: Array, column: int) -> Array:
         """``(key - query) / bandwidth`` of one column, of shape (m, n)."""

@@ -283,8 +283,9 @@ def choose_algorithm(problem: Problem, algorithm: str = "auto", *, often: bool =
             raise ValueError(f"algorithm {algorithm!r} {refusal}; use algorithm='auto' or one of {able}")
         return Plan(chosen.name, f"{chosen.summary}: as asked", chosen)
     (m, n), chosen = problem.shape, REFERENCE
-    if not often and (densely := chosen.seconds(problem, Look(problem), {})) <= LOADING:  # which all others are charged
-        why = f"about {_brief(densely)} for {m} queries x {n} keys, before compiled loops would be loaded"
+    if not often and is_dense(problem):
+        densely = _brief(chosen.seconds(problem, Look(problem), {}))
+        why = f"about {densely} for {m} queries x {n} keys, before compiled loops would be loaded"
         return Plan(chosen.name, f"{chosen.summary}: {why}", chosen)
     seconds = estimates(problem)
     if not often:
@@ -294,6 +295,11 @@ def choose_algorithm(problem: Problem, algorithm: str = "auto", *, often: bool =
     if others and seconds[others[0]] < float("inf"):
         why += f", {others[0]} about {_brief(seconds[others[0]])}"
     return Plan(best, f"{ALGORITHMS[best].summary}: {why}", ALGORITHMS[best])
+
+
+def is_dense(problem: Problem) -> bool:
+    """Tell whether dense NumPy is done before compiled loops would be loaded, which all others are charged."""
+    return REFERENCE.seconds(problem, Look(problem), {}) <= LOADING
 
 
 def estimates(problem: Problem) -> dict[str, float]:
