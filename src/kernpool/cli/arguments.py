@@ -11,6 +11,7 @@ from typing import Any
 
 from kernpool.cli.asking import add_what_is_beside
 from kernpool.cli.parser import Parser
+from kernpool.cli.setting_up import add_compile, add_completion
 from kernpool.cli.table_options import add_json, add_table_options
 from kernpool.cli.terminal import stream_name
 
@@ -31,6 +32,7 @@ examples:
   kernpool datasets engel > engel.csv
   kernpool explore engel.csv --target foodexp
   kernpool tour --open
+  kernpool compile
 
 tables as people have them (separators, decimal commas, text, dates, missing cells): kernpool fit --help
 exit codes: 0 success, 1 failure (bad data, missing files), 2 wrong usage, 130 interrupted
@@ -240,16 +242,6 @@ def _add_explore(commands: Any) -> None:
     explore.set_defaults(run="exploring:run_explore", memory=None, plot=None, summary=False)
 
 
-def _add_completion(commands: Any) -> None:
-    completion = commands.add_parser(
-        "completion",
-        help="write a script that completes commands and options in a shell",
-        description='Write a completion script to standard output; for bash: eval "$(kernpool completion bash)".',
-    )
-    completion.add_argument("shell", choices=["bash", "zsh", "tcsh"], help="for which shell")
-    completion.set_defaults(run="completing:run_completion", json=False)
-
-
 def _add_common(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--memory", metavar="SIZE", help="read DATA in chunks, in about so much memory: 2GiB, 512MiB, bytes"
@@ -317,5 +309,6 @@ COMMANDS = (
     _add_datasets,
     _add_explore,
     _add_tour,
-    _add_completion,
+    add_compile,
+    add_completion,
 )

@@ -1,0 +1,224 @@
+"""Compile loops ahead of their first use, by using them: small problems of every kind, whose answers nobody reads.
+
+Compiled loops are kept on disk, so a machine or an image that has them answers its first call in a second, where the
+first call of all takes several.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterable
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kernpool.execution.progress import Progress
+from kernpool.kernels import get_kernel, is_compiled, kernel_names
+
+COLUMNS = (1, 2, 3, 4, 5, 8, 11, 16)
+ROWS, FEW = 3000, 100
+MANY = range(1, 1001)
+# Of unit cubes: cells of few rows, of some hundred, and windows that hold all; the three ways that sums are organised.
+BANDWIDTHS = (0.002, 0.05, 0.5)
+
+
+class Task(NamedTuple):
+    """Some calls that share their loops: one of `TASKS`, for a kernel and a number of columns."""
+
+    name: str
+    kernel: str
+    columns: int
+
+
+class CompiledLoops(NamedTuple):
+    """What there is on disk after `compile_ahead`: how many compiled versions, their bytes, where, and how many new."""
+
+    versions: int
+    size: int
+    folder: Path
+    new: int
+
+
+def compile_ahead(
+    kernels: Iterable[str] | None = None,
+    columns: Iterable[int] = COLUMNS,
+    *,
+    processes: int | None = None,
+    progress: Progress | None = None,
+) -> CompiledLoops:
+    """Fill the cache of compiled loops, for a machine or an image.
+
+    Parameters
+    ----------
+    kernels : iterable of str, optional
+        Which; by default all that have compiled loops.
+    columns : iterable of int, default=(1, 2, 3, 4, 5, 8, 11, 16)
+        Numbers of columns to compile for. Other numbers share most of their loops with the next larger one.
+    processes : int, optional
+        How many compile at a time; by default one per processor that this process may use. One compiles in this
+        process.
+    progress : callable, optional
+        Called as ``progress(done, total)`` in tasks.
+
+    Returns
+    -------
+    CompiledLoops
+        What is on disk now, and how much of it is new.
+
+    Raises
+    ------
+    ValueError
+        If a kernel is unknown or has no compiled loops, or a number is out of its range.
+
+    Notes
+    -----
+    Some minutes for everything. The folder is that of Numba: beside the modules, or below ``NUMBA_CACHE_DIR``, or the
+    user's cache where the package may not be written to. Loops are compiled for this kind of processor, and for these
+    versions of kernpool and Numba.
+
+    Examples
+    --------
+    >>> compile_ahead(["gauss"])
+    Traceback (most recent call last):
+    ValueError: unknown kernel 'gauss'; known kernels: biweight, boxcar, constant, ...
+    """
+    tasks = _tasks(kernels, columns)
+    count = len(os.sched_getaffinity(0)) if processes is None and hasattr(os, "sched_getaffinity") else processes or 1
+    if count < 1:
+        raise ValueError(f"processes must be at least 1, got {processes}")
+    before = len(_files()[1])
+    if progress is not None:
+        progress(0, len(tasks))
+    if count == 1:
+        for done, task in enumerate(tasks, 1):
+            run(task)
+            if progress is not None:
+                progress(done, len(tasks))
+    else:
+        _run_all(tasks, count, progress)
+    folder, files = _files()
+    return CompiledLoops(len(files), sum(file.stat().st_size for file in files), folder, len(files) - before)
+
+
+def _run_all(tasks: list[Task], processes: int, progress: Progress | None) -> None:
+    executor = ProcessPoolExecutor(processes, mp_context=get_context("spawn"))
+    try:
+        for done, future in enumerate(as_completed([executor.submit(run, task) for task in tasks]), 1):
+            future.result()
+            if progress is not None:
+                progress(done, len(tasks))
+    finally:
+        executor.shutdown(cancel_futures=True)
+
+
+def _tasks(kernels: Iterable[str] | None, columns: Iterable[int]) -> list[Task]:
+    names = [name for name in kernel_names() if is_compiled(get_kernel(name))] if kernels is None else list(kernels)
+    for name in names:
+        if not is_compiled(get_kernel(name)):
+            raise ValueError(f"kernel {name!r} is one of your own, which has no compiled loops; leave it out")
+    numbers = sorted(set(columns))
+    if not numbers or not all(d in MANY for d in numbers):
+        raise ValueError(f"columns must be numbers from {MANY.start} to {MANY.stop - 1}, got {numbers}")
+    canonical = sorted({get_kernel(name).name for name in names})
+    return [
+        Task(name, kernel, d)
+        for name, only, those in TASKS
+        for kernel in canonical
+        if only is None or kernel in only
+        for d in numbers
+        if d in those
+    ]
+
+
+def _files() -> tuple[Path, list[Path]]:
+    """Return the folder of compiled versions, and the files."""
+    from kernpool.algorithms.brute.loops import staged
+    from kernpool.execution.compiling import PACKAGE
+
+    place = Path(staged.reduce_block._cache.cache_path)  # type: ignore[attr-defined]
+    folder = PACKAGE if place.is_relative_to(PACKAGE) else place.parent
+    return folder, sorted(folder.rglob("*.nbc"))
+
+
+def run(task: Task) -> None:
+    """Run a task, and say nothing of its answers."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        globals()[f"_{task.name}"](task.kernel, task.columns)
+
+
+def _arrays(d: int, rows: int = ROWS, dtype: Any = np.float64) -> tuple[Any, Any]:
+    random = np.random.default_rng(0)
+    X = random.random((rows, d)).astype(dtype)
+    return X, (np.sin(6.0 * X[:, 0]) + 0.1 * random.normal(size=rows)).astype(dtype)
+
+
+def _pool(kernel: str, d: int, algorithm: str, **options: Any) -> None:
+    """Pool as people do: many queries, few, float32, weights, leave-one-out, several values."""
+    from kernpool.pooling.pool import pool
+
+    for dtype in (np.float64, np.float32):
+        X, y = _arrays(d, dtype=dtype)
+        common: dict[str, Any] = {"kernel": kernel, "algorithm": algorithm, "empty": "zero", **options}
+        for h in BANDWIDTHS:
+            for query in (X, X[:FEW]):
+                pool(query, X, y, bandwidth=h * d**0.5, **common)
+        common["bandwidth"] = BANDWIDTHS[-1] * d**0.5
+        pool(X, X, y, exclude_self=True, **common)
+        pool(X, X, y, key_weight=1.0 + X[:, 0], **common)
+        pool(X, X, np.stack([y, y * y], axis=1), **common)
+
+
+def _sweep(kernel: str, d: int) -> None:
+    for degree in (0, 1):
+        _pool(kernel, d, "sweep", degree=degree)
+
+
+def _brute(kernel: str, d: int) -> None:
+    for degree in (0, 1):
+        _pool(kernel, d, "brute", degree=degree)
+
+
+def _kd_tree(kernel: str, d: int) -> None:
+    for degree in (0, 1):
+        _pool(kernel, d, "kd_tree", degree=degree)
+
+
+def _nufft(kernel: str, d: int) -> None:
+    from kernpool.algorithms import ALGORITHMS
+    from kernpool.core import Problem
+
+    if ALGORITHMS["nufft"].refusal(Problem.from_arrays(*_arrays(d, 10)[:1] * 2, _arrays(d, 10)[1])) is None:
+        _pool(kernel, d, "nufft")
+
+
+def _estimators(kernel: str, d: int) -> None:
+    """Fit, predict, and say how sure."""
+    from kernpool.estimators import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor
+
+    X, y = _arrays(d, 600)
+    for model in (NadarayaWatsonRegressor(kernel=kernel), LocalLinearRegressor(kernel=kernel)):
+        model.fit(X, y)
+        model.predict(X[:FEW])
+        if get_kernel(kernel).log_slope is not None:
+            model.derivative(X[:FEW])
+        if d <= 3:
+            model.confidence_interval(X[:FEW], simultaneous=d == 1)
+            model.quantile(X[:FEW], [0.1, 0.5])
+            model.prediction_interval(X[:FEW], level=0.9)
+    classifier = NadarayaWatsonClassifier(kernel=kernel).fit(X, y > np.median(y))
+    classifier.predict_proba(X[:FEW])
+
+
+# By name: of which kernels, if not of all, and of which numbers of columns.
+TASKS: tuple[tuple[str, tuple[str, ...] | None, range], ...] = (
+    ("estimators", ("gaussian", "epanechnikov"), range(1, 4)),
+    ("sweep", None, range(1, 2)),
+    ("brute", None, MANY),
+    ("kd_tree", None, range(2, 4)),
+    ("nufft", ("gaussian",), range(2, 4)),
+)
