@@ -5,6 +5,7 @@ beginning; why things are as they are: ``decisions/documentation.md``.
 """
 
 import sys
+import warnings
 from pathlib import Path
 
 import matplotlib as mpl
@@ -12,6 +13,8 @@ import matplotlib as mpl
 DOCS = Path(__file__).resolve().parent
 sys.path.insert(0, str(DOCS / "_ext"))
 mpl.use("Agg")
+# Of joblib, for the gallery: it ends a worker whose memory has grown (torch, pictures), and starts another.
+warnings.filterwarnings("ignore", "A worker stopped while some jobs", UserWarning)
 
 import kernpool  # noqa: E402
 
@@ -93,6 +96,7 @@ html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_js_files = ["site.js"]
 html_show_sourcelink = False
+html_context = {"default_mode": "auto"}  # without, the script of the theme calls the empty mode an error, on every page
 html_show_sphinx = False
 html_copy_source = False
 ALONE = ("index", "zh/index", "zh/ten-minutes", "zh/tour", "ten-minutes", "tour", "explorer")  # no pages beside them

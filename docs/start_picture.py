@@ -1,6 +1,7 @@
 """The picture of the start page: one query, the keys that it looks at, and their weighted mean on the curve.
 
-``python docs/start_picture.py`` writes ``docs/images/start.png``, for readers at a forge; the build draws its own.
+``python docs/start_picture.py`` writes ``docs/images/start.png`` and ``start-zh.png``, for readers at a forge; the
+build draws its own. The Chinese page has symbols in place of words: not every machine that builds has a Chinese font.
 """
 
 import os
@@ -16,11 +17,19 @@ from kernpool import NadarayaWatsonRegressor
 from kernpool.datasets import make_sine_power
 
 QUERY, SEED = 3.1, 9
+WORDS = {  # of each file: what is said at the query, and of the weights
+    "start.png": (
+        "prediction {:.2f}, the mean of y,\nweighted by the discs",
+        "weights of the rows\nbandwidth {:.2f}, found",
+    ),
+    "start-zh.png": (r"$\hat y$ = {:.2f}", "h = {:.2f}"),
+}
 BLUE, RED, GRAY = "#3f90da", "#bd1f01", "#717581"
 
 
 def draw_start_picture(path: Path) -> None:
-    """Draw it."""
+    """Draw it, with the words of the file's name."""
+    at_query, of_weights = WORDS[path.name]
     sample = make_sine_power(n_samples=60, random_state=SEED)
     x, y = sample.x_train, sample.y_train
     model = NadarayaWatsonRegressor().fit(x[:, None], y)
@@ -36,15 +45,14 @@ def draw_start_picture(path: Path) -> None:
     ax.plot(grid, model.predict(grid[:, None]), color=RED, linewidth=2.4)
     ax.plot(QUERY, pooled, "o", markersize=10, color=RED, markeredgecolor="#ffffff", markeredgewidth=1.5, zorder=5)
     ax.annotate(
-        f"prediction {pooled:.2f}, the mean of y,\nweighted by the discs",
+        at_query.format(pooled),
         (QUERY, pooled), (12, 62), textcoords="offset points", fontsize=13,
         arrowprops={"arrowstyle": "-", "color": GRAY},
     )  # fmt: skip
     ax.set_ylabel("y", rotation=0)
     below.vlines(x, 0, weights, color=BLUE, linewidth=3)
     below.plot(grid, weights.max() * np.exp(-0.5 * ((grid - QUERY) / h) ** 2), color=GRAY, linewidth=1.2)
-    below.annotate(f"weights of the rows\nbandwidth {h:.2f}, found", (0.02, 0.9), xycoords="axes fraction", va="top",
-                   fontsize=13)  # fmt: skip
+    below.annotate(of_weights.format(h), (0.02, 0.9), xycoords="axes fraction", va="top", fontsize=13)
     below.set_yticks([])
     below.set_xlabel("x")
     for axes in (ax, below):
@@ -55,5 +63,6 @@ def draw_start_picture(path: Path) -> None:
 
 
 if __name__ == "__main__":
-    here = Path(__file__).resolve().parent / "images" / "start.png"
-    draw_start_picture(Path(sys.argv[1]) if len(sys.argv) > 1 else here)
+    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).resolve().parent / "images"
+    for name in WORDS:
+        draw_start_picture(folder / name)

@@ -39,7 +39,9 @@ def _curves(folder: Path) -> None:
 
 
 def _start(folder: Path) -> None:
-    runpy.run_path(str(DOCS / "start_picture.py"))["draw_start_picture"](folder / "start.png")
+    script = runpy.run_path(str(DOCS / "start_picture.py"))
+    for name in script["WORDS"]:
+        script["draw_start_picture"](folder / name)
 
 
 def _rooms(folder: Path) -> None:

@@ -148,6 +148,7 @@ def test_no_page_asks_for_anything_from_elsewhere(browser):  # noqa: F811
         page, asked, errors = context.new_page(), [], []
         context.on("request", lambda request: asked.append(request.url))
         page.on("pageerror", lambda error: errors.append(str(error)))
+        page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
         for path in pages_to_open():
             page.goto(path.as_uri())
             if "embedded" not in path.parts:

@@ -7,7 +7,8 @@ more than it should: what some course material plots as "Epanechnikov" is the tr
 """
 
 # %%
-# All kernels that are built in, but for the constant one. Distances are in bandwidths.
+# All kernels that are built in, but for the constant one. Distances are in bandwidths. Heights are those of the usual
+# formulas, and play no role: a mean divides by the sum of the weights.
 
 import matplotlib.pyplot as plt
 import numpy as np

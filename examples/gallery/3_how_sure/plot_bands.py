@@ -40,5 +40,5 @@ print(f"width at 1000 francs: {np.interp(1000, grid, band.upper - band.lower):.0
 # So these households do not say that it is not straight, although the curve bends. The noise is not the same
 # everywhere. Rich households differ more, and intervals are wider there because of it: the default variance is local.
 
-ResidualDisplay.from_estimator(model, target="spent on food")
+ResidualDisplay.from_estimator(model, target="spent on food", marked=4)
 plt.show()
