@@ -8,7 +8,7 @@ import pytest
 from kernpool.data.dates import looks_like_date
 from kernpool.data.reading import read_table
 from kernpool.data.suspects import measured
-from tests.support.commands import kernpool
+from tests.support.commands import kernpool, process
 
 NUMBERS = {
     "another minus": ["\u22121.5", "\u22122"],
@@ -90,3 +90,16 @@ def test_letters_of_east_asia(tmp_path):
     done = kernpool("fit", "t.csv", "--target", "y")
     assert b"such as --encoding cp1252, gb18030 or shift_jis" in done.stderr
     assert kernpool("fit", "t.csv", "--target", "y", "--encoding", "gb18030", "--bandwidth", "1,1").returncode == 0
+
+
+def test_columns_are_called_by_their_names(tmp_path):
+    """In a warning of an estimator that was fitted to an array, and where rows to predict overflow."""
+    (tmp_path / "t.csv").write_text("size,x,y\n" + "".join(f"3,{i},{i * i}\n" for i in range(9)))
+    done = process("fit", "t.csv", "--target", "y", "--model", "m", "--quiet")  # here, warnings are errors
+    assert done.returncode == 0
+    assert done.stderr.startswith(b"kernpool fit: warning: column(s) 'size' do not vary")
+    assert done.stderr.count(b"\n") == 1
+    (tmp_path / "q.csv").write_text("size,x\n3,1e300\n")
+    done = kernpool("predict", "m", "q.csv")
+    assert (done.returncode, done.stdout) == (1, b"")
+    assert b"row 0 (line 2), column 'x' holds '1e300', beyond 1e+150" in done.stderr

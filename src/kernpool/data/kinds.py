@@ -182,7 +182,7 @@ def queries_of(
     pairs = iter(()) if encoding is None else iter(encoding.pairs)
     for name, kind in zip(names, kinds, strict=True):
         if kind in NUMBERS and kind != "binary":
-            columns[name] = _days(table, name) if name in dates else table.numbers([name], advice)[:, 0]
+            columns[name] = _days(table, name) if name in dates else moderate_numbers(table, name, advice)
         else:
             levels = next(pairs) if kind == "binary" else next(known)
             columns[name] = levels_in(table, name, levels)
