@@ -15,7 +15,7 @@ import pytest
 
 from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, load_model
 from kernpool.cli.main import main
-from kernpool.cli.terminal import bar
+from kernpool.cli.terminal import bar, progress_bar
 from tests.support.commands import kernpool, process
 from tests.support.thinning import slow
 
@@ -259,6 +259,18 @@ def test_a_bar_on_a_terminal_and_none_elsewhere(tmp_path):
     assert b"fitting [" in shown
     assert b"s left" in shown
     assert b"fitting [" not in subprocess.run(command, cwd=tmp_path, capture_output=True, check=True).stderr
+
+
+def test_a_bar_shows_before_any_work_is_done(capsys, monkeypatch):
+    """The first of 25 fits takes seconds, and a library may read a file in one go."""
+    monkeypatch.setattr("kernpool.cli.terminal.is_terminal", lambda: True)
+    monkeypatch.setattr("kernpool.cli.terminal.PATIENCE", 0.05)
+    with progress_bar("working", quiet=False):
+        time.sleep(0.5)
+    assert capsys.readouterr().err == f"\r\033[Kworking [{'.' * 30}]   0%\r\033[K"
+    with progress_bar("working", quiet=True):
+        time.sleep(0.1)
+    assert capsys.readouterr().err == ""
 
 
 def test_the_bar_waits_before_it_shows(capsys):

@@ -93,6 +93,7 @@ def fit_rows(options: argparse.Namespace, model: Any) -> tuple[Any, Training]:
     if mixed and options.plot is not None:
         raise UsageError("--plot draws columns of numbers; leave columns of levels out with --features, or --plot")
     model.set_params(unordered=features.unordered or None, ordered=features.ordered or None, smoothing=smoothing)
+    options.columns = None if mixed else training.names  # by which warnings about an array call its columns
     with progress_bar("fitting", options.quiet):
         model.fit(features.X, training.target, groups=training.groups)
     if mixed:

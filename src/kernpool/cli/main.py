@@ -44,7 +44,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         module, function = options.run.split(":")
         with warnings.catch_warnings():
             warnings.showwarning = lambda message, *_, **__: complain(
-                "warning", in_options(options.command, str(message))
+                "warning",
+                in_options(options.command, name_columns(str(message), getattr(options, "columns", None))),
             )
             getattr(import_module(f"kernpool.cli.{module}"), function)(options)
     except KeyboardInterrupt:
@@ -71,6 +72,7 @@ def in_options(command: str, text: str) -> str:
     >>> in_options("fit", "2 queries have no key; use a larger bandwidth, or empty='nearest'")
     '2 queries have no key; use a larger --bandwidth, or a kernel of infinite support'
     """
+    text = text.replace(" (force=True)", "")
     text = re.sub(r"; [^;]*\bempty=[^;]*", f"; {ADVICE.get(command, '')}", text, count=1)
     if command == "predict":
         text = re.sub(r"\b(empty|variance|method)='([\w+]+)'", r"--\1 \2", text).replace("empty= says", "--empty says")
@@ -91,3 +93,20 @@ def describe(error: BaseException) -> str:
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename or 'standard output'}: {error.strerror}"
     return str(error) or type(error).__name__
+
+
+def name_columns(text: str, names: Sequence[str] | None) -> str:
+    """Return a warning about an array with the names that its columns have in the table.
+
+    Examples
+    --------
+    >>> name_columns("column(s) [0, 2] do not vary", ["a", "b", "c"])
+    "column(s) 'a', 'c' do not vary"
+    """
+    if names is None:
+        return text
+    return re.sub(
+        r"column\(s\) \[([\d, ]+)\]",
+        lambda found: "column(s) " + ", ".join(repr(names[int(place)]) for place in found[1].split(",")),
+        text,
+    )

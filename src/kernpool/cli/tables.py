@@ -16,7 +16,16 @@ from kernpool.cli.parsing import parse_features, split_names
 from kernpool.cli.terminal import UsageError, progress_bar, say
 from kernpool.data.cells import MISSING
 from kernpool.data.codes import levels_in
-from kernpool.data.kinds import Choice, Features, date_to_choose, features_of, kind_of, note_doubts, refuse_measures
+from kernpool.data.kinds import (
+    Choice,
+    Features,
+    date_to_choose,
+    features_of,
+    kind_of,
+    moderate_numbers,
+    note_doubts,
+    refuse_measures,
+)
 from kernpool.data.reading import TextForm, input_format, read_table
 from kernpool.data.separators import as_separator
 from kernpool.data.tables import Advice, Table, TableError
@@ -192,7 +201,7 @@ def _target(table: Table, name: str, choice: Choice) -> tuple[NDArray[Any], bool
     if kind == "dates" and name not in choice.unordered:
         raise TableError(f"{date_to_choose(table, name)}, or name another column with --target")
     if name not in choice.unordered and kind != "levels":
-        numbers = table.numbers([name], TARGET)[:, 0]
+        numbers = moderate_numbers(table, name, TARGET)
         note_doubts(table, name)
         return numbers, False
     if name not in choice.unordered:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 PATIENCE, INTERVAL = 0.5, 0.1  # seconds before a bar shows, and between two drawings of it
+WIDTH = 30  # of a bar
 STREAMS = ("/dev/stdin", "/dev/stdout", "/dev/fd/0", "/dev/fd/1", "/proc/self/fd/0", "/proc/self/fd/1")
 
 
@@ -56,18 +57,30 @@ def need_output(remedy: str) -> None:
 
 @contextmanager
 def progress_bar(what: str, quiet: bool, unit: str = "rows") -> Iterator[None]:
-    """Show a bar on a terminal once work has taken `PATIENCE`."""
+    """Show a bar on a terminal once work has taken `PATIENCE`, even if none of it is done yet."""
     if quiet or not is_terminal():
         yield
         return
+    from threading import Timer
+
     from kernpool.execution.progress import report_progress
 
+    begin = Timer(PATIENCE, draw, [f"{what} [{'.' * WIDTH}] {0:4.0%}"])
+    begin.daemon = True
+    begin.start()
     with report_progress(bar(what, unit=unit)):
         try:
             yield
         finally:
-            sys.stderr.write("\r\033[K")
-            sys.stderr.flush()
+            begin.cancel()
+            begin.join()
+            draw("")
+
+
+def draw(line: str) -> None:
+    """Write a line over the one before."""
+    sys.stderr.write(f"\r\033[K{line}")
+    sys.stderr.flush()
 
 
 def bar(what: str, patience: float | None = None, unit: str = "") -> Callable[[int, int], None]:
@@ -86,10 +99,9 @@ def bar(what: str, patience: float | None = None, unit: str = "") -> Callable[[i
             return
         shown = now
         left = (now - started) * (1 - share) / share if share else 0.0
-        full = round(30 * share)
+        full = round(WIDTH * share)
         count = f" {done:,} of {total:,} {unit}," if unit else ""
-        sys.stderr.write(f"\r\033[K{what} [{'#' * full}{'.' * (30 - full)}] {share:4.0%},{count} {duration(left)} left")
-        sys.stderr.flush()
+        draw(f"{what} [{'#' * full}{'.' * (WIDTH - full)}] {share:4.0%},{count} {duration(left)} left")
 
     return listener
 

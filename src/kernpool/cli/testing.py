@@ -37,7 +37,7 @@ def run_test(options: argparse.Namespace) -> None:
     if options.seed < 0:
         raise UsageError(f"--seed must not be negative, got {options.seed}")
     need_output("open it")
-    with progress_bar("testing", options.quiet):
+    with progress_bar("testing", options.quiet, unit=""):  # of resamples, and of rows where bandwidths are found
         result, notes = TESTS[options.test](options)
     print(json.dumps(described(options.test, result) | {"notes": notes}, indent=2) if options.json else result)
 

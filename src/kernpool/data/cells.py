@@ -212,8 +212,10 @@ def _is_word(cell: Any) -> bool:
 
 
 def _float(cell: Any) -> float:
-    if isinstance(cell, str) and ("_" in cell or not cell.isascii()):
-        return math.nan
+    if isinstance(cell, str):
+        cell = cell.strip()  # of spaces that do not break, too
+        if "_" in cell or not cell.isascii():
+            return math.nan
     if not isinstance(cell, str | int | float | np.number | np.bool_):
         return math.nan
     try:

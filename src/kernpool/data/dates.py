@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
 
@@ -14,6 +14,14 @@ Array = NDArray[np.float64]
 
 ISO = re.compile(r"\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?:Z|[+-]\d{2}(?::?\d{2})?)?)?")
 OTHER = re.compile(r"\d{1,4}([./-])\d{1,2}\1\d{1,4}(?:[ T].*)?")
+YEAR, MONTH = r"(?:1[5-9]|20)\d\d", r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]{0,6}\.?"
+NAMED = re.compile(  # months by their names, months alone, quarters and weeks: one way to write each
+    rf"\d{{1,2}}[-./ ]{{0,2}}{MONTH}[-./, ]{{0,2}}(?:{YEAR}|\d\d)|{MONTH}[- ]?(?:\d{{1,2}},? )?{YEAR}"
+    rf"|\d{{1,2}}\.? [^\W\d_]{{3,9}}\.? {YEAR}|{YEAR}[-/](?:0[1-9]|1[0-2])|(?:0?[1-9]|1[0-2])[-/.]{YEAR}"
+    rf"|{YEAR}[- ]?Q[1-4]|{YEAR}-?W\d\d(?:-?\d)?|{YEAR}\u5e74\d{{1,2}}\u6708(?:\d{{1,2}}\u65e5)?",
+    re.IGNORECASE,
+)
+MOST = 1000  # cells are looked at
 EPOCH, DAY = datetime(1970, 1, 1, tzinfo=UTC), timedelta(days=1)
 
 
@@ -22,17 +30,24 @@ def looks_like_date(cell: Any) -> bool:
 
     Examples
     --------
-    >>> [looks_like_date(cell) for cell in ("2020-01-31", "31.1.2020", "1.5", "1/2")]
-    [True, True, False, False]
+    >>> [looks_like_date(cell) for cell in ("2020-01-31", "31.1.2020", "31 Jan 2020", "2020Q1", "1.5", "1/2")]
+    [True, True, True, True, False, False]
     """
     if isinstance(cell, date | np.datetime64):
         return True
-    return isinstance(cell, str) and bool(ISO.fullmatch(cell.strip()) or OTHER.fullmatch(cell.strip()))
+    return isinstance(cell, str) and any(form.fullmatch(cell.strip()) for form in (ISO, OTHER, NAMED))
 
 
-def are_dates(cells: Iterable[Any]) -> bool:
-    """Tell whether all cells look like dates."""
-    return all(map(looks_like_date, cells))
+def are_dates(cells: Sequence[Any]) -> bool:
+    """Tell whether more than half of the cells look like dates: other text among them is then a mistake.
+
+    Examples
+    --------
+    >>> are_dates(["2020-01-31", "2020-02-01", "unknown"]), are_dates(["unknown", "2020-02-01", "closed"])
+    (True, False)
+    """
+    some = cells[:: -(-len(cells) // MOST)]
+    return 2 * sum(map(looks_like_date, some)) > len(some)
 
 
 def days_of(cells: Sequence[Any]) -> tuple[Array, int | None]:

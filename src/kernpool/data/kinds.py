@@ -1,7 +1,7 @@
 """What columns of a table in a file are: numbers, levels or dates; at fit found or told, later as the model has them.
 
 A column of a text file is of numbers if one of its cells is a number: other text in it is then a mistake, which is
-named. Without a single number it is of dates, if all cells look like some, or of unordered levels.
+named. Without a single number it is of dates, if most cells look like some, or of unordered levels.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.data.cells import as_objects, cell_at, is_blank, is_time, is_words, unreadable, words
+from kernpool.data.checks import LARGEST
 from kernpool.data.codes import levels_in, ordered_numbers, refuse_unseen
-from kernpool.data.dates import are_dates, days_of
+from kernpool.data.dates import are_dates, days_of, looks_like_date
 from kernpool.data.frames import NUMBERS, Encoding
 from kernpool.data.mixed import Mixed
 from kernpool.data.suspects import doubt, measured
@@ -121,13 +122,26 @@ def features_of(table: Table, names: Sequence[str], choice: Choice, advice: Advi
             elif name in choice.unordered:
                 unordered.append(name)
         else:
-            columns[name] = table.numbers([name], advice)[:, 0]
+            columns[name] = moderate_numbers(table, name, advice)
             note_doubts(table, name)
     ordered = [name for name in names if name in choice.ordered]
     if all(isinstance(cells, np.ndarray) for cells in columns.values()):
         return Features(np.column_stack(list(columns.values())), unordered, ordered, dates)
     declared = {name: levels for name, levels in choice.ordered.items() if levels is not None and name in columns}
     return Features(Mixed(columns, declared), unordered, ordered, dates)
+
+
+def moderate_numbers(table: Table, name: str, advice: Advice) -> Array:
+    """Return a column of numbers whose squares do not overflow; others are named, where estimators know no cells."""
+    read = table.numbers([name], advice)[:, 0]
+    large = np.abs(read) > LARGEST
+    if large.any():
+        row = int(large.argmax())
+        raise TableError(
+            f"{table.place(row, name)} {words(cell_at(table.columns[name], row))}, beyond {LARGEST:g} in magnitude, "
+            f"where squares overflow ({COUNTED}); divide the column by a large number"
+        )
+    return read
 
 
 def queries_of(
@@ -168,7 +182,7 @@ def queries_of(
     pairs = iter(()) if encoding is None else iter(encoding.pairs)
     for name, kind in zip(names, kinds, strict=True):
         if kind in NUMBERS and kind != "binary":
-            columns[name] = _days(table, name) if name in dates else table.numbers([name], advice)[:, 0]
+            columns[name] = _days(table, name) if name in dates else moderate_numbers(table, name, advice)
         else:
             levels = next(pairs) if kind == "binary" else next(known)
             columns[name] = levels_in(table, name, levels)
@@ -210,8 +224,11 @@ def _dates(table: Table, name: str, choice: Choice) -> Array:
 
 def date_to_choose(table: Table, name: str) -> str:
     """Begin a message about a column of dates for which nobody has chosen what they are."""
+    cells = table.columns[name]
     row = int((~table.missing([name])).argmax())
-    cell = cell_at(table.columns[name], row)
+    if is_words(cells):
+        row = next((place for place, found in enumerate(as_objects(cells)) if looks_like_date(found)), row)
+    cell = cell_at(cells, row)
     _, bad = days_of([cell] if isinstance(cell, str) else [])
     form = "" if bad is None else "write dates as year-month-day, such as 2020-12-31, and "
     return (

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import re
+import unicodedata
 from collections.abc import Iterable
 from datetime import date
 
@@ -12,11 +14,12 @@ from numpy.typing import NDArray
 from kernpool.data.codes import PADDED
 
 MEASURE = re.compile(
-    r"(\(?-?[$\u20ac\u00a3\u00a5]?)\s*"  # a bracket, as accountants write for less than nothing, or a currency
-    r"([+-]?\d[\d.,' \u2019\u00a0\u202f]*)"  # digits in groups
-    r"(\)?\s*(?:[%\u2030$\u20ac\u00a3\u00a5\u00b0]?[^\W\d_]{0,3})\)?)"  # a unit
+    # A bracket, as accountants write for less than nothing; limits of detection; what spreadsheets mark text by
+    r"((?:=\"|[\"'(<>~\u2264\u2265\u2248\u00b1])?-?[$\u20ac\u00a3\u00a5]?)\s*"
+    r"([+-]?\d[\d.,'_ \u2019\u00a0\u202f]*)"  # digits in groups
+    r"(\)?\s*(?:[%\u2030$\u20ac\u00a3\u00a5\u00b0]?[^\W\d_]{0,3})[)\"*-]?)"  # a unit, or a sign behind the number
 )
-GROUPED = re.compile(r"[' \u2019\u00a0\u202f]")
+DASHES = dict.fromkeys(map(ord, "\u2212\u2013\ufe63\uff0d"), "-")  # that people type for minus
 TIME = re.compile(r"\d{1,2}:\d{2}(?::\d{2}(?:\.\d+)?)?")
 FIRST_DAY, LAST_DAY = 18_000_101, 21_001_231
 
@@ -35,22 +38,42 @@ def measured(cells: Iterable[str]) -> str | None:
     ('a number with a unit or another sign', 'a number with a unit or another sign', 'a time of a day')
     >>> measured(["1st", "2nd"]), measured(["A1", "A2"]), measured(["3rd", "3rd"])
     (None, None, None)
+    >>> measured(["\u22121", "\u22122"]), measured(["<1", "<2"]), measured(["1,23,456", "2,34,567"])[:8]
+    ('a number with a unit or another sign', 'a number with a unit or another sign', 'a number')
     """
     units, numbers = set(), set()
-    times = True
-    for cell in cells:
+    times = plain = True
+    for written in cells:
+        cell = _in_ascii(written)
         times = times and TIME.fullmatch(cell) is not None
         found = None if times else MEASURE.fullmatch(cell)
         if not times and found is None:
             return None
         if found is not None:
             units.add((found[1].replace("-", "").strip("() "), found[3].strip(") ")))
+            plain = plain and _is_plain(written)
         numbers.add(cell if found is None else found[2])
     if len(numbers) < 2 or len(units) > 1:
         return None
-    if units == {("", "")} and not any(GROUPED.search(number.strip()) for number in numbers):
-        return None  # text of digits, of a file that says that it is text
+    if units == {("", "")} and plain:
+        return None  # text of digits, of a file that says that it is text; addresses such as 10.0.0.1
     return "a time of a day" if times else "a number with a unit or another sign"
+
+
+def _in_ascii(cell: str) -> str:
+    """Return a cell with the digits and the minus that Python reads numbers with."""
+    if cell.isascii():
+        return cell
+    return "".join(str(unicodedata.decimal(sign, sign)) for sign in cell.translate(DASHES))
+
+
+def _is_plain(cell: str) -> bool:
+    if cell.count(".") > 1:
+        return True
+    try:
+        return cell.isascii() and "_" not in cell and not math.isnan(float(cell))
+    except ValueError:
+        return False
 
 
 def doubt(cells: Iterable[str], read: NDArray[np.float64]) -> str:

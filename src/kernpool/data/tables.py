@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -203,7 +204,11 @@ class Table:
             return ""
         name, cells = self.names[0], self.columns[self.names[0]]
         one = len(self.names) == 1 and any(sign in cell for cell in cells[:SHOWN] for sign in ",;\t|")
-        return "; delete the lines above that of the names" if one or name.startswith("#") else ""
+        if one or name.startswith("#"):
+            return "; delete the lines above that of the names"
+        # Signs between names that are no separator of this table; one of spaces alone is refused before.
+        other = re.fullmatch(r"\w+(?:([^\w\s.-])\w+)(?:\1\w+)*", name) if len(self.names) == 1 else None
+        return f"; if {other[1]!r} separates columns, say --sep '{other[1]}'" if other else ""
 
     def _column(self, name: str, advice: Advice) -> Array:
         cells = self.columns[name]
