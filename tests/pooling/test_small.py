@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from kernpool import kernel_names, pool
 from kernpool.pooling import small
 from kernpool.pooling.recipe import Recipe
-from kernpool.pooling.small import pool_small
+from kernpool.pooling.small import sum_small
 
 SEEDS = st.integers(0, 2**32 - 1)
 
@@ -34,7 +34,7 @@ def test_every_answer_has_the_bits_of_the_long_way(kernel, composition):
         assert found.dtype == expected.dtype
         np.testing.assert_array_equal(found, expected)
         if n > 1:
-            assert pool_small(Recipe.of(kernel, 9.0, composition=composition), query, key, value) is not None
+            assert sum_small(Recipe.of(kernel, 9.0, composition=composition), query, key, value) is not None
 
 
 @settings(max_examples=60, deadline=None)

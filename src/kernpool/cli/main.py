@@ -32,7 +32,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(__version__)
         return 0
     if options.command is None:
-        parser.error("a command is needed: fit, predict, info, compare, test, datasets, explore, tour, compile or completion")
+        parser.error(
+            "a command is needed: fit, predict, info, compare, test, datasets, explore, tour, compile or completion"
+        )
 
     def complain(what: str, text: str, code: int | None = None) -> None:
         if options.json:

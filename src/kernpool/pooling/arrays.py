@@ -24,6 +24,7 @@ from kernpool.pooling.limits import limit_values
 from kernpool.pooling.plan import Plan
 from kernpool.pooling.recipe import Recipe
 from kernpool.pooling.settle import Sums
+from kernpool.pooling.small import sum_small
 from kernpool.pooling.stacked import sum_stack
 
 Array = NDArray[np.float64]
@@ -39,6 +40,12 @@ class ArrayPairs:
     attn_mask: ArrayLike | None = None
     exclude_self: bool = False
     self_index: ArrayLike | None = None
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether there is nothing but keys and values."""
+        rest = self.key_weight, self.attn_mask, self.self_index
+        return self.exclude_self is False and all(x is None for x in rest)
 
     def batch(self, recipe: Recipe, query: ArrayLike) -> Batch:
         """Return the problems of some queries, one per item of the batch."""
@@ -58,6 +65,10 @@ class ArrayPairs:
 
     def reduce(self, recipe: Recipe, query: ArrayLike, progress: Progress | None = None) -> Sums:
         """Sum over all keys."""
+        if self.is_plain and progress is None:
+            sums = sum_small(recipe, query, self.key, self.value)
+            if sums is not None:
+                return sums
         batch = self.batch(recipe, query)
         together = sum_stack(batch, recipe.algorithm, recipe.n_jobs, progress)
         sums = sum_problems(recipe, batch.problem, len(batch), progress, complete=True, together=together)

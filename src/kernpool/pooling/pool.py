@@ -26,7 +26,6 @@ from kernpool.pooling.memory_maps import MapPairs, is_large_map
 from kernpool.pooling.pairs import Pairs
 from kernpool.pooling.recipe import Recipe
 from kernpool.pooling.settle import settle
-from kernpool.pooling.small import pool_small
 
 
 def pool(
@@ -203,10 +202,6 @@ def pool(
         empty=empty,
         n_jobs=n_jobs,
     )
-    if key_weight is None and attn_mask is None and self_index is None and exclude_self is False and progress is None:
-        pooled = pool_small(recipe, query, key, value)
-        if pooled is not None:
-            return pooled
     pairs = as_pairs(key, value, key_weight, attn_mask, exclude_self, self_index)
     return settle(recipe, pairs.reduce(recipe, query, progress))
 

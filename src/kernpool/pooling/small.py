@@ -21,13 +21,14 @@ from kernpool.data.checks import LARGEST
 from kernpool.execution.threads import resolve_n_jobs
 from kernpool.pooling.plan import is_dense
 from kernpool.pooling.recipe import Recipe
+from kernpool.pooling.settle import Sums
 from kernpool.pooling.tiny_values import FAINT, SMALL
 
 FLOAT64: np.dtype[Any] = np.dtype(np.float64)
 
 
-def pool_small(recipe: Recipe, query: Any, key: Any, value: Any) -> NDArray[np.float64] | None:
-    """Pool plain arrays of few rows.
+def sum_small(recipe: Recipe, query: Any, key: Any, value: Any) -> Sums | None:
+    """Sum over plain arrays of few rows.
 
     Parameters
     ----------
@@ -38,14 +39,15 @@ def pool_small(recipe: Recipe, query: Any, key: Any, value: Any) -> NDArray[np.f
 
     Returns
     -------
-    ndarray of shape (m,) or (m, c), or None
-        The bits that `pool` returns otherwise; None for all that is not plain, small and as it should be.
+    Sums or None
+        To the bit those of the long way; None for all that is not plain, small and as it should be.
 
     Examples
     --------
-    >>> pool_small(Recipe.of(), np.array([0.0]), np.array([-1.0, 1.0]), np.array([2.0, 4.0]))
-    array([3.])
-    >>> pool_small(Recipe.of(), [0.0], [-1.0, 1.0], [2.0, 4.0])  # lists are read
+    >>> sums = sum_small(Recipe.of(), np.array([0.0]), np.array([-1.0, 1.0]), np.array([2.0, 4.0]))
+    >>> sums.state.finalize()
+    array([[3.]])
+    >>> sum_small(Recipe.of(), [0.0], [-1.0, 1.0], [2.0, 4.0])  # lists are read
     """
     for array in (query, key, value):
         if type(array) is not np.ndarray or array.dtype is not FLOAT64 or not 0 < array.ndim < 3 or not array.size:
@@ -59,9 +61,7 @@ def pool_small(recipe: Recipe, query: Any, key: Any, value: Any) -> NDArray[np.f
     state = reference.reduce(problem)
     if not state.denominator.min() >= FAINT:  # windows may be empty, or in need of another unit
         return None
-    state = problem.restored(state)
-    pooled = state.numerator / state.denominator[:, None]
-    return pooled[:, 0] if value.ndim == 1 else pooled
+    return Sums(problem.restored(state), problem.layout, shape=(len(query), *value.shape[1:]))
 
 
 def _problem(
