@@ -40,7 +40,7 @@ def test_imports_come_first_and_once(sources):
         a="export const one = 1;",
         b='import { one } from "./a.js";\nexport const two = one + one;',
     )
-    assert bundle() == "const one=1;\nconst two=one + one;\nexport const three=one + two;\n"
+    assert bundle() == "const one=1;\nconst two=one+one;\nexport const three=one+two;\n"
 
 
 def test_comments_indentation_and_idle_spaces_go(sources):

@@ -30,7 +30,8 @@ TOKEN = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 
-# Spaces that mean nothing. Those around + and - stay (a + +b), and a slash may begin a regular expression.
+# Spaces that mean nothing. Those around + and - stay where one more sign follows (a + +b), and a slash may begin a
+# regular expression.
 IDLE_SPACE = re.compile(r" *([=,;:{}()\[\]<>?&|*!]) *")
 # After these a statement goes on, or a new one needs no end of line before it.
 IDLE_LINE = re.compile(r"([,;:{(\[?&|])\n|\n(?=})")
@@ -158,6 +159,7 @@ def _squeezed(source: str) -> str:
 
 
 def _without_spaces(code: str) -> str:
+    code = re.sub(r"(?<=[\w)\]]) ([-+]) (?=[\w(])", r"\1", code)  # of two operands: no "- -" and no "+ +" comes of it
     return IDLE_LINE.sub(r"\1", IDLE_SPACE.sub(r"\1", code))
 
 
@@ -167,7 +169,13 @@ def _words() -> str:
     words = {
         path.stem: json.loads(path.read_text(encoding="utf-8")) for path in sorted((FOLDER / "words").glob("*.json"))
     }
-    return f"export const WORDS = {json.dumps(words, ensure_ascii=False, separators=(',', ':'))};\n"
+    keys = list(dict.fromkeys(key for texts in words.values() for key in texts))
+    rows = [keys, *([language, *map(texts.get, keys)] for language, texts in words.items())]
+    # The keys once, and not in every language: a kilobyte of the page.
+    made = ", ".join(json.dumps(row, ensure_ascii=False, separators=(",", ":")) for row in rows)
+    pairs = "Object.fromEntries(keys.map((key, i) => [key, texts[i]]))"
+    read = f"(keys, ...all) => Object.fromEntries(all.map(([name, ...texts]) => [name, {pairs}]))"
+    return f"export const WORDS = ({read})({made});\n"
 
 
 @cache

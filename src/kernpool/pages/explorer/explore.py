@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -230,7 +231,10 @@ def _refuse_more(why: str, **given: Any) -> None:
 
 def _fitted(X: Any, y: ArrayLike, degree: int | None, parameters: dict[str, Any]) -> Any:
     """Fit rows: a classifier to labels, which are text, categories or booleans, and a regressor to numbers."""
-    regressor = _estimator(degree, parameters, labels=np.asarray(y).dtype.kind not in "iufc")
+    given = np.asarray(y)
+    if given.dtype == object and all(isinstance(one, Real) and not isinstance(one, bool) for one in given.flat):
+        given = y = given.astype(np.float64)  # numbers that a table holds as objects are no labels
+    regressor = _estimator(degree, parameters, labels=given.dtype.kind not in "iufc")
     return regressor.fit(X, y)
 
 

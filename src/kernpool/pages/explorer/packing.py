@@ -7,13 +7,14 @@ Firefox 113).
 
 from __future__ import annotations
 
-import gzip
+import zlib
 from base64 import b85encode
 from collections.abc import Iterable
 
 from kernpool.pages.explorer.bundle import bundle
 
 MODULES = ("main.js", "hosts.js")
+GZIP = 31  # what zlib calls its format
 
 # Five letters for four bytes, where base64 has five and a third. The alphabet is that of RFC 1924 with a comma for the
 # less-than sign, so that no tag begins in it.
@@ -50,7 +51,9 @@ def packed_module(kernels: Iterable[str]) -> str:
         What `LOADER`'s `load` takes.
     """
     text = bundle(MODULES, kernels)
-    packed = b85encode(gzip.compress(text.encode(), compresslevel=9, mtime=0))
+    # With less memory zlib begins new blocks more often, and codes them better: 200 characters less.
+    packer = zlib.compressobj(9, zlib.DEFLATED, GZIP, memLevel=6)
+    packed = b85encode(packer.compress(text.encode()) + packer.flush())
     return packed.decode("ascii").replace("<", ",")
 
 

@@ -29,7 +29,7 @@ export function niceTicks(low, high, count = 6) {
   const step = power * [1, 2, 5, 10].find((factor) => factor * power >= raw * 0.999);
   const first = Math.ceil(low / step - 1e-9);
   const last = Math.floor(high / step + 1e-9);
-  return Array.from({ length: last - first + 1 }, (_, i) => Number(((first + i) * step).toPrecision(12)));
+  return Array.from({ length: last - first + 1 }, (_, i) => Number(((first + i) * step).toPrecision(15)));
 }
 
 /** Ticks 1, 2, 5 of every power of ten; only the powers where that would be too many. */
@@ -137,12 +137,14 @@ export function makeChart(root, options, draw) {
     drawn = key;
     const base = height - bottom;
     const parts = [svg("path", { d: `M${left} ${top}V${base}H${chart.width - right}` })];
-    for (const [value, text] of labelled(xTicks || x.ticks(Math.max(2, Math.floor(chart.inner / 70))), format))
+    const [across, below] = labelled(xTicks || x.ticks(Math.max(2, Math.floor(chart.inner / 70))), format, xLabel);
+    const [upward, beside] = labelled(yTicks || y.ticks(Math.max(2, Math.floor((base - top) / 45))), format, yLabel);
+    for (const [value, text] of across)
       parts.push(svg("path", { d: `M${x(value)} ${base}v4` }), svg("text", { x: x(value), y: base + 16, "text-anchor": "middle" }, text));
-    for (const [value, text] of labelled(yTicks || y.ticks(Math.max(2, Math.floor((base - top) / 45))), format))
+    for (const [value, text] of upward)
       parts.push(svg("path", { class: "kp-grid", d: `M${left} ${y(value)}H${chart.width - right}` }), svg("text", { x: left - 6, y: y(value) + 4, "text-anchor": "end" }, text));
-    parts.push(svg("text", { class: "kp-name", x: (left + chart.width - right) / 2, y: height - 4, "text-anchor": "middle" }, xLabel));
-    parts.push(svg("text", { class: "kp-name", transform: `translate(11 ${(top + base) / 2})rotate(-90)`, "text-anchor": "middle" }, yLabel));
+    parts.push(svg("text", { class: "kp-name", x: (left + chart.width - right) / 2, y: height - 4, "text-anchor": "middle" }, below));
+    parts.push(svg("text", { class: "kp-name", transform: `translate(11 ${(top + base) / 2})rotate(-90)`, "text-anchor": "middle" }, beside));
     axes.replaceChildren(...parts);
   };
 
@@ -166,9 +168,14 @@ export function makeChart(root, options, draw) {
 
 let charts = Math.floor(1e9 * Math.random()); // a document may hold the module more than once
 
-/** Pairs of value and text, of numbers or of pairs. */
-function labelled(ticks, format) {
-  return ticks.map((tick) => (Array.isArray(tick) ? tick : [tick, format(tick)]));
+/** Pairs of value and text, of numbers or of pairs; and the axis' name with what is taken off numbers that look alike. */
+function labelled(ticks, format, name) {
+  const show = (base) => ticks.map((tick) => (Array.isArray(tick) ? tick : [tick, format(tick - base)]));
+  const pairs = show(0);
+  const size = 10 ** Math.ceil(Math.log10(ticks.at(-1) - ticks[0]));
+  if (!(size > 0) || new Set(pairs.map(([, text]) => text)).size === ticks.length) return [pairs, name];
+  const base = Math.round(ticks[0] / size) * size;
+  return [show(base), `${name} ${base < 0 ? "+" : "−"} ${Math.abs(base)}`];
 }
 
 /** A tick's text: as few digits as it needs. */

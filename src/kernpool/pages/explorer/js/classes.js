@@ -55,6 +55,7 @@ export function makeClasses(root, context) {
       xLabel: data.names[column],
       yLabel: words("classes.probability"),
     });
+    const taken = [];
     let lower = new Float64Array(ALONG).map((_, i) => (Number.isNaN(probability[i]) ? NaN : 0));
     bands.forEach((band, c) => {
       const upper = lower.map((below, i) => below + probability[c * ALONG + i]);
@@ -63,10 +64,17 @@ export function makeClasses(root, context) {
       const own = probability.subarray(c * ALONG, (c + 1) * ALONG);
       const k = own.reduce((best, share, i) => (share > own[best] || Number.isNaN(own[best]) ? i : best), 0);
       const half = inside[c].getComputedTextLength() / 2 + 4;
-      put(inside[c], "x", within(chart.x(places[k]), chart.xRange[0] + half, chart.xRange[1] - half));
+      const x = within(chart.x(places[k]), chart.xRange[0] + half, chart.xRange[1] - half);
+      put(inside[c], "x", x);
       const high = chart.y(lower[k]) - chart.y(upper[k]);
-      put(inside[c], "y", chart.y(upper[k]) + high / 2 + 4 + (high > 70 ? ((c % 3) - 1) * 18 : 0));
-      put(inside[c], "visibility", high < 18 || Number.isNaN(own[k]) ? "hidden" : null);
+      const middle = chart.y(upper[k]) + high / 2 + 4;
+      const isFree = (y) => taken.every(([u, v, w]) => Math.abs(x - u) > half + w || Math.abs(y - v) > 16);
+      const y = [0, 18, -18, 36, -36].map((one) => middle + one).find((one) => Math.abs(one - middle) <= high / 2 - 9 && isFree(one));
+      put(inside[c], "visibility", y === undefined ? "hidden" : null);
+      if (y !== undefined) {
+        put(inside[c], "y", y);
+        taken.push([x, y, half]);
+      }
       lower = upper;
     });
     marks.forEach((mark, c) => {

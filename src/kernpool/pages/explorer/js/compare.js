@@ -10,7 +10,7 @@ export function makeCompare(root, context) {
   const head = ["A", "B", words("difference")].map((text) => html("th", { scope: "col" }, text));
   const body = html("tbody", {});
   const corner = html("td", {});
-  const table = html("table", { class: "kp-table kp-pairs", "data-part": "compare" }, html("thead", {}, html("tr", {}, corner, ...head)), body);
+  const table = html("table", { class: "kp-table kp-wrap kp-pairs", "data-part": "compare" }, html("thead", {}, html("tr", {}, corner, ...head)), body);
   root.append(html("h2", {}, words("compare")), html("p", { class: "kp-buttons" }, pin, clear, html("span", { class: "kp-hint" }, words("compare.hint"))), table);
   let rows = [];
 
@@ -48,10 +48,10 @@ function differences(data, queries, at, words) {
   return [
     ...data.names.map((name, k) => {
       const pair = data.pairs[k];
-      return pair ? [name, a ? pair[a.numeric[k]] : "–", pair[b.numeric[k]], ""] : row(name, (_, query) => query.numeric[k]);
+      return pair ? [name, a ? pair[a.numeric[k]] : "–", pair[b.numeric[k]], ""] : row(name, (_, query) => query.numeric[k], data.digits[k]);
     }),
     ...data.categorical.map(({ name, levels }, k) => [name, a ? (levels[a.codes[k]] ?? "–") : "–", levels[b.codes[k]] ?? "–", ""]),
-    ...Array.from(q.value, (_, j) => row(data.classes ? words("probability", { name: data.classes[j] }) : words("estimate"), (one) => one.value[j])),
+    ...Array.from(q.value, (_, j) => row(data.classes ? words("probability", { name: data.classes[j] }) : words("estimate"), (one) => one.value[j], data.outputDigits)),
     ...(data.classes ? [] : data.names.map((name, k) => row(slope(name), (one) => (one.slope ? one.slope[k] : NaN)))),
     row(words("effective"), (one) => one.effectiveSize, 3),
     [words("reach"), count(p?.reach), count(q.reach), count(p ? q.reach - p.reach : undefined)],

@@ -1,4 +1,6 @@
 // The payload of the page as arrays: columns, targets, weights, and the order of the keys along every column.
+import { extent } from "./chart.js";
+import { digitsOf } from "./words.js";
 
 /** Decode base64 of little-endian numbers, {f64: text} or {i32: text}. @returns {Float64Array | Int32Array} */
 export function unpack(packed) {
@@ -24,7 +26,8 @@ export function pack(numbers) {
  * outputs: Float64Array(n) of each output, of classes one per class that is 0 or 1; classes: names, or null.
  * center and centered: a number per output, and the outputs less it, which is what sums are formed of.
  * weight: Float64Array(n) or null. group: Int32Array(n) or null; rows of one group are left out together.
- * sorted: Int32Array(n) per numeric column, the keys in ascending order; low, high: the ends of each.
+ * sorted: Int32Array(n) per numeric column, the keys in ascending order; low, high: the ends of each; digits,
+ * outputDigits: how many are shown of the values of each column, and of y.
  */
 export function readData(payload) {
   const numeric = [], names = [], placeOf = [], pairs = [], categorical = [];
@@ -70,11 +73,13 @@ function makeData(parts) {
   const n = parts.outputs[0].length;
   const center = parts.outputs.map(middle);
   const sorted = parts.numeric.map(sortedOrder);
+  const low = parts.numeric.map((values, a) => values[sorted[a][0]]);
+  const high = parts.numeric.map((values, a) => values[sorted[a][n - 1]]);
+  const digits = low.map((one, a) => digitsOf(one, high[a]));
   return Object.freeze({
-    ...parts, n, center, sorted,
+    ...parts, n, center, sorted, low, high, digits,
+    outputDigits: parts.classes ? 4 : digitsOf(...extent(parts.outputs)),
     centered: parts.outputs.map((values, j) => values.map((value) => value - center[j])),
-    low: parts.numeric.map((values, a) => values[sorted[a][0]]),
-    high: parts.numeric.map((values, a) => values[sorted[a][n - 1]]),
   });
 }
 

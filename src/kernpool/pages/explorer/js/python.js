@@ -23,6 +23,7 @@ export function toPython({ store, data, payload }) {
     `query = [${cells}]`,
     ...frame(load),
     rows.classes ? "model.predict_proba(query)" : "model.predict(query)",
+    ...(settings.degree ? ["# The page shows the kernel's weights; these are the shares of y in the local plane"] : []),
     "model.attention_weights(query)",
     "model.effective_sample_size(query)",
     `explore(${["model", `query=${cells}`, ...view(store.get(), rows, payload)].join(", ")})`,

@@ -77,7 +77,7 @@ export function makeScatter(root, context) {
       drawQuery(chart, parts, context);
       const q = query.numeric[column];
       slider.value = Math.round((400 * (q - ends[0])) / (ends[1] - ends[0]));
-      put(slider, "aria-valuetext", words.number(q, 4));
+      put(slider, "aria-valuetext", words.number(q, data().digits[column]));
       if (sure) sure.update();
     }
     if (any("pins", "column", "sample")) drawPins(chart, parts.pins, pins, column);

@@ -38,8 +38,8 @@ export function makeSlices(root, context) {
     const slider = html("input", { type: "range", min: low, max: high, step: (high - low) / 200 || "any", oninput: () => store.set({ query: { numeric: patched(store.get().query.numeric, a, Number(slider.value)) } }) });
     const place = cell(words("slices.value", { name }), slider, ({ query }) => {
       slider.value = query.numeric[a];
-      put(slider, "aria-valuetext", words.number(query.numeric[a]));
-      put(shown, "text", words.number(query.numeric[a]));
+      put(slider, "aria-valuetext", words.number(query.numeric[a], context.data().digits[a] - 1));
+      put(shown, "text", words.number(query.numeric[a], context.data().digits[a] - 1));
     }, shown);
     rows.push(html("tr", {}, head, chosen, place));
   });

@@ -39,12 +39,12 @@ export function makeWeights(root, context) {
       const order = Array.from(here.value.keys());
       if (more > 0) order.sort((i, j) => here.value[j] - here.value[i] || i - j);
       order.slice(0, CLASSES).forEach((j, k) => put(facts[k][0], "text", values[j]));
-      const texts = order.slice(0, CLASSES).map((j) => words.number(here.value[j], 4));
+      const texts = order.slice(0, CLASSES).map((j) => words.number(here.value[j], now.outputDigits));
       if (more > 0) texts.push(words.number(order.slice(CLASSES).reduce((sum, j) => sum + here.value[j], 0), 4));
       if (!classes) texts.push(...slope);
       texts.push(words.number(here.effectiveSize), here.waiting ? "–" : words("of", { k: here.reach, n: here.n || now.n }), words.number(top));
       texts.forEach((text, k) => put(facts[k][1], "text", text));
-      put(table, "class", here.empty || here.waiting ? "kp-table kp-gone" : "kp-table");
+      put(table, "class", (classes ? "kp-table" : "kp-table kp-wrap") + (here.empty || here.waiting ? " kp-gone" : ""));
       const wait = whyLost(lost, words) || words("engine.wait");
       put(message, "text", here.waiting ? wait : here.empty ? explainEmpty(now, settings, here, column, words) : "");
       let rest = 1;
@@ -55,8 +55,8 @@ export function makeWeights(root, context) {
           continue;
         }
         rest -= one.weight;
-        const y = classes ? one.y : words.number(one.y, 4);
-        write(rows[k], [String(one.row), words.number(one.x, 4), y, words.number(one.weight)], one.weight / top);
+        const y = classes ? one.y : words.number(one.y, now.outputDigits);
+        write(rows[k], [String(one.row), words.number(one.x, now.digits[column]), y, words.number(one.weight)], one.weight / top);
       }
       const others = here.reach - Math.min(ROWS, heaviest.length);
       write(rows[ROWS], others > 0 ? [words("others", { k: others }), "", "", words.number(Math.max(0, rest))] : ["", "", "", ""], 0);
@@ -87,7 +87,7 @@ export function largest(weight, k) {
 function explainEmpty(data, settings, here, column, words) {
   const one = data.numeric.length === 1 && !data.categorical.length;
   const key = here.nearestKey ?? data.numeric.map((values) => values[here.nearest]);
-  const place = words.number(key[column], 4);
+  const place = words.number(key[column], data.digits[column]);
   const reach = words.number(settings.bandwidth[column] * KERNELS[settings.kernel].support);
   const why = words(one ? "empty.why" : "empty.why.many", { reach, place, row: here.nearest });
   return [words("empty"), why, words("empty." + (settings.empty || "nan"))].join(" ");
@@ -95,8 +95,9 @@ function explainEmpty(data, settings, here, column, words) {
 
 function say(context, here, q, top, row) {
   const { words, store } = context;
-  const query = words.number(q, 4);
-  const values = { query, value: Array.from(here.value, (one) => words.number(one, 4)).join(", "), effective: words.number(here.effectiveSize), reach: here.reach, largest: words.number(top), row };
+  const { digits, outputDigits } = context.data();
+  const query = words.number(q, digits[store.get().column]);
+  const values = { query, value: Array.from(here.value, (one) => words.number(one, outputDigits)).join(", "), effective: words.number(here.effectiveSize), reach: here.reach, largest: words.number(top), row };
   const h = store.get().settings.bandwidth.map((one) => words.number(one)).join(", ");
   context.say(words(here.empty ? "say.empty" : "say", values) + " " + words("say.h", { h }));
 }

@@ -21,10 +21,16 @@ export function makeWords(language) {
 export function showNumber(x, digits = 3) {
   if (x === null || x === undefined || Number.isNaN(x)) return "–";
   if (!Number.isFinite(x)) return x > 0 ? "∞" : "−∞";
-  const size = Math.abs(x);
+  const size = Math.abs(Number(x.toPrecision(digits)));
   const text =
-    size !== 0 && (size < 1e-4 || size >= 1e7)
+    size !== 0 && (size < 1e-4 || size >= Math.max(1e7, 10 ** (digits - 1)))
       ? x.toExponential(digits - 1)
       : x.toFixed(Math.min(12, Math.max(0, digits - 1 - (size ? Math.floor(Math.log10(size)) : 0))));
   return text.replace(/-/g, "−");
+}
+
+/** How many digits tell values between two ends apart: four, and those that the ends have in common. */
+export function digitsOf(low, high) {
+  const common = Math.log10(Math.max(-low, high) / (high - low));
+  return Number.isFinite(common) ? Math.min(15, 4 + Math.max(0, Math.floor(common))) : 4;
 }
