@@ -103,7 +103,7 @@ def test_bash_completes(scripts, tmp_path):
     script.write_text(scripts["bash"])
     assert subprocess.run(["bash", "-n", script], check=False).returncode == 0
     typed = {
-        "kernpool comp": {"compare", "completion"},
+        "kernpool comp": {"compare", "compile", "completion"},
         "kernpool fit --ta": {"--target"},
         "kernpool predict --em": {"--empty"},
         "kernpool predict --empty ne": {"nearest"},

@@ -82,9 +82,9 @@ def compile_ahead(
 
     Examples
     --------
-    >>> compile_ahead(["gauss"])
+    >>> compile_ahead(["gaussian"], columns=[0])
     Traceback (most recent call last):
-    ValueError: unknown kernel 'gauss'; known kernels: biweight, boxcar, constant, ...
+    ValueError: columns must be numbers from 1 to 1000, got [0]
     """
     tasks = _tasks(kernels, columns)
     count = len(os.sched_getaffinity(0)) if processes is None and hasattr(os, "sched_getaffinity") else processes or 1
