@@ -1,8 +1,8 @@
 """Does `algorithm="auto"` pick well? A sample of a grid of problems: what it picks, beside all that can do them.
 
-python benchmarks/choice.py            288 of 1728 problems, about ten minutes
-python benchmarks/choice.py --quick    72 of them, about two minutes
-python benchmarks/choice.py --all      all, about an hour
+python benchmarks/choice.py            288 of 1728 plain problems and 90 others, about twenty minutes
+python benchmarks/choice.py --quick    72 and 90 of them
+python benchmarks/choice.py --all      all, more than an hour
 python benchmarks/choice.py -d 1 -k gaussian laplace --csv FILE     only these; every measurement and estimate in a file
 python benchmarks/choice.py --again FILE [FILE ...]    what would be picked today, with the times of then; in seconds
 
@@ -23,6 +23,7 @@ from measure import Watch
 
 from kernpool import Problem
 from kernpool.algorithms import ALGORITHMS
+from kernpool.core.factors import Factors
 from kernpool.pooling.choice import choose
 from kernpool.pooling.plan import estimates
 
@@ -30,6 +31,10 @@ SIZES = (100, 1000, 10_000, 100_000, 1_000_000)
 SHAPES = tuple((n, m) for n, m in itertools.product(SIZES, SIZES) if n * m <= 10**11)
 COLUMNS = (1, 2, 3, 6, 16, 64)
 KERNELS = ("gaussian", "epanechnikov", "laplace", "cosine")
+# What a problem may have beside keys and values, with few and many queries of large tables, and of a small one.
+WITH = ("nothing", "weights", "itself left out", "degree 1", "levels")
+WITH_SHAPES = ((1000, 1000), (100_000, 100), (100_000, 100_000), (1_000_000, 100), (1_000_000, 10_000))
+WITH_COLUMNS, WITH_KERNELS, WITH_BANDWIDTH, LEVELS = (1, 2, 3), ("gaussian", "epanechnikov"), 0.1, 5
 BANDWIDTHS = (0.02, 0.2, 1.0)  # in standard deviations, times sqrt(d)
 THREADS = 2
 DENSE = 4_000_000  # pairs that the reference may hold
@@ -49,6 +54,7 @@ class Trial:
     kernel: str
     bandwidth: float
     data: str
+    beside: str = "nothing"
     picked: str = ""
     choosing: float = 0.0
     seconds: dict[str, float] = field(default_factory=dict)
@@ -68,7 +74,19 @@ class Trial:
         draw = generator.normal if self.data == "normal" else lambda size: np.sqrt(12.0) * generator.random(size)
         query, key = draw(size=(self.m, self.columns)), draw(size=(self.n, self.columns))
         h = self.bandwidth * self.columns**0.5
-        return Problem.from_arrays(query, key, np.sin(key[:, 0]), kernel=self.kernel, bandwidth=h)
+        options: dict = {"kernel": self.kernel, "bandwidth": h}
+        if self.beside == "weights":
+            options["key_weight"] = 1.0 + generator.random(self.n)
+        elif self.beside == "itself left out":
+            query = key[generator.permutation(self.n)[: self.m]] if self.m < self.n else key
+            options |= {"exclude_self": True, "self_index": np.arange(self.m) if self.m < self.n else None}
+        elif self.beside == "degree 1":
+            options["degree"] = 1
+        elif self.beside == "levels":
+            codes = (generator.integers(LEVELS, size=(rows, 1)) for rows in (self.m, self.n))
+            table = np.full((LEVELS, LEVELS), 0.2) + 0.8 * np.eye(LEVELS)
+            options["factors"] = Factors(*codes, (table,), (np.ones_like(table),))
+        return Problem.from_arrays(query, key, np.sin(key[:, 0]), **options)
 
 
 def sample(per_combination: int) -> list[Trial]:
@@ -78,6 +96,20 @@ def sample(per_combination: int) -> list[Trial]:
         for number, combination in enumerate(itertools.product(COLUMNS, KERNELS, BANDWIDTHS))
         for index in np.random.default_rng(number).permutation(len(SHAPES))[:per_combination]
     ]
+
+
+def others() -> list[Trial]:
+    """Return problems with something beside keys and values, large ones among them."""
+    return [
+        Trial(n, m, columns, kernel, WITH_BANDWIDTH, "normal", beside)
+        for beside, (n, m), columns, kernel in itertools.product(WITH, WITH_SHAPES, WITH_COLUMNS, WITH_KERNELS)
+        if n * m <= 10**10 and (columns != 2 or kernel == "gaussian")
+    ]
+
+
+def can(problem: Problem, name: str) -> bool:
+    """Whether an algorithm can do a problem, all cells of its levels included."""
+    return ALGORITHMS[name].refusal(problem.without_factors()) is None
 
 
 def seconds_of(name: str, problem: Problem, limit: float) -> float:
@@ -109,23 +141,23 @@ def pick(trial: Trial, problem: Problem, names: list[str]) -> Trial:
         started = time.perf_counter()
         picked = choose(problem).algorithm
         choosing.append(time.perf_counter() - started)
-    seconds = estimates(problem)
+    seconds = dict.fromkeys(names, np.nan) if problem.factors else estimates(problem)
+    if picked == "cells":  # what each cell is summed by
+        picked = "auto"
     return replace(trial, picked=picked, choosing=min(choosing), estimates={name: seconds[name] for name in names})
 
 
 def run(trial: Trial) -> Trial:
     """Race all algorithms that can do a problem; look twice where the pick seems bad."""
     problem = trial.problem()
-    names = [
-        name
-        for name, algorithm in ALGORITHMS.items()
-        if algorithm.refusal(problem) is None and (name != "reference" or trial.n * trial.m <= DENSE)
-    ]
+    names = [name for name in ALGORITHMS if can(problem, name) and (name != "reference" or trial.n * trial.m <= DENSE)]
+    if problem.factors:
+        names.append("auto")
     small = problem.block(slice(0, 400), slice(0, 400))
     for name in names:  # loads and compiles
         choose(small, name).reduce(small, n_jobs=THREADS)
     trial = pick(trial, problem, names)
-    names.sort(key=lambda name: (name != trial.picked, trial.estimates[name]))
+    names.sort(key=lambda name: (name != trial.picked, trial.estimates[name]))  # NaN stays where it is
     seconds = race(problem, names, LEAST, MOST)
     done = replace(trial, seconds=seconds)
     if done.ratio > DOUBTFUL and done.picked != done.best:
@@ -133,7 +165,20 @@ def run(trial: Trial) -> Trial:
     return done
 
 
-HEADER = ("n", "m", "columns", "kernel", "bandwidth", "data", "picked", "choosing", "algorithm", "seconds", "estimate")
+HEADER = (
+    "n",
+    "m",
+    "columns",
+    "kernel",
+    "bandwidth",
+    "data",
+    "beside",
+    "picked",
+    "choosing",
+    "algorithm",
+    "seconds",
+    "estimate",
+)
 
 
 def save(trials: list[Trial], path: Path) -> None:
@@ -142,7 +187,7 @@ def save(trials: list[Trial], path: Path) -> None:
         writer = csv.writer(file)
         writer.writerow(HEADER)
         for t in trials:
-            head = (t.n, t.m, t.columns, t.kernel, t.bandwidth, t.data, t.picked, f"{t.choosing:.3g}")
+            head = (t.n, t.m, t.columns, t.kernel, t.bandwidth, t.data, t.beside, t.picked, f"{t.choosing:.3g}")
             for name, seconds in t.seconds.items():
                 writer.writerow([*head, name, f"{seconds:.4g}", f"{t.estimates[name]:.4g}"])
 
@@ -153,7 +198,7 @@ def load(path: Path) -> list[Trial]:
     with path.open(newline="", encoding="utf-8") as file:
         for row in csv.DictReader(file):
             shape = (int(row["n"]), int(row["m"]), int(row["columns"]))
-            trial = (*shape, row["kernel"], float(row["bandwidth"]), row["data"])
+            trial = (*shape, row["kernel"], float(row["bandwidth"]), row["data"], row["beside"])
             found.setdefault(trial, {})[row["algorithm"]] = float(row["seconds"])
     return [
         pick(Trial(*trial, seconds=seconds), Trial(*trial).problem(), list(seconds)) for trial, seconds in found.items()
@@ -174,6 +219,7 @@ def main() -> None:
         write([trial for path in options.again for trial in load(path)], grid, THREADS, keep=False)
         return
     drawn = sample(len(SHAPES) if options.all else 1 if options.quick else 4)
+    drawn += others()
     drawn = [trial for trial in drawn if trial.columns in options.columns and trial.kernel in options.kernels]
     trials = []
     for number, trial in enumerate(drawn, 1):
@@ -181,8 +227,9 @@ def main() -> None:
         trials.append(done)
         print(
             f"{number:4d}/{len(drawn)}  n {done.n:<8d} m {done.m:<8d} d {done.columns:<3d} {done.kernel:13s} "
-            f"h {done.bandwidth:<5g} {done.data:8s} {done.picked:9s} {done.ratio:6.2f} times {done.best:9s} "
-            f"{done.seconds[done.best]:8.4f} s{'   <-- bad' * (done.ratio > BAR)}",
+            f"h {done.bandwidth:<5g} {done.data:8s} {done.beside:15s} "
+            f"{done.picked:9s} {done.ratio:6.2f} times {done.best:9s} {done.seconds[done.best]:8.4f} s"
+            f"{'   <-- bad' * (done.ratio > BAR)}",
             flush=True,
         )
         if options.csv:

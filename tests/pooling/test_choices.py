@@ -1,14 +1,17 @@
 """What is chosen for forty problems, and what each algorithm would take: constants are easily broken unseen."""
 
 import json
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from kernpool import Problem, choose
+from kernpool.algorithms import pair_costs
 from kernpool.pooling.plan import estimates
 
+BITS = (256, 512)
 STORED = Path(__file__).with_name("choices.json")
 
 # queries, keys, columns, and the rest
@@ -80,9 +83,21 @@ def take(case):
     return {"chosen": choose(problem, often=True).algorithm, "seconds": estimates(problem)}
 
 
+@contextmanager
+def class_of(bits):
+    """Have the costs of a class of processors."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pair_costs, "vector_bits", lambda: bits)
+        pair_costs._tables.cache_clear()
+        yield
+    pair_costs._tables.cache_clear()
+
+
+@pytest.mark.parametrize("bits", BITS)
 @pytest.mark.parametrize("case", CASES, ids=named)
-def test_the_same_algorithm_is_chosen_for_the_same_reason(case):
-    stored, found = json.loads(STORED.read_text())[named(case)], take(case)
+def test_the_same_algorithm_is_chosen_for_the_same_reason(case, bits):
+    with class_of(bits):
+        stored, found = json.loads(STORED.read_text())[str(bits)][named(case)], take(case)
     if "nufft" not in found["seconds"]:  # is not installed
         stored["seconds"].pop("nufft", None)
         stored["chosen"] = min(stored["seconds"], key=stored["seconds"].__getitem__)
@@ -98,4 +113,8 @@ def test_a_single_call_of_few_pairs_loads_no_compiler():
 
 
 if __name__ == "__main__":
-    STORED.write_text(json.dumps({named(case): take(case) for case in CASES}, indent=1) + "\n")
+    taken = {}
+    for width in BITS:
+        with class_of(width):
+            taken[width] = {named(case): take(case) for case in CASES}
+    STORED.write_text(json.dumps(taken, indent=1) + "\n")

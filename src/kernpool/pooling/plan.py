@@ -17,6 +17,7 @@ from kernpool.algorithms.reference import REFERENCE, may_underflow
 from kernpool.algorithms.verification import corrected
 from kernpool.core.problem import Problem
 from kernpool.core.state import PoolState
+from kernpool.execution.processor import vector_bits
 from kernpool.execution.progress import Progress
 from kernpool.execution.threads import resolve_n_jobs
 from kernpool.pooling.tiny_values import brought_back, enlarged, multiplied, without_shift
@@ -292,6 +293,8 @@ def choose_algorithm(problem: Problem, algorithm: str = "auto", *, often: bool =
         seconds = {name: s + (0.0 if name == REFERENCE.name else LOADING) for name, s in seconds.items()}
     best, *others = sorted(seconds, key=seconds.__getitem__)
     why = f"about {_brief(seconds[best])} for {m} queries x {n} keys"
+    if best != REFERENCE.name:
+        why += f" with vectors of {vector_bits()} bits"
     if others and seconds[others[0]] < float("inf"):
         why += f", {others[0]} about {_brief(seconds[others[0]])}"
     return Plan(best, f"{ALGORITHMS[best].summary}: {why}", ALGORITHMS[best])

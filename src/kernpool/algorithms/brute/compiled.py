@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.algorithms.algorithm import Gradients
+from kernpool.algorithms.brute.fused_gradients import FusedGradients
+from kernpool.algorithms.brute.fused_moments import FusedMoments
 from kernpool.algorithms.brute.fused_pairs import FusedPairs
 from kernpool.algorithms.brute.loops import staged as loops
 from kernpool.algorithms.brute.precision import (
@@ -62,13 +64,20 @@ class CompiledBlocks:
         return ProductGradients(self.problem, narrow_type(self.problem)) if self.gradients_use_blas else None
 
     @cached_property
-    def faster(self) -> list[FusedPairs | Products]:
+    def fused_gradients(self) -> FusedGradients | None:
+        """Gradients by fused loops, where there are some."""
+        return FusedGradients(self.problem) if FusedGradients.can_do(self.problem) else None
+
+    @cached_property
+    def faster(self) -> list[FusedPairs | FusedMoments | Products]:
         """Loops to be tried before the staged tiles; gradients have none."""
         problem = self.problem
         if self.uses_blas:
             narrow = narrow_type(problem) == np.float32 and is_gaussian(problem)
             return [Products(problem, 32), Products(problem, 64)] if narrow else [Products(problem, 64)]
-        return [FusedPairs(problem)] if not problem.degree and FusedPairs.can_do(problem) else []
+        if problem.degree:
+            return [FusedMoments(problem)] if FusedMoments.can_do(problem) else []
+        return [FusedPairs(problem)] if FusedPairs.can_do(problem) else []
 
     def _pairs(self, queries: slice | NDArray[np.intp], keys: slice) -> tuple[object, ...]:
         problem = self.problem
@@ -142,6 +151,11 @@ class CompiledBlocks:
                     queries, keys, self.key, self.own[queries] - keys.start, self.own_weight[queries],
                     by_products, fit.intercept[queries], slopes, sums,
                 )  # fmt: skip
+        if self.fused_gradients is not None:
+            quick = (unit == 0.0) & np.isfinite(slopes).all(axis=1)
+            by_fused, inverse = np.where(quick, inverse, 0.0), np.where(quick, 0.0, inverse)
+            if by_fused.any():
+                self.fused_gradients.add(queries, keys, by_fused, fit.intercept[queries], slopes, sums)
         if inverse.any():
             loops.pullback_block(
                 *self._pairs(queries, keys), unit, inverse,

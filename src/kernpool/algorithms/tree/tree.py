@@ -18,11 +18,13 @@ from kernpool.algorithms.algorithm import Algorithm, Array, Gradients
 from kernpool.algorithms.brute import brute
 from kernpool.algorithms.brute.cost import pair_seconds
 from kernpool.algorithms.estimate import Look
+from kernpool.algorithms.pair_costs import pair_cost
 from kernpool.algorithms.reference import may_underflow
 from kernpool.algorithms.verification import compared
 from kernpool.core.problem import Problem
 from kernpool.core.state import PoolState
 from kernpool.execution.progress import Progress
+from kernpool.kernels.forms import Gaussian
 
 
 def _in_logarithms(problem: Problem) -> bool:
@@ -75,8 +77,17 @@ def seconds(problem: Problem, look: Look, known: Mapping[str, float]) -> float:
     on_a_line = problem.key.shape[1] == 1 and kernel.adds_up
     if on_a_line or building + look.seconds > 0.7 * known["brute"]:
         return float("inf")  # no sample can help it
-    pair = (1.0 if kernel.is_compact else 1.5) * pair_seconds(problem)
-    return building + m * n * look.share * max(NEAR_PAIR, pair)
+    return building + m * n * look.share * max(NEAR_PAIR, _pair_seconds(problem))
+
+
+def _pair_seconds(problem: Problem) -> float:
+    """Return the seconds of a pair in a leaf that is visited."""
+    similarity, d = problem.similarity, int(problem.key.shape[1])
+    if problem.degree or (
+        similarity.composition == "product" and d > 1 and not isinstance(similarity.kernel.form, Gaussian)
+    ):
+        return (1.0 if similarity.kernel.is_compact else 1.5) * pair_seconds(problem)
+    return pair_cost("tree", similarity.kernel.name, d) + 0.3e-9 * (int(problem.value.shape[1]) - 1)
 
 
 TREE = Algorithm(

@@ -1,0 +1,134 @@
+"""Fused loops of gradients in one to three columns: weight, residual and all sums of a query in registers.
+
+What is summed per key goes through a tile: a pair leaves its share and its change of the logit there, and each column
+of keys is added in a loop of its own, since LLVM gives vectors up where many arrays are read and written at once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from kernpool.algorithms.brute.loops.fused_moments import TILE, weight_of
+from kernpool.algorithms.loops.tiles import LAPLACE
+from kernpool.execution.compiling import bare_part, loop, use_widest_vectors
+
+
+@bare_part
+def add_per_key(out, change, key, place, scale):
+    """Add what one query changes along one column of a tile of keys."""
+    use_widest_vectors()
+    for j in range(key.size):
+        out[j] += change[j] * ((place - key[j]) * scale) * scale
+
+
+@bare_part
+def add_shares(out, share, slope):
+    """Add what one query changes in the values of a tile of keys."""
+    use_widest_vectors()
+    for j in range(out.size):
+        out[j] += slope * share[j]
+
+
+_SPECIALISED: dict[tuple[int, ...], Callable[..., Any]] = {}
+
+
+def specialise(code: int, columns: int, weighted: int, own: int, per_key: int) -> Callable[..., Any]:
+    """Return the loop of a kernel and a number of columns.
+
+    Parameters
+    ----------
+    code, columns : int
+        Kernel code; 1 to 3.
+    weighted, own, per_key : int
+        1 if keys have weights; if queries leave one of their own key out; if gradients by keys or values are wanted.
+
+    Returns
+    -------
+    callable
+        See `block`. Compiled with the first call, for this specialisation alone.
+    """
+    key = (code, columns, weighted, own, per_key)
+    # Two threads may both make one; all of them use the first, and it is compiled once, under Numba's own lock.
+    return _SPECIALISED.get(key) or _SPECIALISED.setdefault(key, _make(*key))
+
+
+def _make(code: int, columns: int, weighted: int, own: int, per_key: int) -> Callable[..., Any]:
+    second, third = min(1, columns - 1), columns - 1  # those beyond `columns` are not looked at
+
+    @loop
+    def block(
+        query, key, value, weight, place, mine, mine_weight, scale, inverse, intercept, slope,
+        by_query, by_bandwidth, by_key, by_value,
+    ):  # fmt: skip
+        """Add the gradients of a block to the last four arguments; an empty array is not wanted.
+
+        See `reference.pullback` for the formula, and `kernpool.algorithms.brute.loops.staged` for every kernel.
+        """
+        use_widest_vectors()
+        n = key.shape[1]
+        shares, changes = np.empty(TILE), np.empty(TILE)
+        s0, s1, s2 = scale[0], scale[second], scale[third]
+        for i in range(query.shape[0]):
+            if inverse[i] == 0.0:
+                continue
+            q0, q1, q2 = query[i, 0], query[i, second], query[i, third]
+            unit, middle, times_slope = inverse[i], intercept[i], slope[i]
+            for first in range(0, n, TILE):
+                last = min(first + TILE, n)
+                k0, k1, k2 = key[0, first:last], key[second, first:last], key[third, first:last]
+                v, times = value[first:last], weight[first:last] if weighted == 1 else k0
+                share, change = shares[: k0.size], changes[: k0.size]
+                here, left = float(mine[i] - first), mine_weight[i]
+                a, b, c, aa, bb, cc = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+                for j in range(k0.size):
+                    t0 = (q0 - k0[j]) * s0
+                    t1 = (q1 - k1[j]) * s1 if columns > 1 else 0.0
+                    t2 = (q2 - k2[j]) * s2 if columns > 2 else 0.0
+                    s = t0 * t0 + t1 * t1 + t2 * t2
+                    w = weight_of(s, code) * unit
+                    count = times[j] if weighted == 1 else 1.0
+                    if own == 1:
+                        count = left if place[j] == here else count
+                    if own == 1 or weighted == 1:
+                        w *= count
+                    moved = w * (times_slope * (v[j] - middle))
+                    if code == LAPLACE:  # at distance zero a symmetric kernel has slope zero
+                        moved = moved / math.sqrt(s) if s > 0.0 else 0.0
+                    if per_key == 1:
+                        share[j] = w
+                        change[j] = moved
+                    a += moved * t0
+                    aa += moved * t0 * t0
+                    if columns > 1:
+                        b += moved * t1
+                        bb += moved * t1 * t1
+                    if columns > 2:
+                        c += moved * t2
+                        cc += moved * t2 * t2
+                if by_query.size:
+                    by_query[i, 0] -= a * s0
+                    if columns > 1:
+                        by_query[i, 1] -= b * s1
+                    if columns > 2:
+                        by_query[i, 2] -= c * s2
+                if by_bandwidth.size:
+                    by_bandwidth[i, 0] += aa
+                    if columns > 1:
+                        by_bandwidth[i, 1] += bb
+                    if columns > 2:
+                        by_bandwidth[i, 2] += cc
+                if per_key == 1:
+                    if by_value.size:
+                        add_shares(by_value[0, first:last], share, times_slope)
+                    if by_key.size:
+                        add_per_key(by_key[0, first:last], change, k0, q0, s0)
+                        if columns > 1:
+                            add_per_key(by_key[1, first:last], change, k1, q1, s1)
+                        if columns > 2:
+                            add_per_key(by_key[2, first:last], change, k2, q2, s2)
+
+    return block
