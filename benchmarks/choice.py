@@ -86,7 +86,8 @@ class Trial:
             codes = (generator.integers(LEVELS, size=(rows, 1)) for rows in (self.m, self.n))
             table = np.full((LEVELS, LEVELS), 0.2) + 0.8 * np.eye(LEVELS)
             options["factors"] = Factors(*codes, (table,), (np.ones_like(table),))
-        return Problem.from_arrays(query, key, np.sin(key[:, 0]), **options)
+        problem = Problem.from_arrays(query, key, np.sin(key[:, 0]), **options)
+        return replace(problem, prepared=None)  # or a tree that one run has planted would serve all others
 
 
 def sample(per_combination: int) -> list[Trial]:
@@ -115,7 +116,7 @@ def can(problem: Problem, name: str) -> bool:
 def seconds_of(name: str, problem: Problem, limit: float) -> float:
     """Time an algorithm; where it exceeds the limit, extrapolate from its progress."""
     watch = Watch(limit)
-    return watch.time(lambda: choose(problem, name).reduce(problem, n_jobs=THREADS, progress=watch))
+    return watch.time(lambda: choose(problem, name, often=True).reduce(problem, n_jobs=THREADS, progress=watch))
 
 
 def race(problem: Problem, names: list[str], least: float, most: float) -> dict[str, float]:
@@ -139,7 +140,7 @@ def pick(trial: Trial, problem: Problem, names: list[str]) -> Trial:
     choosing = []
     for _ in range(3):
         started = time.perf_counter()
-        picked = choose(problem).algorithm
+        picked = choose(problem, often=True).algorithm
         choosing.append(time.perf_counter() - started)
     seconds = dict.fromkeys(names, np.nan) if problem.factors else estimates(problem)
     if picked == "cells":  # what each cell is summed by
@@ -155,7 +156,7 @@ def run(trial: Trial) -> Trial:
         names.append("auto")
     small = problem.block(slice(0, 400), slice(0, 400))
     for name in names:  # loads and compiles
-        choose(small, name).reduce(small, n_jobs=THREADS)
+        choose(small, name, often=True).reduce(small, n_jobs=THREADS)
     trial = pick(trial, problem, names)
     names.sort(key=lambda name: (name != trial.picked, trial.estimates[name]))  # NaN stays where it is
     seconds = race(problem, names, LEAST, MOST)

@@ -25,6 +25,7 @@ MADE = re.compile(  # by running, not by writing
 )
 NEEDED = {
     "kernpool/py.typed",
+    "kernpool/algorithms/pair_costs.json",
     "kernpool/data/shipped/engel.csv",
     "kernpool/displays/training.html",
     "kernpool/pages/tour/style.css",

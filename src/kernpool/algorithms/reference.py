@@ -140,14 +140,14 @@ MOST_PAIRS = 1_000_000  # arrays of 8 MiB; beyond them it runs only if asked for
 
 
 def seconds(problem: Problem, look: Look, known: Mapping[str, float]) -> float:
-    """Estimate the time of dense arrays: beyond the cache temporaries take three times as long."""
+    """Estimate the time of dense arrays: of more than some 40 000 pairs temporaries are fresh pages each time."""
     (m, n), d = problem.shape, int(problem.key.shape[1])
     if m * n > MOST_PAIRS:
         return float("inf")
-    pair = 15e-9 + 5e-9 * d + (5e-9 * d * (d + 2) if problem.degree else 0.0)
+    pair = 3e-9 + 2e-9 * d + (5e-9 * d * (d + 2) if problem.degree else 0.0)
     if problem.degree == 2:
         pair += 6e-9 * (problem.layout.fourth.stop - problem.layout.cross.stop)
-    return 60e-6 + m * n * pair * (1.0 if m * n < 200_000 else 2.0)
+    return 35e-6 + m * n * pair * (1.0 if m * n < 40_000 else 2.5)
 
 
 REFERENCE = Algorithm(

@@ -6,6 +6,7 @@ import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 _lock = threading.Lock()
@@ -20,13 +21,10 @@ def one_thread() -> Iterator[None]:
     caller, two overlapping callers would leave it at one forever.
     """
     global _users, _limits
-    import scipy.linalg  # noqa: F401  # the library that compiled loops call has to be loaded to be limited
-    from threadpoolctl import threadpool_limits
-
     with _lock:
         _users += 1
         if _users == 1:
-            _limits = threadpool_limits(1, user_api="blas")
+            _limits = _blas().limit(limits=1)
     try:
         yield
     finally:
@@ -35,6 +33,18 @@ def one_thread() -> Iterator[None]:
             if _users == 0 and _limits is not None:
                 _limits.restore_original_limits()
                 _limits = None
+
+
+@cache
+def _blas() -> Any:
+    """Return the BLAS libraries of this process, found once: looking through all that is loaded takes a millisecond.
+
+    Those that are loaded later are others' own; compiled loops call that of SciPy.
+    """
+    import scipy.linalg  # noqa: F401  # has to be loaded to be found
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController().select(user_api="blas")
 
 
 def _forget(*_: Any) -> None:

@@ -24,7 +24,7 @@ from kernpool.pooling.tiny_values import brought_back, enlarged, multiplied, wit
 
 # What a single call is charged for compiled loops. They take half a second to a second to load, once in a process, and
 # a notebook makes some hundred calls: up to a hundred thousand pairs dense NumPy is done in as many milliseconds.
-LOADING = 2.5e-3
+LOADING = 2e-3
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from kernpool.algorithms.algorithm import FEWEST_FOR_PRODUCTS
 from kernpool.algorithms.estimate import Look
 from kernpool.algorithms.pair_costs import pair_cost
 from kernpool.algorithms.reference import may_underflow
@@ -14,6 +13,7 @@ from kernpool.core.problem import Problem
 from kernpool.kernels import is_compiled
 from kernpool.kernels.forms import Gaussian
 
+CALL, PER_QUERY = 130e-6, 100e-9  # seconds
 DENSELY = 20e-9  # seconds of a pair in dense NumPy, beside those of its columns: kernels of the user's own, float masks
 
 
@@ -40,5 +40,4 @@ def pair_seconds(problem: Problem) -> float:
 def seconds(problem: Problem, look: Look, known: Mapping[str, float]) -> float:  # noqa: ARG001
     """Estimate the time of every pair; parameters as of `Algorithm.seconds`."""
     m, n = problem.shape
-    call = 400e-6 if problem.key.shape[1] < FEWEST_FOR_PRODUCTS else 2500e-6
-    return call + m * (250e-9 + n * pair_seconds(problem))
+    return CALL + m * (PER_QUERY + n * pair_seconds(problem))

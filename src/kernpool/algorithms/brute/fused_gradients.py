@@ -24,7 +24,7 @@ class FusedGradients:
 
     @staticmethod
     def can_do(problem: Problem) -> bool:
-        """Whether there are fused loops for this problem, in whose range all of its exponents are."""
+        """Whether there are fused loops for this problem."""
         return not problem.degree and FusedMoments.can_do(replace(problem, degree=1))
 
     def add(
@@ -49,6 +49,7 @@ class FusedGradients:
             len(arrays.key),
             int(problem.key_weight is not None),
             int(problem.self_index is not None),
+            arrays.bounded,
             int(sums["key"].size > 0 or sums["value"].size > 0),
         )
         loop(

@@ -28,23 +28,21 @@ class FusedMoments:
         self.own = np.full(len(problem.query), -1) if problem.self_index is None else problem.self_index
         self.own_weight = problem.own_weight
         self.place, self.scale = np.arange(fused_moments.TILE, dtype=float), 1.0 / problem.similarity.bandwidth
-        self.height = fused.height(code)
-        self.loop = fused_moments.specialise(
-            code, len(self.key), int(problem.key_weight is not None), int(problem.self_index is not None)
-        )
+        self.height, bandwidth = fused.height(code), problem.similarity.bandwidth
+        (query_low, query_high), (key_low, key_high) = column_range(problem.query), column_range(problem.key)
+        extent = np.maximum(query_high, key_high) - np.minimum(query_low, key_low)
+        self.bounded = int(fused.is_bounded(code, extent, bandwidth, self.key.dtype))
+        weighted, own = int(problem.key_weight is not None), int(problem.self_index is not None)
+        self.loop = fused_moments.specialise(code, len(self.key), weighted, own, self.bounded)
 
     @staticmethod
     def can_do(problem: Problem) -> bool:
-        """Whether there is a fused loop for this problem, in whose range all of its exponents are."""
+        """Whether there is a fused loop for this problem."""
         similarity, d = problem.similarity, problem.key.shape[1]
         code = CODES[similarity.kernel.name]
         radial = similarity.composition == "radial" or d == 1 or is_gaussian(problem)
         plain = problem.degree == 1 and problem.attn_mask is None and problem.value.shape[1] == 1
-        if not (code in fused_moments.KERNELS and radial and plain and d <= fused_moments.COLUMNS):
-            return False
-        (query_low, query_high), (key_low, key_high) = column_range(problem.query), column_range(problem.key)
-        extent = np.maximum(query_high, key_high) - np.minimum(query_low, key_low)
-        return fused.is_bounded(code, extent, similarity.bandwidth, np.dtype(np.float64))
+        return code in fused_moments.KERNELS and radial and plain and d <= fused_moments.COLUMNS
 
     def sums(self, queries: slice | NDArray[np.intp], keys: slice) -> tuple[PoolState, NDArray[np.bool_]]:
         """Return the state of one block, and which of its queries may have lost digits."""

@@ -11,18 +11,20 @@ from kernpool.algorithms.sweep.sums import are_few
 from kernpool.core.problem import Problem
 from kernpool.kernels.forms import Gaussian
 
-PER_KEY, PER_QUERY, PER_BIN = 0.08e-6, 0.2e-6, 0.2e-6
+PER_KEY, PER_QUERY, PER_BIN = 0.045e-6, 0.08e-6, 0.02e-6
+CELL_KEYS = 3000  # keys from which on a query of the Gaussian meets few cells that are summed key by key
 
 
 def seconds(problem: Problem, look: Look, known: Mapping[str, float]) -> float:
     """Estimate the time of a pass along the line; parameters as of `Algorithm.seconds`."""
     (m, n), kernel = problem.shape, problem.similarity.kernel
     if are_few(m, n) and not problem.degree and kernel.adds_up:
-        return 2e-3 + 25e-9 * n + 10e-6 * m  # keys are not put in order
+        return 0.9e-3 + 12e-9 * n + 2e-6 * m  # keys are not put in order
     call, rows = 450e-6, PER_KEY * n + PER_QUERY * m + PER_BIN * sqrt(m * n)
-    if isinstance(kernel.form, Gaussian):  # cells of few keys are summed key by key
-        call, rows = 900e-6, rows + 0.5 * PER_KEY * n + 1.5e-6 * m * min(1.0, 100 / n)
-    total = call + (1.0, 4.0, 8.0)[problem.degree] * rows
+    smooth = isinstance(kernel.form, Gaussian)
+    if smooth:  # cells of few keys are summed key by key
+        call, rows = 900e-6, rows + 0.5 * PER_KEY * n + 1e-6 * m * min(1.0, CELL_KEYS / n)
+    total = call + (1.0, 1.3 if smooth else 4.0, 8.0)[problem.degree] * rows
     if not kernel.adds_up and total + look.seconds < known["brute"]:
         total += m * (400e-9 + n * look.share * pair_seconds(problem))
     return total

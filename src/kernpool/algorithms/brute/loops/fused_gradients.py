@@ -36,27 +36,28 @@ def add_shares(out, share, slope):
 _SPECIALISED: dict[tuple[int, ...], Callable[..., Any]] = {}
 
 
-def specialise(code: int, columns: int, weighted: int, own: int, per_key: int) -> Callable[..., Any]:
+def specialise(code: int, columns: int, weighted: int, own: int, bounded: int, per_key: int) -> Callable[..., Any]:
     """Return the loop of a kernel and a number of columns.
 
     Parameters
     ----------
     code, columns : int
         Kernel code; 1 to 3.
-    weighted, own, per_key : int
-        1 if keys have weights; if queries leave one of their own key out; if gradients by keys or values are wanted.
+    weighted, own, bounded, per_key : int
+        1 if keys have weights; if queries leave one of their own key out; if no exponent is out of range; if gradients
+        by keys or values are wanted.
 
     Returns
     -------
     callable
         See `block`. Compiled with the first call, for this specialisation alone.
     """
-    key = (code, columns, weighted, own, per_key)
+    key = (code, columns, weighted, own, bounded, per_key)
     # Two threads may both make one; all of them use the first, and it is compiled once, under Numba's own lock.
     return _SPECIALISED.get(key) or _SPECIALISED.setdefault(key, _make(*key))
 
 
-def _make(code: int, columns: int, weighted: int, own: int, per_key: int) -> Callable[..., Any]:
+def _make(code: int, columns: int, weighted: int, own: int, bounded: int, per_key: int) -> Callable[..., Any]:
     second, third = min(1, columns - 1), columns - 1  # those beyond `columns` are not looked at
 
     @loop
@@ -89,7 +90,7 @@ def _make(code: int, columns: int, weighted: int, own: int, per_key: int) -> Cal
                     t1 = (q1 - k1[j]) * s1 if columns > 1 else 0.0
                     t2 = (q2 - k2[j]) * s2 if columns > 2 else 0.0
                     s = t0 * t0 + t1 * t1 + t2 * t2
-                    w = weight_of(s, code) * unit
+                    w = weight_of(s, code, bounded) * unit
                     count = times[j] if weighted == 1 else 1.0
                     if own == 1:
                         count = left if place[j] == here else count

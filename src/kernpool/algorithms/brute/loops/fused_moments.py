@@ -1,8 +1,7 @@
 """Fused loops of local linear fits in one to three columns: distance, kernel and all sums of a pair in registers.
 
 By stages a pair of `degree=1` passes through the cache once for each sum, four of them in one column and ten in three.
-Here it does not, which takes a third to a half of the time. Only in float64, since sums of offsets need it, and only
-where no exponent leaves the range of the floats: weights are not clamped then, whose products with large offsets count.
+Here it does not, which takes a third to a half of the time. Only in float64, since sums of offsets need it.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from kernpool.algorithms.loops.exponential import exp2_minus
+from kernpool.algorithms.loops.exponential import exp2, exp2_minus
 from kernpool.algorithms.loops.tiles import GAUSSIAN, LAPLACE, LN_2
 from kernpool.execution.compiling import bare_part, loop, ordered_loop, use_widest_vectors
 
@@ -22,9 +21,13 @@ HALF_BIT, BIT = 0.5 / LN_2, 1.0 / LN_2
 
 
 @ordered_loop
-def weight_of(s, code):
-    """Return the weight of a pair, without the height of the kernel, from its squared distance in bandwidths."""
-    return exp2_minus(math.sqrt(s) * BIT if code == LAPLACE else s * HALF_BIT, 1)
+def weight_of(s, code, bounded):
+    """Return the weight of a pair, without the height of the kernel, from its squared distance in bandwidths.
+
+    Where exponents may be out of range it vanishes there, and is not clamped: beside large offsets that would count.
+    """
+    exponent = math.sqrt(s) * BIT if code == LAPLACE else s * HALF_BIT
+    return exp2_minus(exponent, 1) if bounded == 1 else exp2(-exponent)
 
 
 @bare_part
@@ -77,27 +80,27 @@ def put(sums, i, denominator, numerator, columns):
 _SPECIALISED: dict[tuple[int, ...], Callable[..., Any]] = {}
 
 
-def specialise(code: int, columns: int, weighted: int, own: int) -> Callable[..., Any]:
+def specialise(code: int, columns: int, weighted: int, own: int, bounded: int) -> Callable[..., Any]:
     """Return the loop of a kernel and a number of columns.
 
     Parameters
     ----------
     code, columns : int
         Kernel code; 1 to 3.
-    weighted, own : int
-        1 if keys have weights; if queries leave one of their own key out.
+    weighted, own, bounded : int
+        1 if keys have weights; if queries leave one of their own key out; if no exponent is out of range.
 
     Returns
     -------
     callable
         See `block`. Compiled with the first call, for this specialisation alone.
     """
-    key = (code, columns, weighted, own)
+    key = (code, columns, weighted, own, bounded)
     # Two threads may both make one; all of them use the first, and it is compiled once, under Numba's own lock.
     return _SPECIALISED.get(key) or _SPECIALISED.setdefault(key, _make(*key))
 
 
-def _make(code: int, columns: int, weighted: int, own: int) -> Callable[..., Any]:
+def _make(code: int, columns: int, weighted: int, own: int, bounded: int) -> Callable[..., Any]:
     second, third = min(1, columns - 1), columns - 1  # those beyond `columns` are not looked at
     nothing = (0.0,) * 14
 
@@ -119,7 +122,7 @@ def _make(code: int, columns: int, weighted: int, own: int) -> Callable[..., Any
                     t0 = (k0[j] - q0) * s0
                     t1 = (k1[j] - q1) * s1 if columns > 1 else 0.0
                     t2 = (k2[j] - q2) * s2 if columns > 2 else 0.0
-                    w = weight_of(t0 * t0 + t1 * t1 + t2 * t2, code)
+                    w = weight_of(t0 * t0 + t1 * t1 + t2 * t2, code, bounded)
                     count = times[j] if weighted == 1 else 1.0
                     if own == 1:
                         count = left if place[j] == here else count
