@@ -25,6 +25,7 @@ from kernpool.pooling.settle import Sums
 from kernpool.pooling.tiny_values import FAINT, SMALL
 
 FLOAT64: np.dtype[Any] = np.dtype(np.float64)
+NO_CENTER = np.zeros(1)
 
 
 def sum_small(recipe: Recipe, query: Any, key: Any, value: Any) -> Sums | None:
@@ -73,6 +74,8 @@ def _problem(
         return None
     bandwidth = h if h.size == d else np.full(d, h[0])
     similarity = KernelSimilarity(recipe.kernel, bandwidth, cast(Composition, recipe.composition))
+    if not is_dense(Problem(query, key, value, NO_CENTER, similarity)):  # before anything looks at all rows
+        return None
     # The columns together; NaN and infinity fail every comparison.
     tables = query, key, value
     highest, lowest = (
@@ -88,5 +91,4 @@ def _problem(
     spread = np.maximum.reduce(np.abs(centered), axis=0)
     if not (spread.min() >= SMALL and np.all((size >= SMALL) | (size == 0.0))):
         return None  # such values are pooled in larger units
-    problem = Problem(query, key, centered, center, similarity, tol=EPSILON)
-    return problem if is_dense(problem) else None
+    return Problem(query, key, centered, center, similarity, tol=EPSILON)
