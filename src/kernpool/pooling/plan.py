@@ -20,11 +20,8 @@ from kernpool.core.state import PoolState
 from kernpool.execution.processor import vector_bits
 from kernpool.execution.progress import Progress
 from kernpool.execution.threads import resolve_n_jobs
+from kernpool.pooling.loading import LOADING, is_dense
 from kernpool.pooling.tiny_values import brought_back, enlarged, multiplied, without_shift
-
-# What a single call is charged for compiled loops. They take half a second to a second to load, once in a process, and
-# a notebook makes some hundred calls: up to a hundred thousand pairs dense NumPy is done in as many milliseconds.
-LOADING = 2e-3
 
 
 @dataclass(frozen=True)
@@ -298,11 +295,6 @@ def choose_algorithm(problem: Problem, algorithm: str = "auto", *, often: bool =
     if others and seconds[others[0]] < float("inf"):
         why += f", {others[0]} about {_brief(seconds[others[0]])}"
     return Plan(best, f"{ALGORITHMS[best].summary}: {why}", ALGORITHMS[best])
-
-
-def is_dense(problem: Problem) -> bool:
-    """Tell whether dense NumPy is done before compiled loops would be loaded, which all others are charged."""
-    return REFERENCE.seconds(problem, Look(problem), {}) <= LOADING
 
 
 def estimates(problem: Problem) -> dict[str, float]:

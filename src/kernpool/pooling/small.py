@@ -19,7 +19,7 @@ from kernpool.core.reading import EPSILON, center_of_values
 from kernpool.core.similarity import Composition, KernelSimilarity
 from kernpool.data.checks import LARGEST
 from kernpool.execution.threads import resolve_n_jobs
-from kernpool.pooling.plan import is_dense
+from kernpool.pooling.loading import is_dense
 from kernpool.pooling.recipe import Recipe
 from kernpool.pooling.settle import Sums
 from kernpool.pooling.tiny_values import FAINT, SMALL

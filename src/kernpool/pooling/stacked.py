@@ -24,7 +24,7 @@ from kernpool.execution.progress import Progress
 from kernpool.execution.threads import cut, resolve_n_jobs, run_blocks
 from kernpool.kernels import is_compiled
 from kernpool.pooling.choice import choose
-from kernpool.pooling.plan import LOADING
+from kernpool.pooling.loading import LOADING
 from kernpool.pooling.tiny_values import FAINT, SMALL, near_one
 
 Array = NDArray[np.float64]
