@@ -226,7 +226,9 @@ def test_the_tree_is_gone_down_where_sums_are_quick(monkeypatch):
         "places",
         lambda self, rows, keys, need: kept.append(keys) or places(self, rows, keys, need),
     )
-    found = pool_quantile(query, key, value, LEVELS, bandwidth=0.02)
+    found = pool_quantile(
+        query, key, value, LEVELS, bandwidth=0.02, algorithm="sweep"
+    )  # of so few rows auto takes brute
     assert max(keys.stop - keys.start for keys in kept) <= 512
     assert_quantiles(found, pooling_weights(query, key, bandwidth=0.02), value, LEVELS)
 
