@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cached_property, partial
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from kernpool.algorithms.brute.precision import (
     is_gaussian,
     narrow_type,
     read_only,
+    transposed,
 )
 from kernpool.algorithms.brute.product_gradients import ProductGradients
 from kernpool.algorithms.brute.products import Products
@@ -36,9 +37,7 @@ class CompiledBlocks:
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
-        self.key, self.value = problem.prepare(
-            "transposed", (problem.key, problem.value), partial(_transposed, problem)
-        )
+        self.key, self.value = transposed(problem)
         self.own = np.full(len(problem.query), -1) if problem.self_index is None else problem.self_index
         self.own_weight = problem.own_weight
         similarity = problem.similarity
@@ -170,7 +169,3 @@ class CompiledBlocks:
 def moments_of(problem: Problem) -> tuple[bool | None, bool | None]:
     """Return what loops are told of moments: those of a local linear, and of a local quadratic fit."""
     return True if problem.degree >= 1 else None, True if problem.degree >= 2 else None
-
-
-def _transposed(problem: Problem) -> tuple[Array, Array]:
-    return np.ascontiguousarray(problem.key.T), np.ascontiguousarray(problem.value.T)

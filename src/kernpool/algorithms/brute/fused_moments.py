@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from kernpool.algorithms.brute.loops import fused, fused_moments
 from kernpool.algorithms.brute.loops.staged import UNDERFLOW_OF_MOMENTS
-from kernpool.algorithms.brute.precision import is_gaussian, read_only
+from kernpool.algorithms.brute.precision import is_gaussian, read_only, transposed
 from kernpool.algorithms.loops.tiles import CODES
 from kernpool.core.problem import Problem
 from kernpool.core.reading import column_range
@@ -21,9 +21,7 @@ class FusedMoments:
 
     def __init__(self, problem: Problem) -> None:
         self.problem, code = problem, CODES[problem.similarity.kernel.name]
-        self.key, self.value = problem.prepare(
-            "fused moments", (problem.key, problem.value), lambda: _arranged(problem)
-        )
+        self.key, (self.value,) = transposed(problem)
         self.weight = _NONE if problem.key_weight is None else problem.key_weight
         self.own = np.full(len(problem.query), -1) if problem.self_index is None else problem.self_index
         self.own_weight = problem.own_weight
@@ -64,7 +62,3 @@ class FusedMoments:
         denominator *= self.height
         numerator *= self.height
         return PoolState(np.zeros(m), denominator, numerator), denominator <= UNDERFLOW_OF_MOMENTS
-
-
-def _arranged(problem: Problem) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    return np.ascontiguousarray(problem.key.T), np.ascontiguousarray(problem.value[:, 0])

@@ -35,3 +35,12 @@ def narrow_type(problem: Problem) -> np.dtype[Any]:
         return problem.dtype
     farthest = max(max(x.max(), -x.min()) for x in (problem.query, problem.key)) / problem.similarity.bandwidth.min()
     return problem.dtype if farthest < 1e15 else np.dtype(np.float64)
+
+
+def transposed(problem: Problem) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return keys and values column by column, arranged once for all loops that read them so."""
+
+    def arrange() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        return np.ascontiguousarray(problem.key.T), np.ascontiguousarray(problem.value.T)
+
+    return problem.prepare("transposed", (problem.key, problem.value), arrange)
