@@ -10,9 +10,11 @@ import time
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kernpool import pool
-from kernpool.execution.threads import resolve_n_jobs
+from kernpool.execution.threads import EVEN_ROWS, cut_evenly, resolve_n_jobs
 from tests.support.thinning import slow
 
 
@@ -120,3 +122,14 @@ def test_no_interrupt_is_ever_lost():
         [sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, timeout=120, check=False
     )
     assert done.stdout == "all answered\n", done.stderr
+
+
+@given(st.integers(0, 10_000), st.integers(1, 3000))
+def test_even_slices_cover_all_rows_once_and_are_even(length, size):
+    slices = cut_evenly(length, size)
+    assert [row for part in slices for row in range(length)[part]] == list(range(length))
+    sizes = [part.stop - part.start for part in slices]
+    if sizes:
+        assert max(sizes[:-1], default=0) <= size + EVEN_ROWS
+        assert max(sizes) - min(sizes[:-1], default=0) <= EVEN_ROWS or len(sizes) == 1
+        assert all(count % EVEN_ROWS == 0 for count in sizes[:-1])

@@ -85,6 +85,9 @@ class Blocks(Protocol):
     uses_blas: bool
     gradients_use_blas: bool
 
+    def prepare(self) -> None:
+        """Make what all blocks share, before threads would make it at once and hold each other up."""
+
     def sum_block(self, queries: slice, keys: slice) -> PoolState:
         """Return the state of one block."""
 

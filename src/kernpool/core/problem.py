@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -25,6 +26,7 @@ from kernpool.core.reading import (
     as_tol,
     center_of_values,
     check_range,
+    column_range,
     in_unit,
     is_narrow,
     read_rows,
@@ -187,6 +189,16 @@ class Problem:
     def shape(self) -> tuple[int, int]:
         """Number of queries and number of keys."""
         return len(self.query), len(self.key)
+
+    @cached_property
+    def query_ends(self) -> tuple[Array, Array]:
+        """The smallest and the largest coordinates of queries, column by column."""
+        return column_range(self.query)
+
+    @cached_property
+    def key_ends(self) -> tuple[Array, Array]:
+        """The smallest and the largest coordinates of keys."""
+        return self.prepare("ends", (self.key,), lambda: column_range(self.key))
 
     @property
     def layout(self) -> Layout:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 from operator import index
 from queue import Empty, SimpleQueue
 from typing import Any
@@ -65,6 +66,37 @@ def _as_count(n_jobs: Any) -> int:
 def cut(length: int, size: int) -> list[slice]:
     """Cut ``range(length)`` into slices of at most `size`."""
     return [slice(start, min(start + size, length)) for start in range(0, length, size)]
+
+
+def cut_evenly(length: int, size: int) -> list[slice]:
+    """Cut ``range(length)`` into slices of about `size` that threads share evenly.
+
+    They are as many as a power of two, or a multiple of eight, and differ by `EVEN_ROWS` at most: where the last of 16
+    slices is short, one of two threads waits for a twentieth of the time.
+
+    Parameters
+    ----------
+    length, size : int
+        Rows in all, and the most rows of a slice, up to a multiple of `EVEN_ROWS`.
+
+    Returns
+    -------
+    list of slice
+        Slices in order; none if there are no rows.
+
+    Examples
+    --------
+    >>> cut_evenly(100, 40)
+    [slice(0, 28, None), slice(28, 52, None), slice(52, 76, None), slice(76, 100, None)]
+    """
+    parts = max(1, -(-length // size))
+    parts = -(-parts // 8) * 8 if parts > 4 else 1 << (parts - 1).bit_length()
+    units = -(-length // EVEN_ROWS)
+    ends = [min(length, EVEN_ROWS * -(-units * i // parts)) for i in range(parts + 1)]
+    return [slice(start, stop) for start, stop in pairwise(ends) if stop > start]
+
+
+EVEN_ROWS = 4  # queries that loops take at once
 
 
 def run_blocks(work: Work, blocks: Sequence[slice], n_jobs: int, progress: Progress | None) -> None:

@@ -24,7 +24,7 @@ from kernpool.core.state import PoolState, empty_state, merge
 from kernpool.execution.blas import one_thread
 from kernpool.execution.ordered_sum import OrderedSum
 from kernpool.execution.progress import Progress
-from kernpool.execution.threads import Work, cut, run_blocks, run_passes
+from kernpool.execution.threads import Work, cut, cut_evenly, run_blocks, run_passes
 from kernpool.kernels import is_compiled
 
 Array = NDArray[np.float64]
@@ -39,6 +39,9 @@ class DenseBlocks:
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
+
+    def prepare(self) -> None:
+        """Do nothing: blocks need no more than the problem."""
 
     def sum_block(self, queries: slice, keys: slice) -> PoolState:
         """Return the state of one block."""
@@ -96,9 +99,10 @@ def _sum_blocks(problem: Problem, blocks: Blocks, n_jobs: int = 1, progress: Pro
         assert state is not None
         result.put(queries, state)
 
+    blocks.prepare()
     rows = max(1, blocks.pairs_per_call // min(n, blocks.keys_per_call))
     with one_thread() if blocks.uses_blas else nullcontext():
-        run_blocks(work, cut(m, rows), n_jobs, progress)
+        run_blocks(work, cut_evenly(m, rows), n_jobs, progress)
     return result
 
 

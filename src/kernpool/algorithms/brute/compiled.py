@@ -36,8 +36,7 @@ class CompiledBlocks:
     keys_per_call = 1 << 18
 
     def __init__(self, problem: Problem) -> None:
-        self.problem = problem
-        self.key, self.value = transposed(problem)
+        self.problem, columns = problem, problem.key.shape[1]
         self.own = np.full(len(problem.query), -1) if problem.self_index is None else problem.self_index
         self.own_weight = problem.own_weight
         similarity = problem.similarity
@@ -46,7 +45,7 @@ class CompiledBlocks:
             CODES[similarity.kernel.name],
             not similarity.kernel.is_compact,
             # For one column and for the Gaussian the compositions agree, and the radial loop is the shorter one.
-            similarity.composition == "product" and len(self.key) > 1 and not is_gaussian(problem),
+            similarity.composition == "product" and columns > 1 and not is_gaussian(problem),
         )
         self.solved: tuple[PoolState, LocalFit] | None = None
         # Sums of offsets need float64, and take longer than the weights.
@@ -54,8 +53,15 @@ class CompiledBlocks:
         plain = is_gaussian(problem) and problem.attn_mask is None and not problem.degree
         self.gradients_use_blas = plain and Products.can_do(problem)
         # 3 ms of Gaussian, 40 ms of the slowest kernel, as long for many columns: short for Ctrl-C, long for a call
-        # from Python, and for the keys that a call of matrix products centers and scales for all of its queries.
-        self.pairs_per_call = max(1 << 18, (1 << 22) // max(1, len(self.key) // (32 if self.uses_blas else 8)))
+        # from Python, and for the keys that a call of matrix products centers and scales for all of its queries. Fused
+        # loops are so quick that the calls of two threads hold each other up: .2 of 8 ms for 8000 float32 numbers.
+        pairs = 1 << 23 if FusedPairs.can_do(problem) and not problem.degree else 1 << 22
+        self.pairs_per_call = max(1 << 18, pairs // max(1, columns // (32 if self.uses_blas else 8)))
+
+    @cached_property
+    def columns(self) -> tuple[Array, Array]:
+        """Keys and values as staged tiles read them, which the other loops may leave nothing to do."""
+        return transposed(self.problem)
 
     @cached_property
     def products(self) -> ProductGradients | None:
@@ -78,13 +84,17 @@ class CompiledBlocks:
             return [FusedMoments(problem)] if FusedMoments.can_do(problem) else []
         return [FusedPairs(problem)] if FusedPairs.can_do(problem) else []
 
+    def prepare(self) -> None:
+        """Make the arrays of the loops that come first; those that they leave rows to make theirs when they come."""
+        self.faster  # noqa: B018
+
     def _pairs(self, queries: slice | NDArray[np.intp], keys: slice) -> tuple[object, ...]:
-        problem = self.problem
+        problem, (key, value) = self.problem, self.columns
         mask = np.empty((0, 0), dtype=bool) if problem.attn_mask is None else problem.attn_mask[queries, keys]
         return (
             read_only(problem.query[queries]),
-            read_only(self.key[:, keys]),
-            read_only(self.value[:, keys]),
+            read_only(key[:, keys]),
+            read_only(value[:, keys]),
             read_only(_NONE if problem.key_weight is None else problem.key_weight[keys]),
             read_only(mask),
             read_only(self.own[queries] - keys.start),
@@ -136,7 +146,8 @@ class CompiledBlocks:
         unit = np.rint(shift / LN_2)
         inverse *= np.exp(unit * LN_2 - shift)
         fit = self._fit_of(state)
-        m, n, d, c = len(shift), keys.stop - keys.start, len(self.key), len(self.value)
+        m, n = len(shift), keys.stop - keys.start
+        d, c = self.problem.key.shape[1], self.problem.value.shape[1]
         shapes = {"query": (m, d), "log_bandwidth": (m, d), "key": (d, n), "value": (c, n)}
         sums = {name: np.zeros(shape) if name in wanted else _NO_TABLE for name, shape in shapes.items()}
         slopes = np.ascontiguousarray(cotangent[queries])
@@ -147,7 +158,7 @@ class CompiledBlocks:
             by_products, inverse = np.where(quick, inverse, 0.0), np.where(quick, 0.0, inverse)
             if by_products.any():
                 self.products.add(
-                    queries, keys, self.key, self.own[queries] - keys.start, self.own_weight[queries],
+                    queries, keys, self.columns[0], self.own[queries] - keys.start, self.own_weight[queries],
                     by_products, fit.intercept[queries], slopes, sums,
                 )  # fmt: skip
         if self.fused_gradients is not None:

@@ -17,7 +17,6 @@ from kernpool.algorithms.brute.loops import columns, fused
 from kernpool.algorithms.brute.precision import is_gaussian, read_only
 from kernpool.algorithms.loops.tiles import CODES, GAUSSIAN, LN_2
 from kernpool.core.problem import Problem
-from kernpool.core.reading import column_range
 
 Array = NDArray[np.float64]
 
@@ -46,8 +45,6 @@ class FusedKeys(NamedTuple):
         What loops multiply differences by.
     unit, value_unit : ndarray of int
         Powers of two, of coordinates and of values.
-    ends : (ndarray of shape (d,), ndarray of shape (d,))
-        The smallest and the largest coordinates, as they came.
     center, multiplier : ndarray of shape (d,)
         What makes ``x = (q - center) * multiplier`` of a query.
     radius : float or None
@@ -62,7 +59,6 @@ class FusedKeys(NamedTuple):
     scale: NDArray[Any]
     unit: NDArray[np.int64]
     value_unit: NDArray[np.int64]
-    ends: tuple[Array, Array]
     center: Array
     multiplier: Array
     radius: float | None = None
@@ -109,8 +105,7 @@ def _for_products(problem: Problem, dtype: np.dtype[Any]) -> FusedKeys:
     value, weight, value_unit = _values(problem, dtype)
     return FusedKeys(
         columns.PRODUCTS, np.ascontiguousarray(key.T), square, value, weight, multiplier.astype(dtype),
-        np.zeros(len(center), dtype=int), value_unit, column_range(problem.key), center, multiplier,
-        float(np.sqrt(np.max(square))),
+        np.zeros(len(center), dtype=int), value_unit, center, multiplier, float(np.sqrt(np.max(square))),
     )  # fmt: skip
 
 
@@ -132,14 +127,14 @@ def _for_differences(problem: Problem, dtype: np.dtype[Any]) -> FusedKeys:
     even = len(scale) > 1 and bool(np.all(scale == scale[0])) and 1e-100 < scale[0] < 1e100
     scale = (np.where(np.arange(len(scale)) == 0, scale * scale, 1.0) if even else scale).astype(dtype)
     of = (problem.key, problem.value, problem.key_weight, unit, dtype)
-    key, value, weight, value_unit, ends = problem.prepare("fused", of, partial(_in_units, problem, unit, dtype))
+    key, value, weight, value_unit = problem.prepare("fused", of, partial(_in_units, problem, unit, dtype))
     way, none = columns.EVEN if even else columns.DIFFERENCES, np.empty(0)
-    return FusedKeys(way, key, none.astype(dtype), value, weight, scale, unit, value_unit, ends, none, none)
+    return FusedKeys(way, key, none.astype(dtype), value, weight, scale, unit, value_unit, none, none)
 
 
 def _in_units(problem: Problem, unit: NDArray[np.int64], dtype: np.dtype[Any]) -> tuple[Any, ...]:
     key = np.ldexp(problem.key, -unit) if unit.any() else problem.key
-    return np.ascontiguousarray(key.T, dtype=dtype), *_values(problem, dtype), column_range(problem.key)
+    return np.ascontiguousarray(key.T, dtype=dtype), *_values(problem, dtype)
 
 
 def _values(problem: Problem, dtype: np.dtype[Any]) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.int64]]:

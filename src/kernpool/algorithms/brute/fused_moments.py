@@ -7,10 +7,9 @@ from numpy.typing import NDArray
 
 from kernpool.algorithms.brute.loops import fused, fused_moments
 from kernpool.algorithms.brute.loops.staged import UNDERFLOW_OF_MOMENTS
-from kernpool.algorithms.brute.precision import is_gaussian, read_only, transposed
+from kernpool.algorithms.brute.precision import farthest_square, is_gaussian, read_only, transposed
 from kernpool.algorithms.loops.tiles import CODES
 from kernpool.core.problem import Problem
-from kernpool.core.reading import column_range
 from kernpool.core.state import PoolState
 
 _NONE = np.empty(0)
@@ -27,9 +26,8 @@ class FusedMoments:
         self.own_weight = problem.own_weight
         self.place, self.scale = np.arange(fused_moments.TILE, dtype=float), 1.0 / problem.similarity.bandwidth
         self.height, bandwidth = fused.height(code), problem.similarity.bandwidth
-        (query_low, query_high), (key_low, key_high) = column_range(problem.query), column_range(problem.key)
-        extent = np.maximum(query_high, key_high) - np.minimum(query_low, key_low)
-        self.bounded = int(fused.is_bounded(code, extent, bandwidth, self.key.dtype))
+        farthest = farthest_square(problem, fused.scales(code, bandwidth))
+        self.bounded = int(fused.is_bounded(code, farthest, self.key.dtype))
         weighted, own = int(problem.key_weight is not None), int(problem.self_index is not None)
         self.loop = fused_moments.specialise(code, len(self.key), weighted, own, self.bounded)
 

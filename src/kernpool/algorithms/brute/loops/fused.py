@@ -46,11 +46,10 @@ def height(code: int) -> float:
     return {EPANECHNIKOV: 0.75, LAPLACE: 0.5}.get(code, 1.0)
 
 
-def is_bounded(code: int, extent: np.ndarray, bandwidth: np.ndarray, dtype: np.dtype) -> bool:
-    """Whether no exponent of a pair leaves the range of the floats, if pairs are at most `extent` apart."""
-    s = np.sum((extent * scales(code, bandwidth)) ** 2)
-    farthest = np.sqrt(s) if code == LAPLACE else s
-    return code != EPANECHNIKOV and bool(farthest < (100.0 if dtype == np.float32 else 1000.0))
+def is_bounded(code: int, square: float, dtype: np.dtype) -> bool:
+    """Whether no exponent leaves the range of the floats, if scaled pairs are at most sqrt(`square`) apart."""
+    farthest = np.sqrt(square) if code == LAPLACE else square
+    return code != EPANECHNIKOV and bool(farthest < (120.0 if dtype == np.float32 else 1000.0))
 
 
 @ordered_loop
@@ -58,8 +57,6 @@ def weight_of(s, factor, one, code, way, bounded):
     """Weight of a pair, from its exponent."""
     if way == EVEN:
         s *= factor
-    if way == PRODUCTS and bounded == 0:  # rounding may have made it negative
-        s = s if s > one - one else one - one
     if code == EPANECHNIKOV:
         return one - s if s < one else one - one
     return exp2_minus(math.sqrt(s) if code == LAPLACE else s, bounded)
