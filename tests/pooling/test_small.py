@@ -94,7 +94,7 @@ def test_an_empty_window_warns_as_ever():
 
 def test_plain_arrays_do_go_the_short_way(monkeypatch):
     called = []
-    monkeypatch.setattr(small.reference, "reduce", lambda problem: called.append(problem) or REDUCE(problem))
+    monkeypatch.setattr(small.reference, "reduce_in_blocks", lambda problem: called.append(problem) or REDUCE(problem))
     x = np.linspace(0.0, 1.0, 30)
     pool(x, x, x)
     assert len(called) == 1
@@ -105,7 +105,7 @@ def test_plain_arrays_do_go_the_short_way(monkeypatch):
     assert len(called) == 1
 
 
-REDUCE = small.reference.reduce
+REDUCE = small.reference.reduce_in_blocks
 
 
 def test_large_tables_are_told_by_their_shape(monkeypatch):

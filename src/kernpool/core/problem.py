@@ -29,6 +29,7 @@ from kernpool.core.reading import (
     column_range,
     in_unit,
     is_narrow,
+    places_among,
     read_rows,
     subtract,
 )
@@ -191,14 +192,9 @@ class Problem:
         return len(self.query), len(self.key)
 
     @cached_property
-    def query_ends(self) -> tuple[Array, Array]:
-        """The smallest and the largest coordinates of queries, column by column."""
-        return column_range(self.query)
-
-    @cached_property
-    def key_ends(self) -> tuple[Array, Array]:
-        """The smallest and the largest coordinates of keys."""
-        return self.prepare("ends", (self.key,), lambda: column_range(self.key))
+    def ends(self) -> tuple[Array, Array, Array, Array]:
+        """The smallest and the largest coordinates of queries, and of keys, column by column."""
+        return *column_range(self.query), *self.prepare("ends", (self.key,), lambda: column_range(self.key))
 
     @property
     def layout(self) -> Layout:
@@ -245,9 +241,7 @@ class Problem:
         return replace(
             part,
             query=self.query[queries],
-            self_index=None
-            if self.self_index is None
-            else _places_among(keys, self.self_index[queries], self.shape[1]),
+            self_index=None if self.self_index is None else places_among(keys, self.self_index[queries], self.shape[1]),
             attn_mask=pairs(self.attn_mask),
             logit_bias=pairs(self.logit_bias),
             factors=None if self.factors is None else self.factors.block(queries, keys),
@@ -330,13 +324,3 @@ class Problem:
             state.denominator,
             self.layout.with_center(state.denominator, state.numerator, -self.value_center),
         )
-
-
-def _places_among(keys: slice | NDArray[np.intp], own: NDArray[np.int64], n_keys: int) -> NDArray[np.int64]:
-    """Where own keys are among some of the keys, -1 for those that are not."""
-    if isinstance(keys, slice):
-        start, stop, _ = keys.indices(n_keys)
-        return np.where((own >= start) & (own < stop), own - start, -1)
-    place = np.full(n_keys + 1, -1)  # one more, which -1 finds
-    place[keys] = np.arange(len(keys))
-    return place[own]

@@ -244,3 +244,13 @@ def as_self_index(exclude_self: bool, self_index: Any, m: int, n: int) -> NDArra
     if index.min() < -1 or index.max() >= n:
         raise ValueError(f"self_index must lie in [-1, {n - 1}], got values from {index.min()} to {index.max()}")
     return index.astype(np.int64)
+
+
+def places_among(keys: slice | NDArray[np.intp], own: NDArray[np.int64], n_keys: int) -> NDArray[np.int64]:
+    """Return where own keys are among some of the keys, -1 for those that are not."""
+    if isinstance(keys, slice):
+        start, stop, _ = keys.indices(n_keys)
+        return np.where((own >= start) & (own < stop), own - start, -1)
+    place = np.full(n_keys + 1, -1)  # one more, which -1 finds
+    place[keys] = np.arange(len(keys))
+    return place[own]

@@ -7,8 +7,8 @@ from kernpool.algorithms.reference import REFERENCE
 from kernpool.core.problem import Problem
 
 # What a single call is charged for compiled loops. They take half a second to a second to load, once in a process, and
-# a notebook makes some hundred calls: up to a hundred thousand pairs dense NumPy is done in as many milliseconds.
-LOADING = 2e-3
+# a notebook makes some hundred calls: up to a hundred thousand pairs dense NumPy is done in half a millisecond.
+LOADING = 8e-4
 
 
 def is_dense(problem: Problem) -> bool:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, cast
 
 import numpy as np
@@ -85,6 +87,9 @@ class Recipe:
         Recipe
             Checked.
         """
+        if type(bandwidth) is float:  # as nearly always; reading it all again takes a tenth of a small call
+            with suppress(TypeError):  # of what cannot be remembered, or is refused below
+                return _remembered(get_kernel(kernel), bandwidth, **options)
         return cls(get_kernel(kernel), as_bandwidth(bandwidth, None), **options)
 
     def problem(
@@ -128,3 +133,8 @@ class Recipe:
         """Tell whether sums of both recipes may be merged: the same kernel, bandwidth, composition and degree."""
         same = self.kernel == other.kernel and np.array_equal(self.bandwidth, other.bandwidth)
         return same and (self.composition, self.degree) == (other.composition, other.degree)
+
+
+@lru_cache(maxsize=64, typed=True)
+def _remembered(kernel: Kernel, bandwidth: float, **options: Any) -> Recipe:
+    return Recipe(kernel, as_bandwidth(bandwidth, None), **options)

@@ -59,7 +59,7 @@ def sum_small(recipe: Recipe, query: Any, key: Any, value: Any) -> Sums | None:
     if problem is None:
         return None
     resolve_n_jobs(recipe.n_jobs)
-    state = reference.reduce(problem)
+    state = reference.reduce_in_blocks(problem)
     if not state.denominator.min() >= FAINT:  # windows may be empty, or in need of another unit
         return None
     return Sums(problem.restored(state), problem.layout, shape=(len(query), *value.shape[1:]))
@@ -77,18 +77,18 @@ def _problem(
     if not is_dense(Problem(query, key, value, NO_CENTER, similarity)):  # before anything looks at all rows
         return None
     # The columns together; NaN and infinity fail every comparison.
-    tables = query, key, value
-    highest, lowest = (
-        [np.maximum.reduce(x, axis=None) for x in tables],
-        [np.minimum.reduce(x, axis=None) for x in tables],
-    )
-    if not (all(high <= LARGEST for high in highest) and all(low >= -LARGEST for low in lowest)):
+    query_high, key_high = np.maximum.reduce(query, axis=None), np.maximum.reduce(key, axis=None)
+    query_low, key_low = np.minimum.reduce(query, axis=None), np.minimum.reduce(key, axis=None)
+    if not (query_low >= -LARGEST and query_high <= LARGEST and key_low >= -LARGEST and key_high <= LARGEST):
         return None
-    if not max(highest[:2]) - min(lowest[:2]) <= LARGEST * bandwidth.min():
+    if not max(query_high, key_high) - min(query_low, key_low) <= LARGEST * bandwidth.min():
         return None
     center = center_of_values(value, None, None)
-    centered, size = value - center, np.abs(center)
+    size = np.abs(center)
+    if not (size.max() <= LARGEST and np.all((size >= SMALL) | (size == 0.0))):
+        return None  # such values are refused, or pooled in larger units
+    centered = value - center
     spread = np.maximum.reduce(np.abs(centered), axis=0)
-    if not (spread.min() >= SMALL and np.all((size >= SMALL) | (size == 0.0))):
-        return None  # such values are pooled in larger units
+    if not (spread.min() >= SMALL and spread.max() + size.max() <= LARGEST):
+        return None
     return Problem(query, key, centered, center, similarity, tol=EPSILON)

@@ -33,14 +33,13 @@ def narrow_type(problem: Problem) -> np.dtype[Any]:
     """Return the float width to compute pairs in: float32 if the arrays came so and are in its range."""
     if problem.dtype == np.float64:
         return problem.dtype
-    ends = *problem.query_ends, *problem.key_ends
-    farthest = max(max(x.max(), -x.min()) for x in ends) / problem.similarity.bandwidth.min()
+    farthest = max(max(x.max(), -x.min()) for x in problem.ends) / problem.similarity.bandwidth.min()
     return problem.dtype if farthest < 1e15 else np.dtype(np.float64)
 
 
 def farthest_square(problem: Problem, scale: NDArray[np.float64]) -> float:
     """Return a bound of all squared distances of scaled pairs: the one between the corners of their box."""
-    (query_low, query_high), (key_low, key_high) = problem.query_ends, problem.key_ends
+    query_low, query_high, key_low, key_high = problem.ends
     extent = np.maximum(query_high, key_high) - np.minimum(query_low, key_low)
     return float(np.sum((extent * scale) ** 2))
 
