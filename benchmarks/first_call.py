@@ -18,7 +18,7 @@ import kernpool
 from kernpool import Problem, choose
 from kernpool.algorithms import ALGORITHMS
 
-WARM_BAR, COLD_BAR, WARM_RUNS = 1.5, 8.0, 3
+WARM_BAR, COLD_BAR, WARM_RUNS = 1.0, 5.0, 3
 N = 10_000
 POOL = """
 import warnings; warnings.simplefilter("error")
@@ -128,7 +128,7 @@ def benchmark() -> None:
     report(
         "first-call",
         f"# A fresh process at n = m = {N}, imports included\n\n"
-        f"| algorithm | n | columns | kernel | h | warm cache (bar: {WARM_BAR}) | cold cache (bar: {COLD_BAR:.0f}) "
+        f"| algorithm | n | columns | kernel | h | warm cache (bar: {WARM_BAR:g}) | cold cache (bar: {COLD_BAR:.0f}) "
         "| read-only cache | bar |\n"
         "|---|---|---|---|---|---|---|---|---|\n" + "\n".join(rows) + "\n\nSeconds, two threads; warm: median of "
         f"{WARM_RUNS}. Warnings are errors in these processes and none may write to its error stream (asserted). Numba "

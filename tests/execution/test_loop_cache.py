@@ -119,3 +119,43 @@ def test_types_make_names():
     assert len({repr(k) for k in key}) == 4
     assert not any(" at 0x" in repr(k) for k in key)
     assert np.all([k == k for k in key])
+
+
+NEXT = """
+import numpy as np
+from numba.core import event
+from kernpool import pool
+
+compiled = []
+class Listener(event.Listener):
+    def on_start(self, which):
+        compiled.append(which.data["dispatcher"].py_func.__qualname__)
+    def on_end(self, which):
+        pass
+
+x = np.random.default_rng(0).normal(size=(1500, 9))
+with event.install_listener("numba:compile", Listener()):
+    for algorithm, d, kernel in (
+        ("brute", 1, "gaussian"), ("brute", 3, "laplace"), ("brute", 9, "gaussian"), ("sweep", 1, "gaussian"),
+        ("kd_tree", 2, "gaussian"), ("kd_tree", 3, "laplace"), ("kd_tree", 2, "epanechnikov"), ("kd_tree", 2, "boxcar"),
+    ):
+        for value in (x[:, 0], x[:, :2]):
+            found = pool(x[:, :d], x[:, :d], value, algorithm=algorithm, kernel=kernel, bandwidth=0.3, empty="zero")
+            print(algorithm, d, kernel, found.sum().hex())
+print(sorted(compiled))
+"""
+
+
+@pytest.mark.slow
+def test_the_next_process_compiles_nothing_and_pools_the_same(tmp_path):
+    """A loop that closes over another one, whose number differs from process to process, would be compiled in each."""
+    said, files = [], []
+    for _ in range(2):
+        environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
+        done = subprocess.run([sys.executable, "-c", NEXT], env=environment, check=True, capture_output=True, text=True)
+        said.append(done.stdout.splitlines())
+        files.append({path.name for path in tmp_path.rglob("*.nbc")})
+    assert said[0][:-1] == said[1][:-1]
+    assert "sum_near" in said[0][-1]
+    assert said[1][-1] == "[]"
+    assert files[0] == files[1]

@@ -36,6 +36,7 @@ SAMPLE_VALUES = 4096
 # Queries from which on a call is worth a look by brute force, and how many are looked at: n keys each, which is less
 # than a hundredth of what the tree takes to put n keys in order.
 FEWEST_QUERIES, SAMPLE_QUERIES = 4096, 4
+MOST_AT_FIRST = 1 << 18  # pairs of the look, two milliseconds of NumPy: a third of a first call was compiling the tiles
 
 
 class Faults:
@@ -118,7 +119,8 @@ def compared(problem: Problem, state: PoolState, algorithm: str, n_jobs: int) ->
     if m < FEWEST_QUERIES:
         return state
     rows = (np.arange(SAMPLE_QUERIES) * m + m // 2) // SAMPLE_QUERIES
-    agree = _agree(problem, state.rows(rows), brute.reduce_staged(problem.block(rows)))
+    again = brute.reduce_densely if SAMPLE_QUERIES * len(problem.key) <= MOST_AT_FIRST else brute.reduce_staged
+    agree = _agree(problem, state.rows(rows), again(problem.block(rows)))
     if agree.all():
         return state
     FAULTS.add(algorithm, m)

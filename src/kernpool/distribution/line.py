@@ -143,7 +143,7 @@ class Line:
         def work(blocks: slice) -> Iterator[None]:
             find_in_blocks(
                 query, start, blocks.start, blocks.stop, key, weight, bandwidth, CODES[kernel.name],
-                not kernel.is_compact, self.reach, self.smooth.edge, self.smooth.kink, BUCKET, nodes, least,
+                not kernel.is_compact or None, self.reach, self.smooth.edge, self.smooth.kink, BUCKET, nodes, least,
                 self.smooth.least_of_window, share, own, own_weight, removed, found,
             )  # fmt: skip
             yield

@@ -99,7 +99,7 @@ def _arguments(problem: Problem, unit: Array) -> Callable[[Index], tuple[Any, ..
     product = similarity.composition == "product" and problem.key.shape[1] > 1 and kernel.name != "gaussian"
     key, key_weight = problem.key.T, np.empty(0) if problem.key_weight is None else problem.key_weight
     key, key_weight, code, tables = (read_only(array) for array in (key, key_weight, code, tables))
-    how = read_only(similarity.bandwidth), CODES[kernel.name], not kernel.is_compact, product
+    how = read_only(similarity.bandwidth), CODES[kernel.name], not kernel.is_compact or None, product
     mask, own, own_weight = problem.attn_mask, problem.self_index, problem.own_weight
 
     def of(rows: Index) -> tuple[Any, ...]:

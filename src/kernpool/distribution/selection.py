@@ -101,7 +101,7 @@ class Selection:
         return self.problem.own_weight
 
     @cached_property
-    def _arrays(self) -> tuple[Array, Array, NDArray[np.int64], Array, tuple[Array, int, bool, bool]]:
+    def _arrays(self) -> tuple[Array, Array, NDArray[np.int64], Array, tuple[Array, int, bool | None, bool]]:
         from kernpool.algorithms.brute.precision import read_only
         from kernpool.algorithms.loops.tiles import CODES
 
@@ -114,7 +114,7 @@ class Selection:
         kernel = (
             read_only(similarity.bandwidth),
             CODES[similarity.kernel.name],
-            not similarity.kernel.is_compact,
+            not similarity.kernel.is_compact or None,
             product and similarity.kernel.name != "gaussian",
         )
         return read_only(problem.key.T), read_only(weight), read_only(code), read_only(tables), kernel

@@ -17,7 +17,7 @@ from typing import Any, TypeVar, cast
 from numba import njit, types
 from numba.extending import intrinsic, overload
 
-from kernpool.execution.loop_cache import LoopCache
+from kernpool.execution.loop_cache import LoopCache, closed_over
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -73,8 +73,7 @@ def _compile(function: Function, flags: set[str] | bool, **options: Any) -> Func
     # Numba tells specialisations of one source apart by a number, which starts anew in every process, and a process may
     # load what several have compiled: what they close over is in their names.
     if function.__closure__ is not None:
-        closed = repr([cell.cell_contents for cell in function.__closure__])
-        function.__qualname__ += f"_{hashlib.sha256(closed.encode()).hexdigest()[:12]}"
+        function.__qualname__ += f"_{hashlib.sha256(closed_over(function).encode()).hexdigest()[:12]}"
     # Nothing calls them from C, so that wrapper is not compiled.
     options |= {"nogil": True, "error_model": "numpy", "fastmath": flags, "no_cfunc_wrapper": True}
     compiled = njit(**options)(function)

@@ -237,7 +237,7 @@ def _sum_by_loops(
     kernel = (
         read_only(np.stack([share.problem.similarity.bandwidth for share in shares])),
         CODES[similarity.kernel.name],
-        not similarity.kernel.is_compact,
+        not similarity.kernel.is_compact or None,
         several and similarity.kernel.name != "gaussian",
     )
     log_mass, base = (np.stack([getattr(share, name) for share in shares]) for name in ("log_mass", "base"))

@@ -136,21 +136,6 @@ def test_answers_do_not_depend_on_the_block_that_a_query_is_in(generator):
 
 
 @pytest.mark.slow
-def test_the_next_process_compiles_nothing(tmp_path):
-    """A loop that closes over another one would be compiled in every process, and leave a file behind each time."""
-    script = (
-        "import numpy as np; from kernpool import pool; x = np.random.default_rng(0).normal(size=(300, 9));"
-        "[pool(x[:, :d], x[:, :d], x[:, 0], algorithm='brute') for d in (1, 3, 9)]"
-    )
-    files = []
-    for _ in range(2):
-        subprocess.run([sys.executable, "-c", script], env=os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}, check=True)
-        files.append({path.name for path in tmp_path.rglob("*.nbc")})
-    assert any("block" in name for name in files[0])
-    assert files[0] == files[1]
-
-
-@pytest.mark.slow
 @pytest.mark.skipif(vector_registers() < 32, reason="this processor, or what Numba may use of it, has no AVX-512")
 def test_vectors_are_as_wide_as_the_processor_has_them(tmp_path):
     """LLVM prefers half of them on Intel's processors: every multiply-add of vectors is of the widest.

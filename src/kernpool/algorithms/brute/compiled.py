@@ -43,7 +43,7 @@ class CompiledBlocks:
         self.kernel = (
             read_only(similarity.bandwidth),
             CODES[similarity.kernel.name],
-            not similarity.kernel.is_compact,
+            not similarity.kernel.is_compact or None,  # what a compact kernel does not do is not compiled for it
             # For one column and for the Gaussian the compositions agree, and the radial loop is the shorter one.
             similarity.composition == "product" and columns > 1 and not is_gaussian(problem),
         )

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.algorithms.brute.loops.staged import UNDERFLOW
+from kernpool.algorithms.brute.precision import read_only
 from kernpool.algorithms.tree.loops import pairs as tree_pairs
 from kernpool.algorithms.tree.loops import visit as tree_visit
 from kernpool.algorithms.tree.planted import Planted
@@ -68,6 +69,9 @@ class Block:
         self.visits = np.empty((self.tiles * leaves + m, 3), dtype=np.int64)
         self.pairs, self.sizes = np.empty((3, PAIRS_PER_CALL, 2), dtype=np.int64), np.zeros(3, dtype=np.int64)
         self.pairs_seen = 0
+        # Of weights, and of products: loops that make no arrays count no references, of which threads share the counts.
+        self.buffers = np.empty((2, planted.tree.key.shape[2]))
+        self.buffers_32 = np.empty(self.buffers.shape, np.float32)
 
     def compact(self) -> Iterator[None]:
         """Sum for a kernel of compact support."""
@@ -171,23 +175,26 @@ class Block:
             if near:
                 pairs = self.pairs[tree_pairs.NEAR]
                 on_edge = planted.sum_near(
-                    pairs, near, copies.key, tree.weight, tree.value, tree.center, profile.factor, *queries, *out
-                )
+                    pairs, near, copies.key, tree.weight, tree.value, tree.center, profile.factor, *queries, *out,
+                    self.buffers,
+                )  # fmt: skip
                 if on_edge:
                     self.sum_stages(pairs, on_edge)
             if far:
                 planted.sum_far(
                     self.pairs[tree_pairs.FAR], far, copies.far_key, copies.far_value, copies.weight_unit,
                     copies.value_unit, tree.center, profile.factor, *queries, self.far, self.numerator,
+                    self.buffers_32,
                 )  # fmt: skip
             yield
 
     def sum_stages(self, pairs: NDArray[np.int64], count: int) -> None:
-        """Sum the first of these pairs by the stages of brute force."""
+        """Sum the first of these pairs by the stages of brute force, for which arrays are what they are there."""
         tree, profile = self.tree, self.profile
         tree_pairs.sum_stages(
-            pairs, count, tree.key, tree.weight, tree.value, self.query, self.own, self.own_weight, self.unit,
-            profile.bandwidth, profile.code, profile.infinite, profile.product, self.denominator, self.numerator,
+            pairs, count, read_only(tree.key), tree.weight, tree.value, read_only(self.query), self.own,
+            self.own_weight, self.unit, read_only(profile.bandwidth), profile.code, profile.infinite or None,
+            profile.product, self.denominator, self.numerator,
         )  # fmt: skip
 
 
