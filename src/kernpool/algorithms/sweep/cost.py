@@ -12,14 +12,16 @@ from kernpool.core.problem import Problem
 from kernpool.kernels.forms import Gaussian
 
 PER_KEY, PER_QUERY, PER_BIN = 0.045e-6, 0.08e-6, 0.02e-6
+FEW_COMPACT, FEW_INFINITE = (5e-9, 35e-9), (8e-9, 17e-9)  # per key, of means and of local lines at few places
 CELL_KEYS = 3000  # keys from which on a query of the Gaussian meets few cells that are summed key by key
 
 
 def seconds(problem: Problem, look: Look, known: Mapping[str, float]) -> float:
     """Estimate the time of a pass along the line; parameters as of `Algorithm.seconds`."""
     (m, n), kernel = problem.shape, problem.similarity.kernel
-    if are_few(m, n) and not problem.degree and kernel.adds_up:
-        return 0.9e-3 + 12e-9 * n + 2e-6 * m  # keys are not put in order
+    if are_few(m, n) and problem.degree < 2 and kernel.adds_up:  # keys are not put in order
+        per_key = FEW_COMPACT if kernel.is_compact else FEW_INFINITE
+        return 0.9e-3 + per_key[problem.degree] * n + 2e-6 * m
     call, rows = 450e-6, PER_KEY * n + PER_QUERY * m + PER_BIN * sqrt(m * n)
     smooth = isinstance(kernel.form, Gaussian)
     if smooth:  # cells of few keys are summed key by key
