@@ -37,8 +37,7 @@ def pair_weights(problem: Problem) -> tuple[Array, Array]:
     if times is not None:
         logits = np.where(times > 0, logits, -np.inf)
     shift = logits.max(axis=1)
-    weight = logits - _finite(shift)[:, None]
-    np.exp(weight, out=weight)
+    weight = np.exp(logits - _finite(shift)[:, None])
     return shift, weight if times is None else times * weight
 
 

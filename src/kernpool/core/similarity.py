@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.kernels import Kernel
-from kernpool.kernels.forms import Gaussian
 from kernpool.kernels.registry import Profile
 
 Array = NDArray[np.float64]
@@ -82,27 +81,17 @@ class KernelSimilarity:
 
     def distance(self, query: Array, key: Array) -> Array:
         """Euclidean distance in bandwidths, of shape (m, n)."""
-        if len(self.bandwidth) == 1:
-            (u,) = self._columns(query, key)
-            return np.abs(u, out=u)
-        squared = self.squared_distance(query, key)
-        return np.sqrt(squared, out=squared)
-
-    def squared_distance(self, query: Array, key: Array) -> Array:
-        """Squared Euclidean distance in bandwidths, of shape (m, n)."""
         squared, *others = self._columns(query, key)
+        if not others:
+            return np.abs(squared, out=squared)
         squared *= squared
         for u in others:
             u *= u
             squared += u
-        return squared
+        return np.sqrt(squared, out=squared)
 
     def logits(self, query: Array, key: Array) -> Array:
         """``log K`` of shape (m, n), minus infinity outside the support."""
-        if isinstance(self.kernel.form, Gaussian):  # whose compositions agree, and which needs no root
-            squared = self.squared_distance(query, key)
-            squared *= -0.5
-            return squared
         if self.composition == "radial":
             return self.kernel.log_profile(self.distance(query, key))
         total = np.zeros((len(query), len(key)))
