@@ -143,9 +143,12 @@ def test_many_impossible_answers_are_computed_again_by_compiled_tiles(monkeypatc
     np.testing.assert_allclose(problem.restored(found).finalize(), right.finalize(), rtol=1e-12)
 
 
-def test_which_queries_are_compared_does_not_depend_on_threads(generator, monkeypatch):
+@pytest.mark.parametrize("way", ["reduce_densely", "reduce_staged"])
+def test_which_queries_are_compared_does_not_depend_on_threads(way, generator, monkeypatch):
     looked_at = []
-    monkeypatch.setattr(verification.brute, "reduce_staged", lambda part: looked_at.append(part.query) or 1 / 0)
+    monkeypatch.setattr(verification.brute, way, lambda part: looked_at.append(part.query) or 1 / 0)
+    if way == "reduce_staged":
+        monkeypatch.setattr(verification, "MOST_AT_FIRST", 0)
     key = generator.random((5000, 2))
     for n_jobs in (1, 2):
         with pytest.raises(ZeroDivisionError):

@@ -130,6 +130,8 @@ def test_even_slices_cover_all_rows_once_and_are_even(length, size):
     assert [row for part in slices for row in range(length)[part]] == list(range(length))
     sizes = [part.stop - part.start for part in slices]
     if sizes:
-        assert max(sizes[:-1], default=0) <= size + EVEN_ROWS
-        assert max(sizes) - min(sizes[:-1], default=0) <= EVEN_ROWS or len(sizes) == 1
-        assert all(count % EVEN_ROWS == 0 for count in sizes[:-1])
+        unit = min(size, EVEN_ROWS)
+        assert max(sizes) < size + unit
+        assert max(sizes) - min(sizes[:-1], default=max(sizes)) <= unit
+        assert all(count % unit == 0 for count in sizes[:-1])
+        assert len(sizes) >= min(-(-length // size), -(-length // unit))

@@ -3,7 +3,7 @@
 ========= ============================================= ===========================
 name      idea                                          cost
 ========= ============================================= ===========================
-reference dense NumPy, the slow twin of all the others  n m time and memory
+reference dense NumPy, the slow twin of all the others  n m time, n + m memory
 brute     every pair in compiled tiles, on threads      n m time, n + m memory
 sweep     one column: far keys by moments               n + m time and memory
 kd_tree   near pairs only, by boxes in kd order         n log n + pairs that matter

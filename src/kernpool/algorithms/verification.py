@@ -36,7 +36,9 @@ SAMPLE_VALUES = 4096
 # Queries from which on a call is worth a look by brute force, and how many are looked at: n keys each, which is less
 # than a hundredth of what the tree takes to put n keys in order.
 FEWEST_QUERIES, SAMPLE_QUERIES = 4096, 4
-MOST_AT_FIRST = 1 << 18  # pairs of the look, two milliseconds of NumPy: a third of a first call was compiling the tiles
+# Pairs of the look up to which it is NumPy's, some tenths of a millisecond: compiling the tiles for it alone was a
+# third of a first call.
+MOST_AT_FIRST = 1 << 16
 
 
 class Faults:

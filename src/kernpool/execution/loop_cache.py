@@ -30,7 +30,7 @@ def closed_over(function: Any) -> str:
     ('[2]', '[]')
     """
     cells = [cell.cell_contents for cell in function.__closure__ or ()]
-    return repr([x.py_func.__qualname__ if hasattr(x, "py_func") else x for x in cells])
+    return repr([(x.py_func.__module__, x.py_func.__qualname__) if hasattr(x, "py_func") else x for x in cells])
 
 
 class NamedFiles(IndexDataCacheFile):

@@ -71,13 +71,13 @@ def cut(length: int, size: int) -> list[slice]:
 def cut_evenly(length: int, size: int) -> list[slice]:
     """Cut ``range(length)`` into slices of about `size` that threads share evenly.
 
-    They are as many as a power of two, or a multiple of eight, and differ by `EVEN_ROWS` at most: where the last of 16
-    slices is short, one of two threads waits for a twentieth of the time.
+    They are as many as a power of two, or a multiple of eight, as far as there are rows for that, and begin at
+    multiples of `EVEN_ROWS`. Where the last of 16 slices is short, one of two threads waits a twentieth of the time.
 
     Parameters
     ----------
     length, size : int
-        Rows in all, and the most rows of a slice, up to a multiple of `EVEN_ROWS`.
+        Rows in all, and the most rows of a slice, but for rounding to `EVEN_ROWS`.
 
     Returns
     -------
@@ -91,8 +91,9 @@ def cut_evenly(length: int, size: int) -> list[slice]:
     """
     parts = max(1, -(-length // size))
     parts = -(-parts // 8) * 8 if parts > 4 else 1 << (parts - 1).bit_length()
-    units = -(-length // EVEN_ROWS)
-    ends = [min(length, EVEN_ROWS * -(-units * i // parts)) for i in range(parts + 1)]
+    unit = min(EVEN_ROWS, size)
+    units = -(-length // unit)
+    ends = [min(length, unit * -(-units * i // parts)) for i in range(parts + 1)]
     return [slice(start, stop) for start, stop in pairwise(ends) if stop > start]
 
 

@@ -41,9 +41,9 @@ def choose(problem: Problem, algorithm: str = "auto", *, often: bool = False) ->
     -----
     All algorithms are within the same promise of accuracy, but not equal to the last bit. The plan depends on the
     problem and the kind of processor, and not on what the process did before. For a single call of up to about a
-    hundred thousand pairs it is a dense NumPy expression, which takes some milliseconds and loads no compiler. Beyond,
+    hundred thousand pairs it is a dense NumPy expression, which takes half a millisecond and loads no compiler. Beyond,
     it is compiled loops, though the first call of a process waits half a second to a second for them to load, and
-    several where they have never been compiled: 1000 x 1000 pairs then take 2 ms in place of 30 to 60. With `often` the
+    several where they have never been compiled: 1000 x 1000 pairs then take 1 ms in place of 5. With `often` the
     limit is some ten thousand pairs: a search for a bandwidth makes hundreds of passes and has won the time back when
     it ends (300 rows of two columns: 0.3 s in place of 1.6).
 

@@ -88,11 +88,23 @@ def test_how_exponents_are_made(dtype, generator):
     assert FusedPairs(other).keys.way == EVEN
 
 
-@pytest.mark.parametrize("far", [1e3, 1e8, 1e14])  # where products leave the range of exponents, and of float32
+@pytest.mark.parametrize("far", [1e3, 3e4, 1e5, 1e6, 1e8, 1e10, 1e13])
 @pytest.mark.parametrize("dtype", WIDTHS)
-def test_few_queries_that_products_are_not_precise_for_are_done_again(dtype, far, generator):
+def test_products_that_leave_the_range_of_exponents_are_done_again(dtype, far, generator):
+    """Far from the center rounding makes weights of anything, negative and not a number included."""
+    query, key, away = (generator.normal(size=(n, 5)) for n in (QUERIES, KEYS, 5))
+    away *= far
+    query, key = np.concatenate([query, away]), np.concatenate([key, away + 1.0, -away - 1.0])
+    value = generator.normal(size=len(key))
+    problem = Problem.from_arrays(*(x.astype(dtype) for x in (query, key, value)), bandwidth=4.0)
+    assert FusedPairs(problem).keys.way == PRODUCTS
+    within_the_promise(problem)
+
+
+@pytest.mark.parametrize("dtype", WIDTHS)
+def test_few_queries_that_products_are_not_precise_for_are_done_again(dtype, generator):
     query, key = generator.normal(size=(QUERIES, 5)), generator.normal(size=(KEYS, 5))
-    query[::40] *= far
+    query[::40] *= 1e3
     key[:QUERIES:40] = query[::40] + 0.5 * generator.normal(size=query[::40].shape)
     key[QUERIES : 2 * QUERIES : 40] = query[::40]
     problem = Problem.from_arrays(*(x.astype(dtype) for x in (query, key, generator.normal(size=KEYS))), bandwidth=2.0)

@@ -86,7 +86,8 @@ class CompiledBlocks:
 
     def prepare(self) -> None:
         """Make the arrays of the loops that come first; those that they leave rows to make theirs when they come."""
-        self.faster  # noqa: B018
+        if not self.faster:
+            self.columns  # noqa: B018
 
     def _pairs(self, queries: slice | NDArray[np.intp], keys: slice) -> tuple[object, ...]:
         problem, (key, value) = self.problem, self.columns

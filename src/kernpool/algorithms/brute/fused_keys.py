@@ -93,9 +93,9 @@ class FusedKeys(NamedTuple):
         """
         assert self.radius is not None
         x = np.sqrt(offset.astype(np.float64))
-        with np.errstate(divide="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore"):  # far from the center sums of weights may be anything
             mean_exponent = np.maximum(1.0 + np.log2(keys) - np.log2(denominator), 0.0)  # weights are below 2
-        squares = np.minimum(0.5 * (x + self.radius) ** 2, (2.0 * x + np.sqrt(mean_exponent)) ** 2)
+            squares = np.minimum(0.5 * (x + self.radius) ** 2, (2.0 * x + np.sqrt(mean_exponent)) ** 2)
         return np.asarray(0.25 * LN_2 * float(np.finfo(self.key.dtype).eps) * squares)
 
 

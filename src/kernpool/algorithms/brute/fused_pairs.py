@@ -54,8 +54,8 @@ class FusedPairs:
         else:
             farthest = float(np.sqrt(self.offset.max()) + self.keys.radius) ** 2
         later = (d - 1) // columns.AT_ONCE  # groups of columns that go before the exponential
-        # Seven columns of four queries are more numbers than 32 registers hold, by which LLVM is led to unroll them
-        # twice: 8 columns have 3.7e9 pairs per second in float32, and 4.5e9 with two queries.
+        # Seven columns of four queries are more numbers than there are registers; LLVM then unrolls the loop twice, and
+        # keeps most of them on the stack: 8 columns have 3.7e9 pairs per second in float32, with two queries 4.5e9.
         self.rows = 4 if vector_registers() >= 32 and (d <= 6 or later) else 2
         self.loop = fused.specialise(
             code,

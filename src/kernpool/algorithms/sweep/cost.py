@@ -19,7 +19,7 @@ CELL_KEYS = 3000  # keys from which on a query of the Gaussian meets few cells t
 def seconds(problem: Problem, look: Look, known: Mapping[str, float]) -> float:
     """Estimate the time of a pass along the line; parameters as of `Algorithm.seconds`."""
     (m, n), kernel = problem.shape, problem.similarity.kernel
-    if are_few(m, n) and problem.degree < 2 and kernel.adds_up:  # keys are not put in order
+    if are_few(m, n) and problem.degree < 2 and kernel.adds_up:  # one pass over the keys
         per_key = FEW_COMPACT if kernel.is_compact else FEW_INFINITE
         return 0.9e-3 + per_key[problem.degree] * n + 2e-6 * m
     call, rows = 450e-6, PER_KEY * n + PER_QUERY * m + PER_BIN * sqrt(m * n)

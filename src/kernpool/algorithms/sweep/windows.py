@@ -67,6 +67,7 @@ def pool_windows(
     starts = window_loops.join(first, last, np.empty(len(rows) + 1, dtype=np.int64))
     blocks = CompiledBlocks(_in_order(problem, line, rows))
     blocks.faster.clear()  # fused loops copy all keys first, which few queries are not worth
+    blocks.prepare()
 
     def work(part: slice) -> Iterator[None]:
         for start, stop in pairwise(starts[part.start : part.stop + 1].tolist()):

@@ -1,7 +1,7 @@
 """Fused loops: distance, kernel and sums in one pass over the keys, nothing but sums in memory.
 
-They exist for the three kernels most used, radial. What a specialisation closes over are integers alone: those fold at
-compile time, and the disk cache finds them again in the next process, which it does not for functions.
+They exist for the three kernels most used, radial. What a specialisation closes over are integers alone, which fold at
+compile time.
 
 Several queries share each load of a key. The first one to eight columns are added in the same loop as the exponential;
 the others, by eights, go before it through a buffer, so that few numbers of columns have loops of their own.
@@ -54,7 +54,11 @@ def is_bounded(code: int, square: float, dtype: np.dtype) -> bool:
 
 @ordered_loop
 def weight_of(s, factor, one, code, way, bounded):
-    """Weight of a pair, from its exponent."""
+    """Weight of a pair, from its exponent.
+
+    Products may round an exponent below zero. By a little that does no harm; far from the center it may leave the range
+    of the exponentials, and weights are then anything, NaN included: `FusedKeys.errors` finds such queries.
+    """
     if way == EVEN:
         s *= factor
     if code == EPANECHNIKOV:
