@@ -170,7 +170,7 @@ def test_pyarrow_reads_what_it_can(monkeypatch):
 
 
 def test_zstd(tmp_path):
-    arrow = pytest.importorskip("pyarrow")
+    arrow = pytest.importorskip("pyarrow", reason="Parquet needs the extra 'arrow'")
     with arrow.CompressedOutputStream("t.csv.zst", "zstd") as file:
         file.write(PLAIN.encode())
     np.testing.assert_array_equal(read_table("t.csv.zst").numbers(["x"])[:, 0], XY["x"])

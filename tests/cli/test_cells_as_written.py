@@ -102,7 +102,7 @@ def test_classes_keep_their_zeros():
 
 @pytest.mark.parametrize("ordered", [True, False])
 def test_levels_of_integers_in_parquet(ordered):
-    pyarrow = pytest.importorskip("pyarrow")
+    pyarrow = pytest.importorskip("pyarrow", reason="Parquet needs the extra 'arrow'")
     from pyarrow import parquet
 
     sizes, x = [1 + i % 3 for i in range(12)], [i / 4 for i in range(12)]
@@ -125,7 +125,7 @@ def test_numbers_that_stand_for_missing_cells(mark, suffix):
     cells = [-999.0 if i % 3 == 0 else i * 2.0 for i in range(12)]
     wrote("t.csv", rows("x,y", *(f"{i},{mark if y == -999 else y}" for i, y in enumerate(cells))))
     if suffix == "parquet":
-        pyarrow = pytest.importorskip("pyarrow")
+        pyarrow = pytest.importorskip("pyarrow", reason="Parquet needs the extra 'arrow'")
         from pyarrow import parquet
 
         parquet.write_table(pyarrow.table({"x": np.arange(12), "y": cells}), "t.parquet")
@@ -229,7 +229,7 @@ def test_rows_that_are_dropped_are_counted_for_programs(coded):
 
 
 def test_days_of_parquet_are_not_missing():
-    pyarrow = pytest.importorskip("pyarrow")
+    pyarrow = pytest.importorskip("pyarrow", reason="Parquet needs the extra 'arrow'")
     from pyarrow import parquet
 
     days = np.datetime64("2020-01-01") + np.arange(6)
@@ -292,7 +292,7 @@ def test_folds_that_leave_one_class():
 
 def test_days_that_are_levels_in_two_formats():
     """Of Parquet and of text: the same days are the same levels."""
-    pyarrow = pytest.importorskip("pyarrow")
+    pyarrow = pytest.importorskip("pyarrow", reason="Parquet needs the extra 'arrow'")
     from pyarrow import parquet
 
     days = np.repeat(np.datetime64("2020-01-01") + np.arange(3), 4).astype("M8[us]")

@@ -18,8 +18,8 @@ from kernpool.cli.terminal import UsageError, bar
 from kernpool.data.chunks.base import FEWEST_ROWS
 from kernpool.pooling.pool import pool
 
-pa = pytest.importorskip("pyarrow")
-parquet = pytest.importorskip("pyarrow.parquet")
+pa = pytest.importorskip("pyarrow", reason="Parquet needs the extra 'arrow'")
+parquet = pytest.importorskip("pyarrow.parquet", reason="Parquet needs the extra 'arrow'")
 
 # One in this process, or a real one, in which something happens half-way.
 SCRIPT = """
@@ -312,7 +312,7 @@ def main_in(folder, *arguments):
 @pytest.mark.slow
 @pytest.mark.parametrize("suffix", ["parquet", "csv", "npy"])
 def test_a_disk_that_gets_full(suffix, fitted):
-    pytest.importorskip("resource")
+    pytest.importorskip("resource", reason="limits of a process are Unix's")
     command = ("predict", "model", "new.parquet", "--memory", "1MiB", "--out", f"out.{suffix}", "--quiet")
     done = run(*command, cwd=fitted, half_way=SMALL_DISK)
     assert done.returncode == 1

@@ -63,7 +63,7 @@ def test_text_becomes_levels(degree):
 
 
 def test_the_estimators_read_a_frame_alike():
-    pandas = pytest.importorskip("pandas")
+    pandas = pytest.importorskip("pandas", reason="frames need pandas")
     frame = pandas.DataFrame({"dose": DOSE, "side": SIDE})
     fit("--features", "dose,side", *BANDWIDTH, "0.2")
     expected = NadarayaWatsonRegressor(bandwidth=0.5, smoothing=0.2).fit(frame, Y)
@@ -223,7 +223,7 @@ def test_one_row_is_predicted_and_not_fitted():
 @pytest.mark.parametrize("suffix", ["parquet", "npy"])
 def test_kept_numbers_are_numbers_where_files_have_types(suffix):
     if suffix == "parquet":
-        pytest.importorskip("pyarrow")
+        pytest.importorskip("pyarrow", reason="Parquet needs the extra 'arrow'")
     fit("--features", "dose", "--bandwidth", "0.5")
     predict("--keep", "dose,y", "--out", f"out.{suffix}")
     table = read_table(f"out.{suffix}")

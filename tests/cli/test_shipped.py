@@ -85,7 +85,7 @@ def options_of(parser):
 
 @pytest.fixture(scope="module")
 def scripts():
-    pytest.importorskip("shtab")
+    pytest.importorskip("shtab", reason="completion needs the extra 'completion'")
     return {shell: kernpool("completion", shell).stdout.decode() for shell in ("bash", "zsh", "tcsh")}
 
 

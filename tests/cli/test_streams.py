@@ -152,7 +152,7 @@ def test_advice_can_be_followed(cell, capsys):
 
 
 def test_models_of_frames_with_text_predict_files(capsys):
-    pandas = pytest.importorskip("pandas")
+    pandas = pytest.importorskip("pandas", reason="frames need pandas")
     frame = pandas.DataFrame({"city": ["oslo", "bergen"], "a": [0.0, 1.0]})
     model = NadarayaWatsonRegressor(bandwidth=1.0, smoothing=0.1).fit(frame, [0.0, 1.0])
     save_model(model, "cities")

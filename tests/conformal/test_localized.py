@@ -146,7 +146,7 @@ FRAME_KERNELS = {"unordered": "aitchison_aitken", "ordered": "wang_van_ryzin"}
 
 
 def frames(kind, n=160, seed=2, levels=("a", "b", "c")):
-    pandas = pytest.importorskip("pandas")
+    pandas = pytest.importorskip("pandas", reason="frames need pandas")
     g = np.random.default_rng(seed)
 
     def frame(size, some=levels):

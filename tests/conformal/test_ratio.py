@@ -135,7 +135,7 @@ def test_columns_that_do_not_vary():
 
 
 def test_frames_are_read_by_name():
-    pandas = pytest.importorskip("pandas")
+    pandas = pytest.importorskip("pandas", reason="frames need pandas")
     training, new = samples(d=2)
     names = ["a", "b"]
     ratio = density_ratio(

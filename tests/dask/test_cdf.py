@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-pytest.importorskip("dask.array")
+pytest.importorskip("dask.array", reason="clusters need the extra 'dask'")
 
 import dask.array as da
 

@@ -108,8 +108,8 @@ def test_empty_windows_warn_here():
 
 
 def test_dataframes_and_rows_that_dask_does_not_count():
-    pandas = pytest.importorskip("pandas")
-    frames = pytest.importorskip("dask.dataframe")
+    pandas = pytest.importorskip("pandas", reason="frames need pandas")
+    frames = pytest.importorskip("dask.dataframe", reason="clusters need the extra 'dask'")
     frame = pandas.DataFrame({"b": KEY[:, 1], "y": VALUE, "a": KEY[:, 0], "w": WEIGHT.astype(int)})
     frame["row"] = np.arange(len(frame))
     lazy = frames.from_pandas(frame, npartitions=4)
@@ -185,8 +185,8 @@ def test_one_and_two_workers_give_the_same_bits(client, options):
 
 @pytest.mark.slow
 def test_workers_read_files_by_name(client, tmp_path):
-    pyarrow = pytest.importorskip("pyarrow")
-    parquet = pytest.importorskip("pyarrow.parquet")
+    pyarrow = pytest.importorskip("pyarrow", reason="Parquet needs the extra 'arrow'")
+    parquet = pytest.importorskip("pyarrow.parquet", reason="Parquet needs the extra 'arrow'")
     table = pyarrow.table({"a": KEY[:, 0], "b": KEY[:, 1], "y": VALUE, "w": WEIGHT})
     parquet.write_table(table, tmp_path / "pairs.parquet", row_group_size=400)
     np.save(tmp_path / "pairs.npy", np.column_stack([KEY, VALUE, WEIGHT]))
@@ -298,8 +298,8 @@ def test_larger_data_are_searched_by_a_sample(name, client):
 
 @pytest.mark.slow
 def test_regressor_of_files_keeps_references(client, tmp_path):
-    pyarrow = pytest.importorskip("pyarrow")
-    parquet = pytest.importorskip("pyarrow.parquet")
+    pyarrow = pytest.importorskip("pyarrow", reason="Parquet needs the extra 'arrow'")
+    parquet = pytest.importorskip("pyarrow.parquet", reason="Parquet needs the extra 'arrow'")
     table = pyarrow.table({"a": KEY[:, 0], "b": KEY[:, 1], "y": VALUE})
     parquet.write_table(table, tmp_path / "pairs.parquet", row_group_size=400)
     model = DaskNadarayaWatsonRegressor(bandwidth=0.3, client=client)
@@ -317,8 +317,8 @@ def test_regressor_of_files_keeps_references(client, tmp_path):
 
 
 def test_regressor_of_a_dataframe():
-    pandas = pytest.importorskip("pandas")
-    frames = pytest.importorskip("dask.dataframe")
+    pandas = pytest.importorskip("pandas", reason="frames need pandas")
+    frames = pytest.importorskip("dask.dataframe", reason="clusters need the extra 'dask'")
     frame = pandas.DataFrame({"b": KEY[:, 1], "y": VALUE, "a": KEY[:, 0], "w": WEIGHT})
     lazy, query = frames.from_pandas(frame, npartitions=4), pandas.DataFrame(QUERY, columns=["a", "b"])
     expected = kernpool.pool(QUERY, KEY, VALUE, key_weight=WEIGHT, bandwidth=0.3)
@@ -384,9 +384,9 @@ def recipe(name):
 
 @pytest.mark.parametrize("package", ["ray", "pyspark"])
 def test_recipes(package, tmp_path, monkeypatch):
-    pytest.importorskip(package)
-    parquet = pytest.importorskip("pyarrow.parquet")
-    pyarrow = pytest.importorskip("pyarrow")
+    pytest.importorskip(package, reason=f"reads what {package} makes")
+    parquet = pytest.importorskip("pyarrow.parquet", reason="Parquet needs the extra 'arrow'")
+    pyarrow = pytest.importorskip("pyarrow", reason="Parquet needs the extra 'arrow'")
     table = pyarrow.table({"a": KEY[:, 0], "b": KEY[:, 1], "y": VALUE})
     parquet.write_table(table, tmp_path / "big.parquet", row_group_size=400)
     monkeypatch.chdir(tmp_path)

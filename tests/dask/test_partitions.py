@@ -19,8 +19,8 @@ def rows_of(chunks):
 
 
 def parquet_folder(tmp_path, groups=700):
-    pyarrow = pytest.importorskip("pyarrow")
-    parquet = pytest.importorskip("pyarrow.parquet")
+    pyarrow = pytest.importorskip("pyarrow", reason="Parquet needs the extra 'arrow'")
+    parquet = pytest.importorskip("pyarrow.parquet", reason="Parquet needs the extra 'arrow'")
     for i, part in enumerate(np.array_split(TABLE, 3)):
         table = pyarrow.table({name: part[:, j] for j, name in enumerate("abyw")})
         parquet.write_table(table, tmp_path / f"{i}.parquet", row_group_size=groups)
@@ -80,8 +80,8 @@ def test_relative_names_are_found_from_another_folder(tmp_path, monkeypatch):
 
 
 def test_parts_name_file_row_group_row_and_column(tmp_path):
-    pyarrow = pytest.importorskip("pyarrow")
-    parquet = pytest.importorskip("pyarrow.parquet")
+    pyarrow = pytest.importorskip("pyarrow", reason="Parquet needs the extra 'arrow'")
+    parquet = pytest.importorskip("pyarrow.parquet", reason="Parquet needs the extra 'arrow'")
     column = np.arange(100.0)
     column[57] = np.nan
     parquet.write_table(pyarrow.table({"x": column, "y": np.ones(100)}), tmp_path / "bad.parquet", row_group_size=10)
@@ -96,6 +96,6 @@ def test_parts_name_file_row_group_row_and_column(tmp_path):
 def test_what_goes_by_once_has_no_parts():
     with pytest.raises(TypeError, match=r"goes by once.*give a list"):
         open_chunks(iter([([0.0], [1.0])])).parts()
-    pyarrow = pytest.importorskip("pyarrow")
+    pyarrow = pytest.importorskip("pyarrow", reason="Parquet needs the extra 'arrow'")
     with pytest.raises(TypeError, match=r"StreamChunks cannot be cut into parts.*Parquet or \.npy"):
         open_chunks(pyarrow.table({"x": [0.0], "y": [1.0]}), target="y").parts()

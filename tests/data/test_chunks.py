@@ -56,7 +56,10 @@ def containers(generator, tmp_path):
     np.save(tmp_path / "X.npy", X)
     np.save(tmp_path / "y.npy", y.astype(np.float64))
     cuts = [slice(0, 1), slice(1, 1), slice(1, 2000), slice(2000, None)]
-    pandas, polars = pytest.importorskip("pandas"), pytest.importorskip("polars")
+    pandas, polars = (
+        pytest.importorskip("pandas", reason="frames need pandas"),
+        pytest.importorskip("polars", reason="frames of polars need polars"),
+    )
     by_name = {"target": "y", "features": ["a", "b"], "weight": "w"}
     sources = {
         "Parquet file": (write(columns, tmp_path / "one.parquet", row_group_size=700), by_name),
@@ -295,7 +298,7 @@ class TestBadFiles:
 
     @pytest.mark.parametrize("library", ["pandas", "polars"])
     def test_frames_without_values_are_told_so_too(self, library):
-        frames = pytest.importorskip(library)
+        frames = pytest.importorskip(library, reason=f"reads what {library} makes")
         for key in (frames.DataFrame({"a": [0.0, 1.0]}), frames.Series([0.0, 1.0])):
             with pytest.raises(TypeError, match=r"value is missing.*target="):
                 pool([0.5], key)
@@ -357,7 +360,7 @@ def test_values_out_of_range_are_refused_in_later_chunks_too(generator):
 
 
 def test_labels_of_rows_are_no_keys(generator, tmp_path):
-    pandas = pytest.importorskip("pandas")
+    pandas = pytest.importorskip("pandas", reason="frames need pandas")
     frame = pandas.DataFrame(table_of(generator, 50)).query("a > 0.1")
     frame.to_parquet(tmp_path / "t.parquet")
     for source in (frame, tmp_path / "t.parquet"):

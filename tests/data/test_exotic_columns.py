@@ -9,8 +9,8 @@ import pytest
 from kernpool import NadarayaWatsonRegressor
 from kernpool.cli.main import main
 
-pa = pytest.importorskip("pyarrow")
-parquet = pytest.importorskip("pyarrow.parquet")
+pa = pytest.importorskip("pyarrow", reason="Parquet needs the extra 'arrow'")
+parquet = pytest.importorskip("pyarrow.parquet", reason="Parquet needs the extra 'arrow'")
 
 X, Y = np.array([0.0, 1.0, 2.0, 4.0]), np.array([1.0, 3.0, 2.0, 5.0])
 DAY = datetime.date(2020, 1, 1)

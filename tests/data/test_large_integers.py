@@ -72,7 +72,7 @@ def test_differences_of_integers_are_the_remedy():
 
 
 def frame_of(library, **columns):
-    return pytest.importorskip(library).DataFrame(columns)
+    return pytest.importorskip(library, reason=f"reads what {library} makes").DataFrame(columns)
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars"])
@@ -98,7 +98,10 @@ def test_frames(library):
 
 
 def test_nullable_and_arrow_columns():
-    pandas, pa = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
+    pandas, pa = (
+        pytest.importorskip("pandas", reason="frames need pandas"),
+        pytest.importorskip("pyarrow", reason="Parquet needs the extra 'arrow'"),
+    )
     for dtype in ("Int64", "UInt64", pandas.ArrowDtype(pa.int64())):
         column = pandas.Series([BIG + 1, 0, 1], dtype=dtype)
         for X in (column.to_frame("a"), column.to_frame("a").assign(b=0.5)):
@@ -146,7 +149,10 @@ def test_learned_estimators():
 
 
 def test_files_and_streams(tmp_path):
-    pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    pa, parquet = (
+        pytest.importorskip("pyarrow", reason="Parquet needs the extra 'arrow'"),
+        pytest.importorskip("pyarrow.parquet", reason="Parquet needs the extra 'arrow'"),
+    )
     a, y = np.array([0, BIG + 1, 2]), np.array([0.5, 1.5, 2.5])
     np.save(tmp_path / "plain.npy", np.c_[a, a])
     table = np.zeros(3, dtype=[("a", np.int64), ("y", float)])
@@ -210,7 +216,10 @@ def test_tables_of_other_formats(suffix, memory, tmp_path):
         table["t"], table["y"] = t, y
         np.save(tmp_path / "t.npy", table)
     else:
-        pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+        pa, parquet = (
+            pytest.importorskip("pyarrow", reason="Parquet needs the extra 'arrow'"),
+            pytest.importorskip("pyarrow.parquet", reason="Parquet needs the extra 'arrow'"),
+        )
         parquet.write_table(pa.table({"t": t, "y": y}), tmp_path / "t.parquet")
     code, _, error = command("fit", tmp_path / f"t.{suffix}", "--target", "y", *memory)
     assert code == 1
@@ -220,8 +229,11 @@ def test_tables_of_other_formats(suffix, memory, tmp_path):
 
 
 def test_dask():
-    da = pytest.importorskip("dask.array")
-    dd, pandas = pytest.importorskip("dask.dataframe"), pytest.importorskip("pandas")
+    da = pytest.importorskip("dask.array", reason="clusters need the extra 'dask'")
+    dd, pandas = (
+        pytest.importorskip("dask.dataframe", reason="clusters need the extra 'dask'"),
+        pytest.importorskip("pandas", reason="frames need pandas"),
+    )
     from kernpool import DaskNadarayaWatsonRegressor
     from kernpool.dask.pool import pool as dask_pool
 

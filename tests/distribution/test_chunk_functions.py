@@ -143,7 +143,10 @@ def test_models_of_chunks_are_those_of_arrays(outputs):
 
 
 def test_models_of_parquet_files(tmp_path):
-    pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    pa, parquet = (
+        pytest.importorskip("pyarrow", reason="Parquet needs the extra 'arrow'"),
+        pytest.importorskip("pyarrow.parquet", reason="Parquet needs the extra 'arrow'"),
+    )
     query, key, value, generator = make_rows(d=2)
     table = pa.table({"a": key[:, 0], "b": key[:, 1], "y": value})
     parquet.write_table(table, tmp_path / "rows.parquet", row_group_size=70)

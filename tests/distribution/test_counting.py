@@ -175,7 +175,7 @@ def test_rounding_that_leads_too_far_is_taken_back(monkeypatch):
 
 
 def test_files(tmp_path, held):
-    pq = pytest.importorskip("pyarrow.parquet")
+    pq = pytest.importorskip("pyarrow.parquet", reason="Parquet needs the extra 'arrow'")
     import pyarrow as pa
 
     query, key, value, generator = make_rows(d=2)

@@ -31,7 +31,7 @@ def path(rows, tmp_path):
 
 
 def named(query):
-    pandas = pytest.importorskip("pandas")
+    pandas = pytest.importorskip("pandas", reason="frames need pandas")
     return pandas.DataFrame(query, columns=["a", "b"])
 
 

@@ -109,7 +109,7 @@ def test_clipped_predictions_have_the_intervals_of_their_planes():
 
 
 def test_frames_with_levels_and_levels_that_are_unseen():
-    pd = pytest.importorskip("pandas")
+    pd = pytest.importorskip("pandas", reason="frames need pandas")
     frame = pd.DataFrame({"x": X[:, 0], "kind": pd.Categorical(np.where(np.arange(200) % 3, "a", "b"))})
     model = LocalLinearRegressor(bandwidth=0.1, smoothing=0.1, unordered=["kind"], unseen="unlike").fit(
         frame, Y + (np.arange(200) % 3 == 0)
@@ -160,7 +160,7 @@ def test_data_in_single_precision_have_intervals_in_double():
 
 
 def test_an_algorithm_that_cannot_square_its_kernel_is_not_insisted_on():
-    pytest.importorskip("finufft")
+    pytest.importorskip("finufft", reason="Fourier transforms need the extra 'nufft'")
     g = np.random.default_rng(0)
     Z = g.uniform(size=(50, 2))
     model = NadarayaWatsonRegressor(bandwidth=0.3, algorithm="nufft").fit(Z, Z[:, 0] + 0.1 * g.normal(size=50))

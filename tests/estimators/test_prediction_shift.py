@@ -64,7 +64,7 @@ def test_rows_of_weight_zero_and_repeated_rows(situation):
 
 
 def test_a_frame_with_levels_takes_a_function_of_calibration_rows_alone():
-    pandas = pytest.importorskip("pandas")
+    pandas = pytest.importorskip("pandas", reason="frames need pandas")
     g = np.random.default_rng(0)
 
     def frame(n):

@@ -31,7 +31,7 @@ def test_collinear_columns_are_named_once(given, generator):
     X, y = dummies(generator)
     names = ["place", "red", "green", "blue"]
     if given != "array":
-        X = pytest.importorskip(given).DataFrame(dict(zip(names, X.T, strict=True)))
+        X = pytest.importorskip(given, reason=f"reads what {given} makes").DataFrame(dict(zip(names, X.T, strict=True)))
     model = LocalLinearRegressor(bandwidth=[0.3, 2.0, 2.0, 2.0]).fit(X, y)
     (message,) = rank_warnings(lambda: model.predict(X))
     assert ("columns 1, 2, 3" if given == "array" else "columns 'red', 'green', 'blue'") in message
@@ -94,7 +94,7 @@ def test_rows_without_weight_are_no_rows(generator):
 
 
 def test_numeric_columns_of_mixed_tables_are_called_by_their_names(generator):
-    pandas = pytest.importorskip("pandas")
+    pandas = pytest.importorskip("pandas", reason="frames need pandas")
     x = generator.normal(size=60)
     frame = pandas.DataFrame({"x": x, "city": generator.choice(["Aachen", "Bonn"], 60), "twice": 2 * x})
     model = LocalLinearRegressor(bandwidth=1.0, smoothing=[0.3]).fit(frame, x)

@@ -23,8 +23,8 @@ def without_threads():
 
 @pytest.fixture
 def path(tmp_path):
-    pyarrow = pytest.importorskip("pyarrow")
-    parquet = pytest.importorskip("pyarrow.parquet")
+    pyarrow = pytest.importorskip("pyarrow", reason="Parquet needs the extra 'arrow'")
+    parquet = pytest.importorskip("pyarrow.parquet", reason="Parquet needs the extra 'arrow'")
     table = pyarrow.table({"a": X[:, 0], "b": X[:, 1], "y": Y, "w": WEIGHT})
     parquet.write_table(table, tmp_path / "rows.parquet", row_group_size=450)
     return tmp_path / "rows.parquet"

@@ -234,7 +234,7 @@ def test_other_types_are_the_same_numbers(regressor, kind):
     expected = regressor(bandwidth=3.0).fit(x, y.astype(float))
     at = np.array([[5.0], [20.0]])
     if kind == "frames":
-        pandas = pytest.importorskip("pandas")
+        pandas = pytest.importorskip("pandas", reason="frames need pandas")
         given = pandas.DataFrame({"x": x[:, 0]}), pandas.Series(y)
         there = pandas.DataFrame({"x": at[:, 0]})
     else:
@@ -319,7 +319,7 @@ def test_labels_that_are_none():
             ask([1, 2])
         with pytest.raises(ValueError, match=r"groups has the (one|single) label 1;"):
             ask(np.ones(40, dtype=int))
-    pandas = pytest.importorskip("pandas")
+    pandas = pytest.importorskip("pandas", reason="frames need pandas")
     with pytest.raises(ValueError, match=r"groups has no label in 20 rows \(the first is row 1"):
         compare_curves(X, Y, pandas.array(["a", None] * 20, dtype="string"))
 

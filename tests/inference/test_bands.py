@@ -137,7 +137,7 @@ def test_where_the_tube_does_not_hold_it_is_refused_and_the_multiplier_bootstrap
 
 
 def test_a_tube_is_of_one_combination_of_levels():
-    pd = pytest.importorskip("pandas")
+    pd = pytest.importorskip("pandas", reason="frames need pandas")
     x, y = bend(80)
     frame = pd.DataFrame({"x": x, "kind": pd.Categorical(np.where(np.arange(80) % 2, "a", "b"))})
     model = LocalLinearRegressor(bandwidth=0.1, smoothing=0.2, unordered=["kind"]).fit(frame, y)

@@ -78,7 +78,7 @@ def test_outputs_one_by_one(kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_unit_of_y_and_levels(kind):
-    pandas = pytest.importorskip("pandas")
+    pandas = pytest.importorskip("pandas", reason="frames need pandas")
     X, y = rows()
     frame = pandas.DataFrame({"x": X[:, 0], "level": pandas.Categorical(np.where(X[:, 1] > 0, "b", "a"))})
     model = NadarayaWatsonRegressor(bandwidth=0.7, smoothing=0.2)

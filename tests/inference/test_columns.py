@@ -155,7 +155,7 @@ def test_a_single_column_against_a_constant():
 
 
 def frame(n=90):
-    pandas = pytest.importorskip("pandas")
+    pandas = pytest.importorskip("pandas", reason="frames need pandas")
     random = np.random.default_rng(1)
     x, code, other = random.uniform(size=n), np.arange(n) % 3, random.integers(0, 2, n)
     y = np.sin(6 * x) + 0.5 * (code == 1) + 0.2 * random.normal(size=n)

@@ -71,7 +71,7 @@ def test_any_regressor():
 
 @pytest.mark.slow  # fits of mixed tables
 def test_frames_with_levels():
-    pandas = pytest.importorskip("pandas")
+    pandas = pytest.importorskip("pandas", reason="frames need pandas")
     X, y = rows(120, effect=0.0)
     site = np.array(list("abc"))[np.arange(120) % 3]
     table = pandas.DataFrame({"x": X[:, 0], "z": X[:, 1], "site": site})

@@ -82,7 +82,7 @@ def test_many_rows_are_summarised_by_two_passes_and_as_rows_that_intervals_have_
 
 
 def test_what_is_printed():
-    pd = pytest.importorskip("pandas")
+    pd = pytest.importorskip("pandas", reason="frames need pandas")
     x, y = bend(60)
     frame = pd.DataFrame({"kind": pd.Categorical(np.where(np.arange(60) % 2, "a", "b")), "pressure": x})
     model = LocalLinearRegressor(ridge=0.5, bandwidth=0.1, smoothing=0.2, unordered=["kind"]).fit(

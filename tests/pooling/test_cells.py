@@ -293,7 +293,9 @@ def test_one_level_changes_nothing_bit_by_bit():
 
 @pytest.mark.parametrize(("kind", "name", "lam"), [("u", "aitchison_aitken", 0.35), ("o", "wang_van_ryzin", 0.6)])
 def test_statsmodels_agrees(kind, name, lam, generator):
-    nonparametric = pytest.importorskip("statsmodels.nonparametric.kernel_regression")
+    nonparametric = pytest.importorskip(
+        "statsmodels.nonparametric.kernel_regression", reason="a peer of the benchmarks alone: the extra 'bench'"
+    )
     kernel = get_categorical_kernel(name)
     x, level = generator.normal(size=80), generator.integers(0, 3, 80)
     place = PLACES[level] if kernel.ordered else level
@@ -311,7 +313,9 @@ def test_statsmodels_agrees(kind, name, lam, generator):
 
 
 def test_statsmodels_agrees_on_both_kinds_at_once(generator):
-    nonparametric = pytest.importorskip("statsmodels.nonparametric.kernel_regression")
+    nonparametric = pytest.importorskip(
+        "statsmodels.nonparametric.kernel_regression", reason="a peer of the benchmarks alone: the extra 'bench'"
+    )
     x, code = generator.normal(size=(100, 2)), np.stack([np.arange(100) % 4, np.arange(100) % 3], axis=1)
     y = x[:, 0] + code.sum(axis=1) + generator.normal(size=100)
     data = np.column_stack([x, code[:, 0], PLACES[code[:, 1]]])

@@ -25,7 +25,7 @@ def memory_maps(folder):
 
 
 def partitions(_):
-    array = pytest.importorskip("dask.array")
+    array = pytest.importorskip("dask.array", reason="clusters need the extra 'dask'")
     from kernpool.dask.partitions import as_partitions
     from kernpool.dask.pool import PartitionPairs
 

@@ -19,6 +19,7 @@ from kernpool.core.moments import monomials
 from kernpool.core.problem import Problem
 from kernpool.core.state import PoolState, empty_state
 from kernpool.execution.progress import Progress
+from kernpool.execution.threads import cut
 
 Array = NDArray[np.float64]
 
@@ -81,8 +82,7 @@ def reduce_in_blocks(problem: Problem, n_jobs: int = 1, progress: Progress | Non
     if rows >= m:
         return reduce(problem, n_jobs, progress)
     state = empty_state(m, problem.layout.width)
-    for start in range(0, m, rows):
-        queries = slice(start, min(start + rows, m))
+    for queries in cut(m, rows):
         state.put(queries, reduce(problem.block(queries)))
         if progress is not None:
             progress(queries.stop, m)

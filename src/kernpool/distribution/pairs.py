@@ -89,17 +89,15 @@ def tables_of(problem: Problem, rest: Index, occupied: NDArray[np.bool_]) -> Ite
 
 
 def _arguments(problem: Problem, unit: Array) -> Callable[[Index], tuple[Any, ...]]:
-    from kernpool.algorithms.brute.precision import read_only  # with what loads Numba
-    from kernpool.algorithms.loops.tiles import CODES
+    from kernpool.algorithms.brute.compiled import kernel_of  # with what loads Numba
+    from kernpool.algorithms.brute.precision import read_only
 
-    similarity, kernel = problem.similarity, problem.similarity.kernel
     code, tables = np.empty((0, len(problem.key)), dtype=np.int64), np.empty((0, 1, 1))
     if problem.factors is not None:
         code, tables = problem.factors.key_code.T, problem.factors.stacked_tables()
-    product = similarity.composition == "product" and problem.key.shape[1] > 1 and kernel.name != "gaussian"
     key, key_weight = problem.key.T, np.empty(0) if problem.key_weight is None else problem.key_weight
     key, key_weight, code, tables = (read_only(array) for array in (key, key_weight, code, tables))
-    how = read_only(similarity.bandwidth), CODES[kernel.name], not kernel.is_compact or None, product
+    how = kernel_of(problem)
     mask, own, own_weight = problem.attn_mask, problem.self_index, problem.own_weight
 
     def of(rows: Index) -> tuple[Any, ...]:

@@ -102,19 +102,12 @@ class Selection:
 
     @cached_property
     def _arrays(self) -> tuple[Array, Array, NDArray[np.int64], Array, tuple[Array, int, bool | None, bool]]:
+        from kernpool.algorithms.brute.compiled import kernel_of
         from kernpool.algorithms.brute.precision import read_only
-        from kernpool.algorithms.loops.tiles import CODES
 
-        problem, similarity = self.problem, self.problem.similarity
+        problem = self.problem
         weight = np.empty(0) if problem.key_weight is None else problem.key_weight
         code, tables = np.empty((0, len(problem.key)), dtype=np.int64), np.empty((0, 1, 1))
         if problem.factors is not None:
             code, tables = problem.factors.key_code.T, problem.factors.stacked_tables()
-        product = similarity.composition == "product" and problem.key.shape[1] > 1
-        kernel = (
-            read_only(similarity.bandwidth),
-            CODES[similarity.kernel.name],
-            not similarity.kernel.is_compact or None,
-            product and similarity.kernel.name != "gaussian",
-        )
-        return read_only(problem.key.T), read_only(weight), read_only(code), read_only(tables), kernel
+        return read_only(problem.key.T), read_only(weight), read_only(code), read_only(tables), kernel_of(problem)

@@ -68,6 +68,9 @@ def cut(length: int, size: int) -> list[slice]:
     return [slice(start, min(start + size, length)) for start in range(0, length, size)]
 
 
+EVEN_ROWS = 4  # queries that loops take at once
+
+
 def cut_evenly(length: int, size: int) -> list[slice]:
     """Cut ``range(length)`` into slices of about `size` that threads share evenly.
 
@@ -95,9 +98,6 @@ def cut_evenly(length: int, size: int) -> list[slice]:
     units = -(-length // unit)
     ends = [min(length, unit * -(-units * i // parts)) for i in range(parts + 1)]
     return [slice(start, stop) for start, stop in pairwise(ends) if stop > start]
-
-
-EVEN_ROWS = 4  # queries that loops take at once
 
 
 def run_blocks(work: Work, blocks: Sequence[slice], n_jobs: int, progress: Progress | None) -> None:

@@ -218,14 +218,12 @@ def _sum_by_loops(
     tables: ShareTables, residual: Array, ends: Integers, variance: Array, sizes: Array, n_jobs: int | None
 ) -> None:
     """Sum by compiled loops, blocks of queries on threads."""
-    from kernpool.algorithms.brute.precision import read_only  # with what loads Numba, which small problems never do
-    from kernpool.algorithms.loops.tiles import CODES
+    from kernpool.algorithms.brute.compiled import kernel_of  # with what loads Numba, which small problems never do
+    from kernpool.algorithms.brute.precision import read_only
     from kernpool.inference.loops.clusters import sum_clusters
 
     shares = [share for _, share in tables.terms]
     problem = shares[0].problem
-    similarity = problem.similarity
-    several = similarity.composition == "product" and problem.key.shape[1] > 1
     keys = (
         read_only(problem.key[tables.kept].T),
         read_only(tables.weight),
@@ -234,12 +232,7 @@ def _sum_by_loops(
         read_only(ends),
     )
     query_level, level, factors = _levels(problem, [share.problem for share in shares], tables.kept)
-    kernel = (
-        read_only(np.stack([share.problem.similarity.bandwidth for share in shares])),
-        CODES[similarity.kernel.name],
-        not similarity.kernel.is_compact or None,
-        several and similarity.kernel.name != "gaussian",
-    )
+    kernel = read_only(np.stack([share.problem.similarity.bandwidth for share in shares])), *kernel_of(problem)[1:]
     log_mass, base = (np.stack([getattr(share, name) for share in shares]) for name in ("log_mass", "base"))
     tilt, coefficient = np.stack([share.tilt for share in shares]), np.array([factor for factor, _ in tables.terms])
 

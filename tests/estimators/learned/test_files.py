@@ -76,7 +76,7 @@ def test_classifiers(labels, tmp_path, generator):
 
 
 def test_names_and_generators(tmp_path, generator):
-    pandas = pytest.importorskip("pandas")
+    pandas = pytest.importorskip("pandas", reason="frames need pandas")
     X = pandas.DataFrame(generator.normal(size=(30, 2)), columns=["a", "b"])
     settings = QUICK | {"random_state": np.random.RandomState(0), "device": torch.device("cpu")}
     LearnedPoolingRegressor(**settings).fit(X, X["a"]).save(tmp_path / "model")

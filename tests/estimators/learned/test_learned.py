@@ -257,7 +257,7 @@ def test_on_a_gpu(dtype, table):
 
 
 def test_pipelines_grids_and_names(table):
-    pandas = pytest.importorskip("pandas")
+    pandas = pytest.importorskip("pandas", reason="frames need pandas")
     X, y = pandas.DataFrame(table[0], columns=["a", "b", "c"]), table[1]
     model = LearnedPoolingRegressor(**QUICK).fit(X, y)
     assert model.feature_names_in_.tolist() == ["a", "b", "c"] == list(model.bandwidth_search_.names)

@@ -178,7 +178,7 @@ def test_classifiers(step, tmp_path, generator):
     ],
 )
 def test_categorical_columns(library, step, tmp_path, generator):
-    frames = pytest.importorskip(library)
+    frames = pytest.importorskip(library, reason=f"reads what {library} makes")
     number, rank = generator.normal(size=40), generator.integers(1, 4, 40)
     columns = {"x": number, "city": [["oslo", "bergen", "tromso"][i - 1] for i in rank], "rank": rank}
     model = NadarayaWatsonRegressor(bandwidth=1.0, smoothing=[0.1, 0.2], ordered=["rank"])
@@ -323,7 +323,7 @@ def test_running_pools(degree, step, tmp_path, generator):
 )
 def test_arrays_that_do_not_fit(name, change, tmp_path, generator):
     """An array of another kind, with the record and the digest to match."""
-    pandas = pytest.importorskip("pandas")
+    pandas = pytest.importorskip("pandas", reason="frames need pandas")
     frame = pandas.DataFrame(generator.normal(size=(30, 2)), columns=["a", "b"]).assign(c=["u", "v", "w"] * 10)
     model = NadarayaWatsonRegressor(bandwidth=1.0, smoothing=0.1).fit(frame, frame["a"], np.full(30, 2.0))
     folder = tmp_path / "model"

@@ -25,7 +25,7 @@ LABELS = np.array(["no", "yes"])[(X[:, 0] > 0).astype(int)]
 
 
 def categorical():
-    pandas = pytest.importorskip("pandas")
+    pandas = pytest.importorskip("pandas", reason="frames need pandas")
     frame = pandas.DataFrame({"b": X[:, 1], "city": ["oslo", "bergen", "tromso"] * 10, "a": X[:, 0]})
     return LocalLinearRegressor(bandwidth=1.0, smoothing=0.1).fit(frame, X[:, 0])
 
@@ -174,7 +174,7 @@ def test_tables_are_for_smoothers(tmp_path, capsys):
 def test_what_is_no_model_is_refused(tmp_path):
     with pytest.raises(TypeError, match=r"model must be one of NadarayaWatsonRegressor, .*, got dict"):
         save_model({}, tmp_path / "model")
-    dask = pytest.importorskip("dask.array")
+    dask = pytest.importorskip("dask.array", reason="clusters need the extra 'dask'")
     from kernpool import DaskNadarayaWatsonRegressor
 
     model = DaskNadarayaWatsonRegressor(bandwidth=1.0).fit(dask.from_array(X), dask.from_array(X[:, 0]))

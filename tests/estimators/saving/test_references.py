@@ -73,7 +73,7 @@ def test_the_fingerprint_is_that_of_the_fit(data, tmp_path):
 
 
 def test_parquet_with_names(tmp_path, generator):
-    pa = pytest.importorskip("pyarrow")
+    pa = pytest.importorskip("pyarrow", reason="Parquet needs the extra 'arrow'")
     from pyarrow import parquet
 
     (tmp_path / "rows").mkdir()
@@ -84,7 +84,7 @@ def test_parquet_with_names(tmp_path, generator):
     save_model(model, tmp_path / "model")
     again = load_model(tmp_path / "model")
     assert again.feature_names_in_.tolist() == ["a", "b"]
-    frame = pytest.importorskip("pandas").DataFrame({"a": [0.0, 1.0], "b": [1.0, 0.0]})
+    frame = pytest.importorskip("pandas", reason="frames need pandas").DataFrame({"a": [0.0, 1.0], "b": [1.0, 0.0]})
     np.testing.assert_array_equal(again.predict(frame), model.predict(frame))
     parquet.write_table(pa.table({"a": a, "b": b, "y": a}), tmp_path / "rows" / "3.parquet")
     with pytest.raises(TableError, match=r"3\.parquet was not there when the model was fitted"):

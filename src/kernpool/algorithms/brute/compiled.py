@@ -39,14 +39,7 @@ class CompiledBlocks:
         self.problem, columns = problem, problem.key.shape[1]
         self.own = np.full(len(problem.query), -1) if problem.self_index is None else problem.self_index
         self.own_weight = problem.own_weight
-        similarity = problem.similarity
-        self.kernel = (
-            read_only(similarity.bandwidth),
-            CODES[similarity.kernel.name],
-            not similarity.kernel.is_compact or None,  # what a compact kernel does not do is not compiled for it
-            # For one column and for the Gaussian the compositions agree, and the radial loop is the shorter one.
-            similarity.composition == "product" and columns > 1 and not is_gaussian(problem),
-        )
+        self.kernel = kernel_of(problem)
         self.solved: tuple[PoolState, LocalFit] | None = None
         # Sums of offsets need float64, and take longer than the weights.
         self.uses_blas = not problem.degree and not FusedPairs.can_do(problem) and Products.can_do(problem)
@@ -87,7 +80,7 @@ class CompiledBlocks:
     def prepare(self) -> None:
         """Make the arrays of the loops that come first; those that they leave rows to make theirs when they come."""
         if not self.faster:
-            self.columns  # noqa: B018
+            self.columns  # noqa: B018  # made by being asked for
 
     def _pairs(self, queries: slice | NDArray[np.intp], keys: slice) -> tuple[object, ...]:
         problem, (key, value) = self.problem, self.columns
@@ -176,6 +169,18 @@ class CompiledBlocks:
         return Gradients(
             query=sums["query"], log_bandwidth=sums["log_bandwidth"], key=sums["key"].T, value=sums["value"].T
         )
+
+
+def kernel_of(problem: Problem) -> tuple[Array, int, bool | None, bool]:
+    """Return what staged tiles are told of the kernel: bandwidths, code, infinite support and products of columns."""
+    similarity = problem.similarity
+    return (
+        read_only(similarity.bandwidth),
+        CODES[similarity.kernel.name],
+        not similarity.kernel.is_compact or None,  # what a compact kernel does not do is not compiled for it
+        # For one column and for the Gaussian the compositions agree, and the radial loop is the shorter one.
+        similarity.composition == "product" and problem.key.shape[1] > 1 and not is_gaussian(problem),
+    )
 
 
 def moments_of(problem: Problem) -> tuple[bool | None, bool | None]:

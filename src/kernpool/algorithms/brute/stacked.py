@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from kernpool.algorithms.brute.compiled import CompiledBlocks, moments_of
+from kernpool.algorithms.brute.compiled import kernel_of, moments_of
 from kernpool.algorithms.brute.loops import stacked as loops
 from kernpool.algorithms.brute.precision import read_only
 from kernpool.core.problem import Problem
@@ -20,8 +20,8 @@ def sum_items(first: Problem, stack: Stack) -> PoolState:
     shift, denominator, numerator = np.empty((items, m)), np.empty((items, m)), np.empty((items, m, width))
     mask = np.empty((items, 0, 0), dtype=bool)
     arrays = (stack.query, stack.key, stack.value, stack.key_weight, mask, stack.own, stack.own_weight)
-    kernel, sums = CompiledBlocks(first).kernel, (shift, denominator, numerator)
-    arguments: list[Any] = [*map(read_only, arrays), *kernel, *moments_of(first), *sums]
+    sums = shift, denominator, numerator
+    arguments: list[Any] = [*map(read_only, arrays), *kernel_of(first), *moments_of(first), *sums]
     loops.reduce_stack(*arguments)
     shift += np.log(stack.unit)[:, None]
     return PoolState(shift.ravel(), denominator.ravel(), numerator.reshape(-1, width))

@@ -151,7 +151,7 @@ def first_stage(out, s, code, infinite):
 @by_type(first_stage)
 def _by_support(out, s, code, infinite):  # noqa: ARG001  # arguments of what is made
     stage = profiles if infinite is types.none else exponents
-    return lambda out, s, code, infinite: stage(out, s, code)  # noqa: ARG005
+    return lambda out, s, code, infinite: stage(out, s, code)  # noqa: ARG005  # as it is called
 
 
 @bare_part
