@@ -124,7 +124,7 @@ def test_types_make_names():
 NEXT = """
 import numpy as np
 from numba.core import event
-from kernpool import pool
+from kernpool import Problem, choose, pool
 
 compiled = []
 class Listener(event.Listener):
@@ -142,6 +142,12 @@ with event.install_listener("numba:compile", Listener()):
         for value in (x[:, 0], x[:, :2]):
             found = pool(x[:, :d], x[:, :d], value, algorithm=algorithm, kernel=kernel, bandwidth=0.3, empty="zero")
             print(algorithm, d, kernel, found.sum().hex())
+    # Local fits by the staged tiles, whose sums are a part of their own.
+    for d, kernel in ((1, "boxcar"), (1, "triangular"), (3, "epanechnikov"), (3, "tricube"), (5, "gaussian")):
+        for value in (x[:, 0], x[:, :2]):
+            for degree in (1, 2) if d == 1 else (1,):
+                problem = Problem.from_arrays(x[:, :d], x[:, :d], value, kernel=kernel, bandwidth=2.0, degree=degree)
+                print(d, kernel, degree, choose(problem, "brute").reduce(problem).numerator.sum(axis=0).tolist())
 print(sorted(compiled))
 """
 

@@ -142,6 +142,22 @@ def use_widest_vectors(typing_context: Any) -> Any:  # noqa: ARG001  # as Numba 
     return types.void(), generate
 
 
+@intrinsic
+def always_inline(typing_context: Any) -> Any:  # noqa: ARG001  # as Numba calls it
+    """Let no loop keep the part that calls this as a function.
+
+    A part that LLVM leaves a function exists twice: the process that compiles runs the part's own copy, those that load
+    the loop from disk the one that was linked into it, optimized once more. Where either reorders sums, last bits
+    differ. LLVM decides by size, so that small parts need not ask for it.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ARG001
+        builder.function.attributes.add("alwaysinline")
+        return context.get_dummy_value()
+
+    return types.void(), generate
+
+
 @cache
 def vector_registers() -> int:
     """Return how many vectors a loop can hold: 32 with AVX-512 or on ARM, 16 elsewhere.

@@ -11,7 +11,7 @@ import numpy as np
 
 from kernpool.algorithms.brute.loops.products_of_offsets import add_products
 from kernpool.algorithms.loops.tiles import GAUSSIAN, LN_2, slopes, tile_distances, tile_weights
-from kernpool.execution.compiling import bare_part, loop
+from kernpool.execution.compiling import always_inline, bare_part, loop
 
 TILE = 512
 # A raw sum of weights below this may have lost digits to underflow, and the query is done again with a shift.
@@ -115,6 +115,7 @@ def reduce_block(
 @bare_part
 def add_moments(total, weight, tilted, q, key, value, first, bandwidth):
     """Add the sums of a tile that a local linear fit needs (`kernpool.core.moments`) behind those of the values."""
+    always_inline()
     values, d, size = value.shape[0], q.size, weight.size
     second = values + d
     cross = second + d * (d + 1) // 2
