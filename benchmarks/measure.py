@@ -67,6 +67,8 @@ def machine() -> str:
         flags = next((line.split() for line in lines if line.startswith("flags")), [])
         bits = next((bits for flag, bits in VECTORS.items() if flag in flags), None)
         model, vectors = names[0] if names else model, f" with vectors of {bits} bits" if bits else ""
+    if "NUMBA_CPU_NAME" in os.environ:
+        vectors += f", compiled for {os.environ['NUMBA_CPU_NAME']}"
     versions = ", ".join(f"{name} {version(name)}" for name in ("NumPy", "Numba", "scipy"))
     python = f"{platform.system()}, Python {platform.python_version()}"
     return f"{len(os.sched_getaffinity(0))} cores of {model}{vectors}, {python}, {versions}"
