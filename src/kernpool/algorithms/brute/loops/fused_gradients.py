@@ -1,7 +1,8 @@
 """Fused loops of gradients in one to three columns: weight, residual and all sums of a query in registers.
 
 What is summed per key goes through a tile: a pair leaves its share and its change of the logit there, and each column
-of keys is added in a loop of its own, since LLVM gives vectors up where many arrays are read and written at once.
+of keys is added in a loop of its own, since LLVM gives vectors up where many arrays are read and written at once. Four
+queries are added together: sums per key are then read and written once for four pairs.
 """
 
 from __future__ import annotations
@@ -18,20 +19,28 @@ from kernpool.execution.compiling import bare_part, loop, use_widest_vectors
 
 
 @bare_part
-def add_per_key(out, change, key, place, scale):
-    """Add what one query changes along one column of a tile of keys."""
+def add_per_key(out, changes, key, places, scale):
+    """Add what four queries change along one column of a tile of keys."""
     use_widest_vectors()
+    c0, c1, c2, c3 = changes[0], changes[1], changes[2], changes[3]
+    q0, q1, q2, q3 = places[0], places[1], places[2], places[3]
     for j in range(key.size):
-        out[j] += change[j] * ((place - key[j]) * scale) * scale
+        k = key[j]
+        moved = c0[j] * ((q0 - k) * scale) + c1[j] * ((q1 - k) * scale)
+        out[j] += (moved + c2[j] * ((q2 - k) * scale) + c3[j] * ((q3 - k) * scale)) * scale
 
 
 @bare_part
-def add_shares(out, share, slope):
-    """Add what one query changes in the values of a tile of keys."""
+def add_shares(out, shares, slopes):
+    """Add what four queries change in the values of a tile of keys."""
     use_widest_vectors()
+    w0, w1, w2, w3 = shares[0], shares[1], shares[2], shares[3]
+    s0, s1, s2, s3 = slopes[0], slopes[1], slopes[2], slopes[3]
     for j in range(out.size):
-        out[j] += slope * share[j]
+        out[j] += s0 * w0[j] + s1 * w1[j] + s2 * w2[j] + s3 * w3[j]
 
+
+ROWS = 4  # queries that are added together, as `add_per_key` and `add_shares` are written
 
 _SPECIALISED: dict[tuple[int, ...], Callable[..., Any]] = {}
 
@@ -70,66 +79,73 @@ def _make(code: int, columns: int, weighted: int, own: int, bounded: int, per_ke
         See `reference.pullback` for the formula, and `kernpool.algorithms.brute.loops.staged` for every kernel.
         """
         use_widest_vectors()
-        n = key.shape[1]
-        shares, changes = np.empty(TILE), np.empty(TILE)
+        m, n = query.shape[0], key.shape[1]
+        shares, changes = np.zeros((ROWS, TILE)), np.zeros((ROWS, TILE))
+        slopes, places = np.zeros(ROWS), np.zeros((3, ROWS))
         s0, s1, s2 = scale[0], scale[second], scale[third]
-        for i in range(query.shape[0]):
-            if inverse[i] == 0.0:
-                continue
-            q0, q1, q2 = query[i, 0], query[i, second], query[i, third]
-            unit, middle, times_slope = inverse[i], intercept[i], slope[i]
+        for begin in range(0, m, ROWS):
             for first in range(0, n, TILE):
                 last = min(first + TILE, n)
                 k0, k1, k2 = key[0, first:last], key[second, first:last], key[third, first:last]
                 v, times = value[first:last], weight[first:last] if weighted == 1 else k0
-                share, change = shares[: k0.size], changes[: k0.size]
-                here, left = float(mine[i] - first), mine_weight[i]
-                a, b, c, aa, bb, cc = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
-                for j in range(k0.size):
-                    t0 = (q0 - k0[j]) * s0
-                    t1 = (q1 - k1[j]) * s1 if columns > 1 else 0.0
-                    t2 = (q2 - k2[j]) * s2 if columns > 2 else 0.0
-                    s = t0 * t0 + t1 * t1 + t2 * t2
-                    w = weight_of(s, code, bounded) * unit
-                    count = times[j] if weighted == 1 else 1.0
-                    if own == 1:
-                        count = left if place[j] == here else count
-                    if own == 1 or weighted == 1:
-                        w *= count
-                    moved = w * (times_slope * (v[j] - middle))
-                    if code == LAPLACE:  # at distance zero a symmetric kernel has slope zero
-                        moved = moved / math.sqrt(s) if s > 0.0 else 0.0
-                    if per_key == 1:
-                        share[j] = w
-                        change[j] = moved
-                    a += moved * t0
-                    aa += moved * t0 * t0
-                    if columns > 1:
-                        b += moved * t1
-                        bb += moved * t1 * t1
-                    if columns > 2:
-                        c += moved * t2
-                        cc += moved * t2 * t2
-                if by_query.size:
-                    by_query[i, 0] -= a * s0
-                    if columns > 1:
-                        by_query[i, 1] -= b * s1
-                    if columns > 2:
-                        by_query[i, 2] -= c * s2
-                if by_bandwidth.size:
-                    by_bandwidth[i, 0] += aa
-                    if columns > 1:
-                        by_bandwidth[i, 1] += bb
-                    if columns > 2:
-                        by_bandwidth[i, 2] += cc
+                for r in range(ROWS):
+                    i, share, change = begin + r, shares[r, : k0.size], changes[r, : k0.size]
+                    if i >= m or inverse[i] == 0.0:  # its slope may be infinite, too
+                        slopes[r] = 0.0
+                        for j in range(share.size):
+                            share[j] = 0.0
+                            change[j] = 0.0
+                        continue
+                    q0, q1, q2 = query[i, 0], query[i, second], query[i, third]
+                    unit, middle, times_slope = inverse[i], intercept[i], slope[i]
+                    slopes[r], places[0, r], places[1, r], places[2, r] = times_slope, q0, q1, q2
+                    here, left = float(mine[i] - first), mine_weight[i]
+                    a, b, c, aa, bb, cc = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+                    for j in range(k0.size):
+                        t0 = (q0 - k0[j]) * s0
+                        t1 = (q1 - k1[j]) * s1 if columns > 1 else 0.0
+                        t2 = (q2 - k2[j]) * s2 if columns > 2 else 0.0
+                        s = t0 * t0 + t1 * t1 + t2 * t2
+                        w = weight_of(s, code, bounded) * unit
+                        count = times[j] if weighted == 1 else 1.0
+                        if own == 1:
+                            count = left if place[j] == here else count
+                        if own == 1 or weighted == 1:
+                            w *= count
+                        moved = w * (times_slope * (v[j] - middle))
+                        if code == LAPLACE:  # at distance zero a symmetric kernel has slope zero
+                            moved = moved / math.sqrt(s) if s > 0.0 else 0.0
+                        if per_key == 1:
+                            share[j] = w
+                            change[j] = moved
+                        a += moved * t0
+                        aa += moved * t0 * t0
+                        if columns > 1:
+                            b += moved * t1
+                            bb += moved * t1 * t1
+                        if columns > 2:
+                            c += moved * t2
+                            cc += moved * t2 * t2
+                    if by_query.size:
+                        by_query[i, 0] -= a * s0
+                        if columns > 1:
+                            by_query[i, 1] -= b * s1
+                        if columns > 2:
+                            by_query[i, 2] -= c * s2
+                    if by_bandwidth.size:
+                        by_bandwidth[i, 0] += aa
+                        if columns > 1:
+                            by_bandwidth[i, 1] += bb
+                        if columns > 2:
+                            by_bandwidth[i, 2] += cc
                 if per_key == 1:
                     if by_value.size:
-                        add_shares(by_value[0, first:last], share, times_slope)
+                        add_shares(by_value[0, first:last], shares, slopes)
                     if by_key.size:
-                        add_per_key(by_key[0, first:last], change, k0, q0, s0)
+                        add_per_key(by_key[0, first:last], changes, k0, places[0], s0)
                         if columns > 1:
-                            add_per_key(by_key[1, first:last], change, k1, q1, s1)
+                            add_per_key(by_key[1, first:last], changes, k1, places[1], s1)
                         if columns > 2:
-                            add_per_key(by_key[2, first:last], change, k2, q2, s2)
+                            add_per_key(by_key[2, first:last], changes, k2, places[2], s2)
 
     return block
