@@ -16,12 +16,16 @@ VECTORS = {"avx512f": 512, "avx2": 256, "sse2": 128}  # the widest first
 
 
 def alternate(
-    contenders: Mapping[str, Callable[[], object]], rounds: int, clock: Callable[[], float] = time.perf_counter
+    contenders: Mapping[str, Callable[[], object]],
+    rounds: int,
+    clock: Callable[[], float] = time.perf_counter,
+    pause: float = 0.0,
 ) -> dict[str, float]:
     """Run the contenders in turn, so that a noisy minute hits all of them, and return their median seconds."""
     seconds: dict[str, list[float]] = {name: [] for name in contenders}
     for _ in range(rounds):
         for name, run in contenders.items():
+            time.sleep(pause)
             started = clock()
             run()
             seconds[name].append(clock() - started)

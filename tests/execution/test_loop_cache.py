@@ -124,6 +124,7 @@ def test_types_make_names():
 NEXT = """
 import numpy as np
 from numba.core import event
+from kernpool.algorithms.brute import brute
 from kernpool import Problem, choose, pool
 
 compiled = []
@@ -148,6 +149,13 @@ with event.install_listener("numba:compile", Listener()):
             for degree in (1, 2) if d == 1 else (1,):
                 problem = Problem.from_arrays(x[:, :d], x[:, :d], value, kernel=kernel, bandwidth=2.0, degree=degree)
                 print(d, kernel, degree, choose(problem, "brute").reduce(problem).numerator.sum(axis=0).tolist())
+    # Gradients, by fused loops and by the staged tiles.
+    for d, kernel in ((1, "gaussian"), (3, "gaussian"), (2, "laplace"), (3, "epanechnikov")):
+        problem = Problem.from_arrays(x[:, :d], x[:, :d], x[:, 0], kernel=kernel, bandwidth=2.0)
+        state = choose(problem, "brute").reduce(problem)
+        wanted = frozenset({"query", "key", "value", "log_bandwidth"})
+        found = brute.pullback(problem, state, x[:, 1:2], wanted)
+        print(d, kernel, *(getattr(found, name).sum(axis=0).tolist() for name in sorted(wanted)))
 print(sorted(compiled))
 """
 

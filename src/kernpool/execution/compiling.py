@@ -144,7 +144,7 @@ def use_widest_vectors(typing_context: Any) -> Any:  # noqa: ARG001  # as Numba 
 
 @intrinsic
 def always_inline(typing_context: Any) -> Any:  # noqa: ARG001  # as Numba calls it
-    """Let no loop keep the part that calls this as a function.
+    """Inline the part that calls this into every loop that uses it.
 
     A part that LLVM leaves a function exists twice: the process that compiles runs the part's own copy, those that load
     the loop from disk the one that was linked into it, optimized once more. Where either reorders sums, last bits

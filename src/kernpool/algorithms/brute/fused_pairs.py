@@ -56,7 +56,7 @@ class FusedPairs:
         later = (d - 1) // columns.AT_ONCE  # groups of columns that go before the exponential
         # Seven columns of four queries are more numbers than there are registers; LLVM then unrolls the loop twice, and
         # keeps most of them on the stack: 8 columns have 3.7e9 pairs per second in float32, with two queries 4.5e9.
-        # With 16 registers one query is faster than two in one and two columns, by a sixth.
+        # With 16 registers one query is faster than two in one and two columns, by a sixth, if values have one.
         if vector_registers() >= 32:
             self.rows = 4 if d <= 6 or later else 2
         else:

@@ -3,8 +3,9 @@
 They exist for the three kernels most used, radial. What a specialisation closes over are integers alone, which fold at
 compile time.
 
-Several queries share each load of a key. The first one to eight columns are added in the same loop as the exponential;
-the others, by eights, go before it through a buffer, so that few numbers of columns have loops of their own.
+Several queries share each load of a key where there are registers for it. The first one to eight columns are added in
+the same loop as the exponential; the others, by eights, go before it through a buffer, so that few numbers of columns
+have loops of their own.
 
 The loops do not care for what is rare. A query whose sum of weights is tiny (all keys far away, or next to the edge
 of a compact kernel) is left to the staged tiles, which know shifts and edges.
@@ -32,6 +33,10 @@ from kernpool.algorithms.loops.tiles import EPANECHNIKOV, GAUSSIAN, LAPLACE, LN_
 from kernpool.execution.compiling import bare_part, loop, ordered_loop, use_widest_vectors
 
 KERNELS = frozenset({GAUSSIAN, EPANECHNIKOV, LAPLACE})
+# Where sums are written after each tile, LLVM keeps no constants in 16 registers (one and two columns of float64 with
+# AVX2: 2.0e9 and 1.9e9 pairs per second in place of 2.4e9 and 2.3e9). Kept in variables, they take registers from the
+# columns where those are many, and from four queries.
+MOST_HELD = 5  # columns
 TILE = 512  # float32 sums of more keys than this lose a digit
 
 
@@ -95,6 +100,23 @@ def add_own(query, offset, key, square, value, weight, mine, mine_weight, scale,
                 numerator[i, v] += left * value[v, j] / weight[j]
 
 
+@bare_part
+def with_pair(weights, values, weight, times, column, j, weighted, one_value):
+    """Add a pair to the sums of a query, of which those of values are made here if values have one column."""
+    if one_value == 1:
+        values += weight * column[j]
+    return weights + (weight * times[j] if weighted == 1 else weight), values
+
+
+@bare_part
+def add_sums(denominator, numerator, rows, weights, values, one_value):
+    """Add sums of two or four rows to theirs; rows that repeat another come with zeros."""
+    for r in range(len(rows)):
+        denominator[rows[r]] += weights[r]
+        if one_value == 1:
+            numerator[rows[r], 0] += values[r]
+
+
 _SPECIALISED: dict[tuple[int, ...], Callable[..., Any]] = {}
 
 
@@ -133,9 +155,7 @@ def _make(
     a1, a2, a3, a4, a5, a6, a7 = (min(a, columns - 1) for a in range(1, 8))  # those beyond `columns` are not looked at
     number = np.float32 if width == 32 else np.float64
     zero, one = number(0.0), number(1.0)
-    # Sums that are written tile by tile push constants out of 16 registers, sums in variables columns out of more (one
-    # and two columns of float64 with AVX2: 2.4e9 and 2.3e9 pairs per second in place of 2.0e9 and 1.9e9).
-    by_tile = 0 if rows <= 2 and one_value == 1 and columns <= 5 and later == 0 else 1
+    by_tile = int(rows > 2 or one_value == 0 or columns > MOST_HELD or later == 1)
 
     @loop
     def block(query, offset, key, square, value, weight, place, mine, mine_weight, scale, denominator, numerator):
@@ -146,12 +166,12 @@ def _make(
         weights = np.zeros((4, TILE), key.dtype)
         factors, kind = at(scale, 0, columns), (code, columns, later, way, own, bounded)
         for i in range(0, query.shape[0], rows):
-            # Fewer rows than four are the others as well, and nothing uses that.
+            # Rows that there are not repeat one that there is, and nothing uses that.
             i1, i2, i3 = i + min(1, rows - 1), i + max(0, rows - 2), i + rows - 1
             q0, q1 = at(query[i], 0, columns), at(query[i1], 0, columns)
             q2, q3 = at(query[i2], 0, columns), at(query[i3], 0, columns)
             o0, o1, o2, o3 = offset[i], offset[i1], offset[i2], offset[i3]
-            weights0, weights1, values0, values1 = 0.0, 0.0, 0.0, 0.0
+            held = (0.0,) * 4
             for first in range(0, n, TILE):
                 last = min(first + TILE, n)
                 k0, k1, k2, k3 = key[0, first:last], key[a1, first:last], key[a2, first:last], key[a3, first:last]
@@ -171,53 +191,30 @@ def _make(
                 for j in range(k0.size):
                     k, norm, here = keys_at(tiles, j), squares[j], place[j]
                     u0 = pair(s0[j] if later == 1 else zero, o0, norm, q0, k, factors, here, m0, one, kind)
-                    t0 += u0 * times[j] if weighted == 1 else u0
-                    if one_value == 1:
-                        v0 += u0 * column[j]
-                    else:
+                    t0, v0 = with_pair(t0, v0, u0, times, column, j, weighted, one_value)
+                    if one_value == 0:
                         w0[j] = u0
                     if rows > 1:
                         u1 = pair(s1[j] if later == 1 else zero, o1, norm, q1, k, factors, here, m1, one, kind)
-                        t1 += u1 * times[j] if weighted == 1 else u1
-                        if one_value == 1:
-                            v1 += u1 * column[j]
-                        else:
+                        t1, v1 = with_pair(t1, v1, u1, times, column, j, weighted, one_value)
+                        if one_value == 0:
                             w1[j] = u1
                     if rows > 2:
                         u2 = pair(s2[j] if later == 1 else zero, o2, norm, q2, k, factors, here, m2, one, kind)
                         u3 = pair(s3[j] if later == 1 else zero, o3, norm, q3, k, factors, here, m3, one, kind)
-                        t2 += u2 * times[j] if weighted == 1 else u2
-                        t3 += u3 * times[j] if weighted == 1 else u3
-                        if one_value == 1:
-                            v2 += u2 * column[j]
-                            v3 += u3 * column[j]
-                        else:
+                        t2, v2 = with_pair(t2, v2, u2, times, column, j, weighted, one_value)
+                        t3, v3 = with_pair(t3, v3, u3, times, column, j, weighted, one_value)
+                        if one_value == 0:
                             w2[j] = u2
                             w3[j] = u3
-                # Where fewer rows are all four, the others add zeros.
                 if by_tile == 0:
-                    weights0 += t0
-                    weights1 += t1
-                    values0 += v0
-                    values1 += v1
+                    held = held[0] + t0, held[1] + t1, held[2] + v0, held[3] + v1
                     continue
-                denominator[i] += t0
-                denominator[i1] += t1
-                denominator[i2] += t2
-                denominator[i3] += t3
-                if one_value == 1:
-                    numerator[i, 0] += v0
-                    numerator[i1, 0] += v1
-                    numerator[i2, 0] += v2
-                    numerator[i3, 0] += v3
-                else:
-                    for r in range(0, rows, 2):
-                        add_values(weights, r, value, first, last, numerator, i)
+                add_sums(denominator, numerator, (i, i1, i2, i3), (t0, t1, t2, t3), (v0, v1, v2, v3), one_value)
+                for r in range(0, rows if one_value == 0 else 0, 2):
+                    add_values(weights, r, value, first, last, numerator, i)
             if by_tile == 0:
-                denominator[i] += weights0
-                denominator[i1] += weights1
-                numerator[i, 0] += values0
-                numerator[i1, 0] += values1
+                add_sums(denominator, numerator, (i, i1), held[:2], held[2:], one_value)
         if own == 1 and weighted == 1:
             add_own(
                 query, offset, key, square, value, weight, mine, mine_weight, scale, one, kind, denominator, numerator

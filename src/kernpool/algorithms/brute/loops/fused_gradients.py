@@ -92,9 +92,8 @@ def _make(code: int, columns: int, weighted: int, own: int, bounded: int, per_ke
                     i, share, change = begin + r, shares[r, : k0.size], changes[r, : k0.size]
                     if i >= m or inverse[i] == 0.0:  # its slope may be infinite, too
                         slopes[r] = 0.0
-                        for j in range(share.size):
-                            share[j] = 0.0
-                            change[j] = 0.0
+                        share[:] = 0.0
+                        change[:] = 0.0
                         continue
                     q0, q1, q2 = query[i, 0], query[i, second], query[i, third]
                     unit, middle, times_slope = inverse[i], intercept[i], slope[i]
@@ -143,9 +142,7 @@ def _make(code: int, columns: int, weighted: int, own: int, bounded: int, per_ke
                         add_shares(by_value[0, first:last], shares, slopes)
                     if by_key.size:
                         add_per_key(by_key[0, first:last], changes, k0, places[0], s0)
-                        if columns > 1:
-                            add_per_key(by_key[1, first:last], changes, k1, places[1], s1)
-                        if columns > 2:
-                            add_per_key(by_key[2, first:last], changes, k2, places[2], s2)
+                        for a in range(1, columns):
+                            add_per_key(by_key[a, first:last], changes, key[a, first:last], places[a], scale[a])
 
     return block
