@@ -1,7 +1,7 @@
 """Ten and a hundred million rows in two and three columns: time and memory, and where they end.
 
 python benchmarks/growth.py            1e6 and 1e7 rows, some minutes
-python benchmarks/growth.py --large    1e8 rows as well: half an hour, and most of 24 GiB
+python benchmarks/growth.py --large    1e8 rows as well: a quarter of an hour, and 16 of 24 GiB
 
 Each run has a process of its own, whose peak memory is read when it ends.
 """
