@@ -25,7 +25,9 @@ def alternate(
     seconds: dict[str, list[float]] = {name: [] for name in contenders}
     for _ in range(rounds):
         for name, run in contenders.items():
-            time.sleep(pause)
+            if pause:
+                time.sleep(pause)
+                run()  # awake again, processor and threads
             started = clock()
             run()
             seconds[name].append(clock() - started)
