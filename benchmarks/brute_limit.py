@@ -166,7 +166,8 @@ def benchmark(chosen: tuple[int, ...]) -> None:
             f"| columns | type | {' | '.join(PEERS)} | times the fastest peer | bar | share of the limit | bar |\n"
             f"|{'---|' * 10}\n" + "\n".join(rows) + "\n\n" + "\n".join([*sentences, *notes.values()])
             + "\nThe limit is a power of two and one multiply-add per column and pair, nothing else.\n\n"
-            f"Medians of {ROUNDS} alternating runs, a pause and an untimed run before each, arrays in to values out; one run of peers "
+            f"Medians of {ROUNDS} alternating runs, a pause and an untimed run before each, arrays in to values out; "
+            "one run of peers "
             "that take five times as long as the fastest. Answers agree (asserted).",
         )  # fmt: skip
     finish(missed)
