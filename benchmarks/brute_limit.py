@@ -143,7 +143,7 @@ def benchmark(chosen: tuple[int, ...]) -> None:
     from threadpoolctl import threadpool_limits
 
     torch.set_num_threads(THREADS)
-    bars = BARS[512 if vector_registers() == 32 else 256]
+    bits = 512 if vector_registers() == 32 else 256
     rows, sentences, notes, missed = [], [], {}, []
     limits = {dtype: limit(dtype) for dtype in (np.float64, np.float32)}
     for dtype, (power, product) in limits.items():
@@ -155,20 +155,19 @@ def benchmark(chosen: tuple[int, ...]) -> None:
     with threadpool_limits(THREADS, user_api="blas"):
         for columns in chosen or COLUMNS:
             for dtype in limits:
-                line, less = row(columns, dtype, *limits[dtype], bars, notes)
+                line, less = row(columns, dtype, *limits[dtype], BARS[bits], notes)
                 rows.append(line)
                 missed += less
                 print(line, flush=True)
     if not chosen:
         report(
-            Path(__file__).stem.replace("_", "-") + ("" if vector_registers() == 32 else "-256"),
-            f"# {N} queries, {N} keys, Gaussian, {THREADS} threads: 1e9 pairs per second\n\n"
+            Path(__file__).stem.replace("_", "-") + ("" if bits == 512 else "-256"),
+            f"# {N} queries, {N} keys, Gaussian, {THREADS} threads, vectors of {bits} bits: 1e9 pairs per second\n\n"
             f"| columns | type | {' | '.join(PEERS)} | times the fastest peer | bar | share of the limit | bar |\n"
             f"|{'---|' * 10}\n" + "\n".join(rows) + "\n\n" + "\n".join([*sentences, *notes.values()])
             + "\nThe limit is a power of two and one multiply-add per column and pair, nothing else.\n\n"
             f"Medians of {ROUNDS} alternating runs, a pause and an untimed run before each, arrays in to values out; "
-            "one run of peers "
-            "that take five times as long as the fastest. Answers agree (asserted).",
+            "one run of peers that take five times as long as the fastest. Answers agree (asserted).",
         )  # fmt: skip
     finish(missed)
 

@@ -16,10 +16,10 @@ THREADS = 2
 for _name in ("OMP", "OPENBLAS", "MKL", "NUMEXPR"):  # before NumPy: libraries read them once
     os.environ[f"{_name}_NUM_THREADS"] = str(THREADS)
 
-import numpy as np  # noqa: E402
-from cases import COLUMNS, KERNELS, SIZES, Case, make_case  # noqa: E402
-from measure import REPORTS  # noqa: E402
-from peers import PEERS, dense_numpy  # noqa: E402
+import numpy as np  # noqa: E402  # after what it depends on
+from cases import COLUMNS, KERNELS, SIZES, Case, make_case  # noqa: E402  # after what it depends on
+from measure import REPORTS  # noqa: E402  # after what it depends on
+from peers import PEERS, dense_numpy  # noqa: E402  # after what it depends on
 
 LIMIT = 2.0  # seconds: a contender that is expected to take longer stops growing
 SMALL = 1000  # rows: everybody may try

@@ -50,6 +50,7 @@ def times(n: int, m: int, kernels, rounds: int) -> tuple[list[str], list[str]]:
     for kernel in kernels:
         cells, bar = [], CURVE_BAR if m == CURVE else BARS[kernel]
         for h in BANDWIDTHS:
+            # H is bound, the others called before the next turn.
             run = lambda h=h: pool(query, key, value, kernel=kernel, bandwidth=h, n_jobs=THREADS, empty="zero")  # noqa: B023,E731
             found, some = run(), slice(None, None, max(1, m // 100))
             exact = pool(

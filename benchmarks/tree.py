@@ -81,13 +81,15 @@ def benchmark() -> None:
         def tree(query=query, key=key, value=value, h=h, kernel=kernel):
             return pool(query, key, value, kernel=kernel, bandwidth=h, algorithm="kd_tree", n_jobs=THREADS)
 
+        # Called before the next turn.
         peers = {"dense NumPy": lambda: by_dense_numpy(some, key, value, h, kernel != "gaussian")}  # noqa: B023
         if kernel == "gaussian":
-            peers["torch SDPA"] = lambda: by_torch(some, key, value, h)  # noqa: B023
+            peers["torch SDPA"] = lambda: by_torch(some, key, value, h)  # noqa: B023  # called before the next turn
         else:
             grown_tree, model = cKDTree(key), fitted(key, value, h)
+            # Called before the next turn.
             peers["scipy cKDTree"] = lambda: by_neighbours(grown_tree, some, key, value, h)  # noqa: B023
-            peers["scikit-learn"] = lambda: model.predict(some)  # noqa: B023
+            peers["scikit-learn"] = lambda: model.predict(some)  # noqa: B023  # called before the next turn
         found = tree()[::PART]
         for name, peer in peers.items():
             assert np.abs(found - peer()).max() < (1e-9 if name == "torch SDPA" else 1e-12) * np.ptp(value), name

@@ -16,7 +16,7 @@ mpl.use("Agg")
 # Of joblib, for the gallery: it ends a worker whose memory has grown (torch, pictures), and starts another.
 warnings.filterwarnings("ignore", "A worker stopped while some jobs", UserWarning)
 
-import kernpool  # noqa: E402
+import kernpool  # noqa: E402  # after what it depends on
 
 project = "kernpool"
 author = "The kernpool developers"

@@ -135,7 +135,7 @@ class Known(XRefRole):
         self,
         env: Any,
         refnode: nodes.Element,
-        has_explicit_title: bool,  # noqa: ARG002
+        has_explicit_title: bool,  # noqa: ARG002  # as all others are called
         title: str,
         target: str,
     ) -> tuple[str, str]:

@@ -141,7 +141,7 @@ def pages_to_open():
 
 @needs_site
 @pytest.mark.slow
-def test_no_page_asks_for_anything_from_elsewhere(browser):  # noqa: F811
+def test_no_page_asks_for_anything_from_elsewhere(browser):  # noqa: F811  # a fixture
     """Opened from the disk, with frames and all; also no error, and nothing wider than a phone."""
     context = browser.new_context(viewport={"width": 400, "height": 800})
     try:
@@ -165,7 +165,7 @@ def test_no_page_asks_for_anything_from_elsewhere(browser):  # noqa: F811
 @pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("name", ["index", "zh/index", "guides/bandwidths", "api/items/kernpool.pool", "inference"])
-def test_pages_are_accessible(browser, name, scheme):  # noqa: F811
+def test_pages_are_accessible(browser, name, scheme):  # noqa: F811  # a fixture
     """No violation of WCAG A or AA that axe-core can see; frames have tests of their own."""
     context = browser.new_context(color_scheme=scheme, viewport={"width": 1200, "height": 900})
     try:

@@ -76,7 +76,7 @@ def test_a_criterion_that_is_not_defined_without_a_fold(make):
     X, y = noise(4 if make is NadarayaWatsonRegressor else 6, 2, 0)
     model = make(bandwidth="aicc").fit(X, y)
     with pytest.raises(ValueError, match=r"without some of the rows.*not defined for"):
-        model.expected_error_  # noqa: B018
+        model.expected_error_  # noqa: B018  # computed by being asked for
     assert not hasattr(model, "expected_error_")
 
 
@@ -133,5 +133,5 @@ def test_more_rows_are_another_model():
 def test_three_rows_are_too_few():
     model = NadarayaWatsonRegressor().fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 0.0])
     with pytest.raises(ValueError, match="at least four rows"):
-        model.expected_error_  # noqa: B018
+        model.expected_error_  # noqa: B018  # computed by being asked for
     assert not hasattr(model, "expected_error_")

@@ -76,7 +76,7 @@ def test_what_the_general_conventions_promise(kernel):
 
     def moment(scale, power, order):
         end = min(record.support, 40.0)
-        density = lambda u: record.profile(np.array([u]))[0] / record.integral  # noqa: E731
+        density = lambda u: record.profile(np.array([u]))[0] / record.integral  # noqa: E731  # one line
         found = 2 * quad(lambda u: u**order * density(u) ** power, 0, end, limit=200)[0]
         return found * scale ** (order + 1 - power)
 

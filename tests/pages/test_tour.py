@@ -23,7 +23,7 @@ from kernpool.pages.tour import LANGUAGES, make_tour
 from kernpool.pages.tour.make import read_texts
 from kernpool.pages.tour.pictures import Pictures
 from kernpool.pages.tour.steps import STEPS
-from tests.support.browser import browser, opened, violations  # noqa: F401
+from tests.support.browser import browser, opened, violations  # noqa: F401  # fixtures
 
 pytestmark = pytest.mark.slow  # each language takes half a minute to draw
 in_both_languages = pytest.mark.parametrize("language", LANGUAGES)
@@ -114,7 +114,7 @@ def test_pictures_lie_beside_the_page(tour, language):
 
 @in_both_languages
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_the_page_is_accessible(tour, language, scheme, browser):  # noqa: F811
+def test_the_page_is_accessible(tour, language, scheme, browser):  # noqa: F811  # a fixture
     with opened(browser, tour(language).as_uri(), color_scheme=scheme) as page:
         assert violations(page) == []
 

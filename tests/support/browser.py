@@ -20,7 +20,7 @@ def browser():
     """
     is_needed = os.environ.get("KERNPOOL_NEEDS") == "browser"
     if is_needed:
-        import axe_playwright_python  # noqa: F401
+        import axe_playwright_python  # noqa: F401  # asked whether it is there
     api = pytest.importorskip("playwright.sync_api", reason="tests in a browser need playwright")
     path = next(filter(None, map(shutil.which, NAMES)), None)
     if path is None:

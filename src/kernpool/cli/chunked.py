@@ -163,6 +163,7 @@ def _predicted(blocks: Iterator[Array], rows: int, answer: Answer) -> Iterator[C
             yield answer(block)
         else:
             tell = listener
+            # Called before the next turn.
             with report_progress(lambda done, total: tell(before + size * done // total, rows)):  # noqa: B023
                 predicted = answer(block)
             yield predicted

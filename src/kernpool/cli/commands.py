@@ -69,6 +69,7 @@ def run_fit(options: argparse.Namespace) -> None:
             save_model(model, options.model, features=training.names, target=options.target, force=options.force)
     outputs = {what: output for what, output in (("model", options.model), ("picture", options.plot)) if output}
     if options.json:
+        # A report is a dict here.
         print_json(report | outputs | ({} if summary is None else {"summary": summary}))  # type: ignore[operator]
         return
     for what, output in outputs.items():

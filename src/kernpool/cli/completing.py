@@ -48,4 +48,4 @@ def _complete_files(parser: argparse.ArgumentParser, files: object) -> None:
             for command in action.choices.values():
                 _complete_files(command, files)
         elif action.dest in FILES:
-            action.complete = files  # type: ignore[attr-defined]
+            action.complete = files  # type: ignore[attr-defined]  # what shtab looks for

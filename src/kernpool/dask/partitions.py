@@ -130,6 +130,7 @@ def _checked(frame: Any) -> Any:
     for name, column in frame.items() if frame.ndim == 2 else [(frame.name, frame)]:  # Dask's series have columns too
         numbers = column.to_numpy()
         if numbers.dtype.kind in "iu":
+            # Called before the next turn.
             check_exact(numbers, "the Dask dataframe", lambda row, _: f"column {name!r}, at {column.index[row]!r},")  # noqa: B023
     return frame
 

@@ -139,6 +139,7 @@ class PartitionPairs:
         """Say how the partitions would be summed; nothing is computed."""
         return reason_of_chunks(recipe, f"{len(self.partitions.blocks)} partition(s)", "a tree merges their states")
 
+    # As all pooling is called.
     def reduce(self, recipe: Recipe, query: Any, progress: Progress | None = None) -> Sums:  # noqa: ARG002
         """Sum over all partitions, on the cluster."""
         asked, center = Asked.of(recipe, query), center_task(self.partitions)

@@ -17,7 +17,7 @@ from pathlib import Path
 try:
     import fcntl
 except ImportError:  # not a POSIX system: nothing is locked, and nothing is swept
-    fcntl = None  # type: ignore[assignment]
+    fcntl = None  # type: ignore[assignment]  # a module elsewhere
 
 MARK = "kernpool-"
 FLAGS = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)

@@ -118,6 +118,7 @@ def ranks(
 ) -> Index:
     """Count the values up to thresholds; parameters as of `known_cdf`, values in order."""
     if center is None:
+        # NumPy types neither side nor result so.
         return np.searchsorted(ordered, threshold, side=side)  # type: ignore[call-overload, no-any-return]
     # What is compared are the very sums that are quantiles: a threshold less the center, rounded, may be on the other
     # side of a value.

@@ -24,6 +24,7 @@ from kernpool.kernels import Kernel
 Array = NDArray[np.float64]
 
 
+# Scikit-learn is not typed.
 class NadarayaWatsonClassifier(ClassSets, ClassProbabilities, ClassifierMixin, KernelSmoother):  # type: ignore[misc]
     r"""Nadaraya-Watson (local constant) kernel classification.
 

@@ -139,7 +139,7 @@ def _files() -> tuple[Path, list[Path]]:
     from kernpool.algorithms.brute.loops import staged
     from kernpool.execution.compiling import PACKAGE
 
-    place = Path(staged.reduce_block._cache.cache_path)  # type: ignore[attr-defined]
+    place = Path(staged.reduce_block._cache.cache_path)  # type: ignore[attr-defined]  # made by Numba
     folder = PACKAGE if place.is_relative_to(PACKAGE) else place.parent
     return folder, sorted(folder.rglob("*.nbc"))
 

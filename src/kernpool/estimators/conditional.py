@@ -110,7 +110,7 @@ class ConditionalDistribution(ConditionalFunctions, ConditionalScores, Condition
             return self._smooth_quantile(X, level, y_bandwidth)
         if X is None:
             need_rows(self, "quantiles at its own rows need")
-        if "chunks_" in vars(self) and not self._degree:  # type: ignore[attr-defined]
+        if "chunks_" in vars(self) and not self._degree:  # type: ignore[attr-defined]  # set by fit
             return quantile_of_chunks(self, X, level)
         weighed = Weighed.of(self, X, "residuals, of which planes have quantiles, need")
         progress = current_progress()
@@ -256,7 +256,7 @@ class ConditionalDistribution(ConditionalFunctions, ConditionalScores, Condition
         places = sums.places(np.arange(len(weighed.value)), level)
         found = weighed.added(np.moveaxis(weighed.value[places], 1, 2))
         found = np.moveaxis(weighed.filled(found, sums.occupied, level), 1, 2)
-        return found[..., 0] if self.value_.ndim == 1 else found  # type: ignore[attr-defined]
+        return found[..., 0] if self.value_.ndim == 1 else found  # type: ignore[attr-defined]  # set by fit
 
 
 def std_of_new(model: Any, X: ArrayLike) -> Array:

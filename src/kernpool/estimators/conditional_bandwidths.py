@@ -71,7 +71,7 @@ class ConditionalBandwidths:
         if not isinstance(method, str):
             raise ValueError(f"method must be 'rule' or 'ml', got {method!r}")
         widths = y_bandwidths(self, method)
-        return float(widths[0]) if self.value_.ndim == 1 else widths.copy()  # type: ignore[attr-defined]
+        return float(widths[0]) if self.value_.ndim == 1 else widths.copy()  # type: ignore[attr-defined]  # set by fit
 
     def distribution_bandwidth(self, criterion: str = "loo", *, thresholds: int = 19) -> BandwidthSearch:
         r"""Search the bandwidths that are best for the whole distribution of y, and not for its mean alone.

@@ -166,5 +166,5 @@ class ConditionalFunctions:
         return without_axes(self, weighed.answered(answer, at_zero), with_axis)
 
     def _thresholds(self, weighed: Weighed, y: ArrayLike) -> tuple[Array, bool]:
-        several = self.value_.ndim > 1  # type: ignore[attr-defined]
+        several = self.value_.ndim > 1  # type: ignore[attr-defined]  # set by fit
         return as_thresholds(y, len(weighed.problem.query), weighed.output.shape[1], several=several)

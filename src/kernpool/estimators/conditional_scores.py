@@ -98,7 +98,7 @@ class ConditionalScores:
         return without_axes(self, weighed.answered(answer, at_zero))
 
     def _pit_of_chunks(self, X: ArrayLike | None, y: ArrayLike, random: Any) -> Array:
-        chunks = self.chunks_  # type: ignore[attr-defined]
+        chunks = self.chunks_  # type: ignore[attr-defined]  # set by fit
         outputs = outputs_of(chunks)
         given = one_per_row(y, (len(np.asarray(X)), outputs))
         uniform = np.asarray(random.uniform(size=given.shape)).reshape(-1, *() if chunks.flat else (outputs,))

@@ -55,7 +55,8 @@ class DaskDistribution:
         check_is_fitted(self)
         if is_dask_collection(X):
             raise TypeError("X must be in memory for quantiles, which take several passes; compute it, or some of it")
-        query, recipe = read_query(self, X), self._recipe(self.bandwidth_)  # type: ignore[attr-defined]
+        query, recipe = read_query(self, X), self._recipe(self.bandwidth_)  # type: ignore[attr-defined]  # set by fit
+        # Set by fit.
         return partition_quantiles(recipe, query, self.partitions_, as_levels(levels), self.client_, RETRIES)  # type: ignore[attr-defined]
 
     def cdf(self, X: ArrayLike, y: ArrayLike, *, y_bandwidth: Any = None) -> Array:

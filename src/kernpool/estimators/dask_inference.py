@@ -163,7 +163,7 @@ class DaskInference:
             y_calibration=y_calibration, calibration=calibration, groups=groups,
         )  # fmt: skip
 
-    def standard_error(self, X: Any = None, **options: Any) -> NoReturn:  # noqa: ARG002
+    def standard_error(self, X: Any = None, **options: Any) -> NoReturn:  # noqa: ARG002  # as all others are called
         """Raise a TypeError that names the remedy."""
         refuse_without_rows(self, "standard errors, confidence intervals, summaries and tests need")
 

@@ -59,7 +59,7 @@ class Diagnostics:
         """
         smoother = smoother_of(self)
         found = residuals(smoother, training_of(self, smoother), clusters_of_fit(self, smoother))
-        if self.value_.ndim == 1:  # type: ignore[attr-defined]
+        if self.value_.ndim == 1:  # type: ignore[attr-defined]  # set by fit
             found = replace(found, **{name: getattr(found, name)[:, 0] for name in ("fitted", "residual", "noise")})
         return found
 
@@ -137,12 +137,12 @@ class Diagnostics:
         self._refuse_several(smoother.columns)
         scale, key = scale_of(self), smoother.keys.rows.array[smoother.weight > 0, 0]
         if X is None:
-            inputs = self.key_[smoother.weight > 0, 0]  # type: ignore[attr-defined]
+            inputs = self.key_[smoother.weight > 0, 0]  # type: ignore[attr-defined]  # set by fit
             numeric = np.linspace(float(inputs.min()), float(inputs.max()), PLACES)[:, None]
         else:
             numeric = np.asarray(read_query(self, X)[0], dtype=np.float64)
         if bandwidths is None:
-            bandwidths = _many(key, float(self.bandwidth_[0]))  # type: ignore[attr-defined]
+            bandwidths = _many(key, float(self.bandwidth_[0]))  # type: ignore[attr-defined]  # set by fit
         widths = np.atleast_1d(np.asarray(bandwidths, dtype=np.float64))
         if widths.ndim != 1 or not widths.size or not np.all(np.isfinite(widths) & (widths > 0)):
             raise ValueError(f"bandwidths must be positive finite numbers of shape (b,), got {bandwidths!r}")

@@ -123,20 +123,21 @@ class ChunksWithout(Chunks):
             if kept.all():
                 yield chunk
             else:
+                # A named tuple of its own fields.
                 yield Chunk(*(None if part is None else part[kept] for part in chunk))  # type: ignore[arg-type]
 
     @property
-    def flat(self) -> bool:  # type: ignore[override]
+    def flat(self) -> bool:  # type: ignore[override]  # read only, a field elsewhere
         """As of all rows."""
         return self.chunks.flat
 
     @property
-    def outputs(self) -> int | None:  # type: ignore[override]
+    def outputs(self) -> int | None:  # type: ignore[override]  # read only, a field elsewhere
         """As of all rows."""
         return self.chunks.outputs
 
     @property
-    def names(self) -> tuple[str, ...] | None:  # type: ignore[override]
+    def names(self) -> tuple[str, ...] | None:  # type: ignore[override]  # read only, a field elsewhere
         """As of all rows."""
         return self.chunks.names
 

@@ -74,7 +74,7 @@ def interval_of_source(
     there, held = np.empty((0, place.shape[1])), None
     if others:
         try:
-            there = source.read(X_calibration)  # type: ignore[arg-type]
+            there = source.read(X_calibration)  # type: ignore[arg-type]  # refused there, in words
         except (ValueError, TypeError) as error:
             raise type(error)(f"X_calibration: {error}") from None
     if scaled or not others:

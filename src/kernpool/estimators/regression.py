@@ -32,7 +32,7 @@ class KernelRegressor(
     PredictionIntervals,
     Diagnostics,
     Resampled,
-    RegressorMixin,  # type: ignore[misc]
+    RegressorMixin,  # type: ignore[misc]  # scikit-learn is not typed
     KernelSmoother,
 ):
     """Fit and predict; subclasses say what is fitted around each query."""

@@ -118,7 +118,7 @@ def rank_reporter(model: Any) -> ReportRank:
     Predictions of constants do not depend on planes, but their intervals are made of them.
     """
     if recipe_of(model).degree:
-        return model._report_rank  # type: ignore[no-any-return]
+        return model._report_rank  # type: ignore[no-any-return]  # a model of any kind
 
     prepared: Prepared = vars(model).setdefault("_prepared", Prepared())
     said: list[bool] = prepared.get("said of slopes", (model.value_, model.bandwidth_), lambda: [])

@@ -132,6 +132,7 @@ def use_widest_vectors(typing_context: Any) -> Any:  # noqa: ARG001  # as Numba 
     columns of four queries: 2.15e9 pairs per second in place of 2.45e9).
     """
 
+    # As Numba calls it.
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ARG001
         # llvmlite knows no attributes of the form "name"="value", and prints those of its set as they are; adding goes
         # around its check.
@@ -151,6 +152,7 @@ def always_inline(typing_context: Any) -> Any:  # noqa: ARG001  # as Numba calls
     differ. LLVM decides by size, so that small parts need not ask for it.
     """
 
+    # As Numba calls it.
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ARG001
         builder.function.attributes.add("alwaysinline")
         return context.get_dummy_value()

@@ -58,7 +58,7 @@ class NamedFiles(IndexDataCacheFile):
     def load(self, key: Any) -> Any:
         """Return a version, or None."""
         try:
-            known, data = self._load_data(self._name(key))  # type: ignore[no-untyped-call]
+            known, data = self._load_data(self._name(key))  # type: ignore[no-untyped-call]  # Numba is not typed
         except OSError:
             return None
         return data if known == key else None
@@ -68,9 +68,10 @@ class LoopCache(FunctionCache):
     """Numba's cache of a function, in such files."""
 
     def __init__(self, function: Any) -> None:
-        super().__init__(function)  # type: ignore[no-untyped-call]
+        super().__init__(function)  # type: ignore[no-untyped-call]  # Numba is not typed
         stamp = self._impl.locator.get_source_stamp()
         base = self._impl.filename_base
+        # Numba is not typed.
         self._cache_file = NamedFiles(self._cache_path, base, stamp)  # type: ignore[no-untyped-call]
 
     def _index_key(self, signature: Any, codegen: Any) -> Any:

@@ -174,7 +174,7 @@ def test_powers_of_two_over_the_whole_range(generator):
 
 
 def test_overlapping_callers_give_blas_its_threads_back():
-    import scipy.linalg  # noqa: F401
+    import scipy.linalg  # noqa: F401  # loaded before the call
     from threadpoolctl import threadpool_info
 
     def threads():

@@ -48,7 +48,7 @@ ANSWER = """(payloads, cases) => {
 
 
 @pytest.fixture(scope="module")
-def page(browser):  # noqa: F811
+def page(browser):  # noqa: F811  # a fixture
     names = ("readData", "unpack", "pack", "makePool")
     module = bundle(["data.js", "pool.js"], KERNELS)
     with opened(browser, page_of(module, names)) as found:

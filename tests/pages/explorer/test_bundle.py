@@ -6,7 +6,7 @@ import pytest
 
 from kernpool.pages.explorer import bundle as bundling
 from kernpool.pages.explorer.bundle import bundle
-from tests.support.browser import browser, opened, page_of  # noqa: F401
+from tests.support.browser import browser, opened, page_of  # noqa: F401  # fixtures
 
 
 @pytest.fixture
@@ -64,7 +64,7 @@ export const all = JSON.stringify([one(5, 3), two, three(1), three(0), four, 7 &
 """
 
 
-def test_what_is_left_means_the_same(sources, browser):  # noqa: F811
+def test_what_is_left_means_the_same(sources, browser):  # noqa: F811  # a fixture
     """Spaces in strings and regular expressions stay, and the lines that need their ends have them."""
     sources(main=TRICKY)
     squeezed = bundle()

@@ -10,7 +10,7 @@ from kernpool import NadarayaWatsonRegressor, explore
 from kernpool.pages.explorer.packing import widget_module
 from kernpool.pages.explorer.payload import payload_of
 from kernpool.pages.explorer.server import ExplorerServer
-from tests.support.browser import browser, opened  # noqa: F401
+from tests.support.browser import browser, opened  # noqa: F401  # fixtures
 
 pytestmark = pytest.mark.slow  # starts a browser
 
@@ -38,13 +38,13 @@ CURVE = "document.querySelector('[data-panel=scatter]')?.numbers"
 
 
 @pytest.fixture
-def page(served, browser):  # noqa: F811
+def page(served, browser):  # noqa: F811  # a fixture
     with opened(browser, served.url, offline=False, viewport={"width": 1200, "height": 900}) as page:
         yield page
 
 
 @pytest.fixture
-def empty_page(browser):  # noqa: F811
+def empty_page(browser):  # noqa: F811  # a fixture
     with opened(browser, "<!doctype html><html lang=en><title>notebook</title>") as page:
         yield page
 

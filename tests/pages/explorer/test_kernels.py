@@ -33,7 +33,7 @@ MINE = [
 
 
 @pytest.fixture(scope="module")
-def page(browser):  # noqa: F811
+def page(browser):  # noqa: F811  # a fixture
     module = bundle(["kernels.js", "exponential.js"], [*NAMES, *MINE])
     with opened(browser, page_of(module, ["KERNELS", "FACTORS", "exponential"])) as found:
         yield found

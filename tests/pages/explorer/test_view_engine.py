@@ -11,7 +11,7 @@ from kernpool.pages.explorer.bundle import bundle
 from kernpool.pages.explorer.engine import answer
 from kernpool.pages.explorer.explore import explore
 from kernpool.pages.explorer.payload import payload_of
-from tests.support.browser import browser, opened, page_of  # noqa: F401
+from tests.support.browser import browser, opened, page_of  # noqa: F401  # fixtures
 from tests.support.explorer_view import control, drawn_curve, facts, number, settle, state
 
 ROWS, DRAWN = 900, 60
@@ -25,7 +25,7 @@ def subject():
     return explore(X, np.sin(2 * X[:, 0]) + rng.normal(0, 0.3, ROWS), bandwidth=0.2).subject
 
 
-def test_curve_and_numbers_are_of_all_rows(browser, subject, tmp_path):  # noqa: F811
+def test_curve_and_numbers_are_of_all_rows(browser, subject, tmp_path):  # noqa: F811  # a fixture
     payload = payload_of(subject, language="en", kept=KEPT)
     path = tmp_path / "engine.html"
     path.write_text(page_of(bundle(["main.js", "hosts.js"]), ["mount", "pageHost"]), encoding="utf-8")
@@ -73,7 +73,7 @@ ENGINE = """({ payload, how }) => {
 
 
 @pytest.fixture
-def mounted(browser, tmp_path):  # noqa: F811
+def mounted(browser, tmp_path):  # noqa: F811  # a fixture
     """Mount a page of some of the rows, with an engine that answers, is silent, gone, or refuses."""
     path = tmp_path / "engine.html"
     path.write_text(page_of(bundle(["main.js", "hosts.js"]), ["mount", "pageHost"]), encoding="utf-8")

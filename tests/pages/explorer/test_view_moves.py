@@ -8,7 +8,7 @@ import pytest
 from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor
 from kernpool.datasets import make_sine_power
 from kernpool.pages.explorer.explore import explore
-from tests.support.browser import browser, opened  # noqa: F401
+from tests.support.browser import browser, opened  # noqa: F401  # fixtures
 from tests.support.explorer_view import control, drawn_curve, facts, number, settle, state
 
 SAMPLE = make_sine_power(random_state=0)
@@ -16,7 +16,7 @@ X, Y = SAMPLE.x_train[:, None], SAMPLE.y_train
 
 
 @pytest.fixture(scope="module")
-def page(browser, tmp_path_factory):  # noqa: F811
+def page(browser, tmp_path_factory):  # noqa: F811  # a fixture
     """One page for all tests: each begins with the model's settings and a query in the middle."""
     path = explore(SAMPLE, bandwidth=0.25, title="sine").to_html(tmp_path_factory.mktemp("view") / "sine.html")
     with opened(browser, path.as_uri(), viewport={"width": 1200, "height": 1000}, locale="en-US") as found:

@@ -81,7 +81,7 @@ def reduce_staged(problem: Problem) -> PoolState:
     """Sum by the staged tiles, which serve every kernel: one loop to compile, and nothing in common with the others."""
     if isinstance(blocks := _blocks(problem), DenseBlocks):
         return _sum_blocks(problem, blocks)
-    blocks.faster = []  # type: ignore[attr-defined]
+    blocks.faster = []  # type: ignore[attr-defined]  # compiled blocks alone have it
     return _sum_blocks(problem, blocks)
 
 

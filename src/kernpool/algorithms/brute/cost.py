@@ -37,6 +37,7 @@ def pair_seconds(problem: Problem) -> float:
     return seconds + 0.3e-9 * (c - 1)
 
 
+# As all costs are called.
 def seconds(problem: Problem, look: Look, known: Mapping[str, float]) -> float:  # noqa: ARG001
     """Estimate the time of every pair; parameters as of `Algorithm.seconds`."""
     m, n = problem.shape

@@ -29,6 +29,7 @@ Figures = dict[str, Any]
 
 def _panels(rows: int, columns: int, width: float, height: float, **options: Any) -> tuple[Any, Any]:
     plt = import_pyplot()
+    # Pyplot is not typed.
     return plt.subplots(rows, columns, figsize=(width, height), layout="constrained", **options)  # type: ignore[no-any-return]
 
 
