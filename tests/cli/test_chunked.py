@@ -5,18 +5,19 @@ import os
 import signal
 import subprocess
 import sys
-import types
+from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from kernpool import NadarayaWatsonRegressor, load_model
+from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, load_model, save_model
 from kernpool.cli.main import main
 from kernpool.cli.parsing import parse_memory
 from kernpool.cli.terminal import UsageError, bar
 from kernpool.data.chunks.base import FEWEST_ROWS
 from kernpool.pooling.pool import pool
+from kernpool.pooling.recipe import Recipe
 
 pa = pytest.importorskip("pyarrow", reason="Parquet needs the extra 'arrow'")
 parquet = pytest.importorskip("pyarrow.parquet", reason="Parquet needs the extra 'arrow'")
@@ -206,43 +207,63 @@ def test_what_cannot_be_meant(fitted, capsys):
     assert not Path("o.csv").exists()
 
 
-def test_a_cluster(fitted, tables, monkeypatch):
-    seen = []
+@pytest.fixture(scope="module")
+def scheduler():
+    """Address of a cluster of one thread."""
+    distributed = pytest.importorskip("distributed", reason="clusters need the extra 'dask'")
+    options = {"processes": False, "protocol": "tcp", "host": "127.0.0.1", "dashboard_address": None}
+    with distributed.LocalCluster(n_workers=1, threads_per_worker=1, silence_logs=50, **options) as cluster:
+        yield cluster.scheduler_address
 
-    class Client:
-        def close(self):
-            seen.append("closed")
 
-    def connect(address):
-        seen.append(address)
-        return Client()
+PLAIN = {"bandwidth": [0.3, 0.4], "ridge": 0.0}
+# What a fitted model pools by: every field of a recipe, with a value that changes the answer where any can.
+RECIPES = {
+    "kernel": {"kernel": "epanechnikov", "bandwidth": 1.0},
+    "bandwidth": {"bandwidth": [0.5, 0.8]},
+    "composition": {"kernel": "biweight", "bandwidth": [1.5, 1.5], "composition": "product"},
+    "degree": {},  # of the model of constants
+    "tol": {"tol": 1e-3},
+    "algorithm": {"algorithm": "brute"},
+    "empty": {"kernel": "boxcar", "bandwidth": 0.02, "empty": "mean"},
+    "ridge": {"ridge": 40.0},
+    "scale": {"scale": "rank", "bandwidth": 0.1},
+    "extrapolate": {"extrapolate": "clip"},
+}
 
-    def pool_there(query, chunks, *, client, **options):
-        assert isinstance(client, Client)
-        assert set(options) == {"kernel", "bandwidth", "composition", "degree", "empty", "tol", "algorithm"}
-        seen.append((len(query), chunks.rows))
-        return pool(query, chunks, **options)
 
-    fake = types.ModuleType("kernpool.dask")
-    fake.connect, fake.pool = connect, pool_there
-    monkeypatch.setitem(sys.modules, "kernpool.dask", fake)
-    command = ["predict", "model", "new.parquet", "--cluster", "tcp://there:8786", "--quiet"]
-    assert main([*command, "--memory", "1MiB", "--out", "out.parquet"]) == 0
-    assert seen == ["tcp://there:8786", *[(FEWEST_ROWS, 5000)] * 5, "closed"]
+@pytest.mark.parametrize("setting", [*RECIPES, "none"])
+@pytest.mark.filterwarnings("ignore::kernpool.RankDeficiencyWarning")
+@pytest.mark.filterwarnings("ignore::kernpool.EmptyWindowWarning")
+def test_a_cluster_pools_as_the_model_does(setting, folder, tables, scheduler, monkeypatch):
+    monkeypatch.chdir(folder)
+    options = RECIPES.get(setting, {})
+    rng = np.random.default_rng(5)
+    X, query, weight = rng.normal(size=(300, 2)), 1.5 * tables[1][:60], rng.integers(0, 4, 300)
+    y = np.stack([np.sin(3 * X[:, 0]) + X[:, 1], X[:, 1] ** 2], axis=1)
+    constant = NadarayaWatsonRegressor(bandwidth=PLAIN["bandwidth"])
+    model = constant if setting == "degree" else LocalLinearRegressor(**PLAIN | options)
+    expected = model.fit(X, y, sample_weight=weight).predict(query)
+    if setting not in ("tol", "algorithm", "none"):  # a setting that gets lost on the way shows
+        lost = {name: value for name, value in options.items() if name != setting}
+        without = LocalLinearRegressor(**PLAIN | lost).fit(X, y, sample_weight=weight).predict(query)
+        assert not np.allclose(without, expected, equal_nan=True)
+    save_model(model, "saved", features=["a", "b"])
+    parquet.write_table(pa.table({"a": query[:, 0], "b": query[:, 1]}), "asked.parquet")
+    command = ["predict", "saved", "asked.parquet", "--cluster", scheduler, "--quiet", "--out", "out.npy"]
+    assert main(command) == 0
+    np.testing.assert_allclose(np.load("out.npy"), expected, rtol=1e-10, atol=1e-12)
+
+
+def test_recipes_are_tried_on_a_cluster_field_by_field():
+    assert {field.name for field in fields(Recipe)} - {"n_jobs"} <= set(RECIPES)
+
+
+def test_a_cluster_reads_the_files_of_a_model(fitted, tables, scheduler):
+    command = ["predict", "model", "new.parquet", "--memory", "1MiB", "--quiet"]
+    assert main([*command, "--cluster", scheduler, "--out", "out.parquet"]) == 0
     np.testing.assert_allclose(read(fitted / "out.parquet"), tables[2], rtol=1e-11, atol=1e-13)
-    # a model with its rows in memory, all queries at once
-    X = np.random.default_rng(1).normal(size=(50, 2))
-    from kernpool import save_model
-
-    save_model(NadarayaWatsonRegressor(bandwidth=1.0).fit(X, X[:, 0]), "small", features=["a", "b"])
-    assert main([*command[:1], "small", *command[2:], "--out", "small.npy"]) == 0
-    np.testing.assert_allclose(np.load("small.npy")[:, 0], pool(tables[1], X, X[:, 0]), rtol=1e-11, atol=1e-13)
-
-    def nobody(address):
-        raise TimeoutError(f"no scheduler answers at {address}")
-
-    fake.connect = nobody
-    assert main([*command, "--out", "none.csv"]) == 1
+    assert main([*command, "--cluster", "tcp://127.0.0.1:1", "--out", "none.csv"]) == 1
     assert not (fitted / "none.csv").exists()
 
 

@@ -62,11 +62,6 @@ def test_ranks_and_clipped_planes(tmp_path):
     )
     queries = np.array([[500.0], [7000.0]])
     np.testing.assert_array_equal(load_model(model).predict(queries), expected.predict(queries))
-    refused = kernpool(
-        "predict", model, DATA / "engel.csv", "--cluster", "tcp://nowhere:1", "--out", tmp_path / "a.csv"
-    )
-    assert refused.returncode == 1
-    assert b"predict here, without --cluster" in refused.stderr
     wrong = kernpool(*data, "--ridge", "1")
     assert (wrong.returncode, b"--ridge is for --degree 1" in wrong.stderr) == (2, True)
     wrong = kernpool(*data, "--degree", "1", "--ridge", "-1")

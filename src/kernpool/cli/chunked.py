@@ -20,14 +20,13 @@ from kernpool.cli.parsing import parse_features
 from kernpool.cli.tables import IN_MEMORY, form_of
 from kernpool.cli.terminal import UsageError, progress_bar, say
 from kernpool.data.chunks.base import Chunks
-from kernpool.data.chunks.opening import NpyChunks, open_chunks
+from kernpool.data.chunks.opening import NpyChunks
 from kernpool.data.chunks.parquet import ParquetChunks
 from kernpool.data.folders import read_header
 from kernpool.data.reading import AS_FOUND, TextForm, input_format, read_table
 from kernpool.data.tables import TableError
 from kernpool.data.writers import row_writer
-from kernpool.estimators.extrapolation import limits_of
-from kernpool.estimators.fitted import scale_of
+from kernpool.estimators.fitted import pool_at
 from kernpool.estimators.regression import KernelRegressor
 from kernpool.estimators.saving import MODELS, load_model, save_model
 from kernpool.estimators.smoother import KernelSmoother
@@ -207,27 +206,8 @@ def predictor(model: Any, cluster: str | None) -> Iterator[Predict]:
         return
     if not isinstance(model, KernelRegressor) or model.encoding_ is not None:
         raise TypeError("--cluster is for regressors of numeric columns; predict here, without --cluster")
-    if any(scale_of(model).ranked if hasattr(model, "key_") else ()) or limits_of(model) is not None:
-        raise TypeError("--cluster knows neither ranks of columns nor clipped planes; predict here, without --cluster")
-    dask = import_module("kernpool.dask")  # which loads Dask
-    chunks = vars(model).get("chunks_")
-    if chunks is None:
-        chunks = open_chunks(model.key_, model.value_, model.key_weight_)
+    dask, pools = import_module("kernpool.dask"), import_module("kernpool.dask.pool")  # which load Dask
     with closing(dask.connect(cluster)) as client:
-
-        def predict(query: Array) -> Array:
-            pooled: Array = dask.pool(
-                query,
-                chunks,
-                client=client,
-                kernel=model.kernel,
-                bandwidth=model.bandwidth_,
-                composition=model.composition,
-                degree=model._degree,
-                empty=model.empty,
-                tol=model.tol,
-                algorithm=model.algorithm,
-            )
-            return pooled
-
-        yield predict
+        yield lambda query: pool_at(
+            model, query, model._report_rank, lambda chunks: pools.PartitionPairs(pools.as_partitions(chunks), client)
+        )

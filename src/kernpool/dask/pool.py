@@ -7,7 +7,7 @@ results have the same bits for any number of workers, with Dask's own schedulers
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -141,8 +141,8 @@ class PartitionPairs:
 
     # As all pooling is called.
     def reduce(self, recipe: Recipe, query: Any, progress: Progress | None = None) -> Sums:  # noqa: ARG002
-        """Sum over all partitions, on the cluster."""
-        asked, center = Asked.of(recipe, query), center_task(self.partitions)
+        """Sum over all partitions, on the cluster; a task uses one thread."""
+        asked, center = Asked.of(replace(recipe, n_jobs=1), query), center_task(self.partitions)
         if asked.query.array.ndim != 2:
             raise ValueError(f"query must have shape (queries,) or (queries, columns) here, got {np.shape(query)}")
         state, center = self._compute([state_tree(sent_once(asked), self.partitions, center), center])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from kernpool.core.local_fit import LocalFit
 from kernpool.core.problem import Problem
 from kernpool.data.checks import refuse_misread
 from kernpool.data.chunks.base import Chunks
+from kernpool.data.chunks.opening import open_chunks
 from kernpool.data.frames import Encoding
 from kernpool.data.tables import TableError
 from kernpool.estimators.extrapolation import limits_of
@@ -144,7 +146,9 @@ def fit_of(model: Any, problem: Problem) -> LocalFit:
     )
 
 
-def pool_at(model: Any, X: ArrayLike, report_rank: ReportRank) -> NDArray[Any]:
+def pool_at(
+    model: Any, X: ArrayLike, report_rank: ReportRank, pairs_of_chunks: Callable[[Chunks], Any] | None = None
+) -> NDArray[Any]:
     """Pool the outputs of the training rows at new ones.
 
     Parameters
@@ -155,6 +159,9 @@ def pool_at(model: Any, X: ArrayLike, report_rank: ReportRank) -> NDArray[Any]:
         Queries.
     report_rank : callable
         Hears of planes that are not determined.
+    pairs_of_chunks : callable, optional
+        Sums training rows, all of them as chunks, somewhere else, such as on a cluster; of models without categorical
+        columns. By default they are summed in this process.
 
     Returns
     -------
@@ -166,10 +173,14 @@ def pool_at(model: Any, X: ArrayLike, report_rank: ReportRank) -> NDArray[Any]:
     if "chunks_" in vars(model):
         query = numeric_query(model, X)
         check_unchanged(model)
-        sums = ChunkPairs(model.chunks_).reduce(recipe, query, progress)
+        sums = (pairs_of_chunks or ChunkPairs)(model.chunks_).reduce(recipe, query, progress)
         return settle(recipe, sums, report_rank, limits_of(model))
     query, code = read_query(model, X)
-    sums = pairs_of(model, code).reduce(recipe, scale_of(model).apply(query), progress)
+    if pairs_of_chunks is None:
+        pairs: Any = pairs_of(model, code)
+    else:
+        pairs = pairs_of_chunks(open_chunks(scaled_keys(model), model.value_, model.key_weight_))
+    sums = pairs.reduce(recipe, scale_of(model).apply(query), progress)
     pooled = settle(recipe, sums, report_rank, limits_of(model))
     dtype = np.result_type(query, model.key_, model.value_)
     return pooled.reshape(len(pooled), *model.value_.shape[1:]).astype(dtype, copy=False)
