@@ -174,7 +174,7 @@ def test_other_settings_leave_the_model_as_it_was():
         ({"kind": "curve", "settings": {"kernel": "x"}, "places": [1.0]}, "kernel"),
         ({"kind": "curve", "settings": {"composition": "x"}, "places": [1.0]}, "composition"),
         ({"kind": "curve", "settings": {"degree": 7}, "places": [1.0]}, "degree"),
-        ({"kind": "curve", "settings": {}, "places": [1.0] * 5000, "query": {"numeric": [0, 0]}}, "up to 4096"),
+        ({"kind": "curve", "settings": {}, "places": [1.0] * 5000, "query": {"numeric": [0, 0]}}, "1 to 4096"),
         ({"kind": "curve", "settings": {}, "places": [1.0], "query": {"numeric": [0]}}, "query must be 2 numbers"),
         ({"kind": "curve", "settings": {}, "places": [1.0], "query": {"numeric": [0, 0], "codes": [1]}}, "codes"),
         ({"kind": "curve", "settings": {}, "places": [1.0], "query": {"numeric": [0, 0]}, "column": 2}, "column"),

@@ -1,23 +1,30 @@
 """The server of `kernpool explore`: for this machine, for who has the token, and alive whatever it is sent."""
 
+import contextlib
 import http.client
 import json
+import socket
 import threading
+import time
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from kernpool import NadarayaWatsonRegressor, explore
-from kernpool.pages.explorer.server import HOST, LARGEST_BODY, ExplorerServer
+from kernpool.pages.explorer.engine import RequestError, answer
+from kernpool.pages.explorer.server import CONNECTIONS_WITHOUT_TOKEN, HOST, LARGEST_BODY, ExplorerServer
 
 X = np.linspace(0.0, 1.0, 50)[:, None]
 MODEL = NadarayaWatsonRegressor(bandwidth=0.1).fit(X, np.sin(6 * X[:, 0]))
+SUBJECT = explore(MODEL).subject
 QUESTION = {"kind": "curve", "places": [0.25, 0.5], "query": {"numeric": [0.0]}, "settings": {"bandwidth": [0.05]}}
 
 
 @pytest.fixture(scope="module")
 def server():
-    with ExplorerServer(explore(MODEL).subject) as server:
+    with ExplorerServer(SUBJECT) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         yield server
@@ -88,9 +95,99 @@ def test_answers_are_those_of_the_engine(server):
     assert answer["value"][0] == fitted.predict([[0.25], [0.5]]).tolist()
 
 
+NUMBERS = st.floats() | st.sampled_from([True, 0, -1, 5e-324, 1e200, 10**400, "1", "x", None, [], {}])
+ANYTHING = st.recursive(
+    NUMBERS | st.text(max_size=3) | st.sampled_from(["curve", "query", "boxcar", "product", 1, 2]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=6,
+)
+PARTS = [
+    *((name,) for name in ("kind", "settings", "query", "places", "column")),
+    *(("settings", name) for name in ("kernel", "bandwidth", "composition", "degree", "smoothing", "ridge")),
+    *(("query", name) for name in ("numeric", "codes")),
+]
+
+
+@settings(max_examples=150, deadline=None, database=None)
+@given(
+    st.sampled_from(["curve", "query"]), st.sampled_from(PARTS), ANYTHING | st.lists(NUMBERS, min_size=1, max_size=1)
+)
+def test_any_json_is_answered_or_refused(kind, part, anything):
+    request = json.loads(json.dumps(QUESTION | {"kind": kind, "column": 0}))
+    inner = request
+    for name in part[:-1]:
+        inner = inner[name]
+    inner[part[-1]] = anything
+    with contextlib.suppress(RequestError):
+        json.dumps(answer(SUBJECT, request), allow_nan=False)
+
+
+def connect(server, said=b"GET /?token="):
+    """Return a connection that stops in the middle of its first line."""
+    connection = socket.create_connection((HOST, server.server_port), timeout=20)
+    connection.sendall(said)
+    return connection
+
+
+def dribble(connection):
+    """Send a first line letter by letter, for at least twenty seconds unless the server closes the connection."""
+    for _ in range(10_000):
+        connection.sendall(b"x")
+        time.sleep(0.002)
+
+
+def is_open(connection):
+    """Whether the server has not closed a connection that it sends nothing on."""
+    connection.settimeout(0.01)
+    try:
+        return connection.recv(1) != b""
+    except TimeoutError:
+        return True
+    except ConnectionError:
+        return False
+
+
+def test_connections_without_the_token_are_few(server, monkeypatch):
+    monkeypatch.setattr("kernpool.pages.explorer.server.SECONDS_TO_SHOW_THE_TOKEN", 600.0)  # however busy the machine
+    with contextlib.ExitStack() as stack:
+        owner = stack.enter_context(
+            contextlib.closing(http.client.HTTPConnection(HOST, server.server_port, timeout=20))
+        )
+        owner.request("GET", f"/?token={server.token}")
+        owner.getresponse().read()
+        strangers = [stack.enter_context(connect(server)) for _ in range(3 * CONNECTIONS_WITHOUT_TOKEN)]
+        assert question(server, json.dumps(QUESTION))[0] == 200  # newer ones are let in
+        for old in strangers[:-CONNECTIONS_WITHOUT_TOKEN]:
+            old.settimeout(20)
+            with contextlib.suppress(ConnectionError):
+                assert old.recv(1) == b""  # waits until it is closed
+        assert sum(map(is_open, strangers)) in (CONNECTIONS_WITHOUT_TOKEN - 1, CONNECTIONS_WITHOUT_TOKEN)
+        owner.request("GET", f"/?token={server.token}")  # on the connection of before, which is older than all of them
+        assert owner.getresponse().status == 200
+
+
+def test_a_token_that_takes_long_is_not_waited_for(server, monkeypatch):
+    monkeypatch.setattr("kernpool.pages.explorer.server.SECONDS_TO_SHOW_THE_TOKEN", 0.2)
+    with connect(server) as silent, connect(server) as slow:
+        with pytest.raises(ConnectionError):
+            dribble(slow)
+        with contextlib.suppress(ConnectionError):
+            assert silent.recv(1) == b""  # waits until it is closed
+
+
 @pytest.mark.parametrize(
     "body",
-    ["", "{", "[]", "null", "\xff", "[" * 100_000, '{"kind": "curve"}', json.dumps(QUESTION | {"places": ["x"]})],
+    [
+        "",
+        "{",
+        "[]",
+        "null",
+        "\xff",
+        '{"kind": []}',
+        "[" * 100_000,
+        '{"kind": "curve"}',
+        json.dumps(QUESTION | {"places": ["x"]}),
+    ],
 )
 def test_what_is_no_question_gets_a_reason(server, body):
     status, answer = question(server, body.encode("latin-1"))
@@ -104,7 +201,8 @@ def test_other_doors_are_closed(server):
     token = {"X-Kernpool-Token": server.token}
     assert ask(server, "POST", "/other", "{}", **token)[0] == 400
     assert ask(server, "POST", "/ask", "{}", **token, **{"Content-Length": str(LARGEST_BODY + 1)})[0] == 400
-    assert ask(server, "POST", "/ask", "{}", **token, **{"Content-Length": "-1"})[0] == 400
+    for length in ("-1", "+2", "2.0", "\u00b2", "0x2", "7" * 5000):
+        assert ask(server, "POST", "/ask", "{}", **token, **{"Content-Length": length})[0] == 400
     assert ask(server, "PUT", "/ask", "{}", **token)[0] == 501
 
 

@@ -12,6 +12,7 @@ from sklearn.base import clone
 
 from kernpool.core.empty import fill_empty
 from kernpool.core.keys import Prepared
+from kernpool.data.checks import LARGEST
 from kernpool.estimators import LocalLinearRegressor, NadarayaWatsonRegressor
 from kernpool.estimators.extrapolation import limits_of
 from kernpool.estimators.fitted import fit_of, pairs_of, recipe_of
@@ -128,12 +129,13 @@ def answer(subject: Subject, request: Any) -> dict[str, Any]:
     >>> found["reach"], round(found["effectiveSize"], 1)
     (50, 2.5)
     """
-    if not isinstance(request, Mapping) or request.get("kind") not in ANSWERS:
-        raise RequestError(f"a request is of kind {' or '.join(ANSWERS)}")
+    kind = request.get("kind") if isinstance(request, Mapping) else None
+    if not isinstance(kind, str) or kind not in ANSWERS:
+        raise RequestError(f"a request must be of kind {' or '.join(ANSWERS)}, got {kind!r:.80}")
     settings = request.get("settings", {})
     if not isinstance(settings, Mapping):
         raise RequestError("settings must be a mapping")
-    return ANSWERS[request["kind"]](subject, model_at(subject.model, settings), request)
+    return ANSWERS[kind](subject, model_at(subject.model, settings), request)
 
 
 def _curve(_: Subject, model: Any, request: Mapping[str, Any]) -> dict[str, Any]:
@@ -239,17 +241,19 @@ ANSWERS = {"curve": _curve, "query": _one}
 
 
 def _numbers(name: str, given: Any, count: int | None, least: float = -math.inf) -> Array:
-    """Return finite numbers above `least`, as many as asked for."""
+    """Return finite numbers above `least`, as many as asked for; at least one if that is any number."""
     try:
         numbers = np.asarray(given, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise RequestError(f"{name} must be numbers, got {given!r:.80}") from None
-    if numbers.ndim != 1 or (count is not None and len(numbers) != count) or len(numbers) > LARGEST_REQUEST:
+    fits = numbers.ndim == 1 and (1 <= len(numbers) <= LARGEST_REQUEST if count is None else len(numbers) == count)
+    if not fits:
         raise RequestError(
-            f"{name} must be {f'up to {LARGEST_REQUEST}' if count is None else count} numbers, got {given!r:.80}"
+            f"{name} must be {f'1 to {LARGEST_REQUEST}' if count is None else count} numbers, got {given!r:.80}"
         )
-    if not np.all(np.isfinite(numbers)) or np.any(numbers <= least):
-        raise RequestError(f"{name} must be finite{' and positive' if least == 0.0 else ''}, got {given!r:.80}")
+    if not np.all(np.abs(numbers) <= LARGEST) or np.any(numbers <= least):
+        above = " and positive" if least == 0.0 else ""
+        raise RequestError(f"{name} must be finite{above}, at most {LARGEST:g} in magnitude, got {given!r:.80}")
     return numbers
 
 

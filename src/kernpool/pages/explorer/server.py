@@ -1,7 +1,9 @@
 """`kernpool explore`: the page and the engine behind it, on this machine and for nobody else.
 
 The server listens on 127.0.0.1 alone. A page of another site can make a browser send requests there, so each request
-has to name this host (a rebound name is another one) and to carry a token that only the page from here knows.
+has to name this host (a rebound name is another one) and to carry a token that only the page from here knows. Anything
+on this machine can connect and then send nothing, so connections that have not shown the token are few and short: the
+oldest one is closed for a new one, and each after some seconds.
 
 A browser is started with an address on its command line, which other users of the machine can read for as long as it
 runs. So that address works once, and leads to the one with the token. (A file that redirects, which only its owner can
@@ -11,9 +13,13 @@ read, does not open in browsers that are confined to a part of the disk.)
 from __future__ import annotations
 
 import json
+import re
 import secrets
+import socket
 import threading
+import time
 from collections.abc import Callable
+from contextlib import suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -26,6 +32,8 @@ from kernpool.pages.explorer.subject import Subject
 HOST = "127.0.0.1"
 LARGEST_BODY = 1 << 20
 SECONDS = 30.0  # that a silent connection is kept
+SECONDS_TO_SHOW_THE_TOKEN = 5.0  # in all, however slowly a request is sent
+CONNECTIONS_WITHOUT_TOKEN = 32  # at once; a browser opens six
 
 
 class ExplorerServer(ThreadingHTTPServer):
@@ -49,12 +57,14 @@ class ExplorerServer(ThreadingHTTPServer):
     """
 
     daemon_threads = True
+    request_queue_size = 128
 
     def __init__(self, subject: Subject, port: int = 0, language: str | None = None) -> None:
         self.subject = subject
         self.token = secrets.token_urlsafe(24)
         self._ticket: str | None = secrets.token_urlsafe(24)
         self._lock = threading.Lock()
+        self._without_token: dict[socket.socket, float] = {}  # when each is to be closed; the oldest first
         super().__init__((HOST, port), _Handler)
         payload = payload_of(subject, language=language, kept=thinned(subject.rows))
         host = f"serverHost({json_for_html(self.token)})"
@@ -76,6 +86,37 @@ class ExplorerServer(ThreadingHTTPServer):
             is_it = self._ticket is not None and secrets.compare_digest(ticket.encode(), self._ticket.encode())
             self._ticket = None if is_it else self._ticket
         return is_it
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Take a connection, and close the oldest ones without the token beyond the limit."""
+        with self._lock:
+            self._without_token[request] = time.monotonic() + SECONDS_TO_SHOW_THE_TOKEN
+            extra = len(self._without_token) - CONNECTIONS_WITHOUT_TOKEN
+            self._hang_up([*self._without_token][: max(0, extra)])
+        super().process_request(request, client_address)
+
+    def service_actions(self) -> None:
+        """Close the connections that have taken too long to show the token."""
+        super().service_actions()
+        now = time.monotonic()
+        with self._lock:
+            self._hang_up([request for request, end in self._without_token.items() if end < now])
+
+    def has_shown_token(self, request: Any) -> None:
+        """Keep a connection open whatever else connects."""
+        with self._lock:
+            self._without_token.pop(request, None)
+
+    def shutdown_request(self, request: Any) -> None:
+        """Close a connection."""
+        self.has_shown_token(request)  # it is none of those that are waited for
+        super().shutdown_request(request)
+
+    def _hang_up(self, requests: list[socket.socket]) -> None:
+        for request in requests:
+            del self._without_token[request]
+            with suppress(OSError):  # it may have been closed at the other end
+                request.shutdown(socket.SHUT_RDWR)  # the thread that reads from it ends, and closes it
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Say nothing of a connection that the browser closed."""
@@ -107,7 +148,7 @@ class _Handler(BaseHTTPRequestHandler):
         if self._is_refused(given=self.headers.get("X-Kernpool-Token", "")):
             return
         length = self.headers.get("Content-Length", "")
-        if self.path != "/ask" or not length.isdecimal() or int(length) > LARGEST_BODY:
+        if self.path != "/ask" or not re.fullmatch("[0-9]{1,9}", length) or int(length) > LARGEST_BODY:
             self._fail(HTTPStatus.BAD_REQUEST, f"ask with up to {LARGEST_BODY} bytes of JSON")
             return
         try:
@@ -123,6 +164,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _let_in(self, ticket: str) -> None:
         if self.server.takes(ticket):
+            self.server.has_shown_token(self.connection)
             self._send(HTTPStatus.SEE_OTHER, b"", "text/plain", Location=self.server.url)
             return
         why = "this address has been used; open the one that kernpool explore printed, and if it was not you, end it"
@@ -143,6 +185,7 @@ class _Handler(BaseHTTPRequestHandler):
         if not secrets.compare_digest(given.encode(), self.server.token.encode()):
             self._fail(HTTPStatus.FORBIDDEN, "open the address that kernpool explore printed: it carries a token")
             return True
+        self.server.has_shown_token(self.connection)
         return False
 
     def _fail(self, status: HTTPStatus, why: str) -> None:
