@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from kernpool import datasets
     from kernpool.conformal import DensityRatio, PredictionInterval, PredictionSet, density_ratio
     from kernpool.core import EmptyWindowWarning, PoolState, Problem, RankDeficiencyWarning, empty_state, merge
-    from kernpool.data import open_chunks
+    from kernpool.data import SuspectColumnWarning, open_chunks
     from kernpool.displays import (
         AttentionDisplay,
         BandwidthPathDisplay,
@@ -92,6 +92,7 @@ __all__ = [
     "SiZerDisplay",
     "SlopeMap",
     "Summary",
+    "SuspectColumnWarning",
     "TestResult",
     "TrainingDisplay",
     "choose",
@@ -126,6 +127,7 @@ _LAZY = {
     "Problem": "kernpool.core",
     "RankDeficiencyWarning": "kernpool.core",
     "RunningPool": "kernpool.pooling",
+    "SuspectColumnWarning": "kernpool.data",
     "choose": "kernpool.pooling",
     "convert_bandwidth": "kernpool.kernels",
     "empty_state": "kernpool.core",

@@ -24,6 +24,7 @@ from kernpool.data.kinds import (
     kind_of,
     moderate_numbers,
     note_doubts,
+    note_row_numbers,
     refuse_measures,
 )
 from kernpool.data.reading import TextForm, input_format, read_table
@@ -177,6 +178,8 @@ def training_rows(options: argparse.Namespace) -> Training:
     groups = [] if options.groups is None else [options.groups]
     table = without_missing(table, [*names, options.target, *groups], options)
     features = features_of(table, names, _without(choice, options.target), FEATURES)
+    if options.features is None:
+        note_row_numbers(table, names, features.X)
     target, classes = _target(table, options.target, choice)
     group = table.labels(options.groups) if groups else None
     if table.rows < 2:

@@ -9,6 +9,7 @@ Read `checks.py` first: what an array has to be. `columns.py` and `frames.py` re
 
 from kernpool.data.chunks import Chunk, Chunks, open_chunks
 from kernpool.data.frames import Encoding
+from kernpool.data.suspects import SuspectColumnWarning
 from kernpool.data.tables import TableError
 
-__all__ = ["Chunk", "Chunks", "Encoding", "TableError", "open_chunks"]
+__all__ = ["Chunk", "Chunks", "Encoding", "SuspectColumnWarning", "TableError", "open_chunks"]

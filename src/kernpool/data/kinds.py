@@ -19,13 +19,11 @@ from kernpool.data.codes import levels_in, ordered_numbers, refuse_unseen
 from kernpool.data.dates import are_dates, days_of, looks_like_date
 from kernpool.data.frames import NUMBERS, Encoding
 from kernpool.data.mixed import Mixed
-from kernpool.data.suspects import doubt, measured
+from kernpool.data.suspects import Suspicion, doubt, measures, row_names, row_numbers
 from kernpool.data.tables import COUNTED, Advice, Table, TableError
 
 Array = NDArray[np.float64]
 Kind = Literal["numbers", "levels", "dates"]
-
-FEW_LEVELS = 20  # are never too many
 
 
 @dataclass(frozen=True)
@@ -118,7 +116,7 @@ def features_of(table: Table, names: Sequence[str], choice: Choice, advice: Advi
             columns[name] = _declared(table, name, choice) if name in choice.ordered else levels_in(table, name)
             if not asked:
                 refuse_measures(table, name)
-                _refuse_names_of_rows(table, name, columns[name])
+                _refuse(table, name, row_names(columns[name]))
             elif name in choice.unordered:
                 unordered.append(name)
         else:
@@ -265,20 +263,19 @@ def note_doubts(table: Table, name: str) -> None:
 
 def refuse_measures(table: Table, name: str) -> None:
     """Refuse text that people mean as numbers, as levels that nobody asked for."""
-    found = [str(cell) for cell in as_objects(table.columns[name]) if not is_blank(cell, table.blanks)]
-    what = measured(found)
-    if what is not None:
-        raise TableError(
-            f"{table.source}: column {name!r} {words(found[0])}: {what}; write plain numbers, such as 1234.5, or say "
-            f"--unordered {name} if these are levels or classes"
-        )
+    _refuse(table, name, measures([str(c) for c in as_objects(table.columns[name]) if not is_blank(c, table.blanks)]))
 
 
-def _refuse_names_of_rows(table: Table, name: str, levels: list[Any]) -> None:
-    different = len(set(levels))
-    if different > max(FEW_LEVELS, len(levels) // 2):
-        raise TableError(
-            f"{table.source}: column {name!r} holds {different} different texts in {len(levels)} rows, such as "
-            f"{str(levels[0])[:40]!r}, like names of rows, which tell nothing of others; leave it out with --features, "
-            f"or say --unordered {name}"
-        )
+def note_row_numbers(table: Table, names: Sequence[str], X: Any) -> None:
+    """Note columns of numbers, of several to predict from, that number the rows."""
+    columns = X.columns if isinstance(X, Mixed) else dict(zip(names, X.T, strict=True))
+    for name, cells in columns.items() if len(columns) > 1 else ():
+        found = row_numbers(name, cells) if isinstance(cells, np.ndarray) else None
+        if found is not None:
+            table.notes.append(f"column {name!r} {found.what}; {found.at_command_line.format(name=name)}")
+
+
+def _refuse(table: Table, name: str, found: Suspicion | None) -> None:
+    if found is not None:
+        remedy = found.at_command_line.format(name=name)
+        raise TableError(f"{table.source}: column {name!r} {found.what}; {remedy}")

@@ -1,17 +1,31 @@
-"""Columns that look like one thing and would be read as another: numbers with a unit, times, codes, days as digits."""
+"""Columns that look like one thing and would be read as another: numbers or dates as text, names and numbers of rows.
+
+The rules, for estimators and the command line alike:
+
+- Text is suspect if all of it is numbers, numbers with one unit or times of a day, if most of it is dates, or if more
+  than half of the cells, and more than 20, differ from each other, as names of rows do.
+- Numbers in a table of several columns are suspect if they number the rows: whole numbers, all different, in a column
+  called id, index, row, rownames or the like, or whose name ends in id; or exactly 1..n or 0..n-1, in any order, of
+  20 rows or more, unless the name is one of time or order, such as t, day, year, step or x.
+
+Columns that the caller names as categorical, and those that declare their categories, are what they are said to be.
+"""
 
 from __future__ import annotations
 
 import math
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import date
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.data.codes import PADDED
+from kernpool.data.codes import PADDED, is_code
+from kernpool.data.columns import Columns
+from kernpool.data.dates import are_dates
 
 MEASURE = re.compile(
     # A bracket, as accountants write for less than nothing; limits of detection; what spreadsheets mark text by
@@ -22,6 +36,33 @@ MEASURE = re.compile(
 DASHES = dict.fromkeys(map(ord, "\u2212\u2013\ufe63\uff0d"), "-")  # that people type for minus
 TIME = re.compile(r"\d{1,2}:\d{2}(?::\d{2}(?:\.\d+)?)?")
 FIRST_DAY, LAST_DAY = 18_000_101, 21_001_231
+FEW = 20  # different texts are never too many, and fewer numbers may count by chance
+LOOKED_AT = 100  # different texts, for dates
+ROW_LABELS = re.compile(r"__index_level_\d+__|Unnamed: 0(?:\.\d+)?")  # what pandas writes for those without a name
+ROW_NUMBERS = re.compile(  # names of columns
+    r"(?i:ids?|uuid|guid|index|idx|row(?:[ ._-]?(?:names?|numbers?|index|id|num|no|nr))?|.*[ ._-]id)|.*[a-z]I[dD]"
+)
+TIME_OR_ORDER = re.compile(  # names of columns that may well count
+    r"[xt]|(?:.*[\W_])?(?:time|date|day|week|month|quarter|year|hour|minute|second|season|period|epoch|step|trend|order"
+    r"|rank|seq|sequence|age|dose|lag|position|distance)s?(?:[\W_].*)?",
+    re.IGNORECASE,
+)
+
+
+class SuspectColumnWarning(UserWarning):
+    """A column to predict from looks like something else than it is read as, such as row numbers or numbers as text.
+
+    The message names the column and the remedy. A column that is meant so is named in ``unordered=`` if it holds
+    categories; else the warning is ignored with ``warnings.simplefilter("ignore", SuspectColumnWarning)``.
+    """
+
+
+class Suspicion(NamedTuple):
+    """What a column looks like, and the remedies, in which ``{name}`` stands for its name."""
+
+    what: str
+    in_python: str
+    at_command_line: str
 
 
 def measured(cells: Iterable[str]) -> str | None:
@@ -119,3 +160,106 @@ def _day(cell: str) -> date | None:
         return date.fromisoformat(cell) if len(cell) == len("20200131") and cell.isdecimal() else None
     except ValueError:
         return None
+
+
+def suspect_columns(X: Any, named: Collection[str | int]) -> Iterator[str]:
+    """Yield a sentence about each column of a frame that looks like something else than it is read as.
+
+    Parameters
+    ----------
+    X : pandas.DataFrame, polars.DataFrame or array_like
+        Training rows without missing cells. Columns of an array have no names, and are not looked at.
+    named : collection of str or int
+        Columns that the caller names as categorical.
+
+    Examples
+    --------
+    >>> from kernpool.data.mixed import Mixed
+    >>> table = Mixed({"Id": np.array([7.0, 3.0, 5.0]), "x": np.array([1.0, 1.5, 2.0]), "dose": ["1", "2", "1"]})
+    >>> for sentence in suspect_columns(table, []):
+    ...     print(sentence[:74])
+    column 'Id' of X numbers the rows, which says nothing about new rows; drop
+    column 'dose' of X holds numbers as text, such as '1', read as categories;
+    """
+    table = Columns.of(X)
+    if table.names is None:
+        return
+    for place, (name, column) in enumerate(zip(table.names, table.columns, strict=True)):
+        if name in named or place in named:
+            continue
+        found = None
+        if column.kind == "numeric" and len(table.names) > 1:
+            found = row_numbers(name, column.numbers())
+        elif column.kind == "unordered" and column.levels is None:
+            cells = list(map(str, column.items()))
+            found = measures(cells) or numbers_or_dates(cells) or row_names(cells)
+        if found is not None:
+            yield f"{column.label} {found.what}; {found.in_python.format(name=name)}"
+
+
+def row_numbers(name: str, read: NDArray[np.float64]) -> Suspicion | None:
+    """Return the suspicion that numbers are those of the rows, by the rule of this module.
+
+    Examples
+    --------
+    >>> count = np.arange(30.0)
+    >>> [row_numbers(name, count) is not None for name in ("index", "PassengerId", "size", "day", "year_month")]
+    [True, True, True, False, False]
+    >>> row_numbers("id", np.array([1.0, 1.0, 2.0])), row_numbers("index", count + 0.5), row_numbers("size", count + 7)
+    (None, None, None)
+    """
+    labels = (ROW_NUMBERS.fullmatch(name) or ROW_LABELS.fullmatch(name)) is not None
+    n = len(read)
+    if n < 3 or not (labels or (n >= FEW and not TIME_OR_ORDER.fullmatch(name))):
+        return None
+    low, high = read.min(), read.max()
+    if not labels and not (low in (0.0, 1.0) and high - low == n - 1):
+        return None
+    if (np.floor(read) != read).any() or len(np.unique(read)) < n:
+        return None
+    return Suspicion(
+        "numbers the rows, which says nothing about new rows",
+        "drop it before fit and predict",
+        "leave it out with --features",
+    )
+
+
+def row_names(cells: Sequence[Any]) -> Suspicion | None:
+    """Return the suspicion that text names the rows: nearly as many categories as rows."""
+    different = len(set(cells))
+    if different <= max(FEW, len(cells) // 2):
+        return None
+    return Suspicion(
+        f"holds {different} different texts in {len(cells)} rows, such as {str(cells[0])[:40]!r}, like names of rows, "
+        "which say nothing about new rows",
+        "drop it before fit and predict, or name it in unordered=[{name!r}]",
+        "leave it out with --features, or say --unordered {name}",
+    )
+
+
+def measures(cells: Sequence[str]) -> Suspicion | None:
+    """Return the suspicion that text is numbers with a unit, or times of a day."""
+    what = measured(cells)
+    return (
+        None
+        if what is None
+        else Suspicion(
+            f"holds {cells[0]!r}: {what}",
+            "write plain numbers, such as 1234.5, or name it in unordered=[{name!r}]",
+            "write plain numbers, such as 1234.5, or say --unordered {name} if these are levels or classes",
+        )
+    )
+
+
+def numbers_or_dates(cells: Sequence[str]) -> Suspicion | None:
+    """Return the suspicion that text is plain numbers, none of which is a code such as 007, or dates."""
+    different = list(dict.fromkeys(cells))
+    dates = are_dates(different[:: -(-len(different) // LOOKED_AT)])
+    if not dates and not all(_is_plain(cell.strip()) and not is_code(cell.strip()) for cell in different):
+        return None
+    what, remedy = ("dates", "as with pandas.to_datetime") if dates else ("numbers", "as with astype(float)")
+    return Suspicion(
+        f"holds {what} as text, such as {cells[0]!r}, read as categories",
+        f"convert it to {what}, {remedy}, or name it in unordered=[{{name!r}}]",
+        "say --unordered {name}",
+    )

@@ -11,6 +11,8 @@ from sklearn.utils.validation import check_X_y, validate_data
 from kernpool.data.checks import as_key_weight, refuse_misread
 from kernpool.data.columns import is_frame
 from kernpool.data.frames import Encoding
+from kernpool.data.mixed import Mixed
+from kernpool.data.suspects import SuspectColumnWarning, suspect_columns
 from kernpool.execution.warnings import warn_caller
 
 Array = NDArray[np.float64]
@@ -56,6 +58,10 @@ def read_rows(model: Any, X: Any, y: Any, *, numbers: bool, reset: bool = True) 
     if numbers:
         refuse_misread("y", y)
         output = output if output.dtype.kind == "f" else output.astype(np.float64)
+    if reset and is_frame(X) and not isinstance(X, Mixed):  # columns of files are looked at where they are read
+        named = [name for some in (model.unordered, model.ordered) if some is not None for name in some]
+        for sentence in suspect_columns(X, named):
+            warn_caller(sentence, SuspectColumnWarning)
     return Rows(key, code, output, encoding)
 
 

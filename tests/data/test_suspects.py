@@ -1,0 +1,124 @@
+"""Columns that look like something else: estimators warn, the command line notes or refuses, in the same words."""
+
+import json
+import warnings
+
+import numpy as np
+import pytest
+
+from kernpool import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor, SuspectColumnWarning
+from kernpool.data.suspects import row_numbers
+from tests.support.commands import kernpool
+
+pd = pytest.importorskip("pandas", reason="frames need pandas")
+
+N = 44
+RNG = np.random.default_rng(5)
+WIDTH = RNG.uniform(1, 3, N).round(3)
+Y = (np.cos(WIDTH) + 0.1 * RNG.normal(size=N)).round(4)
+NUMBERS_OF_ROWS = {
+    "rownames": np.arange(1, N + 1),
+    "ID": RNG.permutation(5000)[:N],
+    "Index": np.arange(N),
+    "PassengerId": np.arange(1, N + 1),
+    "row.names": np.arange(1, N + 1),
+    "shop_id": RNG.permutation(10**6)[:N].astype(float),
+    "Unnamed: 0": RNG.permutation(N),
+    "size": RNG.permutation(N) + 1,  # a name like any other, and exactly 1 to n
+}
+SUSPECT_TEXT = {
+    "numbers as text": (np.char.mod("%.2f", WIDTH), "holds numbers as text"),
+    "percentages": (np.char.mod("%.1f%%", WIDTH), "a number with a unit"),
+    "dates as text": (np.datetime_as_string(np.datetime64("2021-03-01") + np.arange(N) % 9), "holds dates as text"),
+    "names": (np.array([f"person {i}" for i in range(N)]), "like names of rows"),
+}
+LEGITIMATE = {
+    "year": np.arange(1, N + 1),
+    "t": np.arange(N),
+    "day_of_trial": np.arange(N),
+    "index": (100 + np.arange(N) / 7).round(2),  # of prices
+    "id": np.arange(N) // 2,  # of two rows each
+    "size": 3 + np.arange(N),
+    "kind": np.array(["007", "012"])[np.arange(N) % 2],  # codes
+    "street": np.array(["elm", "oak", "ash"])[np.arange(N) % 3],
+}
+
+
+def model_of(frame, **options):
+    text = any(dtype.kind not in "fiu" for dtype in frame.dtypes)
+    return NadarayaWatsonRegressor(bandwidth=1.0, smoothing=[0.1] if text else None, **options)
+
+
+def warned(frame, model=None, y=Y):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        (model or model_of(frame)).fit(frame, y)
+    return [str(warning.message) for warning in caught if warning.category is SuspectColumnWarning]
+
+
+def beside(name, cells):
+    return pd.DataFrame({name: cells, "width": WIDTH})
+
+
+@pytest.mark.parametrize("name", NUMBERS_OF_ROWS)
+def test_numbers_of_rows(name):
+    (sentence,) = warned(beside(name, NUMBERS_OF_ROWS[name]))
+    assert sentence.startswith(f"column {name!r} of X numbers the rows")
+    assert "drop it" in sentence
+    assert warned(pd.DataFrame({name: NUMBERS_OF_ROWS[name]})) == []  # the one column was chosen
+
+
+@pytest.mark.parametrize("name", SUSPECT_TEXT)
+def test_text(name):
+    cells, words = SUSPECT_TEXT[name]
+    (sentence,) = warned(beside("note", cells))
+    assert sentence.startswith("column 'note' of X ")
+    assert words in sentence
+    assert "unordered=['note']" in sentence
+    assert warned(beside("note", cells), model_of(beside("note", cells), unordered=["note"])) == []
+    assert warned(beside("note", pd.Categorical(cells))) == []  # categories that the frame declares
+
+
+@pytest.mark.parametrize("name", LEGITIMATE)
+def test_no_false_alarm(name):
+    assert warned(beside(name, LEGITIMATE[name])) == []
+
+
+@pytest.mark.parametrize(
+    ("model", "y"), [(LocalLinearRegressor(bandwidth=1.0), Y), (NadarayaWatsonClassifier(bandwidth=1.0), Y > 0)]
+)
+def test_every_estimator_and_polars(model, y):
+    assert len(warned(beside("id", np.arange(N)), model, y)) == 1
+    pl = pytest.importorskip("polars", reason="frames of polars")
+    assert len(warned(pl.DataFrame({"id": np.arange(N), "width": WIDTH}), model, y)) == 1
+
+
+def test_random_numbers_are_no_numbers_of_rows():
+    """At most one in a thousand columns of whole numbers in a narrow range, of ordinary names."""
+    some = [row_numbers("count", RNG.integers(0, 40, 20).astype(float)) for _ in range(1000)]
+    assert sum(found is not None for found in some) <= 1
+
+
+def test_the_command_line_says_the_same_words(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    frame = beside("rownames", NUMBERS_OF_ROWS["rownames"]).assign(y=Y)
+    frame.to_csv("t.csv", index=False)
+    (sentence,) = warned(frame.drop(columns="y"))
+    words = sentence.replace(" of X", "").partition(";")[0]
+    options = ("fit", "t.csv", "--target", "y", "--bandwidth", "1")
+    assert f"note       {words}; leave it out with --features" in kernpool(*options).stderr.decode()
+    assert any(note.startswith(words) for note in json.loads(kernpool(*options, "--json").stdout)["notes"])
+    chosen = kernpool(*options, "--features", "rownames,width")
+    assert chosen.returncode == 0
+    assert "numbers the rows" not in chosen.stderr.decode()
+
+
+@pytest.mark.parametrize("name", ["percentages", "names"])
+def test_the_command_line_refuses_text_in_the_same_words(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    frame = beside("note", SUSPECT_TEXT[name][0])
+    frame.assign(y=Y).to_csv("t.csv", index=False)
+    (sentence,) = warned(frame)
+    done = kernpool("fit", "t.csv", "--target", "y")
+    assert done.returncode == 1
+    assert sentence.replace(" of X", "").partition(";")[0] in done.stderr.decode()
