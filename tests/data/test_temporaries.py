@@ -5,11 +5,11 @@ import signal
 import subprocess
 import sys
 
-import numpy as np
 import pytest
 
 from kernpool import NadarayaWatsonRegressor, load_model, save_model
-from kernpool.data.files import whole_file, whole_folder
+from kernpool.data.files import whole_file
+from kernpool.data.folders import ModelFileError
 
 pytestmark = pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="this system has no SIGKILL and no flock")
 
@@ -169,30 +169,91 @@ def test_a_file_system_without_locks(tmp_path, killed, monkeypatch):
 
 
 def test_folders_are_ordinary_ones(tmp_path):
-    before = os.umask(0o022)
+    before = os.umask(0o027)
     try:
-        with whole_folder(tmp_path / "new") as folder:
-            np.save(folder / "a.npy", np.zeros(3))
+        save()
+        save(2.0)
     finally:
         os.umask(before)
-    assert (tmp_path / "new").stat().st_mode & 0o777 == 0o755
+    assert mode(tmp_path / "k.mod") == 0o750
+    assert {mode(file) for file in (tmp_path / "k.mod").iterdir()} == {0o640}
 
 
-def test_the_old_folder_stays_if_the_new_one_cannot_take_its_place(tmp_path, monkeypatch):
+def mode(path):
+    return path.stat().st_mode & 0o777
+
+
+def test_the_old_files_stay_if_the_new_ones_cannot_take_their_place(tmp_path, monkeypatch):
     from pathlib import Path
 
     save(2.0)
+    (tmp_path / "k.mod" / "notes.txt").write_text("of the fit")
+    before = {file.name: file.read_bytes() for file in (tmp_path / "k.mod").iterdir()}
     whole = Path.replace
+    for fails in range(1, 20):
+        calls = []
 
-    def fails_for_the_new_one(self, target):
-        if (self / "model.json").is_file() and self.name.startswith(".") and not old:
-            old.append(self)
-            raise OSError(16, "Device or resource busy")
-        return whole(self, target)
+        def replace(self, target):
+            calls.append(self)  # noqa: B023  # of this turn
+            if len(calls) == fails:  # noqa: B023  # of this turn
+                raise OSError(16, "Device or resource busy")
+            return whole(self, target)
 
-    old = []
-    monkeypatch.setattr(Path, "replace", fails_for_the_new_one)
-    with pytest.raises(OSError, match="busy"):
-        save(1.0)
-    assert names(tmp_path) == ["k.mod"]
+        monkeypatch.setattr(Path, "replace", replace)
+        try:
+            save(1.0)
+        except OSError:
+            monkeypatch.undo()
+            os.chdir(tmp_path)
+            assert names(tmp_path) == ["k.mod"]
+            assert {file.name: file.read_bytes() for file in (tmp_path / "k.mod").iterdir()} == before
+            assert load_model("k.mod").bandwidth_ == [2.0]
+        else:
+            break
+    assert fails == 2 * (len(before) - 2) + 2  # the old files but the header, the new ones, and no failure
+    assert load_model("k.mod").bandwidth_ == [1.0]
+    assert (tmp_path / "k.mod" / "notes.txt").read_text() == "of the fit"
+
+
+def test_a_save_that_was_killed_between_its_files_is_noticed_and_repaired(tmp_path, killed):
+    save(2.0)
+    killed("from pathlib import Path; Path.replace = lambda *_: os.kill(os.getpid(), signal.SIGKILL)")
     assert load_model("k.mod").bandwidth_ == [2.0]
+    killed(
+        "whole = model_files.Path.replace; model_files.Path.replace = lambda source, target: "
+        "os.kill(os.getpid(), signal.SIGKILL) if source.name == 'model.json' else whole(source, target)"
+    )
+    with pytest.raises(ModelFileError):
+        load_model("k.mod")
+    save()
+    assert load_model("k.mod").bandwidth_ == [1.0]
+    assert names(tmp_path) == ["k.mod"]
+
+
+@pytest.mark.parametrize(("file", "folder"), [(0o600, 0o700), (0o660, 0o770), (0o604, 0o705)])
+def test_what_is_replaced_passes_its_permissions_on(tmp_path, file, folder):
+    save()
+    (tmp_path / "k.mod").chmod(folder)
+    for part in (tmp_path / "k.mod").iterdir():
+        part.chmod(file)
+    model = NadarayaWatsonRegressor(bandwidth=2.0).fit([[0.0], [1.0]], [0.0, 1.0], sample_weight=[1.0, 2.0])
+    save_model(model, "k.mod", force=True)  # with a file that the first model had not
+    assert mode(tmp_path / "k.mod") == folder
+    assert {part.name for part in (tmp_path / "k.mod").iterdir()} > {"key_weight_.npy"}
+    assert {mode(part) for part in (tmp_path / "k.mod").iterdir()} == {file}
+    (tmp_path / "out.csv").write_text("old")
+    (tmp_path / "out.csv").chmod(file)
+    with whole_file(tmp_path / "out.csv", force=True) as new:
+        assert mode(new) == 0o600  # nobody else reads it on the way
+        new.write_text("new")
+    assert mode(tmp_path / "out.csv") == file
+
+
+def test_nothing_opens_the_process_for_a_moment(tmp_path, monkeypatch):
+    """The umask is of the whole process: other threads would make files with the permissions of a moment."""
+    monkeypatch.setattr(os, "umask", None)
+    save()
+    save(2.0)
+    with whole_file(tmp_path / "out.csv") as new:
+        new.write_text("new")
+    assert names(tmp_path) == ["k.mod", "out.csv"]

@@ -164,7 +164,15 @@ def test_folders(tmp_path, monkeypatch):
     assert sorted(path.name for path in Path.cwd().iterdir()) == ["01-cues.png", "index.html"]
     with pytest.raises(FileExistsError, match=r"holds a tour already.*--force"):
         make_tour(tmp_path / "empty")
+    (tmp_path / "empty" / "index.html").chmod(0o600)
     make_tour(tmp_path / "empty", force=True)
+    assert (tmp_path / "empty" / "index.html").stat().st_mode & 0o777 == 0o600
+    (tmp_path / "site").mkdir()
+    for name in ("index.html", "01-beach.png"):
+        (tmp_path / "site" / name).write_text("of a holiday")
+    with pytest.raises(FileExistsError, match="holds pictures or a page of something else"):
+        make_tour(tmp_path / "site", force=True)
+    assert {path.read_text() for path in (tmp_path / "site").iterdir()} == {"of a holiday"}
     (tmp_path / "empty" / "notes.txt").write_text("mine")
     (tmp_path / "thesis").mkdir()
     (tmp_path / "thesis" / "chapter.txt").write_text("years of work")
@@ -185,7 +193,7 @@ def test_folders(tmp_path, monkeypatch):
     for seed in (-1, 2**53, 1.5):
         with pytest.raises(ValueError, match="seed must be"):
             make_tour(tmp_path / "seed", seed=seed)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["empty", "file", "thesis"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["empty", "file", "site", "thesis"]
 
 
 def test_where_training_stops_in_another_valley_the_page_says_so():

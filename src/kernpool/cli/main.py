@@ -49,7 +49,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 "warning",
                 in_options(options.command, name_columns(str(message), getattr(options, "columns", None))),
             )
-            getattr(import_module(f"kernpool.cli.{module}"), function)(options)
+            run = getattr(import_module(f"kernpool.cli.{module}"), function)
+            if hasattr(options, "force"):
+                import_module("kernpool.cli.outputs").refuse_inputs_as_outputs(options)
+            run(options)
     except KeyboardInterrupt:
         text = "interrupted; nothing was written"
         say(json_line("error", text, options.command, 130) if options.json else text)

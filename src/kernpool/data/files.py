@@ -5,7 +5,8 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
-from collections.abc import Iterator
+import stat
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -42,6 +43,14 @@ def fingerprint(path: Path) -> dict[str, Any]:
     return {"bytes": size, "sha256 of pieces": digest.hexdigest()}
 
 
+def is_same_file(one: Path, other: Path) -> bool:
+    """Whether two names, through links or spelled in two ways, are of one file or folder that exists."""
+    try:
+        return one.samefile(other)
+    except OSError:
+        return False
+
+
 def refuse_existing(path: Path, force: bool, *, folder: bool = False) -> None:
     """Raise if `path` exists and is no empty folder, unless `force`; to be called before the long work, not after."""
     if path.is_dir() and not folder:
@@ -58,41 +67,91 @@ def refuse_existing(path: Path, force: bool, *, folder: bool = False) -> None:
 def whole_file(path: Path, *, force: bool = False) -> Iterator[Path]:
     """Yield a temporary path beside `path`; when the block ends well it becomes `path`, otherwise it is gone.
 
-    The temporary name keeps the suffix, because writers choose the format by it.
+    The temporary name keeps the suffix, because writers choose the format by it. A file that is replaced passes its
+    permissions on.
     """
     path = path.resolve()  # through a symbolic link to the file that it names
     refuse_existing(path, force)
-    with temporary_beside(path, suffix=path.suffix) as temporary:
+    with temporary_beside(path, suffix=path.suffix, private=path.exists()) as temporary:
         with _names_the_output(path):
             yield temporary
-        temporary.chmod(0o666 & ~_umask())  # the temporary one is private; an output is an ordinary file
         refuse_existing(path, force)
-        temporary.replace(path)
+        replace_file(temporary, path)
     sweep(path, path.suffix)
 
 
+def replace_file(new: Path, old: Path) -> None:
+    """Rename `new` to `old`, in one step; a file that is there passes its permissions on."""
+    if old.exists():
+        new.chmod(stat.S_IMODE(old.stat().st_mode))
+    new.replace(old)
+
+
 @contextmanager
-def whole_folder(path: Path, *, force: bool = False) -> Iterator[Path]:
-    """Yield a temporary folder beside `path`; when the block ends well it becomes `path`, otherwise it is gone."""
+def whole_folder(path: Path, header: str, replaceable: Callable[[Path], Collection[str]]) -> Iterator[Path]:
+    """Yield a temporary folder; when the block ends well its files are in the folder `path`, otherwise they are gone.
+
+    Parameters
+    ----------
+    path : Path
+        The folder. If it exists, it and all files that may not be replaced stay as they are.
+    header : str
+        The file that describes the others; it is replaced last, so that the others are never taken for those of an
+        older one.
+    replaceable : callable
+        Takes a folder that may exist, and returns the names of its files that the new ones replace; raises if the
+        folder may not be written to. Called before the work, and again, with the folder locked, before files move.
+
+    Yields
+    ------
+    Path
+        Where to write the files, without folders in between.
+
+    Raises
+    ------
+    FileExistsError
+        If a new file has the name of one that may not be replaced.
+    """
+    replaceable(path)
     path = path.resolve()  # "." has no name
-    refuse_existing(path, force, folder=True)
-    with temporary_beside(path, folder=True) as temporary:
+    with temporary_beside(path, folder=True, private=path.exists()) as temporary:
         with _names_the_output(path):
             yield temporary
-        temporary.chmod(0o777 & ~_umask())
-        refuse_existing(path, force, folder=True)
         if path.exists():
-            with temporary_beside(path, folder=True) as retired, held(path):
-                path.replace(retired)  # onto an empty folder: one atomic step
-                try:
-                    temporary.replace(path)
-                except BaseException:
-                    with suppress(OSError):
-                        retired.replace(path)
-                    raise
+            with held(path):
+                _move_in(temporary, path, header, set(replaceable(path)))
         else:
             temporary.replace(path)
     sweep(path)
+
+
+def _move_in(temporary: Path, path: Path, header: str, replaced: set[str]) -> None:
+    """Move files into a folder in place of others, header last; after an error all are where they were."""
+    new = sorted(file.name for file in temporary.iterdir())
+    for name in new:
+        if name not in replaced and os.path.lexists(path / name):
+            raise FileExistsError(
+                f"{path / name} is no part of the model that is replaced, and the new one has a file of that name; "
+                "move it, or choose another folder"
+            )
+        like = next((file for file in (path / name, path / header) if file.exists()), None)
+        if like is not None:
+            (temporary / name).chmod(stat.S_IMODE(like.stat().st_mode))
+    retired = temporary / ".replaced"
+    retired.mkdir()
+    old = [name for name in sorted(replaced - {header}) if os.path.lexists(path / name)]
+    moves = [(path / name, retired / name) for name in old]
+    moves += [(temporary / name, path / name) for name in sorted(new, key=lambda name: name == header)]
+    done: list[tuple[Path, Path]] = []
+    try:
+        for source, target in moves:
+            source.replace(target)
+            done.append((source, target))
+    except BaseException:
+        for source, target in reversed(done):
+            with suppress(OSError):
+                target.replace(source)
+        raise
 
 
 @contextmanager
@@ -107,9 +166,3 @@ def _names_the_output(path: Path) -> Iterator[None]:
             what = error.strerror or f"the disk is full, or a limit of file sizes is reached ({error})"
             raise OSError(error.errno or errno.ENOSPC, f"{what}; nothing was written", str(path)) from error
         raise
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

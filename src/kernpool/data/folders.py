@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.data.files import refuse_existing, sha256, whole_folder
+from kernpool.data.files import is_same_file, refuse_existing, sha256, whole_folder
 from kernpool.data.tables import TableError
 
 HEADER, TENSORS = "model.json", "tensors.safetensors"
@@ -56,20 +56,74 @@ class Record:
     memory: int | None = None
 
 
-def check_model_folder(folder: Path, force: bool) -> None:
-    """Raise if a model cannot be written to `folder`; to be called before the long work too."""
-    if force and folder.exists() and not (folder / HEADER).is_file():
-        raise FileExistsError(f"{folder} exists and is no kernpool model, so it is not replaced; choose another name")
-    refuse_existing(folder, force, folder=True)
+def check_model_folder(folder: Path, force: bool, refers_to: Sequence[Path] = ()) -> set[str]:
+    """Return the names of the files that a new model replaces; to be called before the long work too.
+
+    Parameters
+    ----------
+    folder : Path
+        Where the model is to be written.
+    force : bool
+        Whether it may replace a model.
+    refers_to : sequence of Path
+        Files that the new model refers to.
+
+    Returns
+    -------
+    set of str
+        The files that the header of a model there lists, and the header; none if there is no folder, or an empty one.
+
+    Raises
+    ------
+    FileExistsError
+        If there is a folder that is not empty, and `force` is false, it is no model, or the new model refers to one of
+        those files.
+    """
+    is_empty = folder.is_dir() and not any(folder.iterdir())
+    if not force or is_empty or not folder.exists():
+        refuse_existing(folder, force, folder=True)
+        return set()
+    try:
+        files = files_of(folder)
+    except ModelFileError as error:
+        raise FileExistsError(
+            f"{folder} exists and is no kernpool model, so it is not replaced; choose another name ({error})"
+        ) from None
+    for file in files:
+        if any(is_same_file(file, other) for other in refers_to):
+            raise FileExistsError(
+                f"{file} holds rows that the model refers to, so it is not replaced; choose another folder"
+            )
+    return {file.name for file in files}
+
+
+def files_of(folder: Path) -> list[Path]:
+    """Return the files that a model consists of, by its header; raise if it is no whole header of a model."""
+    header = read_json(folder)
+    arrays = header.get("arrays")
+    names = [TENSORS] if "sha256" in header else [f"{name}.npy" for name in arrays] if isinstance(arrays, dict) else []
+    if not str(header.get("format")).startswith("kernpool ") or any(Path(name).name != name for name in names):
+        raise ModelFileError(f"{folder / HEADER} is of another program")
+    if header.get("checksum") != checksum({name: entry for name, entry in header.items() if name != "checksum"}):
+        raise ModelFileError(f"{folder / HEADER} was edited or damaged: its checksum is wrong; {REMEDY}")
+    return [folder / name for name in (*names, HEADER)]
+
+
+def referred_files(header: Mapping[str, Any]) -> list[Path]:
+    """Return the files of rows that the model of a header refers to; none if it holds its rows."""
+    reference = header.get("chunks")
+    if not reference:
+        return []
+    path = Path(reference["path"])
+    return [path / name for name in reference["files"]] if path.is_dir() else [path]
 
 
 def write_record(folder: str | Path, record: Record, *, force: bool = False) -> None:
     """Write a model to a folder, whole or not at all; parameters and errors as in `kernpool.save_model`."""
-    folder = Path(folder)
-    check_model_folder(folder, force)
+    refers_to = referred_files(record.header)
     if record.in_one_file:
         _safetensors()  # says which extra is missing before anything is made
-    with whole_folder(folder, force=force) as temporary:
+    with whole_folder(Path(folder), HEADER, lambda path: check_model_folder(path, force, refers_to)) as temporary:
         if record.in_one_file:
             arrays = {name: np.array(array, np.float64, order="C") for name, array in record.arrays.items()}
             _safetensors().save_file(arrays, temporary / TENSORS)
@@ -104,13 +158,8 @@ def read_header(folder: str | Path, kinds: Sequence[type[Any]]) -> dict[str, Any
     """Read ``model.json``, and be sure that it is whole, and of a format and version that one of some classes reads."""
     folder = Path(folder)
     path, formats = folder / HEADER, {kind.record_format: kind.record_versions for kind in kinds}
-    if not path.is_file():
-        raise ModelFileError(f"{folder} is no kernpool model: it has no {HEADER}; 'kernpool fit --model DIR' makes one")
-    try:
-        header = json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError) as error:  # no JSON, no text, a number of too many digits, or nested too deep
-        raise ModelFileError(f"{path} is truncated or edited: {error}; {REMEDY}") from None
-    found = header.get("format") if isinstance(header, dict) else None
+    header = read_json(folder)
+    found = header.get("format")
     if not isinstance(found, str) or found not in formats:
         raise ModelFileError(f"{path} is no {' or '.join(formats)}")
     version, versions = header.get("version"), formats[found]
@@ -121,7 +170,19 @@ def read_header(folder: str | Path, kinds: Sequence[type[Any]]) -> dict[str, Any
         )
     if header.pop("checksum", None) != checksum(header):
         raise ModelFileError(f"{path} was edited or damaged: its checksum is wrong; {REMEDY}")
-    return dict(header)
+    return header
+
+
+def read_json(folder: Path) -> dict[str, Any]:
+    """Read ``model.json`` as it is, of whatever program; empty if it is no object."""
+    path = folder / HEADER
+    if not path.is_file():
+        raise ModelFileError(f"{folder} is no kernpool model: it has no {HEADER}; 'kernpool fit --model DIR' makes one")
+    try:
+        header = json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:  # no JSON, no text, a number of too many digits, or nested too deep
+        raise ModelFileError(f"{path} is truncated or edited: {error}; {REMEDY}") from None
+    return header if isinstance(header, dict) else {}
 
 
 def write_header(folder: Path, header: dict[str, Any]) -> None:

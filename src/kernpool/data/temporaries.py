@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import os
 import re
+import secrets
 import shutil
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -24,7 +24,7 @@ FLAGS = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0
 
 
 @contextmanager
-def temporary_beside(path: Path, *, folder: bool = False, suffix: str = "") -> Iterator[Path]:
+def temporary_beside(path: Path, *, folder: bool = False, suffix: str = "", private: bool = False) -> Iterator[Path]:
     """Yield a new empty file or folder beside `path`; if it is still there at the end, it is removed.
 
     Parameters
@@ -35,22 +35,24 @@ def temporary_beside(path: Path, *, folder: bool = False, suffix: str = "") -> I
         Whether it is a folder.
     suffix : str
         End of its name.
+    private : bool, default=False
+        Whether only the user may read it; otherwise the system gives it the permissions of any new file.
 
     Yields
     ------
     Path
-        Hidden, private, and locked.
+        Hidden, and locked.
     """
-    prefix = f".{path.name}.{MARK}"
     while True:
-        if folder:
-            temporary = Path(tempfile.mkdtemp(prefix=prefix, suffix=suffix, dir=path.parent))
-        else:
-            handle, name = tempfile.mkstemp(prefix=prefix, suffix=suffix, dir=path.parent)
-            os.close(handle)
-            temporary = Path(name)
+        temporary = path.with_name(f".{path.name}.{MARK}{secrets.token_hex(4)}{suffix}")
         try:
+            if folder:
+                temporary.mkdir(0o700 if private else 0o777)
+            else:
+                os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600 if private else 0o666))
             lock = locked(temporary)
+        except FileExistsError:
+            continue
         except BlockingIOError:  # another process is sweeping, and took it for an abandoned one
             continue
         if temporary.exists():
@@ -67,10 +69,8 @@ def temporary_beside(path: Path, *, folder: bool = False, suffix: str = "") -> I
 
 @contextmanager
 def held(path: Path) -> Iterator[None]:
-    """Lock a file or a folder, if possible; it may be renamed in the meantime."""
-    lock = None
-    with suppress(BlockingIOError):
-        lock = locked(path)
+    """Lock a file or a folder, if possible; wait while another thread or process has locked it."""
+    lock = locked(path, wait=True)
     try:
         yield
     finally:
@@ -78,13 +78,15 @@ def held(path: Path) -> Iterator[None]:
             os.close(lock)
 
 
-def locked(path: Path) -> int | None:
+def locked(path: Path, *, wait: bool = False) -> int | None:
     """Lock a file or a folder.
 
     Parameters
     ----------
     path : Path
         No symbolic link.
+    wait : bool, default=False
+        Whether to wait for another process that has locked it.
 
     Returns
     -------
@@ -94,7 +96,7 @@ def locked(path: Path) -> int | None:
     Raises
     ------
     BlockingIOError
-        If another process has locked it.
+        If another process has locked it, unless `wait`.
     """
     if fcntl is None:
         return None
@@ -103,7 +105,7 @@ def locked(path: Path) -> int | None:
     except OSError:
         return None
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(lock, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
     except BlockingIOError:
         os.close(lock)
         raise

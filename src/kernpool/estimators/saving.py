@@ -47,12 +47,14 @@ def save_model(
     target : str, optional
         Name of the output column, likewise.
     force : bool, default=False
-        Replace an existing model folder (and nothing but a model folder).
+        Replace the model in an existing model folder. Only the files that its header lists are replaced, and pass their
+        permissions on; all other files in the folder stay as they are.
 
     Raises
     ------
     FileExistsError
-        If the folder exists and `force` is false, or it is not a model.
+        If the folder exists and `force` is false; if it holds something else than a model; or if a file that would be
+        replaced holds rows that `model` refers to, or is no part of the old model.
     sklearn.exceptions.NotFittedError
         If the model is not fitted.
     TypeError

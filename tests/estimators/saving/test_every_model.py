@@ -141,6 +141,85 @@ def test_nothing_is_overwritten_without_force(model, tmp_path):
         save_model(model, folder, force=True)
 
 
+def files(folder):
+    return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_force_replaces_the_files_of_the_old_model_alone(model, tmp_path):
+    """Of every kind by every other: what the user has put into the folder stays, what the old model had goes."""
+    old = NadarayaWatsonRegressor(bandwidth=1.0).fit(X, X[:, 0], sample_weight=np.linspace(1.0, 3.0, 30))
+    for first, second in ((old, model), (model, old)):
+        folder, mine = tmp_path / f"{type(first).__name__} {len(list(tmp_path.iterdir()))}", {}
+        save_model(first, folder)
+        (folder / "runs").mkdir()
+        for name in ("notes.txt", "runs/1.npy", "key.npy", ".hidden"):
+            (folder / name).write_text("three weeks of work")
+            mine[(folder / name).relative_to(folder)] = b"three weeks of work"
+        save_model(second, tmp_path / "alone", force=True)
+        save_model(second, folder, force=True)
+        assert files(folder) == files(tmp_path / "alone") | mine
+        assert type(load_model(folder)) is type(second)
+
+
+OTHERS = {
+    "TensorFlow": {"format": "layers-model", "generatedBy": "keras", "weightsManifest": [{"paths": ["key_.bin"]}]},
+    "no format": {"arrays": {"key_": {}}},
+    "no object": [1, 2],
+    "a file elsewhere": {"format": "kernpool model", "arrays": {"../precious": {}}},
+    "arrays of another kind": {"format": "kernpool model", "arrays": "../precious"},
+}
+
+
+@pytest.mark.parametrize("header", OTHERS.values(), ids=OTHERS)
+@pytest.mark.parametrize("summed", [True, False])
+def test_force_replaces_no_folder_of_another_program(header, summed, tmp_path):
+    folder = tmp_path / "m"
+    folder.mkdir()
+    if summed and isinstance(header, dict):
+        header = header | {"checksum": checksum(header)}
+    (folder / "model.json").write_text(json.dumps(header))
+    for name in ("m/key_.bin", "m/key_.npy", "precious.npy"):
+        (tmp_path / name).write_text("years of work")
+    before = files(tmp_path)
+    with pytest.raises(FileExistsError, match=r"is no kernpool model, so it is not replaced|is no part of the model"):
+        save_model(NadarayaWatsonRegressor(bandwidth=1.0).fit(X, X), folder, force=True)
+    assert files(tmp_path) == before
+
+
+@pytest.mark.parametrize("way", ["plain", "soft link", "hard link"])
+def test_force_replaces_no_rows_that_the_new_model_refers_to(way, tmp_path):
+    """The rows lie in the model's folder, and even in a file that the old model has written."""
+    folder = tmp_path / "m"
+    save_model(NadarayaWatsonRegressor(bandwidth=1.0).fit(X, X[:, 0]), folder)
+    rows = folder / "key_.npy"
+    if way == "soft link":
+        (tmp_path / "rows.npy").symlink_to(rows)
+        rows = tmp_path / "rows.npy"
+    elif way == "hard link":
+        (tmp_path / "rows.npy").hardlink_to(rows)
+        rows = tmp_path / "rows.npy"
+    before = files(tmp_path)
+    with pytest.raises(FileExistsError, match=r"key_\.npy holds rows that the model refers to"):
+        save_model(NadarayaWatsonRegressor(bandwidth=0.5).fit(rows, "1"), folder, force=True)
+    assert files(tmp_path) == before
+    np.save(folder / "rows.npy", np.c_[X, X[:, 0]])
+    chunked = NadarayaWatsonRegressor(bandwidth=0.5).fit(folder / "rows.npy", "2")
+    expected = chunked.predict(X[:3])
+    save_model(chunked, folder, force=True)
+    np.testing.assert_array_equal(load_model(folder).predict(X[:3]), expected)
+
+
+def test_force_replaces_no_other_file_of_the_name_of_a_new_one(tmp_path):
+    folder = tmp_path / "m"
+    save_model(NadarayaWatsonRegressor(bandwidth=1.0).fit(X, X[:, 0]), folder)
+    (folder / "key_weight_.npy").write_text("weights of mine")
+    before = files(tmp_path)
+    weighted = NadarayaWatsonRegressor(bandwidth=1.0).fit(X, X[:, 0], sample_weight=np.linspace(1.0, 3.0, 30))
+    with pytest.raises(FileExistsError, match=r"key_weight_\.npy is no part of the model .* move it"):
+        save_model(weighted, folder, force=True)
+    assert files(tmp_path) == before
+
+
 EXPECTED = {
     "regressor": {"estimator": "NadarayaWatsonRegressor", "rows": 30, "features": ["0", "1"]},
     "categorical": {"rows": 30, "bandwidth": {"b": 1.0, "a": 1.0}, "smoothing": {"city": 0.1}},

@@ -11,6 +11,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from kernpool.data.files import replace_file
 from kernpool.displays import import_pyplot
 from kernpool.execution.progress import Progress
 from kernpool.pages.tour.page import Section, render_page
@@ -21,6 +22,7 @@ from kernpool.pages.tour.steps import STEPS
 LANGUAGES = ("en", "zh")
 LARGEST_SEED = 2**53  # exact in every JSON, and small enough for torch and for seeds derived from it
 TOUR_FILE = re.compile(r"\d\d-[a-z-]+\.(png|gif)|index\.html")
+MARK = b'<meta name="generator" content="kernpool tour">'
 
 
 def make_tour(
@@ -81,10 +83,8 @@ def make_tour(
         page = render_page(sections, texts, language, seed)
         (temporary / "index.html").write_text(page, encoding="utf-8")
         folder.mkdir(exist_ok=True)
-        for old in _tour_files(folder):
-            old.unlink()
         for new in _tour_files(temporary):  # the page comes last: where it is, the tour is whole
-            new.replace(folder / new.name)
+            replace_file(new, folder / new.name)
     return folder / "index.html"
 
 
@@ -99,6 +99,9 @@ def check_folder(folder: Path, force: bool) -> None:
     others = sorted(path.name for path in set(folder.iterdir()) - set(_tour_files(folder)))
     if others:
         raise FileExistsError(f"{folder} holds other files, {others[0]!r} for one; choose another or an empty folder")
+    page = folder / "index.html"
+    if any(folder.iterdir()) and not (page.is_file() and MARK in page.read_bytes()[:1000]):
+        raise FileExistsError(f"{folder} holds pictures or a page of something else; choose another or an empty folder")
     if any(folder.iterdir()) and not force:
         raise FileExistsError(
             f"{folder} holds a tour already; choose another name, or replace it: --force (force=True)"

@@ -1,0 +1,94 @@
+"""No output takes the place of an input, however its name is spelled, and whatever the command."""
+
+import os
+
+import numpy as np
+import pytest
+
+from kernpool import NadarayaWatsonRegressor, load_model, save_model
+from kernpool.cli.main import main
+
+ROWS = "dose,effect\n" + "".join(f"{i / 7},{(i / 7) ** 2}\n" for i in range(12))
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    model = NadarayaWatsonRegressor(bandwidth=0.5).fit(np.linspace(0, 2, 9)[:, None], np.linspace(0, 4, 9))
+    save_model(model, "m", features=["dose"], target="effect")
+    for name in ("in.csv", "more.csv"):
+        (tmp_path / name).write_text(ROWS)
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "soft.csv").symlink_to("in.csv")
+    (tmp_path / "elsewhere").symlink_to(".")
+    os.link("in.csv", "hard.csv")
+    np.save("rows.npy", np.c_[np.linspace(0, 2, 9), np.linspace(0, 4, 9)])
+    chunked = NadarayaWatsonRegressor(bandwidth=0.5).fit("rows.npy", "1")
+    save_model(chunked, "by-reference", features=["0"], target="1")
+    return tmp_path
+
+
+def contents(folder):
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+SPELLINGS = ("in.csv", "./in.csv", "folder/../in.csv", "soft.csv", "hard.csv", "elsewhere/in.csv", "m/../in.csv")
+CALIBRATED = ("--interval", "0.8", "--method", "split", "--calibration", "more.csv")
+REFUSED = {
+    **{f"spelled {name}": ("predict", "m", "in.csv", "--out", name) for name in SPELLINGS},
+    "in pieces": ("predict", "by-reference", "rows.npy", "--memory", "64MiB", "--out", "rows.npy"),
+    "calibration": ("predict", "m", "in.csv", *CALIBRATED, "--out", "more.csv"),
+    "model": ("predict", "m", "in.csv", "--out", "m/key_.npy"),
+    "header": ("predict", "m", "in.csv", "--format", "csv", "--out", "m/value_.npy"),
+    "rows of the model": ("predict", "by-reference", "in.csv", "--out", "rows.npy"),
+    "picture": ("fit", "in.csv", "--target", "effect", "--plot", "in.csv"),
+    "part of the model to be replaced": ("fit", "m/key_.npy", "--target", "0", "--model", "m"),
+    "page": ("explore", "in.csv", "--target", "effect", "--out", "soft.csv"),
+    "page of a model": ("explore", "m", "--out", "m/model.json"),
+}
+
+
+@pytest.mark.parametrize("arguments", REFUSED.values(), ids=REFUSED)
+@pytest.mark.parametrize("force", [True, False])
+def test_inputs_stay(arguments, force, here, capsys):
+    before = contents(here)
+    assert main([*arguments, *(["--force"] if force else [])]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith(f"kernpool {arguments[0]}: --")
+    assert "would replace what" in said
+    assert len(said.splitlines()) == 1
+    assert contents(here) == before
+
+
+@pytest.mark.skipif(not hasattr(os, "symlink"), reason="no links here")
+def test_files_of_a_folder_of_tables(here, capsys):
+    arrow = pytest.importorskip("pyarrow", reason="Parquet needs the extra 'arrow'")
+    parquet = pytest.importorskip("pyarrow.parquet", reason="Parquet needs the extra 'arrow'")
+    (here / "tables").mkdir()
+    parquet.write_table(arrow.table({"dose": [0.5, 1.0], "effect": [1.0, 2.0]}), "tables/one.parquet")
+    before = contents(here)
+    command = ["predict", "m", "tables", "--memory", "64MiB", "--out", "elsewhere/tables/one.parquet", "--force"]
+    assert main(command) == 2
+    assert "--out elsewhere/tables/one.parquet would replace what DATA tables is read from" in capsys.readouterr().err
+    assert contents(here) == before
+
+
+def test_other_files_are_replaced(here):
+    (here / "out.csv").write_text("old")
+    (here / "m" / "predicted.csv").write_text("old")  # in the folder, and no part of the model
+    for name in ("out.csv", "m/predicted.csv"):
+        assert main(["predict", "m", "in.csv", "--out", name, "--force"]) == 0
+        assert len((here / name).read_text().splitlines()) == 13
+    assert main(["fit", "in.csv", "--target", "effect", "--model", "m", "--force", "--quiet"]) == 0
+    assert (here / "m" / "predicted.csv").exists()
+    assert len(load_model("m").key_) == 12
+
+
+def test_a_bad_input_leaves_the_old_output(here, capsys):
+    (here / "bad.csv").write_text("dose\n1\nmany\n")
+    (here / "out.csv").write_text("old")
+    before = contents(here)
+    assert main(["predict", "m", "bad.csv", "--out", "out.csv", "--force"]) == 1
+    assert main(["fit", "bad.csv", "--target", "dose", "--model", "m", "--force"]) != 0
+    assert contents(here) == before
+    assert "bad.csv" in capsys.readouterr().err
