@@ -1,9 +1,12 @@
 """Memory maps beyond the size of a chunk: read piece by piece, with the results of arrays in memory."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
-from kernpool import NadarayaWatsonRegressor, pool
+from kernpool import NadarayaWatsonRegressor, pool, pool_cdf, pool_quantile
 
 ROWS = 3000  # three chunks of 1024
 
@@ -116,3 +119,66 @@ def test_models_of_single_precision_predict_in_single_precision(as_map, generato
     found = model.predict(key[:5])
     assert found.dtype == expected.dtype == np.float32
     np.testing.assert_allclose(found, expected, rtol=0, atol=2e-6 * np.ptp(value))
+
+
+@pytest.mark.parametrize("outputs", [None, 1, 3])
+@pytest.mark.parametrize("shape", [(2,), (4, 2), (3, 4, 2)])
+def test_quantiles_and_distribution_functions_read_maps_piece_by_piece(shape, outputs, as_map, generator, monkeypatch):
+    columns = 1 if len(shape) == 1 else 2
+    key, value = pairs(generator, "f4", columns=columns, outputs=outputs)
+    key = key[:, 0] if columns == 1 else key
+    query, weight = generator.normal(size=shape).astype("f4"), generator.integers(0, 4, ROWS)
+    options = {"bandwidth": 8.0, "key_weight": weight}
+    whole = [pool_quantile(query, key, value, levels, **options) for levels in (0.5, [0.1, 0.9])]
+    one = value if outputs is None else value[:, :1]
+    rows = query.shape[-2] if query.ndim > 1 else len(query)
+    thresholds = (0.0, [-3.0, 4.0], np.arange(2.0 * rows).reshape(rows, 2))
+    whole += [pool_cdf(query, key, one, y, y_bandwidth=h, **options) for y in thresholds for h in (None, 2.0)]
+    monkeypatch.setattr("kernpool.pooling.arrays.ArrayPairs.batch", None)  # which has all rows in memory
+    found = [pool_quantile(query, as_map(key), as_map(value), levels, **options) for levels in (0.5, [0.1, 0.9])]
+    found += [
+        pool_cdf(query, as_map(key), as_map(one), y, y_bandwidth=h, **options) for y in thresholds for h in (None, 2.0)
+    ]
+    for one, other in zip(found, whole, strict=True):
+        assert one.shape == other.shape
+        assert one.dtype == other.dtype
+        np.testing.assert_allclose(one, other, rtol=1e-11, atol=1e-12)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="memory is read from /proc")
+@pytest.mark.parametrize("what", ["pool(query, *maps)", "pool_quantile(query, *maps)", "pool_cdf(query, *maps, y=0.1)"])
+def test_memory_maps_are_not_brought_into_memory(what, tmp_path, generator):
+    rows = 12_000_000  # 275 MiB of keys and values
+    for name, shape in (("key", (rows, 2)), ("value", (rows,))):
+        array = np.lib.format.open_memmap(tmp_path / f"{name}.npy", "w+", np.float64, shape)
+        for start in range(0, rows, 1_000_000):
+            array[start : start + 1_000_000] = generator.random((1_000_000, *shape[1:]))
+        del array
+    script = f"""
+import re, threading, time
+import numpy as np
+from kernpool import pool, pool_cdf, pool_quantile
+
+def anonymous(name):  # pages of files are not counted: the system takes them back
+    return int(re.search(name + r":\\s+(\\d+)", open("/proc/self/status").read())[1]) / 1024
+
+query, small = np.full((3, 2), 0.5), (np.zeros((9, 2)), np.ones(9))
+for function in (pool, pool_quantile):
+    function(query, *small)
+pool_cdf(query, *small, y=0.1)
+maps = [np.load(name, mmap_mode="r") for name in ("key.npy", "value.npy")]
+most, done = [anonymous("RssAnon")], []
+def watch():
+    while not done:
+        most.append(anonymous("RssAnon"))
+        time.sleep(0.002)
+thread = threading.Thread(target=watch)
+thread.start()
+{what}
+done.append(True)
+thread.join()
+print(max(most) - most[0])
+"""
+    found = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert float(found.stdout) < 400  # MiB: 100 to 220 measured; read as a whole 720 to 780

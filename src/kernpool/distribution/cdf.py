@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kernpool.core.empty import Empty
 from kernpool.data.chunks.base import Chunks
-from kernpool.data.chunks.opening import open_chunks, refuse_keys_alone
 from kernpool.distribution.chunk_functions import Function, array_functions, chunk_functions
 from kernpool.distribution.settled import as_thresholds
 from kernpool.distribution.y_bandwidth import check_y_bandwidth
@@ -18,6 +17,7 @@ from kernpool.kernels import Kernel
 from kernpool.pooling.arrays import ArrayPairs
 from kernpool.pooling.choice import choose
 from kernpool.pooling.chunked import read_queries
+from kernpool.pooling.pool import as_pairs
 from kernpool.pooling.recipe import Recipe
 
 Array = NDArray[np.float64]
@@ -54,7 +54,7 @@ def pool_cdf(
     Parameters
     ----------
     query, key : array_like
-        As in `pool`, chunks included.
+        As in `pool`, chunks and large memory maps included.
     value : array_like of shape (..., n)
         One value per key; None for chunks, which bring them.
     y : float, or array_like of shape (t,) or (m, t)
@@ -113,14 +113,16 @@ def pool_cdf(
     if y is None:
         raise TypeError("y must be given: the thresholds, such as y=0.0")
     width = None if y_bandwidth is None else _as_width(y_bandwidth)
-    if value is None:
-        refuse_keys_alone(key)
-        if not (attn_mask is None and key_weight is None and self_index is None and not exclude_self):
-            raise ValueError("chunks bring their own weights, and have no attn_mask, exclude_self or self_index")
-        threshold, with_axis = as_thresholds(y, len(read_queries(query).array))
-        found = chunk_functions(recipe, query, open_chunks(key), Function(threshold, width), progress)[:, 0]
-        return found if with_axis else found[:, 0]
-    pairs = ArrayPairs(cast(ArrayLike, key), value, key_weight, attn_mask, exclude_self, self_index)
+    pairs = as_pairs(key, value, key_weight, attn_mask, exclude_self, self_index)
+    if not isinstance(pairs, ArrayPairs):
+        opened = pairs.opened(query)
+        m = opened.leading[-1] if opened.leading else len(read_queries(opened.query).array)
+        threshold, with_axis = as_thresholds(y, m)
+        if opened.leading and len(threshold) > 1:  # every item of a batch has the same thresholds
+            threshold = np.tile(threshold, (int(np.prod(opened.leading[:-1])), 1, 1))
+        found = chunk_functions(recipe, opened.query, opened.chunks, Function(threshold, width), progress)[:, 0]
+        found = found if with_axis else found[:, 0]
+        return found.reshape(*(opened.leading or found.shape[:1]), *found.shape[1:])
     batch, tables = pairs.batch(recipe, query), []
     for i in range(len(batch)):
         problem, values = batch.problem(i), batch.values(i)

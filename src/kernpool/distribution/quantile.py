@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,13 +11,12 @@ from numpy.typing import ArrayLike, NDArray
 from kernpool.core.empty import Empty
 from kernpool.data.checks import as_real_array
 from kernpool.data.chunks.base import Chunks
-from kernpool.data.chunks.opening import open_chunks, refuse_keys_alone
 from kernpool.distribution.arrays import quantiles
 from kernpool.distribution.chunks import chunk_quantiles
-from kernpool.distribution.questions import without_axes
 from kernpool.execution.progress import Progress
 from kernpool.kernels import Kernel
 from kernpool.pooling.arrays import ArrayPairs
+from kernpool.pooling.pool import as_pairs
 from kernpool.pooling.recipe import Recipe
 
 Array = NDArray[np.float64]
@@ -52,7 +51,8 @@ def pool_quantile(
     Parameters
     ----------
     query, key, value : array_like
-        As in `pool`, chunks included; see Notes. Several value columns have quantiles of their own, each.
+        As in `pool`, chunks and large memory maps included; see Notes. Several value columns have quantiles
+        of their own, each.
     levels : float or array_like of shape (l,), default=0.5
         Shares of the weight, between 0 and 1, in any order; the default is the conditional median. Zero is the least
         value whose share is above 2**-960. A level that is met within ``2**-50 sqrt(n)`` is met: .1 by three of 30
@@ -130,14 +130,11 @@ def pool_quantile(
     recipe = Recipe.of(
         kernel, bandwidth, composition=composition, tol=tol, algorithm=algorithm, empty=empty, n_jobs=n_jobs
     )
-    if value is None:
-        refuse_keys_alone(key)
-        if not (attn_mask is None and key_weight is None and self_index is None and not exclude_self):
-            raise ValueError("chunks bring their own weights, and have no attn_mask, exclude_self or self_index")
-        chunks = open_chunks(key)
-        found = chunk_quantiles(recipe, query, chunks, level.ravel(), progress)
-        return without_axes(found, bool(chunks.flat), level.ndim > 0)
-    pairs = ArrayPairs(cast(ArrayLike, key), value, key_weight, attn_mask, exclude_self, self_index)
+    pairs = as_pairs(key, value, key_weight, attn_mask, exclude_self, self_index)
+    if not isinstance(pairs, ArrayPairs):
+        opened = pairs.opened(query)
+        found = chunk_quantiles(recipe, opened.query, opened.chunks, level.ravel(), progress)
+        return opened.shaped(found, *level.shape).astype(opened.dtype, copy=False)
     batch = pairs.batch(recipe, query)
     tables = []
     for i in range(len(batch)):

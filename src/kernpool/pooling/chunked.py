@@ -25,7 +25,7 @@ from kernpool.pooling.limits import limit_problem, quotient
 from kernpool.pooling.line_chunks import are_on_a_line, sum_on_a_line
 from kernpool.pooling.plan import name_of_each
 from kernpool.pooling.recipe import Recipe
-from kernpool.pooling.settle import Sums
+from kernpool.pooling.settle import FLOAT64, Sums
 
 Array = NDArray[np.float64]
 
@@ -109,6 +109,33 @@ class Asked:
         return Sums(state, layout, center if self.recipe.degree else None, shape=shape, **more)
 
 
+class Opened(NamedTuple):
+    """Queries and chunks of pairs, and the shape and type of the answers.
+
+    Parameters
+    ----------
+    query : array_like of shape (m,) or (m, d)
+        Queries, without batch dimensions.
+    chunks : Chunks
+        The pairs.
+    leading : tuple of int, or None
+        Shape of the queries as they were given, without their columns; None for (m,).
+    dtype : numpy.dtype
+        Of pooled values.
+    """
+
+    query: ArrayLike
+    chunks: Chunks
+    leading: tuple[int, ...] | None = None
+    dtype: np.dtype[Any] = FLOAT64
+
+    def shaped(self, found: Array, *more: int) -> NDArray[Any]:
+        """Return answers of shape (m, c, ...) in the shape of the queries, with axes `more` last."""
+        leading = (len(found),) if self.leading is None else self.leading
+        columns = () if self.chunks.flat else found.shape[1:2]
+        return found.reshape(*leading, *columns, *more)
+
+
 class ChunkReason(NamedTuple):
     """By which algorithm chunks are summed, and why."""
 
@@ -126,6 +153,10 @@ class ChunkPairs:
     """Pairs that come in chunks, and need not fit into memory."""
 
     chunks: Chunks
+
+    def opened(self, query: ArrayLike) -> Opened:
+        """Return the queries with the chunks."""
+        return Opened(query, self.chunks)
 
     def plan(self, recipe: Recipe, query: ArrayLike) -> ChunkReason:
         """Say how the chunks would be summed; none of them is read."""

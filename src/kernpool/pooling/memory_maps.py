@@ -6,13 +6,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernpool.data.checks import as_real_array
 from kernpool.data.chunks import base
-from kernpool.data.chunks.base import ArrayChunks
 from kernpool.execution.progress import Progress
-from kernpool.pooling.chunked import ChunkPairs, ChunkReason
+from kernpool.pooling.chunked import ChunkPairs, ChunkReason, Opened
 from kernpool.pooling.recipe import Recipe
 from kernpool.pooling.settle import Sums
 
@@ -44,24 +42,24 @@ class MapPairs:
 
     def plan(self, recipe: Recipe, query: Any) -> ChunkReason:
         """Say how the pieces would be summed."""
-        table, chunks, _, _ = self._opened(query)
-        return ChunkPairs(chunks).plan(recipe, table)
+        opened = self.opened(query)
+        return ChunkPairs(opened.chunks).plan(recipe, opened.query)
 
     def reduce(self, recipe: Recipe, query: Any, progress: Progress | None = None) -> Sums:
         """Sum over all pieces."""
-        table, chunks, leading, dtype = self._opened(query)
-        m = len(table)
+        opened = self.opened(query)
+        m = len(np.asarray(opened.query))
 
         def report(done: int, total: int) -> None:
             if progress is not None:
                 progress(done * m // total, m)
 
-        sums = ChunkPairs(chunks).reduce(recipe, table, report)
-        columns = () if chunks.flat else (sums.layout.values,)
-        return replace(sums, shape=(*leading, *columns), dtype=dtype)
+        sums = ChunkPairs(opened.chunks).reduce(recipe, opened.query, report)
+        columns = () if opened.chunks.flat else (sums.layout.values,)
+        return replace(sums, shape=(*(opened.leading or ()), *columns), dtype=opened.dtype)
 
-    def _opened(self, query: Any) -> tuple[NDArray[Any], ArrayChunks, tuple[int, ...], np.dtype[Any]]:
-        """Return a table of queries, the pieces, the leading shape of the queries, and the type of the result."""
+    def opened(self, query: Any) -> Opened:
+        """Return a table of queries with the pieces; no row of a map is read."""
         rows = as_real_array("query", query)
         if rows.size == 0 or rows.ndim == 0:
             raise ValueError(f"query must have at least one row and one column, got shape {rows.shape}")
@@ -73,4 +71,4 @@ class MapPairs:
         types = [as_real_array(name, arrays[name][:0]).dtype for name in ("key", "value")]  # of no row: nothing is read
         leading = rows.shape[:-1] if rows.ndim > 1 else rows.shape
         table = rows.reshape(-1, rows.shape[-1]) if rows.ndim > 1 else rows
-        return table, base.ArrayChunks(*arrays.values()), leading, np.result_type(rows, *types)
+        return Opened(table, base.ArrayChunks(*arrays.values()), leading, np.result_type(rows, *types))

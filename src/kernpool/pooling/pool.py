@@ -23,7 +23,6 @@ from kernpool.kernels import Kernel
 from kernpool.pooling.arrays import ArrayPairs, sum_states
 from kernpool.pooling.chunked import ChunkPairs
 from kernpool.pooling.memory_maps import MapPairs, is_large_map
-from kernpool.pooling.pairs import Pairs
 from kernpool.pooling.recipe import Recipe
 from kernpool.pooling.settle import settle
 
@@ -213,15 +212,15 @@ def as_pairs(
     attn_mask: ArrayLike | None = None,
     exclude_self: bool = False,
     self_index: ArrayLike | None = None,
-) -> Pairs:
+) -> ArrayPairs | ChunkPairs | MapPairs:
     """Find out over what to pool; parameters as in `pool`."""
     plain = attn_mask is None and not exclude_self and self_index is None
     if value is None:
         refuse_keys_alone(key)
         if not (plain and key_weight is None):
             raise ValueError(
-                "chunks bring their own weights, and are pooled without attn_mask, exclude_self and self_index; for "
-                "leave-one-out merge pool_state(..., self_index=...) of each chunk"
+                "chunks bring their own weights, and take no key_weight, attn_mask, exclude_self or self_index; give "
+                "arrays, or for leave-one-out means merge pool_state(..., self_index=...) of each chunk"
             )
         return ChunkPairs(open_chunks(key))
     if plain and is_large_map(key, value, key_weight):
