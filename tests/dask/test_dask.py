@@ -20,7 +20,7 @@ distributed = pytest.importorskip("distributed", reason="clusters need the extra
 da = pytest.importorskip("dask.array", reason="clusters need the extra 'dask'")
 
 from kernpool import DaskNadarayaWatsonRegressor, EmptyWindowWarning, NadarayaWatsonRegressor, open_chunks
-from kernpool.dask import connect, pool
+from kernpool.dask import connect, pool, pool_cdf, pool_quantile
 from kernpool.dask.cluster import compute
 from kernpool.data import TableError
 from kernpool.data.chunks.base import ArrayChunks
@@ -330,6 +330,25 @@ def test_regressor_of_a_dataframe():
     np.testing.assert_allclose(model.predict(query), expected, **CLOSE)
     np.testing.assert_allclose(model.predict(frames.from_pandas(query, npartitions=2)).compute(), expected, **CLOSE)
     np.testing.assert_allclose(model.to_local().predict(query), expected, **CLOSE)
+    numbered = lazy.rename(columns={"a": 2, "b": 1})
+    model.fit(numbered[[2, 1]], lazy.y, lazy.w)
+    query = query.set_axis([2, 1], axis=1)
+    for asked in (query, query[[1, 2]].assign(more=0.0)):  # of Dask frames the columns are taken by their labels
+        np.testing.assert_allclose(model.predict(frames.from_pandas(asked, npartitions=1)).compute(), expected, **CLOSE)
+    with pytest.raises(ValueError, match="another order than in fit"):
+        model.predict(query[[1, 2]])
+    with pytest.raises(ValueError, match=r"missing are \[2\]"):
+        model.predict(frames.from_pandas(query[[1]], npartitions=1))
+
+
+def test_queries_in_memory_are_compared_by_the_names_of_a_dataframe():
+    pandas = pytest.importorskip("pandas", reason="frames need pandas")
+    frames = pytest.importorskip("dask.dataframe", reason="clusters need the extra 'dask'")
+    frame = pandas.DataFrame({"a": KEY[:, 0], "b": KEY[:, 1], "y": VALUE})
+    lazy, query = frames.from_pandas(frame, npartitions=3), pandas.DataFrame(QUERY, columns=["a", "b"])
+    for function, options in ((pool, {}), (pool_quantile, {"levels": 0.5}), (pool_cdf, {"y": 1e6})):
+        one, other = (function(q, lazy, target="y", **options, **SETTINGS) for q in (query, query[["b", "a"]]))
+        np.testing.assert_array_equal(one, other)
 
 
 def test_regressor_refuses_what_it_cannot_do():

@@ -1,9 +1,25 @@
-"""Functions that take two frames: columns are compared by name, whatever their order."""
+"""Labels of columns: functions of two frames compare columns by them, models refuse another order."""
+
+import inspect
+import re
 
 import numpy as np
 import pytest
 
-from kernpool import Problem, open_chunks, pool, pool_state, pooling_weights
+from kernpool import (
+    LocalLinearRegressor,
+    NadarayaWatsonClassifier,
+    NadarayaWatsonRegressor,
+    Problem,
+    RunningPool,
+    load_model,
+    open_chunks,
+    pool,
+    pool_state,
+    pooling_weights,
+    save_model,
+)
+from kernpool.data.columns import plain_label
 
 pandas = pytest.importorskip("pandas", reason="frames of pandas are half of what this is about")
 polars = pytest.importorskip("polars", reason="frames of polars are the other half")
@@ -83,3 +99,143 @@ def test_columns_of_chunks_have_names_too(table, tmp_path):
     np.save(tmp_path / "t.npy", np.column_stack([key, value]))
     matrix = open_chunks(tmp_path / "t.npy", target="3")  # whose columns are called by their places
     np.testing.assert_allclose(pool(frame(pandas, query), matrix, **OPTIONS), expected, rtol=1e-12)
+
+
+LABELS = {
+    "integers": [7, 3],
+    "positions": [0, 1],
+    "floats": [0.5, 0.25],
+    "tuples": pandas.MultiIndex.from_tuples([("depth", "mean"), ("depth", "max")]),
+    "dates": pandas.to_datetime(["2021-03-01", "2020-11-15"]),
+    "names": ["depth", "width"],
+}
+MODELS = [NadarayaWatsonRegressor, LocalLinearRegressor, NadarayaWatsonClassifier]
+
+
+def labelled(rows, labels):
+    return pandas.DataFrame(rows, columns=LABELS[labels])
+
+
+def fitted(Model, labels, rows, **parameters):
+    y = (rows[:, 0] > 0) * 1.0
+    return Model(bandwidth=[0.5, 2.0], **parameters).fit(labelled(rows, labels), y.astype(int)), y
+
+
+@pytest.fixture
+def rows(generator):
+    return generator.normal(size=(40, 2))
+
+
+def methods_of_rows(model):
+    """Return the names of the methods that take X of several columns, but for `fit`."""
+    kind, not_of_two_columns = type(model), "slope_map"
+    names = [name for name in dir(kind) if not name.startswith("_") and name not in ("fit", not_of_two_columns)]
+    methods = [name for name in names if callable(inspect.getattr_static(kind, name))]
+    found = [name for name in methods if "X" in inspect.signature(getattr(kind, name)).parameters]
+    assert len(found) > 7
+    return found
+
+
+@pytest.mark.parametrize("labels", LABELS)
+@pytest.mark.parametrize("Model", MODELS)
+def test_every_method_refuses_columns_in_another_order(Model, labels, rows):
+    model, y = fitted(Model, labels, rows)
+    frame = labelled(rows, labels)
+    other = frame[frame.columns[::-1]]
+    fixed = {"y": y}
+    for name in methods_of_rows(model):
+        method = getattr(model, name)
+        needed = [
+            fixed[parameter.name]
+            for parameter in inspect.signature(method).parameters.values()
+            if parameter.name != "X" and (parameter.default is parameter.empty or parameter.name == "y")
+        ]
+        with pytest.raises(
+            ValueError, match=r"another order than in fit: X has .*, fit had .*; use X\[model\."
+        ) as caught:
+            method(other, *needed)
+        assert all(repr(label) in str(caught.value) for label in map(plain_label, frame.columns)), name
+    for name in ("prediction_interval", "predict_set"):
+        if hasattr(model, name):
+            with pytest.raises(ValueError, match="another order than in fit"):
+                getattr(model, name)(frame, X_calibration=other, y_calibration=y)
+
+
+@pytest.mark.parametrize("labels", LABELS)
+def test_the_remedy_of_the_message_selects_the_columns(labels, rows, tmp_path):
+    model, _ = fitted(LocalLinearRegressor, labels, rows)
+    frame = labelled(rows, labels)
+    expected = model.predict(frame)
+    more = frame[frame.columns[::-1]].copy()
+    more[("more", "") if labels == "tuples" else "more"] = 1.0
+    save_model(model, tmp_path / "m")
+    for one in (model, load_model(tmp_path / "m")):
+        with pytest.raises(ValueError, match=r"X lacks columns of fit: .*missing are"):
+            one.predict(more.iloc[:, 1:])
+        with pytest.raises(ValueError, match="another order"):
+            one.predict(frame[frame.columns[::-1]])
+        with pytest.raises(
+            ValueError, match=r"X has columns that fit did not have: new are \[.*'more'.*; use "
+        ) as caught:
+            one.predict(more)
+        (remedy,) = re.findall(r"use (X\[.*\])$", str(caught.value))
+        if labels != "dates" or one is model:  # files hold dates as text
+            np.testing.assert_array_equal(one.predict(eval(remedy, {"X": more, "model": one})), expected)
+
+
+def test_positions_agree_with_arrays_and_names(rows):
+    """A frame made of an array has the labels 0 to k - 1, which say no more than positions do."""
+    model, _ = fitted(NadarayaWatsonRegressor, "positions", rows)
+    array = NadarayaWatsonRegressor(bandwidth=[0.5, 2.0]).fit(rows, model.value_)
+    expected = array.predict(rows)
+    for one in (model, array):
+        np.testing.assert_array_equal(one.predict(rows), expected)
+        np.testing.assert_array_equal(one.predict(pandas.DataFrame(rows)), expected)
+        with pytest.raises(ValueError, match="another order"):
+            one.predict(pandas.DataFrame(rows)[[1, 0]])
+    with pytest.warns(UserWarning, match="feature names"):
+        np.testing.assert_array_equal(model.predict(labelled(rows, "names")), expected)
+
+
+def test_rows_that_are_added_have_the_columns_of_the_first(rows):
+    model, y = fitted(NadarayaWatsonRegressor, "integers", rows)
+    expected = model.partial_fit(labelled(rows, "integers"), y).predict(rows)
+    with pytest.raises(ValueError, match="another order"):
+        model.partial_fit(labelled(rows, "integers")[[3, 7]], y)
+    np.testing.assert_array_equal(model.predict(rows), expected)
+
+
+def test_labels_of_an_earlier_fit_are_forgotten(rows):
+    model, y = fitted(NadarayaWatsonRegressor, "tuples", rows)
+    model.fit(labelled(rows, "names"), y)
+    assert not hasattr(model, "column_labels_")
+    assert model.feature_names_in_.tolist() == LABELS["names"]
+    model.fit(labelled(rows, "dates"), y)
+    assert not hasattr(model, "feature_names_in_")
+    assert model.column_labels_ == list(LABELS["dates"])
+
+
+def test_messages_show_ten_of_many_columns(generator):
+    wide = pandas.DataFrame(generator.normal(size=(5, 60)))
+    model = NadarayaWatsonRegressor(bandwidth=1.0).fit(wide, wide[0])
+    with pytest.raises(ValueError, match=r"\.\.\.\] \(60 in all\)") as caught:
+        model.predict(wide[wide.columns[::-1]])
+    assert len(str(caught.value)) < 300
+
+
+def test_numbers_of_columns_that_differ_are_no_positions(rows):
+    """Keys of columns 0 and 1, queries of columns 1 and 2 of the same table."""
+    table = pandas.DataFrame(np.column_stack([rows, rows[:, 0] ** 2]))
+    with pytest.raises(ValueError, match=r"columns of query .*new are \[2\], missing are \[0\]"):
+        pool(table[[1, 2]], table[[0, 1]], rows[:, 0])
+
+
+def test_running_pools_compare_columns_by_name(table):
+    query, key, value = table
+    running = RunningPool(frame(pandas, query), **OPTIONS)
+    for order in ("abc", "cab"):
+        running.update(frame(pandas, key, order=order), value)
+    expected = RunningPool(query, **OPTIONS).update(key, value).update(key, value).values()
+    np.testing.assert_array_equal(running.values(), expected)
+    with pytest.raises(ValueError, match="columns of query and key"):
+        running.update(frame(pandas, key, "abx", "abx"), value)

@@ -177,7 +177,7 @@ def test_missing_cells_and_columns_are_named():
     with pytest.raises(ValueError, match=r"'city'.*row 4"):
         NadarayaWatsonRegressor().fit(frame.assign(city=frame.city.where(frame.index != 4, None)), y)
     model = NadarayaWatsonRegressor(bandwidth=0.5, smoothing=[0.1, 0.3, 0.4]).fit(frame, y)
-    with pytest.raises(ValueError, match="same order"):
+    with pytest.raises(ValueError, match="another order than in fit"):
         model.predict(frame[["x", "city", "year", "letter"]])
 
 

@@ -113,7 +113,7 @@ def partition_functions(
     ndarray of shape (m,), (m, t), (m, c) or (m, c, t)
         The functions.
     """
-    asked = asked_of(recipe, query)
+    asked = asked_of(recipe, query, partitions.names)
     threshold, with_axis = as_thresholds(y, len(asked), partitions.outputs, several=not partitions.flat)
     ask = AskPartitions(partitions, client, retries)
     found = counted_functions(asked, ask, Function(threshold, widths, density))

@@ -17,6 +17,7 @@ from dask.base import is_dask_collection
 from kernpool.data.chunks.base import ArrayChunks, Chunks, check_exact
 from kernpool.data.chunks.opening import open_chunks
 from kernpool.data.chunks.parquet import ColumnNames
+from kernpool.data.columns import refuse_other_columns
 from kernpool.data.integers import refuse_inexact
 from kernpool.data.tables import TableError
 
@@ -35,15 +36,15 @@ class Partitions:
         Columns of values.
     flat : bool
         Whether values are one column without an axis of its own.
-    names : tuple of str or None
-        Of the columns of keys.
+    names : tuple or None
+        Labels of the columns of keys.
     """
 
     blocks: tuple[Any, ...]
     rows: tuple[int | None, ...]
     outputs: int
     flat: bool
-    names: tuple[str, ...] | None = None
+    names: tuple[Any, ...] | None = None
 
 
 def read_block(block: Any) -> Chunks:
@@ -96,7 +97,7 @@ def as_partitions(
         return _of_frame(key, target, features, key_weight)
     if is_dask_collection(key):
         key = key[list(features)] if is_frame(key) and features is not None else key
-        names = tuple(map(str, key.columns)) if is_frame(key) else None
+        names = tuple(key.columns) if is_frame(key) else None
         return _of_arrays(as_dask_array(key), value, key_weight, names)
     if is_dask_collection(value) or is_dask_collection(key_weight):
         raise TypeError(f"value and key_weight are Dask collections, so key must be one too, got {type(key).__name__}")
@@ -106,6 +107,14 @@ def as_partitions(
 def is_frame(collection: Any) -> bool:
     """Whether something is a Dask dataframe."""
     return is_dask_collection(collection) and hasattr(collection, "columns") and hasattr(collection, "dtypes")
+
+
+def select(frame: Any, labels: Sequence[Any] | None) -> Any:
+    """Return the columns of a Dask dataframe that have these labels, in this order; all of them for None."""
+    if labels is None or not set(labels) <= set(frame.columns):
+        refuse_other_columns(list(frame.columns), labels, "add or rename columns")
+        return frame
+    return frame[list(labels)]
 
 
 def as_dask_array(collection: Any) -> Any:
@@ -148,6 +157,7 @@ def delayed_blocks(array: Any) -> list[Any]:
 def _of_frame(frame: Any, target: Any, features: Sequence[str] | None, weight: Any) -> Partitions:
     if target is None:
         raise TypeError("target must name the column of values, or the columns, of a Dask dataframe; or give value=")
+    labels = {str(label): label for label in frame.columns}
     frame = frame.rename(columns=str)
     names = ColumnNames("the Dask dataframe", list(frame.columns), features, target, weight)
     for name in names.all:
@@ -156,10 +166,11 @@ def _of_frame(frame: Any, target: Any, features: Sequence[str] | None, weight: A
     # One table, not three arrays: what makes a partition runs once.
     table = as_dask_array(_exact(frame[names.all]).astype("float64"))
     blocks = tuple((number, block, names) for number, block in enumerate(delayed_blocks(table)))
-    return Partitions(blocks, row_counts(table), len(names.target), names.flat, tuple(names.features))
+    keys = tuple(labels[name] for name in names.features)
+    return Partitions(blocks, row_counts(table), len(names.target), names.flat, keys)
 
 
-def _of_arrays(key: Any, value: Any, weight: Any, names: tuple[str, ...] | None) -> Partitions:
+def _of_arrays(key: Any, value: Any, weight: Any, names: tuple[Any, ...] | None) -> Partitions:
     if value is None:
         raise TypeError("value is missing: the values of keys that are a Dask array")
     arrays = [key, _along("value", value, key)]
@@ -201,4 +212,4 @@ def _of_chunks(chunks: Chunks) -> Partitions:
     outputs = chunks.outputs or next((part.outputs for part in parts if part.outputs), None)
     if not parts or outputs is None:
         raise ValueError("there are no pairs: the source is empty")
-    return Partitions(tuple(parts), tuple(part.rows for part in parts), outputs, chunks.flat, chunks.names)
+    return Partitions(tuple(parts), tuple(part.rows for part in parts), outputs, chunks.flat, chunks.labels)

@@ -21,7 +21,15 @@ from numpy.typing import ArrayLike, NDArray
 from kernpool.core.empty import Empty
 from kernpool.core.state import PoolState
 from kernpool.dask.cluster import compute
-from kernpool.dask.partitions import Partitions, as_dask_array, as_partitions, delayed_blocks, is_frame, row_counts
+from kernpool.dask.partitions import (
+    Partitions,
+    as_dask_array,
+    as_partitions,
+    delayed_blocks,
+    is_frame,
+    row_counts,
+    select,
+)
 from kernpool.dask.tasks import center_task, sent_once, state_tree
 from kernpool.execution.progress import Progress
 from kernpool.kernels import Kernel
@@ -145,6 +153,7 @@ class PartitionPairs:
         asked, center = Asked.of(replace(recipe, n_jobs=1), query), center_task(self.partitions)
         if asked.query.array.ndim != 2:
             raise ValueError(f"query must have shape (queries,) or (queries, columns) here, got {np.shape(query)}")
+        asked = replace(asked, query=asked.query.in_order_of(self.partitions.names))
         state, center = self._compute([state_tree(sent_once(asked), self.partitions, center), center])
         if center is None:
             raise ValueError(NO_PAIRS)
@@ -162,8 +171,7 @@ class PartitionPairs:
 def pool_partitions(recipe: Recipe, query: Any, partitions: Partitions, client: Any, retries: int) -> Any:
     """Pool partitions at queries in memory, or at those of a Dask collection; parameters as in `pool`."""
     if is_dask_collection(query):
-        by_name = is_frame(query) and partitions.names
-        array = as_dask_array(query[list(partitions.names or ())] if by_name else query)
+        array = as_dask_array(select(query, partitions.names) if is_frame(query) else query)
         with dask.annotate(retries=retries):
             return _lazy(recipe, array, partitions)
     return settle(recipe, PartitionPairs(partitions, client, retries).reduce(recipe, query))

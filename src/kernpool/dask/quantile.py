@@ -92,7 +92,9 @@ def partition_quantiles(
     recipe: Recipe, query: ArrayLike, partitions: Partitions, level: Array, client: Any, retries: int
 ) -> Array:
     """Return quantiles of pairs in partitions, in the shape of `pool_quantile`; parameters as of it."""
-    found = counted_quantiles(asked_of(recipe, query), AskPartitions(partitions, client, retries), level.ravel())
+    found = counted_quantiles(
+        asked_of(recipe, query, partitions.names), AskPartitions(partitions, client, retries), level.ravel()
+    )
     return without_axes(found, partitions.flat, level.ndim > 0)
 
 

@@ -203,12 +203,12 @@ def order_of_columns(query: Sequence[Any] | None, key: Sequence[Any] | None) -> 
     -------
     list of int or None
         Places among the columns of the queries; None if they stay in their order. That is so where one side has no
-        labels, or labels that are not names, such as column numbers, differ between the two sides.
+        labels, or has names where the other has labels that are not names, such as column numbers.
 
     Raises
     ------
     ValueError
-        If both have names, and they differ.
+        If both have names, or both other labels, and they differ.
 
     Examples
     --------
@@ -219,13 +219,104 @@ def order_of_columns(query: Sequence[Any] | None, key: Sequence[Any] | None) -> 
         return None
     if len(set(query)) == len(query) == len(key) and set(query) == set(key):
         return [list(query).index(label) for label in key]
-    if not all(isinstance(label, str) for label in (*query, *key)):
+    if all_text(query) != all_text(key):
         return None
     new, missing = [name for name in query if name not in key], [name for name in key if name not in query]
     raise ValueError(
-        "columns of query and key are compared by name, so that both need the same names, each once: new are "
-        f"{new}, missing are {missing}; rename or select them, or pass query.to_numpy() to go by position"
+        "columns of query and key are compared by name, so that both need the same names, each once: "
+        f"new are {listed(new)}, missing are {listed(missing)}; rename or select them, "
+        "or pass query.to_numpy() to use positions"
     )
+
+
+def refuse_other_columns(given: Sequence[Any] | None, fitted: Sequence[Any] | None, remedy: str) -> None:
+    """Raise an error if a table does not have the columns that a model was fitted to, in their order.
+
+    Parameters
+    ----------
+    given, fitted : sequence of labels, or None
+        Labels of any type, of the table and of the fit; None where columns have none. The labels 0, 1, ..., k - 1 in
+        this order, which a frame made of an array has, agree with columns without labels, and with names.
+    remedy : str
+        What to do, such as how to select the fitted columns, for the message.
+
+    Raises
+    ------
+    ValueError
+        If labels are in another order, new or missing; the message shows both orders.
+
+    Examples
+    --------
+    >>> refuse_other_columns([0, 1], None, "")
+    >>> refuse_other_columns([(2, 1), (2, 0)], [(2, 0), (2, 1)], "use X[labels]")
+    Traceback (most recent call last):
+    ...
+    ValueError: X has its columns in another order than in fit: X has [(2, 1), (2, 0)], fit had [(2, 0), (2, 1)];
+    use X[labels]
+    """
+    if given is None or (fitted is not None and list(given) == list(fitted)):
+        return
+    ours, positions = list(map(plain_label, given)), list(range(len(given)))
+    if fitted is None:  # an array, whose columns have their positions for labels
+        if set(ours) != set(positions):
+            return
+        fitted, remedy = positions, "use X[range(X.shape[1])]"
+    theirs = list(map(plain_label, fitted))
+    if ours == theirs or (all_text(ours) != all_text(theirs) and positions in (ours, theirs)):
+        return
+    new = [label for label, one in zip(given, ours, strict=True) if one not in theirs]
+    missing = [label for label, one in zip(fitted, theirs, strict=True) if one not in ours]
+    found = f"X has {listed(given)}, fit had {listed(fitted)}"
+    if missing:
+        both = (f"new are {listed(new)}, " if new else "") + f"missing are {listed(missing)}"
+        raise ValueError(f"X lacks columns of fit: {both}; {found}; add or rename them, then {remedy}")
+    if new or len(ours) != len(theirs):
+        raise ValueError(f"X has columns that fit did not have: new are {listed(new or given)}; {found}; {remedy}")
+    raise ValueError(f"X has its columns in another order than in fit: {found}; {remedy}")
+
+
+def all_text(labels: Sequence[Any]) -> bool:
+    """Return whether all labels are strings, the only ones that scikit-learn compares."""
+    return all(isinstance(label, str) for label in labels)
+
+
+def listed(items: Sequence[Any], most: int = 10) -> str:
+    """Return items for a message, the first few of them where there are many.
+
+    Examples
+    --------
+    >>> listed(["a", "b"]), listed(range(200), most=3)
+    ("['a', 'b']", '[0, 1, 2, ...] (200 in all)')
+    """
+    shown = ", ".join(repr(plain_label(item)) for item in items[:most])
+    return f"[{shown}]" if len(items) <= most else f"[{shown}, ...] ({len(items)} in all)"
+
+
+def plain_label(label: Any) -> Any:
+    """Return a label as files hold it: text and numbers as they are, tuples part by part, everything else as text.
+
+    Examples
+    --------
+    >>> import datetime
+    >>> plain_label((np.int64(1), datetime.date(2020, 1, 31)))
+    (1, '2020-01-31')
+    """
+    if isinstance(label, tuple | list):  # files hold tuples as lists
+        return tuple(map(plain_label, label))
+    return "missing" if is_missing(label) else _plain(label)
+
+
+def is_plain_label(label: Any) -> bool:
+    """Return whether something read from a file is what `plain_label` makes of a label.
+
+    Examples
+    --------
+    >>> is_plain_label(["a", 1.5]), is_plain_label({"a": 1})
+    (True, False)
+    """
+    if isinstance(label, tuple | list):
+        return all(map(is_plain_label, label))
+    return isinstance(label, str | bool | int | float)
 
 
 def _is_frame(X: Any, library: str) -> bool:

@@ -12,7 +12,7 @@ from typing import Any, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.data.columns import Columns, Kind, Level
+from kernpool.data.columns import Columns, Kind, Level, refuse_other_columns
 from kernpool.data.levels import codes_of, is_pair, levels_of, places_of
 
 Array = NDArray[np.float64]
@@ -256,17 +256,10 @@ class Encoding:
         return cls(names, kinds, levels, places, pairs)
 
     def _check_names(self, table: Columns) -> None:
+        if self.names is not None and table.names is not None:
+            refuse_other_columns(table.names, self.names, f"use X[{list(self.names)}]")
         if len(table.columns) != len(self.kinds):
             raise ValueError(f"X has {len(table.columns)} columns, but {len(self.kinds)} columns were fitted")
-        if self.names is None or table.names is None or table.names == self.names:
-            return
-        new = [name for name in table.names if name not in self.names]
-        missing = [name for name in self.names if name not in table.names]
-        difference = f"new are {new}, missing are {missing}" if new else "they are in another order"
-        raise ValueError(
-            f"the columns of X must be those that were fitted, in the same order: {difference}; "
-            f"take X[{list(self.names)}]"
-        )
 
 
 def _are_places(places: tuple[Any, ...], levels: int) -> bool:

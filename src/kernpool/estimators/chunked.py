@@ -18,6 +18,7 @@ from kernpool.distribution import chunk_quantiles, without_axes
 from kernpool.estimators.bandwidth_choice import choose_bandwidth
 from kernpool.estimators.fitted import check_unchanged, numeric_query, recipe_of
 from kernpool.estimators.parameters import check_parameters, search_parameters
+from kernpool.estimators.rows import keep_labels
 from kernpool.estimators.search_sample import DEFAULT_SEARCH_ROWS, SearchDraw, bandwidth_of_sample, draw, seed_of
 from kernpool.execution.progress import current_progress
 
@@ -84,9 +85,7 @@ def fit_chunks(model: Any, chunks: Chunks) -> None:
         columns = first.key.shape[1]
     model._replace_fit(found | {"chunks_": chunks, "reference_": reference, "encoding_": None})
     model.n_features_in_ = columns
-    vars(model).pop("feature_names_in_", None)
-    if chunks.labels is not None:
-        model.feature_names_in_ = np.array(chunks.labels, dtype=object)
+    keep_labels(model, chunks.labels)
 
 
 def quantile_of_chunks(model: Any, X: Any, level: Array) -> Array:

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from kernpool.dask.cluster import compute, find_client
 from kernpool.dask.leave_one_out import LeaveOneOutError, leave_one_out_error
-from kernpool.dask.partitions import Partitions, as_dask_array, as_partitions, is_frame
+from kernpool.dask.partitions import Partitions, as_dask_array, as_partitions, is_frame, select
 from kernpool.dask.pool import RETRIES, pool_partitions
 from kernpool.data.chunks.base import Chunks
 from kernpool.data.chunks.opening import open_chunks
@@ -24,6 +24,7 @@ from kernpool.estimators.dask_inference import DaskInference, refuse_without_row
 from kernpool.estimators.dask_rows import count_rows, draw_sample, fetch_all, places_of, read_query
 from kernpool.estimators.nadaraya_watson import NadarayaWatsonRegressor
 from kernpool.estimators.parameters import check_parameters, search_parameters
+from kernpool.estimators.rows import fitted_labels, keep_labels
 from kernpool.estimators.search_sample import DEFAULT_SEARCH_ROWS, SearchDraw, bandwidth_of_sample, seed_of
 from kernpool.kernels import Kernel, get_kernel
 from kernpool.pooling.recipe import Recipe
@@ -183,12 +184,11 @@ class DaskNadarayaWatsonRegressor(DaskInference, DaskDistribution, RegressorMixi
         partitions, columns = count_rows(partitions, self.client_)
         found = self._find_bandwidth(partitions, columns)
         # Nothing is assigned before everything is known, so that a failed refit leaves the old fit whole.
-        for stale in ("loo_error_", "loo_empty_windows_", "feature_names_in_", "_search_draw"):
+        for stale in ("loo_error_", "loo_empty_windows_", "_search_draw"):
             self.__dict__.pop(stale, None)
         self.__dict__ |= found
         self.partitions_, self.n_rows_, self.n_features_in_ = partitions, sum(filter(None, partitions.rows)), columns
-        if partitions.names is not None:
-            self.feature_names_in_ = np.asarray(partitions.names, dtype=object)
+        keep_labels(self, partitions.names)
         return self
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
@@ -212,7 +212,7 @@ class DaskNadarayaWatsonRegressor(DaskInference, DaskDistribution, RegressorMixi
         if not is_dask_collection(X):
             X = read_query(self, X)
         else:
-            X = as_dask_array(X[list(self.partitions_.names)] if is_frame(X) and self.partitions_.names else X)
+            X = as_dask_array(select(X, fitted_labels(self)) if is_frame(X) else X)
             if X.ndim != 2 or X.shape[1] != self.n_features_in_:
                 raise ValueError(f"X must have {self.n_features_in_} columns, as in fit, got shape {X.shape}")
         return pool_partitions(self._recipe(self.bandwidth_), X, self.partitions_, self.client_, RETRIES)
@@ -273,9 +273,10 @@ class DaskNadarayaWatsonRegressor(DaskInference, DaskDistribution, RegressorMixi
         model = NadarayaWatsonRegressor(**given | {"bandwidth": self.bandwidth_, "bandwidth_convention": "support"})
         value = rows.value[:, 0] if self.partitions_.flat else rows.value
         model.fit(rows.key, value, None if np.all(rows.weight == 1.0) else rows.weight)
-        for name in ("loo_error_", "loo_empty_windows_", "feature_names_in_"):
+        for name in ("loo_error_", "loo_empty_windows_"):
             if hasattr(self, name):
                 setattr(model, name, getattr(self, name))
+        keep_labels(model, fitted_labels(self))
         model.set_params(bandwidth=self.bandwidth, bandwidth_convention=self.bandwidth_convention)
         return model
 

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import validate_data
 
 from kernpool.dask.cluster import compute
 from kernpool.dask.leave_one_out import draw_rows, joined
@@ -16,6 +15,7 @@ from kernpool.dask.partitions import Partitions, read_block
 from kernpool.dask.pool import RETRIES
 from kernpool.data.checks import refuse_misread
 from kernpool.data.chunks.base import Chunk
+from kernpool.estimators.rows import validated
 from kernpool.estimators.search_sample import Sample, draw, join
 
 # after kernpool.dask.partitions, which says what to install
@@ -27,7 +27,7 @@ Places = list[NDArray[np.intp]]
 
 def read_query(model: Any, X: Any) -> NDArray[np.float64]:
     """Read queries in memory, of as many columns as the model has."""
-    query: NDArray[np.float64] = validate_data(model, X, dtype=np.float64, reset=False)
+    query: NDArray[np.float64] = validated(model, X, dtype=np.float64, reset=False)
     refuse_misread("X", X)
     return query
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from kernpool.core.keys import Keys, Prepared
 from kernpool.core.local_fit import LocalFit
@@ -19,7 +19,7 @@ from kernpool.data.chunks.opening import open_chunks
 from kernpool.data.frames import Encoding
 from kernpool.data.tables import TableError
 from kernpool.estimators.extrapolation import limits_of
-from kernpool.estimators.rows import at_least_one_column
+from kernpool.estimators.rows import at_least_one_column, validated
 from kernpool.estimators.scale import Scale, ranked_columns
 from kernpool.execution.progress import current_progress
 from kernpool.pooling.arrays import KeyPairs, local_fit
@@ -49,7 +49,7 @@ def recipe_of(model: Any) -> Recipe:
 def numeric_query(model: Any, X: ArrayLike) -> Array:
     """Read queries of a fitted model without categorical columns."""
     _refuse_parts(X)
-    query: Array = validate_data(model, X, dtype=[np.float64, np.float32], reset=False)
+    query: Array = validated(model, X, dtype=[np.float64, np.float32], reset=False)
     refuse_misread("X", X)
     return query
 
@@ -67,7 +67,7 @@ def read_query(model: Any, X: ArrayLike) -> tuple[Array, Codes | None]:
     if model.encoding_ is None:
         return numeric_query(model, X), None
     _refuse_parts(X)
-    validate_data(model, X, skip_check_array=True, reset=False)
+    validated(model, X, skip_check_array=True, reset=False)
     numeric, code = model.encoding_.encode(X, model.unseen)
     return at_least_one_column(numeric), code
 

@@ -118,7 +118,11 @@ class NadarayaWatsonRegressor(KernelRegressor):
     n_features_in_ : int
         Number of columns.
     feature_names_in_ : ndarray of str
-        Names of the columns, if X had any.
+        Names of the columns, if X was a frame whose labels are strings. `predict` and all other methods refuse a frame
+        with its columns in another order: pass ``X[model.feature_names_in_]``.
+    column_labels_ : list
+        Labels of the columns, if X was a frame whose labels are not strings but numbers, tuples or dates; used as
+        `feature_names_in_` is. A saved model holds dates as text.
 
     See Also
     --------

@@ -15,12 +15,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from kernpool.core.ridge import as_ridge
 from kernpool.data.checks import as_bandwidth, as_key_weight
+from kernpool.data.columns import is_plain_label, plain_label
 from kernpool.data.folders import ModelFileError, Record, plain
 from kernpool.data.frames import Encoding
 from kernpool.estimators.fitted import scale_of
 from kernpool.estimators.parameters import check_restored
 from kernpool.estimators.recalibration import check_maps
 from kernpool.estimators.references import open_reference
+from kernpool.estimators.rows import keep_labels
 from kernpool.estimators.scale import read_scale, written_scale
 from kernpool.kernels import get_kernel, registered_name
 
@@ -35,6 +37,8 @@ ENTRIES = {"format", "version", "estimator", "parameters", "encoding", "features
 ROWS = {"key_", "value_", "key_weight_", "key_code_", "key_group_", "search_rows_"}
 YOUNGER_ARRAYS = {"key_group_", "search_rows_", "recalibration_"}
 NAMES = "feature_names_in_"
+# Labels of columns that are not strings; beyond numbers and tuples, as text.
+LABELS = "labels"
 DATES = "date_columns_"  # names of features that tables hold as dates, and the rows as days since 1970-01-01
 
 
@@ -61,7 +65,8 @@ def record_of(model: Any, features: Sequence[str] | None, target: str | None) ->
         del results["ridge_"]
     younger = set(parameters) & set(YOUNGER) or "ridge_" in results or _is_named_younger(model)
     dates = vars(model).get(DATES)
-    younger = younger or dates or any(vars(model).get(name) is not None for name in YOUNGER_ARRAYS)
+    labels = vars(model).get("column_labels_")
+    younger = younger or dates or labels or any(vars(model).get(name) is not None for name in YOUNGER_ARRAYS)
     version = VERSION if reference is None else VERSION_ON_CHUNKS
     header = {
         "format": model.record_format,
@@ -74,6 +79,7 @@ def record_of(model: Any, features: Sequence[str] | None, target: str | None) ->
         "results": results,
     }
     header |= {"dates": list(dates)} if dates else {}
+    header |= {LABELS: list(map(plain_label, labels))} if labels else {}
     held = {name: getattr(model, name, None) for name in (*model._arrays, NAMES)}
     arrays = {name: array for name, array in held.items() if array is not None and array.size}
     return Record(header if reference is None else header | {"chunks": reference}, arrays)
@@ -117,6 +123,8 @@ def restored(kind: type[Any], record: Record) -> Any:
     except (TypeError, ValueError, IndexError, AttributeError) as error:
         raise ValueError(f"parts of the model do not fit together: {error}") from None
     model.n_features_in_ = len(header["features"])
+    if LABELS in header:
+        keep_labels(model, list(map(plain_label, header[LABELS])))
     return model
 
 
@@ -140,7 +148,7 @@ def _feature_names(model: Any, features: Sequence[str] | None) -> list[str]:
 
 def _check_entries(model: Any, header: dict[str, Any], arrays: Collection[str], on_chunks: bool) -> None:
     """Refuse a header whose entries are not those of a model, or not of their types."""
-    younger = {"dates"} if header["version"] == VERSION_WITH_YOUNGER else set()
+    younger = {"dates", LABELS} if header["version"] == VERSION_WITH_YOUNGER else set()
     needed = {"bandwidth_"} if on_chunks else {"bandwidth_", "key_", "value_"}
     known = {*model._arrays, NAMES} - (ROWS if on_chunks else set())
     if (
@@ -161,6 +169,9 @@ def _check_entries(model: Any, header: dict[str, Any], arrays: Collection[str], 
     dates = header.get("dates", features[:1])
     if not (dates and isinstance(dates, list) and all(name in features for name in dates)):
         raise ValueError("dates is no list of features")
+    labels = header.get(LABELS, features)
+    if not (isinstance(labels, list) and len(labels) == len(features) and all(map(is_plain_label, labels))):
+        raise ValueError("labels does not have one label per feature")
     for name, value in header["results"].items():
         if type(value) is not model._results[name] or (type(value) is int and not 0 <= value < 2**63):
             raise ValueError(f"{name} cannot be {_short(value)}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_X_y, validate_data
 
 from kernpool.data.checks import as_key_weight, refuse_misread
-from kernpool.data.columns import is_frame
+from kernpool.data.columns import all_text, is_frame, labels_of, refuse_other_columns
 from kernpool.data.frames import Encoding
 from kernpool.data.mixed import Mixed
 from kernpool.data.suspects import SuspectColumnWarning, suspect_columns
@@ -19,6 +20,7 @@ Array = NDArray[np.float64]
 
 UNUSUAL_MEAN_WEIGHT = 10.0
 LEAST_CAPACITY = 64
+NAMES, LABELS = "feature_names_in_", "column_labels_"  # of columns: strings, and labels of any other type
 
 
 class Rows(NamedTuple):
@@ -47,11 +49,11 @@ def read_rows(model: Any, X: Any, y: Any, *, numbers: bool, reset: bool = True) 
     options = {"multi_output": True, "y_numeric": True} if numbers else {}
     encoding = encoding_of(model, X)
     if encoding is None:
-        key, output = validate_data(model, X, y, dtype=[np.float64, np.float32], reset=reset, **options)
+        key, output = validated(model, X, y, dtype=[np.float64, np.float32], reset=reset, **options)
         code = np.zeros((len(key), 0), dtype=np.int64)
         refuse_misread("X", X)
     else:
-        validate_data(model, X, skip_check_array=True)  # keeps names and number of columns
+        validated(model, X, reset=reset, skip_check_array=True)  # keeps names and number of columns
         numeric, code = encoding.encode(X)
         key = at_least_one_column(numeric)
         _, output = check_X_y(code if code.shape[1] else key, y, estimator=model, **options)
@@ -63,6 +65,37 @@ def read_rows(model: Any, X: Any, y: Any, *, numbers: bool, reset: bool = True) 
         for sentence in suspect_columns(X, named):
             warn_caller(sentence, SuspectColumnWarning)
     return Rows(key, code, output, encoding)
+
+
+def validated(model: Any, X: Any, *y: Any, reset: bool = True, **options: Any) -> Any:
+    """Call scikit-learn's `validate_data`, and keep or compare labels of columns of any type, not only strings."""
+    labels = labels_of(X)
+    if not reset:
+        refuse_other_columns(labels, fitted_labels(model), f"use X[model.{_label_attribute(model)}]")
+    read = validate_data(model, X, *y, reset=reset, **options)
+    if reset:
+        keep_labels(model, labels)
+    return read
+
+
+def fitted_labels(model: Any) -> Sequence[Any] | None:
+    """Return the labels of the columns that a model was fitted to, None if they had none."""
+    labels: Sequence[Any] | None = vars(model).get(_label_attribute(model))
+    return labels
+
+
+def keep_labels(model: Any, labels: Sequence[Any] | None) -> None:
+    """Keep the labels of columns in a model: strings in `feature_names_in_`, as in scikit-learn, others in another."""
+    for name in (NAMES, LABELS):
+        vars(model).pop(name, None)
+    if labels is not None and all_text(labels):
+        model.feature_names_in_ = np.array(labels, dtype=object)
+    elif labels is not None:
+        model.column_labels_ = list(labels)
+
+
+def _label_attribute(model: Any) -> str:
+    return LABELS if LABELS in vars(model) else NAMES
 
 
 def encoding_of(model: Any, X: Any) -> Encoding | None:

@@ -15,6 +15,7 @@ from kernpool.core.reading import as_tol
 from kernpool.core.state import PoolState, merge
 from kernpool.data.checks import as_bandwidth
 from kernpool.data.chunks.base import ArrayChunks
+from kernpool.data.columns import labels_of, order_of_columns
 from kernpool.data.folders import Record, read_record, write_record
 from kernpool.kernels import Kernel, registered_name
 from kernpool.pooling.chunked import Asked, ChunkReason, center_of, reason_of_chunks
@@ -133,7 +134,10 @@ class RunningPool:
         """
         state, center = self.state, self.center
         chunks = ArrayChunks(key, value, weight, source="update")
+        order = order_of_columns(labels_of(key), self._asked.query.labels)
         for chunk in chunks:
+            if order is not None:
+                chunk = chunk._replace(key=np.ascontiguousarray(chunk.key[:, order]))
             if chunk.key.shape[1] != self.query.shape[1]:
                 raise ValueError(f"key must have {self.query.shape[1]} column(s) as query, got {chunk.key.shape[1]}")
             center = center_of(chunk) if center is None else center

@@ -7,7 +7,6 @@ from typing import Any, Self, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
-from sklearn.utils.validation import validate_data
 
 from kernpool.bandwidth import leave_one_out
 from kernpool.bandwidth.prior_share import prior_of_others, prior_share
@@ -15,6 +14,7 @@ from kernpool.core.problem import Problem
 from kernpool.data.checks import refuse_misread
 from kernpool.estimators.labels import class_prior, mixed, one_hot
 from kernpool.estimators.learned.base import LearnedPooling
+from kernpool.estimators.rows import validated
 
 Array = NDArray[np.float64]
 
@@ -106,7 +106,7 @@ class LearnedPoolingClassifier(ClassifierMixin, LearnedPooling):  # type: ignore
         ImportError
             If torch is not installed.
         """
-        checked = validate_data(self, X, y, dtype=np.float64)
+        checked = validated(self, X, y, dtype=np.float64)
         refuse_misread("X", X)
         X, y = cast(tuple[Array, NDArray[Any]], checked)
         classes, labels, value = one_hot(y, np.float64)

@@ -13,8 +13,10 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from kernpool.data.columns import is_plain_label, plain_label
 from kernpool.data.folders import ModelFileError, Record, plain
 from kernpool.estimators.learned.parameters import check_parameters
+from kernpool.estimators.rows import fitted_labels, keep_labels
 from kernpool.execution.threads import resolve_n_jobs
 
 VERSION = 1
@@ -31,14 +33,14 @@ def record_of(model: Any) -> Record:
     check_is_fitted(model)
     arrays = {f"map.{name}": array for name, array in similarity_state(model.similarity_).items()}
     parameters = model.get_params()
-    device, names = parameters.pop("device"), getattr(model, "feature_names_in_", None)
+    device, names = parameters.pop("device"), fitted_labels(model)
     header = {
         "format": model.record_format,
         "version": VERSION,
         "estimator": type(model).__name__,
         "parameters": {name: plain(value) for name, value in parameters.items()}
         | {"device": None if device is None else str(device)},
-        "features": None if names is None else [str(name) for name in names],
+        "features": None if names is None else list(map(plain_label, names)),
         "classes": _classes_to_json(getattr(model, "classes_", None)),
         "key_shape": list(model.key_.shape),
         "value_shape": list(model.value_.shape),
@@ -73,7 +75,7 @@ def restored(kind: type[Any], record: Record) -> Any:
         (classes is not None) == classifies,
         share is None if not classifies else type(share) is float and 0.0 <= share < 1.0,
         classes is None or value_shape == (n, len(classes)),
-        names is None or (isinstance(names, list) and [type(name) for name in names] == [str] * d),
+        names is None or (isinstance(names, list) and len(names) == d and all(map(is_plain_label, names))),
         type(best) is int and 0 <= best <= epochs,
     )
     if not all(fits):
@@ -90,8 +92,7 @@ def restored(kind: type[Any], record: Record) -> Any:
     model.best_epoch_, model.n_features_in_ = best, d
     if classes is not None:
         model.classes_, model.prior_share_ = classes, share
-    if names is not None:
-        model.feature_names_in_ = np.array(names, dtype=object)
+    keep_labels(model, None if names is None else list(map(plain_label, names)))
     return model
 
 

@@ -7,10 +7,10 @@ from typing import Self, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import RegressorMixin
-from sklearn.utils.validation import validate_data
 
 from kernpool.data.checks import refuse_misread
 from kernpool.estimators.learned.base import LearnedPooling
+from kernpool.estimators.rows import validated
 
 Array = NDArray[np.float64]
 
@@ -146,7 +146,7 @@ class LearnedPoolingRegressor(RegressorMixin, LearnedPooling):  # type: ignore[m
             If torch is not installed.
         """
         given = {"X": X, "y": y}
-        checked = validate_data(self, X, y, dtype=np.float64, multi_output=True, y_numeric=True)
+        checked = validated(self, X, y, dtype=np.float64, multi_output=True, y_numeric=True)
         for name, array in given.items():
             refuse_misread(name, array)
         X, y = cast(tuple[Array, Array], checked)
