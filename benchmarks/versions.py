@@ -77,7 +77,7 @@ def of_layer(d):
     from kernpool.torch import AttentionPooling, GaussianSimilarity
 
     query, key, value = (torch.tensor(rows, dtype=torch.float32) for rows in arrays(3000, 3000, d))
-    layer = AttentionPooling(GaussianSimilarity(width=float(np.sqrt(d))))
+    layer = AttentionPooling(GaussianSimilarity(float(np.sqrt(d))))
 
     def run():
         layer.zero_grad()

@@ -5,6 +5,7 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="the layers need the extra 'torch'")
 
+import kernpool.torch
 from kernpool import pool
 from kernpool.torch import (
     AdditiveSimilarity,
@@ -13,6 +14,8 @@ from kernpool.torch import (
     DotProductSimilarity,
     GaussianSimilarity,
     KernelSimilarity,
+    KeyValueMemory,
+    Request,
     attention_pool,
     masked_softmax,
 )
@@ -215,3 +218,59 @@ def test_lengths_and_empty_windows_compile_in_one_graph():
         compiled(query, key, key, valid_lens=lengths, is_causal=True),
         layer(query, key, key, valid_lens=lengths, is_causal=True),
     )
+
+
+SIMILARITIES = {
+    "KernelSimilarity": lambda: KernelSimilarity("laplace"),
+    "GaussianSimilarity": lambda: GaussianSimilarity(form="linear", size=2),
+    "DotProductSimilarity": DotProductSimilarity,
+    "AdditiveSimilarity": lambda: AdditiveSimilarity(2, 2, 3),
+    "BilinearSimilarity": lambda: BilinearSimilarity(2, 2),
+}
+TAKES_TENSORS = {
+    **SIMILARITIES,
+    "AttentionPooling": lambda: lambda *given: AttentionPooling(GaussianSimilarity())(*given, given[1]),
+    "attention_pool": lambda: lambda *given: attention_pool(*given, given[0], similarity=DotProductSimilarity()),
+    "Request": lambda: lambda *given: Request.check(*given, given[1], similarity=GaussianSimilarity()),
+    "masked_softmax": lambda: lambda query, key: masked_softmax(query if query.is_nested else key),
+    "KeyValueMemory": lambda: lambda *given: KeyValueMemory(2, 2).append(*(x if x.is_nested else x[0] for x in given)),
+}
+
+
+def test_all_that_takes_tensors_is_tried_with_nested_ones():
+    assert set(TAKES_TENSORS) == {*kernpool.torch.__all__} - {"Route", "choose_route"}
+
+
+@pytest.mark.parametrize("layout", [torch.jagged, torch.strided])
+@pytest.mark.parametrize("nested", ["query", "key", "both"])
+@pytest.mark.parametrize("name", TAKES_TENSORS)
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors is in prototype stage")
+def test_nested_tensors_are_refused_with_the_remedy(name, nested, layout):
+    sequences = torch.nested.nested_tensor([torch.ones(3, 2), torch.zeros(5, 2)], layout=layout)
+    given = [sequences if nested in (which, "both") else torch.ones(2, 5, 2) for which in ("query", "key")]
+    with pytest.raises(TypeError, match=r"got a nested tensor; pad it with .* as valid_lens"):
+        TAKES_TENSORS[name]()(*given)
+
+
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors is in prototype stage")
+def test_nested_memories_lengths_and_the_remedy(generator):
+    sequences = [torch.tensor(generator.normal(size=(rows, 2))) for rows in (3, 5)]
+    nested = torch.nested.nested_tensor(sequences, layout=torch.jagged)
+    memory = KeyValueMemory(2, 2, pooling=AttentionPooling(gaussian()), dtype=torch.float64)
+    memory.append(*sequences[:1] * 2)
+    with pytest.raises(TypeError, match=r"query must be .* got a nested tensor"):
+        memory(nested)
+    with pytest.raises(TypeError, match=r"valid_lens must be .* got a nested tensor"):
+        attention_pool(*[torch.ones(2, 5, 2)] * 3, similarity=gaussian(), valid_lens=nested)
+    with pytest.raises(TypeError, match=r"attn_mask must be .* got a nested tensor"):
+        attention_pool(*[torch.ones(2, 5, 2)] * 3, nested, similarity=gaussian())
+    padded = torch.nested.to_padded_tensor(nested, 0.0)
+    pooled = attention_pool(*[padded] * 3, similarity=gaussian(), valid_lens=torch.tensor([3, 5]))
+    for rows, found in zip(sequences, pooled, strict=True):
+        torch.testing.assert_close(found[: len(rows)], attention_pool(*[rows] * 3, similarity=gaussian()))
+
+
+@pytest.mark.parametrize("name", SIMILARITIES)
+def test_sparse_tensors_are_refused(name):
+    with pytest.raises(TypeError, match=r"key must be a dense tensor, got .*; use key.to_dense"):
+        SIMILARITIES[name]()(torch.ones(4, 2), torch.eye(3, 2).to_sparse())

@@ -199,7 +199,7 @@ def test_state_that_does_not_fit_changes_nothing(rows):
     memory = made()
     memory.append(*rows)
     wide = KeyValueMemory(3, 1, pooling=AttentionPooling(gaussian()), dtype=torch.float64)
-    with pytest.raises(RuntimeError, match=r"do not fit a memory of key_size=2 and value_size=1"):
+    with pytest.raises(RuntimeError, match=r"key must have shape \(rows, 2\), got \(0, 3\)"):
         memory.load_state_dict(wide.state_dict())
     incomplete = made().state_dict()
     del incomplete["position"]
@@ -208,6 +208,65 @@ def test_state_that_does_not_fit_changes_nothing(rows):
     assert torch.equal(memory.key, rows[0])
     with pytest.raises(RuntimeError, match=r'Unexpected key.*"other"'):
         memory.load_state_dict(made().state_dict() | {"other": torch.zeros(1)})
+
+
+def changed(state, **changes):
+    """Return a state with some entries changed: those of a name by a function of its tensor."""
+    return {name: changes[name](tensor.clone()) if name in changes else tensor for name, tensor in state.items()}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"key": lambda rows: rows.index_fill(0, torch.tensor([7]), torch.nan)}, "key holds NaN or infinity in row 7"),
+        ({"value": lambda rows: -rows / 0.0}, "value holds NaN or infinity in row 0"),
+        ({"value": lambda rows: rows.to(torch.complex64)}, "value must hold floating-point numbers"),
+        ({"key": lambda rows: rows.long()}, "key must hold floating-point numbers"),
+        ({"value": lambda rows: rows[:-1]}, "there are 50 keys, 49 values and 50 positions"),
+        ({"value": lambda rows: rows[:, 0]}, r"value must have shape \(rows, 1\)"),
+        ({"position": lambda at: at.flip(0)}, "position must increase"),
+        ({"position": lambda at: at // 2}, "position must increase"),
+        ({"position": lambda at: at - 1}, "position must increase from 0"),
+        ({"position": lambda at: at + 1}, "less than appended"),
+        ({"position": lambda at: at.index_fill(0, torch.tensor([49]), 2**62)}, "less than appended"),
+        ({"position": lambda at: at[:, None]}, r"position must have shape \(rows,\)"),
+        ({"position": lambda at: at.double()}, "position must hold integers"),
+        ({"appended": lambda count: count - 1}, "less than appended"),
+        ({"appended": lambda _: torch.tensor(2**60)}, "less than appended"),
+        ({"appended": lambda _: torch.tensor(torch.nan)}, "appended must hold integers"),
+        ({"appended": lambda _: torch.tensor([50, 50])}, "be one number"),
+        ({"key": lambda rows: rows.to_sparse()}, "key must be a dense tensor"),
+    ],
+    ids=str,
+)
+def test_a_state_is_refused_that_no_appending_leaves(changes, message, rows, query):
+    saved, memory = made(), made(half_life=8.0)
+    saved.append(*rows)
+    memory.append(rows[0][:9] + 1.0, rows[1][:9])
+    before, pooled = memory.state_dict(), memory(query)
+    with pytest.raises(RuntimeError, match=message):
+        memory.load_state_dict(changed(saved.state_dict(), **changes))
+    assert all(torch.equal(tensor, before[name]) for name, tensor in memory.state_dict().items())
+    assert torch.equal(memory(query), pooled)
+
+
+def test_a_state_is_refused_that_a_lower_precision_makes_infinite(rows):
+    saved, memory = made(), KeyValueMemory(2, 1, dtype=torch.float16)
+    saved.append(rows[0] * 1e6, rows[1])
+    with pytest.raises(RuntimeError, match="key holds NaN or infinity"):
+        memory.load_state_dict(saved.state_dict(), strict=False)
+    assert len(memory) == 0
+
+
+def test_a_state_after_forgetting_loads(rows):
+    saved, memory = made(capacity=20), made()
+    saved.append(*rows)
+    saved.evict(torch.arange(20) % 3 == 1)
+    memory.load_state_dict(saved.state_dict())
+    assert torch.equal(memory.age, saved.age)
+    saved.evict(len(saved))
+    memory.load_state_dict(saved.state_dict())
+    assert len(memory) == 0
 
 
 def test_it_moves_and_copies_as_a_module(rows, query):

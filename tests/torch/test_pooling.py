@@ -189,7 +189,7 @@ def test_bad_input(change, message):
 
 def test_bad_widths():
     for width in (0.0, -1.0, float("nan"), float("inf")):
-        with pytest.raises(ValueError, match="width must be positive"):
+        with pytest.raises(ValueError, match="bandwidth must be positive"):
             GaussianSimilarity(width)
     with pytest.raises(ValueError, match="parameterization must be"):
         GaussianSimilarity(parameterization="sigma")

@@ -101,7 +101,7 @@ def test_at_the_start_all_forms_are_one(form, generator):
     found = kernel_layer("epanechnikov", 2.0, form=form, size=3)(query, key, value)
     torch.testing.assert_close(found, expected, rtol=1e-13, atol=1e-13)
     gaussian = GaussianSimilarity(2.0, form=form, size=3, dtype=torch.float64)
-    torch.testing.assert_close(gaussian(query, key), KernelSimilarity(width=2.0, dtype=torch.float64)(query, key))
+    torch.testing.assert_close(gaussian(query, key), KernelSimilarity(bandwidth=2.0, dtype=torch.float64)(query, key))
 
 
 @pytest.mark.covering
@@ -282,10 +282,28 @@ def test_names_of_state_and_round_trips(tmp_path):
         assert other.bandwidth == pytest.approx(9.0 if shape == () else [9.0] * shape[0])
 
 
+@pytest.mark.parametrize("parameterization", ["log_bandwidth", "inverse_bandwidth"])
+@pytest.mark.parametrize("given", [0.7, [0.7, 2.5]])
+def test_the_bandwidth_is_what_training_has_made_of_it(given, parameterization, generator):
+    """No attribute goes on showing the number of the constructor, and a copy by this name is the same similarity."""
+    options = {"form": "shared" if isinstance(given, float) else "per_feature", "parameterization": parameterization}
+    similarity = GaussianSimilarity(bandwidth=given, dtype=torch.float64, **options)
+    query, key = (torch.tensor(generator.normal(size=(rows, 2))) for rows in (5, 6))
+    optimizer = torch.optim.SGD(similarity.parameters(), lr=0.01)
+    similarity(query, key).sum().backward()
+    optimizer.step()
+    assert similarity.bandwidth != pytest.approx(given, rel=1e-3)
+    copy = GaussianSimilarity(bandwidth=similarity.bandwidth, dtype=torch.float64, **options)
+    torch.testing.assert_close(copy(query, key), similarity(query, key))
+    numbers = [value for name, value in vars(similarity).items() if not name.startswith("_")]
+    assert given not in numbers
+    assert not hasattr(similarity, "width")
+
+
 def test_what_a_similarity_says_of_itself():
     assert repr(GaussianSimilarity(0.5)) == "GaussianSimilarity(bandwidth=0.5, parameterization='log_bandwidth')"
     assert KernelSimilarity("tophat").extra_repr().startswith("kernel='boxcar', bandwidth=1")
-    assert "bandwidth=[1, 2], form='per_feature'" in repr(KernelSimilarity(width=[1.0, 2.0], form="per_feature"))
+    assert "bandwidth=[1, 2], form='per_feature'" in repr(KernelSimilarity(bandwidth=[1.0, 2.0], form="per_feature"))
     assert repr(GaussianSimilarity(form="linear", size=2)) == "GaussianSimilarity(size=2, output_size=2, form='linear')"
 
 
@@ -309,10 +327,10 @@ def test_a_model_may_be_built_without_memory_first(form):
         ({"form": "diagonal"}, "form must be 'shared', 'per_feature' or 'linear', got 'diagonal'"),
         ({"form": "linear"}, "needs size="),
         ({"form": "per_feature", "size": 0}, "size must be at least 1, got 0"),
-        ({"form": "per_feature", "size": 3, "width": [1.0, 2.0]}, "width has 2 entries for size=3"),
-        ({"form": "per_feature", "width": [1.0, -2.0]}, "width must be positive and finite"),
-        ({"form": "per_feature", "width": []}, "width must be one number"),
-        ({"width": [1.0, 2.0]}, "one per feature, got .* with form='shared'"),
+        ({"form": "per_feature", "size": 3, "bandwidth": [1.0, 2.0]}, "bandwidth has 2 entries for size=3"),
+        ({"form": "per_feature", "bandwidth": [1.0, -2.0]}, "bandwidth must be positive and finite"),
+        ({"form": "per_feature", "bandwidth": []}, "bandwidth must be one number"),
+        ({"bandwidth": [1.0, 2.0]}, "one per feature, got .* with form='shared'"),
         ({"output_size": 2}, "belongs to form='linear'"),
         ({"form": "linear", "size": 2, "output_size": 3}, "at most the number of features, 2, got 3"),
         ({"parameterization": "sigma"}, "parameterization must be"),
@@ -324,8 +342,8 @@ def test_bad_input(arguments, message):
 
 
 def test_a_width_is_a_number():
-    with pytest.raises(TypeError, match="width must be a positive number, or one per feature, got 'scott'"):
-        KernelSimilarity(width="scott")
+    with pytest.raises(TypeError, match="bandwidth must be a positive number, or one per feature, got 'scott'"):
+        KernelSimilarity(bandwidth="scott")
 
 
 def test_a_kernel_of_ones_own_is_refused():

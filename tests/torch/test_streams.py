@@ -247,3 +247,52 @@ def test_other_devices_go_in_blocks(similarity, generator, monkeypatch):
     found = outcome([tensor.cuda() for tensor in tensors], module.cuda())
     for one, other in zip(found, expected, strict=True):
         np.testing.assert_allclose(one.cpu(), other, rtol=1e-9, atol=1e-12)
+
+
+EXPORTED = {
+    "gaussian": (lambda: GaussianSimilarity(dtype=torch.float64), {}),
+    "linear map": (lambda: GaussianSimilarity(form="linear", size=2, dtype=torch.float64), {}),
+    "compact": (lambda: KernelSimilarity("epanechnikov", 2.0, dtype=torch.float64), {}),
+    "dot product": (DotProductSimilarity, {}),
+    "additive": (lambda: AdditiveSimilarity(2, 2, 3, dtype=torch.float64), {}),
+    "fused": (lambda: GaussianSimilarity(dtype=torch.float64), {"algorithm": "fused"}),
+    "planes": (lambda: GaussianSimilarity(dtype=torch.float64), {"degree": 1}),
+}
+CONDITIONS = {
+    "all pairs": (lambda _rows, _keys: {}, {}),
+    "causal": (lambda _rows, _keys: {"is_causal": True}, {"is_causal": None}),
+    "a mask": (
+        lambda rows, keys: {"attn_mask": torch.arange(rows)[:, None] % 3 != torch.arange(keys) % 3},
+        {"attn_mask": {0: "n", 1: "m"}},
+    ),
+    "lengths": (lambda rows, keys: {"valid_lens": torch.arange(rows) % keys}, {"valid_lens": {0: "n"}}),
+}
+
+
+@pytest.mark.parametrize(
+    ("similarity", "condition", "example"),
+    [
+        *((name, "all pairs", (4, 9)) for name in EXPORTED),
+        *(("gaussian", condition, (4, 9)) for condition in CONDITIONS if condition != "all pairs"),
+        ("dot product", "a mask", (4, 9)),
+        ("gaussian", "all pairs", (300, 400)),
+    ],
+)
+def test_an_exported_program_is_for_other_sizes(similarity, condition, example, generator):
+    """Larger and smaller ones than that of its example, on the other side of where a layer pools in another way."""
+    make_similarity, options = EXPORTED[similarity]
+    conditions, sizes = CONDITIONS[condition]
+    layer = AttentionPooling(make_similarity(), **options)
+
+    def given(rows, keys):
+        shapes = {"query": (rows, 2), "key": (keys, 2), "value": (keys, 3)}
+        tensors = {name: torch.tensor(generator.normal(size=shape)) for name, shape in shapes.items()}
+        return tensors | conditions(rows, keys)
+
+    dims = {name: torch.export.Dim(name) for name in "nm"}
+    dynamic = {"query": {0: "n"}, "key": {0: "m"}, "value": {0: "m"}} | sizes
+    dynamic = {name: which and {axis: dims[n] for axis, n in which.items()} for name, which in dynamic.items()}
+    program = torch.export.export(layer, (), given(*example), dynamic_shapes=dynamic).module()
+    for rows, keys in ((300, 400), (2, 3), (17, 5)):
+        asked = given(rows, keys)
+        torch.testing.assert_close(program(**asked), layer(**asked), rtol=1e-10, atol=1e-12)

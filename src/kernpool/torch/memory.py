@@ -8,10 +8,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from kernpool.torch.masks import check_tensors
 from kernpool.torch.pooling import AttentionPooling, attention_pool
 from kernpool.torch.request import Similarity
 
 SAVED = ("key", "value", "position", "appended")
+MOST_APPENDED = 1 << 53
 
 
 class KeyValueMemory(nn.Module):
@@ -61,8 +63,9 @@ class KeyValueMemory(nn.Module):
     between a forward and its backward pass.
 
     The `state_dict` holds the rows, their positions in the order of appending and the count of all rows ever appended,
-    and loads into a memory of any number of rows; if it exceeds the capacity there, the newest rows are kept. Capacity
-    and half-life are configuration, and not part of it.
+    and loads into a memory of any number of rows; if it exceeds the capacity there, the newest rows are kept. A state
+    with rows that `append` would refuse, or with positions that no appending gives, is refused with a RuntimeError, and
+    the memory stays as it was. Capacity and half-life are configuration, and not part of it.
 
     Examples
     --------
@@ -291,21 +294,17 @@ class KeyValueMemory(nn.Module):
         if len(found) < len(SAVED):
             missing_keys.extend(prefix + name for name in SAVED if name not in found)
             return
-        key, value, position, appended = (found[name] for name in SAVED)
-        rows = len(position) if position.dim() == 1 else -1
-        if key.shape != (rows, self.key_size) or value.shape != (rows, self.value_size) or appended.numel() != 1:
-            error_msgs.append(
-                f"{prefix}key and {prefix}value of shapes {tuple(key.shape)} and {tuple(value.shape)} do not fit a "
-                f"memory of key_size={self.key_size} and value_size={self.value_size}"
-            )
+        try:
+            _check_saved(found, self)
+        except (TypeError, ValueError) as error:
+            error_msgs.append(f"rows of {prefix or 'the memory'} cannot be loaded, and stay as they are: {error}")
             return
         self.reset()
-        self._put(key, value, position, int(appended))
+        self._put(found["key"], found["value"], found["position"], int(found["appended"]))
 
 
 def _check_rows(name: str, rows: Tensor, buffer: Tensor) -> None:
-    if not isinstance(rows, Tensor):
-        raise TypeError(f"{name} must be a tensor, got {type(rows).__name__}; use torch.as_tensor({name})")
+    check_tensors(**{name: rows})
     if rows.dim() != 2 or rows.shape[1] != buffer.shape[1]:
         raise ValueError(
             f"{name} must have shape (rows, {buffer.shape[1]}), got {tuple(rows.shape)}; a single row is {name}[None]"
@@ -318,3 +317,33 @@ def _check_rows(name: str, rows: Tensor, buffer: Tensor) -> None:
     if not bool(finite.all()):
         first = int(torch.nonzero(~finite)[0])
         raise ValueError(f"{name} holds NaN or infinity in row {first}; drop or fill such rows first")
+
+
+def _check_saved(saved: dict[str, Tensor], memory: KeyValueMemory) -> None:
+    """Refuse saved rows that no sequence of calls of `append` and `evict` leaves."""
+    check_tensors(**saved)
+    key, value, position, appended = (saved[name] for name in SAVED)
+    for name, rows in (("key", key), ("value", value)):
+        if not rows.is_floating_point():
+            raise TypeError(f"{name} must hold floating-point numbers, got {rows.dtype}")
+    for name, numbers in (("position", position), ("appended", appended)):
+        if numbers.is_floating_point() or numbers.is_complex() or numbers.dtype == torch.bool:
+            raise TypeError(f"{name} must hold integers, got {numbers.dtype}")
+    if position.dim() != 1 or appended.numel() != 1:
+        raise ValueError(
+            f"position must have shape (rows,) and appended be one number, got shapes {tuple(position.shape)} and "
+            f"{tuple(appended.shape)}"
+        )
+    _check_rows("key", key.to(memory._keys), memory._keys)
+    _check_rows("value", value.to(memory._values), memory._values)
+    if not len(key) == len(value) == len(position):
+        raise ValueError(
+            f"there are {len(key)} keys, {len(value)} values and {len(position)} positions; one of each a row"
+        )
+    count, ends = int(appended), position[[0, -1]].tolist() if len(position) else [0, -1]
+    increasing = bool((position[1:] > position[:-1]).all())
+    if not (increasing and ends[0] >= 0 and ends[1] < count <= MOST_APPENDED):
+        raise ValueError(
+            "position must increase from 0 on, and be less than appended, the number of all rows that ever came, got "
+            f"{position} and {count}"
+        )

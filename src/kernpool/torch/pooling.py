@@ -110,8 +110,8 @@ def attention_pool(
     ValueError
         If shapes do not fit, devices differ, a valid length is not between 0 and S, or `dropout_p` is no probability.
     TypeError
-        If `attn_mask` holds integers, which would be added to the logits, or query, key and value are not of one
-        floating-point type. Under automatic mixed precision their types may differ.
+        If `attn_mask` holds integers, which would be added to the logits, a tensor is nested or sparse, or query, key
+        and value are not of one floating-point type. Under automatic mixed precision their types may differ.
 
     See Also
     --------
@@ -123,7 +123,8 @@ def attention_pool(
     distances run on the compiled loops of `kernpool.pool`, with a gradient of their own, on the processor; dot products
     on torch's ``scaled_dot_product_attention``; all others, other devices, and masks that add to logits, in blocks of
     queries whose weights are computed again for the gradient. Time is O(L S E), and for one column and compact kernels
-    less.
+    less. While ``torch.export`` traces, weights are made densely unless the engine is asked for: the program is for
+    other sizes than that of its example.
 
     Inputs are never changed. Keys and values that take part for no query may hold NaN, and so may queries that no key
     takes part for. A NaN that does take part, or an infinite query or key, makes NaN at least of the queries that see

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import torch
 from torch import nn
 
 from kernpool.algorithms.algorithm import FEWEST_FOR_PRODUCTS
@@ -46,7 +47,7 @@ def choose_route(request: Request) -> Route:
     Returns
     -------
     Route
-        The way and the reason.
+        The way and the reason. While ``torch.export`` traces, sizes do not decide: the program is for others too.
 
     Raises
     ------
@@ -69,14 +70,14 @@ def choose_route(request: Request) -> Route:
         return Route("dense", "dropout needs the weights")
     if request.algorithm == "dense":
         return Route("dense", "as asked")
-    fused = request.algorithm == "fused"
+    fused, exporting = request.algorithm == "fused", torch.compiler.is_exporting()
     why_not = _why_not_by_engine(request)
     if not why_not:
         if request.degree:
             return Route("engine", "nothing else fits local planes")
         if fused:
             return Route("engine", "as asked")
-        if request.pairs * request.query.shape[-1] > FEW_NUMBERS:
+        if not exporting and request.pairs * request.query.shape[-1] > FEW_NUMBERS:
             return Route("engine", f"more than {FEW_NUMBERS} pairs times columns, for which compiled loops are faster")
         why_not = f"at most {FEW_NUMBERS} pairs times columns, for which compiled loops are slower"
     elif isinstance(request.similarity, DotProductSimilarity | BilinearSimilarity) and _is_itself(request.similarity):
@@ -87,6 +88,8 @@ def choose_route(request: Request) -> Route:
         raise ValueError(
             f"degree={request.degree} with algorithm={request.algorithm!r} is not possible here: {why_not}"
         )
+    if exporting:
+        return Route("dense", "an exported program is for any number of rows")
     if request.pairs > MOST_LOGITS:
         return Route("blocks", f"{why_not}; more than {MOST_LOGITS} pairs, too many for all weights at once")
     return Route("dense", f"{why_not}; at most {MOST_LOGITS} pairs, whose weights fit into memory")
@@ -105,7 +108,8 @@ def _why_not_by_attention(request: Request) -> str:
     mask = request.participants.attn_mask
     if request.participants.lengths is not None or request.participants.exclude_self:
         return "scores go to torch's own attention, which knows neither valid_lens nor exclude_self; use a mask"
-    if mask is not None and mask.shape[-2] == 1 and request.pairs > MOST_LOGITS:
+    one_row = mask is not None and mask.shape[-2] == 1
+    if one_row and not torch.compiler.is_exporting() and request.pairs > MOST_LOGITS:
         return "torch's own attention would make a whole table of a mask with one row"
     return ""
 

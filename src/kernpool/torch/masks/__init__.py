@@ -4,6 +4,7 @@ from kernpool.torch.masks.inputs import (
     at_least_single,
     check_dropout,
     check_inputs,
+    check_tensors,
     without_autocast,
     without_infinity,
 )
@@ -15,6 +16,7 @@ __all__ = [
     "at_least_single",
     "check_dropout",
     "check_inputs",
+    "check_tensors",
     "masked_softmax",
     "without_autocast",
     "without_infinity",

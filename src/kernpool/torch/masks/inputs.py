@@ -8,6 +8,31 @@ import torch
 from torch import Tensor
 
 
+def check_tensors(**tensors: Tensor) -> None:
+    """Refuse what is no tensor, and tensors whose rows are not all there in one table.
+
+    Parameters
+    ----------
+    **tensors : Tensor
+        By the names that messages call them.
+
+    Raises
+    ------
+    TypeError
+        If one is no tensor, nested or sparse.
+    """
+    for name, tensor in tensors.items():
+        if not isinstance(tensor, Tensor):
+            raise TypeError(f"{name} must be a tensor, got {type(tensor).__name__}; use torch.as_tensor({name})")
+        if tensor.is_nested:
+            raise TypeError(
+                f"{name} must be a tensor with one shape for all sequences, got a nested tensor; pad it with "
+                f"torch.nested.to_padded_tensor({name}, 0.0), and pass the lengths of the sequences as valid_lens"
+            )
+        if tensor.layout is not torch.strided:
+            raise TypeError(f"{name} must be a dense tensor, got the layout {tensor.layout}; use {name}.to_dense()")
+
+
 def check_inputs(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None) -> torch.Size:
     """Check what `attention_pool` is given, and return the shape (..., L, S) of its logits.
 
@@ -28,7 +53,7 @@ def check_inputs(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | 
     ValueError
         If shapes do not fit, or devices differ.
     TypeError
-        If something is no tensor, holds integers, or the types of query, key and value differ.
+        If something is no dense tensor, holds integers, or the types of query, key and value differ.
     """
     named = {"query": query, "key": key, "value": value}
     _check_types(named, attn_mask)
@@ -51,9 +76,7 @@ def check_inputs(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | 
 
 def _check_types(named: dict[str, Tensor], attn_mask: Tensor | None) -> None:
     tensors = named if attn_mask is None else named | {"attn_mask": attn_mask}
-    for name, tensor in tensors.items():
-        if not isinstance(tensor, Tensor):
-            raise TypeError(f"{name} must be a tensor, got {type(tensor).__name__}; use torch.as_tensor({name})")
+    check_tensors(**tensors)
     for name, tensor in named.items():
         if not tensor.is_floating_point():
             raise TypeError(f"{name} must hold floating-point numbers, got {tensor.dtype}; use {name}.float()")

@@ -92,7 +92,7 @@ class Participants:
         mask = parts[0]
         for part in parts[1:]:
             mask = mask & part
-        logits = torch.Size([*self.shape[:-2], len(query), self.shape[-1]])
+        logits = torch.Size([*self.shape[:-2], query.shape[0], self.shape[-1]])  # len() would end its being symbolic
         return mask.expand(torch.broadcast_shapes(mask.shape, logits))
 
     def counts(self) -> Tensor | None:

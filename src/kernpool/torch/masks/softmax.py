@@ -5,6 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from kernpool.torch.masks.inputs import check_tensors
+
 
 def valid_length_mask(valid_lens: Tensor, shape: torch.Size) -> Tensor:
     """Turn valid lengths into a mask of shape (..., L, S), True where ``key index < length``.
@@ -50,6 +52,7 @@ def valid_lengths(valid_lens: Tensor, shape: torch.Size) -> Tensor:
         The lengths.
     """
     valid_lens = torch.as_tensor(valid_lens)
+    check_tensors(valid_lens=valid_lens)
     if valid_lens.is_floating_point() or valid_lens.is_complex() or valid_lens.dtype == torch.bool:
         raise ValueError(f"valid_lens must be integers, got {valid_lens.dtype}; pass a boolean mask as attn_mask")
     batch = tuple(shape[:-2])
@@ -97,6 +100,8 @@ def masked_softmax(logits: Tensor, valid: Tensor | None = None) -> Tensor:
     ------
     ValueError
         If `valid` fits the logits in neither way.
+    TypeError
+        If one of them is a nested or a sparse tensor.
 
     Notes
     -----
@@ -109,6 +114,7 @@ def masked_softmax(logits: Tensor, valid: Tensor | None = None) -> Tensor:
     >>> masked_softmax(torch.zeros(2, 1, 4), torch.tensor([2, 0])).tolist()
     [[[0.5, 0.5, 0.0, 0.0]], [[0.0, 0.0, 0.0, 0.0]]]
     """
+    check_tensors(logits=logits)
     if valid is not None:
         logits = logits.masked_fill(~_as_mask(torch.as_tensor(valid, device=logits.device), logits.shape), -torch.inf)
     if logits.shape[-1] == 0:
@@ -121,6 +127,7 @@ def masked_softmax(logits: Tensor, valid: Tensor | None = None) -> Tensor:
 
 
 def _as_mask(valid: Tensor, shape: torch.Size) -> Tensor:
+    check_tensors(valid=valid)
     if valid.dtype != torch.bool:
         return valid_length_mask(valid, shape)
     try:

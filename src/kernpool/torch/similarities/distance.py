@@ -12,9 +12,9 @@ from torch import Tensor, nn
 
 from kernpool.core.similarity import check_composition
 from kernpool.kernels import Kernel, get_kernel, is_built_in
-from kernpool.torch.masks import at_least_single, without_autocast
+from kernpool.torch.masks import at_least_single, check_tensors, without_autocast
 from kernpool.torch.similarities.profiles import LOG_PROFILES
-from kernpool.torch.similarities.widths import Form, check_sizes, read_widths
+from kernpool.torch.similarities.widths import Form, check_sizes, read_bandwidth
 
 Parameterization = Literal["log_bandwidth", "inverse_bandwidth"]
 
@@ -29,13 +29,14 @@ class KernelSimilarity(nn.Module):
     ----------
     kernel : str or Kernel, default="gaussian"
         Any kernel that the package comes with, by name or alias; see `kernpool.kernel_names`.
-    width : float or sequence of float, default=1.0
-        Bandwidth h at the start: one number, or for the forms "per_feature" and "linear" one per feature.
+    bandwidth : float or sequence of float, default=1.0
+        Bandwidth h at the start: one number, or for the forms "per_feature" and "linear" one per feature. The attribute
+        of this name is what training has made of it.
     form : {"shared", "per_feature", "linear"}, default="shared"
         One width for all features; one for each, which learns how relevant features are; or a full linear map, which
         learns directions too, and on few data learns noise unless training is stopped early.
     size : int, optional
-        Number of features. The forms "per_feature" and "linear" need it where `width` is one number.
+        Number of features. The forms "per_feature" and "linear" need it where `bandwidth` is one number.
     output_size : int, optional
         Rows of the linear map, at most `size`, which is the default; fewer of them reduce dimensions.
     composition : {"radial"}, default="radial"
@@ -51,7 +52,7 @@ class KernelSimilarity(nn.Module):
     ----------
     log_bandwidth, w or map : nn.Parameter
         What is learned: of shape () or (size,), or for a linear map (output_size, size), at the start a diagonal of
-        ``1 / width``.
+        ``1 / bandwidth``.
     kernel_name : str
         Name of the kernel, without aliases.
     form : str
@@ -60,7 +61,7 @@ class KernelSimilarity(nn.Module):
     Raises
     ------
     ValueError
-        If a width is not positive and finite, widths and sizes disagree, a name is unknown, the kernel is one of your
+        If a bandwidth is not positive and finite, sizes disagree, a name is unknown, the kernel is one of your
         own, or the composition is "product".
 
     See Also
@@ -98,10 +99,10 @@ class KernelSimilarity(nn.Module):
     Examples
     --------
     >>> import torch
-    >>> similarity = KernelSimilarity("triangular", width=2.0)
+    >>> similarity = KernelSimilarity("triangular", bandwidth=2.0)
     >>> similarity(torch.tensor([[0.0]]), torch.tensor([[0.0], [1.0], [5.0]])).exp().tolist()
     [[1.0, 0.5, 0.0]]
-    >>> KernelSimilarity("laplace", width=[0.5, 2.0], form="per_feature").bandwidth
+    >>> KernelSimilarity("laplace", bandwidth=[0.5, 2.0], form="per_feature").bandwidth
     [0.5, 2.0]
     """
 
@@ -112,7 +113,7 @@ class KernelSimilarity(nn.Module):
     def __init__(
         self,
         kernel: str | Kernel = "gaussian",
-        width: float | Sequence[float] = 1.0,
+        bandwidth: float | Sequence[float] = 1.0,
         *,
         form: Form = "shared",
         size: int | None = None,
@@ -133,7 +134,7 @@ class KernelSimilarity(nn.Module):
                 f"parameterization must be 'log_bandwidth' or 'inverse_bandwidth', got {parameterization!r}"
             )
         self.kernel_name = _differentiable(kernel)
-        self.width, self.size, self.output_size = read_widths(width, form, size, output_size)
+        self._first_bandwidth, self.size, self.output_size = read_bandwidth(bandwidth, form, size, output_size)
         self.form, self.parameterization = form, parameterization
         parameter = nn.Parameter(torch.empty(self._start().shape, device=device, dtype=dtype))
         name = "w" if parameterization == "inverse_bandwidth" else "log_bandwidth"
@@ -152,10 +153,10 @@ class KernelSimilarity(nn.Module):
             self._learned.copy_(torch.tensor(self._start(), device=self._learned.device))
 
     def _start(self) -> NDArray[np.float64]:
-        width = np.asarray(self.width)
+        first = np.asarray(self._first_bandwidth)
         if self.form == "linear":
-            return np.asarray(np.eye(self.output_size or width.size, width.size) / width)
-        return np.asarray(np.log(width) if self.parameterization == "log_bandwidth" else 1.0 / width)
+            return np.asarray(np.eye(self.output_size or first.size, first.size) / first)
+        return np.asarray(np.log(first) if self.parameterization == "log_bandwidth" else 1.0 / first)
 
     @property
     def inverse_bandwidth(self) -> Tensor:
@@ -167,7 +168,7 @@ class KernelSimilarity(nn.Module):
 
     @property
     def bandwidth(self) -> float | list[float]:
-        """The bandwidth as a number, or a list of one per feature; of a linear map, one over its singular values."""
+        """The bandwidth as it is now, a number or a list of one per feature; of a linear map 1 over singular values."""
         with torch.no_grad():
             inverse = (
                 torch.linalg.svdvals(at_least_single(self.map)) if self.form == "linear" else self.inverse_bandwidth
@@ -185,8 +186,7 @@ class KernelSimilarity(nn.Module):
 
     def points(self, query: Tensor, key: Tensor) -> tuple[Tensor, Tensor]:
         """Return the points whose distance it is of: mapped, with the center of the keys at the origin, or as given."""
-        size = query.shape[-1] if self.size is None else self.size
-        check_sizes(query, key, size, size)
+        check_sizes(query, key, self.size)
         if self.form != "linear":
             return query, key
         center = _center_of(key)  # a map of differences in effect, at the price of a map of points
@@ -194,6 +194,7 @@ class KernelSimilarity(nn.Module):
 
     def forward(self, query: Tensor, key: Tensor) -> Tensor:
         """Return logits of shape (..., L, S) for queries (..., L, E) and keys (..., S, E), float32 at least."""
+        check_tensors(query=query, key=key)
         query, key = self.points(at_least_single(query), at_least_single(key))
         difference = query.unsqueeze(-2) - key.unsqueeze(-3)
         scaled = difference * self.inverse_bandwidth.to(difference.dtype)
@@ -221,8 +222,8 @@ class GaussianSimilarity(KernelSimilarity):
 
     Parameters
     ----------
-    width : float or sequence of float, default=1.0
-        Bandwidth h at the start.
+    bandwidth : float or sequence of float, default=1.0
+        Bandwidth h at the start; the attribute of this name is what training has made of it.
     form, size, output_size, parameterization, device, dtype
         As in `KernelSimilarity`.
 
@@ -243,7 +244,7 @@ class GaussianSimilarity(KernelSimilarity):
     Examples
     --------
     >>> import torch
-    >>> similarity = GaussianSimilarity(width=2.0)
+    >>> similarity = GaussianSimilarity(bandwidth=2.0)
     >>> similarity(torch.tensor([[0.0]]), torch.tensor([[0.0], [2.0]])).tolist()
     [[-0.0, -0.5]]
     >>> GaussianSimilarity(0.5, parameterization="inverse_bandwidth").w.item()
@@ -252,7 +253,7 @@ class GaussianSimilarity(KernelSimilarity):
 
     def __init__(
         self,
-        width: float | Sequence[float] = 1.0,
+        bandwidth: float | Sequence[float] = 1.0,
         *,
         form: Form = "shared",
         size: int | None = None,
@@ -263,7 +264,7 @@ class GaussianSimilarity(KernelSimilarity):
     ) -> None:
         super().__init__(
             "gaussian",
-            width,
+            bandwidth,
             form=form,
             size=size,
             output_size=output_size,

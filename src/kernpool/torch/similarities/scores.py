@@ -22,7 +22,7 @@ class DotProductSimilarity(nn.Module):
 
     def points(self, query: Tensor, key: Tensor) -> tuple[Tensor, Tensor]:
         """Return the points whose product it is."""
-        check_sizes(query, key, query.shape[-1], query.shape[-1])
+        check_sizes(query, key)
         return query, key
 
     def forward(self, query: Tensor, key: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""Widths and sizes as callers give them to a similarity."""
+"""Bandwidths and sizes as callers give them to a similarity."""
 
 from __future__ import annotations
 
@@ -8,40 +8,42 @@ from typing import Literal, get_args
 import numpy as np
 from torch import Tensor
 
+from kernpool.torch.masks import check_tensors
+
 Form = Literal["shared", "per_feature", "linear"]
 
 
-def read_widths(
-    width: float | Sequence[float], form: str, size: int | None, output_size: int | None
+def read_bandwidth(
+    bandwidth: float | Sequence[float], form: str, size: int | None, output_size: int | None
 ) -> tuple[float | list[float], int | None, int | None]:
-    """Read the widths that a similarity starts with.
+    """Read the bandwidth that a similarity starts with.
 
     Parameters
     ----------
-    width : float or sequence of float
+    bandwidth : float or sequence of float
         One number, or one per feature unless the form is "shared".
     form : {"shared", "per_feature", "linear"}
-        What the widths are for.
+        What the bandwidths are for.
     size, output_size : int or None
         Number of features, and of rows of the linear map.
 
     Returns
     -------
-    width : float or list of float
+    bandwidth : float or list of float
         A number if shared, a list if not.
     size, output_size : int or None
-        Worked out from the widths where they were not given; None where they are not needed.
+        Worked out from the bandwidths where they were not given; None where they are not needed.
 
     Raises
     ------
     ValueError
-        If a width is not positive and finite, a size below one, the form unknown, or they disagree.
+        If a bandwidth is not positive and finite, a size below one, the form unknown, or they disagree.
     TypeError
-        If a width is no number.
+        If a bandwidth is no number.
 
     Examples
     --------
-    >>> read_widths(0.5, "linear", 2, None)
+    >>> read_bandwidth(0.5, "linear", 2, None)
     ([0.5, 0.5], 2, 2)
     """
     if form not in get_args(Form):
@@ -50,47 +52,52 @@ def read_widths(
         if number is not None and number < 1:
             raise ValueError(f"{name} must be at least 1, got {number}")
     try:
-        widths = np.asarray(width, dtype=np.float64)
+        bandwidths = np.asarray(bandwidth, dtype=np.float64)
     except (TypeError, ValueError):
-        raise TypeError(f"width must be a positive number, or one per feature, got {width!r}") from None
-    if widths.ndim > 1 or widths.size == 0 or (widths.ndim == 1 and form == "shared"):
+        raise TypeError(f"bandwidth must be a positive number, or one per feature, got {bandwidth!r}") from None
+    if bandwidths.ndim > 1 or bandwidths.size == 0 or (bandwidths.ndim == 1 and form == "shared"):
         raise ValueError(
-            f"width must be one number, or with form='per_feature' or 'linear' one per feature, got {width!r} "
+            f"bandwidth must be one number, or with form='per_feature' or 'linear' one per feature, got {bandwidth!r} "
             f"with form={form!r}"
         )
-    if not np.all(np.isfinite(widths) & (widths > 0)):
-        raise ValueError(f"width must be positive and finite, got {width}")
+    if not np.all(np.isfinite(bandwidths) & (bandwidths > 0)):
+        raise ValueError(f"bandwidth must be positive and finite, got {bandwidth}")
     if output_size is not None and form != "linear":
         raise ValueError(f"output_size={output_size} belongs to form='linear', got form={form!r}")
     if form == "shared":
-        return float(widths), size, None
-    features = size if widths.ndim == 0 else len(widths)
+        return float(bandwidths), size, None
+    features = size if bandwidths.ndim == 0 else len(bandwidths)
     if features is None:
-        raise ValueError(f"form={form!r} needs size=, the number of features, or a width for each of them")
+        raise ValueError(f"form={form!r} needs size=, the number of features, or a bandwidth for each of them")
     if size is not None and features != size:
-        raise ValueError(f"width has {features} entries for size={size}; give one number, or one per feature")
+        raise ValueError(f"bandwidth has {features} entries for size={size}; give one number, or one per feature")
     if output_size is not None and output_size > features:
         # More rows could not measure another distance, and rows of zeros would never learn.
         raise ValueError(f"output_size must be at most the number of features, {features}, got {output_size}")
     rows = (output_size or features) if form == "linear" else None
-    return [float(h) for h in np.broadcast_to(widths, features)], features, rows
+    return [float(h) for h in np.broadcast_to(bandwidths, features)], features, rows
 
 
-def check_sizes(query: Tensor, key: Tensor, query_size: int, key_size: int) -> None:
+def check_sizes(query: Tensor, key: Tensor, query_size: int | None = None, key_size: int | None = None) -> None:
     """Refuse queries and keys of other sizes than a similarity takes.
 
     Parameters
     ----------
     query, key : Tensor
         Of shape (..., rows, size).
-    query_size, key_size : int
-        The sizes that are expected.
+    query_size, key_size : int or None
+        The sizes that are expected; None is that of the queries.
 
     Raises
     ------
     ValueError
         If a last dimension differs.
+    TypeError
+        If one of them is no tensor, nested or sparse.
     """
+    check_tensors(query=query, key=key)
+    query_size = query.shape[-1] if query_size is None else query_size
+    key_size = query_size if key_size is None else key_size
     if query.shape[-1] != query_size or key.shape[-1] != key_size:
         raise ValueError(
             f"expected queries of size {query_size} and keys of size {key_size} in the last dimension, "
