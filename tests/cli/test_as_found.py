@@ -4,7 +4,10 @@ import bz2
 import gzip
 import json
 import lzma
+import subprocess
+import sys
 from importlib.util import find_spec
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -166,7 +169,48 @@ def test_what_is_assumed_is_said(tmp_path):
 def test_pyarrow_reads_what_it_can(monkeypatch):
     """So that the table of cases above is about two readers."""
     monkeypatch.setitem(texts.READ, "csv", None)
-    assert texts.read_text(PLAIN.encode(), "t.csv", "csv").numbers(["x"])[0, 0] == 1.5
+    large = PLAIN + PLAIN.partition("\n")[2] * (texts.SMALL // 8)
+    for text, readers in ((PLAIN, ("pyarrow", "csv")), (large, None)):
+        assert texts.read_text(text.encode(), "t.csv", "csv", TextForm(readers=readers)).numbers(["x"])[0, 0] == 1.5
+
+
+THREADS = """
+import os, sys
+from kernpool.data.chunks.opening import open_chunks
+from kernpool.data.reading import read_table
+def threads():
+    return len(os.listdir("/proc/self/task"))
+read_table("t.csv").numbers(["x", "y"])
+assert "pyarrow" not in sys.modules
+import pyarrow.parquet
+before = threads()
+read_table("t.parquet").numbers(["x", "y"])
+[*open_chunks("t.parquet", target="y")]
+assert threads() == before, (threads(), before)
+sys.stdout.flush()
+codes = []
+for run in range(int(sys.argv[1])):
+    if run >= 4:
+        codes.append(os.waitstatus_to_exitcode(os.wait()[1]))
+    if not os.fork():
+        read_table("t.parquet")
+        sys.exit(7)
+while len(codes) < int(sys.argv[1]):
+    codes.append(os.waitstatus_to_exitcode(os.wait()[1]))
+assert set(codes) <= {7}, codes
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="this system does not list threads")
+@pytest.mark.parametrize("runs", [0, pytest.param(200, marks=pytest.mark.slow)])
+def test_small_files_start_no_threads(runs, tmp_path):
+    """Threads of pyarrow that still ran when a process ended made it abort, in some of a hundred runs under load."""
+    arrow = pytest.importorskip("pyarrow", reason="Parquet needs the extra 'arrow'")
+    parquet = pytest.importorskip("pyarrow.parquet", reason="Parquet needs the extra 'arrow'")
+    written(tmp_path, "t.csv", PLAIN)
+    parquet.write_table(arrow.table({name: list(cells) for name, cells in XY.items()}), "t.parquet")
+    done = subprocess.run([sys.executable, "-c", THREADS, str(runs)], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_zstd(tmp_path):

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from kernpool.data.compression import SUFFIXES, decompressed
-from kernpool.data.tables import Table, TableError, import_parquet, table_format
+from kernpool.data.tables import SMALL, Table, TableError, import_parquet, table_format
 from kernpool.data.texts import AS_FOUND, Progress, TextForm, read_text
 
 __all__ = ["AS_FOUND", "TextForm", "input_format", "read_table"]
@@ -100,7 +100,9 @@ def _read_parquet(data: Any, source: str) -> Table:
     from pyarrow import ArrowException
 
     try:
-        table = parquet.read_table(data)
+        size = data.getbuffer().nbytes if isinstance(data, io.BytesIO) else Path(data).stat().st_size
+        with parquet.ParquetFile(data, pre_buffer=size > SMALL) as file:
+            table = file.read(use_threads=size > SMALL)
     except ArrowException as error:
         raise TableError(f"{source} is truncated or no Parquet file: {error}") from None
     if len(set(table.column_names)) < len(table.column_names):

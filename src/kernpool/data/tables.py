@@ -38,6 +38,9 @@ FORMATS = ("csv", "tsv", "parquet", "npy")
 OTHERS = dict.fromkeys(("xlsx", "xls", "xlsm", "ods"), "is a spreadsheet; save the sheet as CSV")
 OTHERS |= dict.fromkeys(("zip", "7z", "rar", "tar", "tgz"), "is an archive; unpack it, and name the table")
 SHOWN = 20  # rows that are looked at for a message
+# Bytes of a file up to which pyarrow is given no threads, and text is read without it: its threads may still run when
+# the process ends, which then aborts, and reading takes no longer than loading pyarrow does.
+SMALL = 4 << 20
 
 
 class TableError(ValueError):

@@ -1,8 +1,8 @@
 """Text files as tables: the encoding and the separator are found or given, and a library's reader cuts the cells.
 
-pyarrow reads files without quotes, if it is installed: faster, and cut as Python's `csv` cuts them. What it refuses,
-and quotes, about which readers differ, are left to `csv`, whose messages name the line. pandas takes lines that are too
-short, and the first column for names of rows where lines are too long: it is not used.
+pyarrow reads large files without quotes, if it is installed: faster, and cut as Python's `csv` cuts them. What it
+refuses, quotes, about which readers differ, and small files are left to `csv`, whose messages name the line. pandas
+takes lines that are too short, and the first column for names of rows where lines are too long: it is not used.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from kernpool.data.cells import MISSING
 from kernpool.data.decimals import Decimals
 from kernpool.data.decoding import decoded
 from kernpool.data.separators import WORDS, find_separator, split_rows
-from kernpool.data.tables import Table, TableError
+from kernpool.data.tables import SMALL, Table, TableError
 
 READERS = ("pyarrow", "csv")
 Progress = Callable[[int, int], Any]
@@ -38,15 +38,15 @@ class TextForm:
         Of columns, of numbers, of letters.
     blanks : frozenset of str
         What stands for a missing cell, in lower case.
-    readers : sequence of {"pyarrow", "csv"}
-        Which may read it, in turn.
+    readers : sequence of {"pyarrow", "csv"}, optional
+        Which may read it, in turn; by default "csv" alone up to `SMALL` bytes, which it reads before pyarrow is loaded.
     """
 
     separator: str | None = None
     decimal: str | None = None
     encoding: str | None = None
     blanks: frozenset[str] = MISSING
-    readers: Sequence[str] = READERS
+    readers: Sequence[str] | None = None
 
 
 AS_FOUND = TextForm()
@@ -82,7 +82,7 @@ def read_text(
         notes.append(f"columns are separated by {WORDS[found]}; --sep says otherwise")
     names, begin = _header(text, found, source)
     cut = None
-    for reader in form.readers:
+    for reader in form.readers or (READERS if len(data) > SMALL else ("csv",)):
         cut = READ[reader](text, found, names, source, begin, progress)
         if cut is not None:
             break

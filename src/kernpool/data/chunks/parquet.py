@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from kernpool.data.chunks.base import Chunk, Chunks, check_exact, check_finite, rows_per_chunk
 from kernpool.data.files import fingerprint
-from kernpool.data.tables import TableError, import_parquet
+from kernpool.data.tables import SMALL, TableError, import_parquet
 
 INDEX = re.compile(r"__index_level_\d+__")
 BATCH_ROWS = 1 << 17
@@ -210,7 +210,9 @@ def _read(file: Path, groups: range | None, names: ColumnNames, collected: _Coll
     start = int(ends[groups.start - 1]) if groups is not None and groups.start else 0
     chosen = None if groups is None else list(groups)
     try:
-        for batch in parquet.iter_batches(batch_size=BATCH_ROWS, row_groups=chosen, columns=names.all):
+        for batch in parquet.iter_batches(
+            batch_size=BATCH_ROWS, row_groups=chosen, columns=names.all, use_threads=file.stat().st_size > SMALL
+        ):
             yield from collected.add(batch.select(names.all), str(file), partial(_in_group, ends, start))
             start += batch.num_rows
     except (ArrowException, OSError) as error:
