@@ -7,7 +7,13 @@ dask = pytest.importorskip("dask", reason="clusters need the extra 'dask'")
 distributed = pytest.importorskip("distributed", reason="clusters need the extra 'dask'")
 da = pytest.importorskip("dask.array", reason="clusters need the extra 'dask'")
 
-from kernpool import DaskNadarayaWatsonRegressor, EmptyWindowWarning, LocalLinearRegressor, NadarayaWatsonRegressor
+from kernpool import (
+    DaskNadarayaWatsonRegressor,
+    EmptyWindowWarning,
+    LocalLinearRegressor,
+    NadarayaWatsonRegressor,
+    open_chunks,
+)
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(size=(90, 2))
@@ -113,3 +119,27 @@ def test_a_cluster_gives_the_bits_of_one_process():
         np.testing.assert_array_equal(model.bootstrap(Q, n_resamples=9), here)
         error = cut(Q, 4).map_blocks(local.standard_error, drop_axis=1, dtype=float)
         np.testing.assert_allclose(client.compute(error).result(), local.standard_error(Q), **SAME)
+
+
+@pytest.mark.slow
+def test_what_dask_recommends_of_our_graphs_is_not_told_to_the_caller():
+    """Of rows in memory graphs are large; warnings are errors here. The caller's own graphs warn as before."""
+    options = {"processes": False, "protocol": "tcp", "host": "127.0.0.1", "dashboard_address": None}
+    with (
+        distributed.LocalCluster(n_workers=1, threads_per_worker=1, silence_logs=50, **options) as cluster,
+        distributed.Client(cluster, set_as_default=False) as client,
+        dask.config.set({"distributed.admin.large-graph-warning-threshold": 1}),
+    ):
+        for rows in ([open_chunks(X, Y, rows=40)], [cut(X, 40), cut(Y, 40)]):
+            model = DaskNadarayaWatsonRegressor(bandwidth=0.5, client=client).fit(*rows)
+            expected = NadarayaWatsonRegressor(bandwidth=0.5).fit(X, Y).predict(Q)
+            np.testing.assert_allclose(model.predict(Q), expected, **SAME)
+            model.score(cut(X, 40), cut(Y, 40))
+            model.quantile(Q)
+            model.cdf(Q, [0.0])
+            model.prediction_interval(Q)
+            model.bootstrap(Q, n_resamples=9)
+            model.leave_one_out_error(max_rows=20)
+            model.to_local()
+        with pytest.warns(UserWarning, match="Sending large graph"):
+            client.compute(dask.delayed(sum)([1, 2])).result()

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import dask
 from dask.base import get_scheduler
 
+# Arrays of the caller are part of the graph so that they outlive any worker, and what Dask recommends of large ones is
+# nothing that a caller of ours can do. Settings belong to the process, so one thread changes them at a time.
+LARGE_GRAPHS = {"distributed.admin.large-graph-warning-threshold": 1 << 62}
+_SUBMISSION = threading.Lock()
 SECONDS_TO_CONNECT = 5.0  # of the ten in which a user wants to hear that nobody is there
 
 
@@ -30,7 +35,9 @@ def compute(tasks: list[Any], client: Any, retries: int) -> Any:
     client = find_client(client)
     if client is None:
         return dask.compute(*tasks)
-    return client.gather(client.compute(tasks, retries=retries))
+    with _SUBMISSION, dask.config.set(LARGE_GRAPHS):
+        futures = client.compute(tasks, retries=retries)
+    return client.gather(futures)
 
 
 def find_client(client: Any = None) -> Any:
