@@ -24,15 +24,20 @@ VARIANTS = [
 ]
 
 
+def expected_failures(estimator):
+    """scikit-learn asks that X with one dimension be refused at fit; here it is one column, as in `kernpool.pool`."""
+    return {"check_fit1d": "X with one dimension is one column"}
+
+
 # Some checks have fewer rows than columns, which determine no plane: a warning to be expected.
 @pytest.mark.filterwarnings("ignore::kernpool.RankDeficiencyWarning")
-@parametrize_with_checks(QUICK)
+@parametrize_with_checks(QUICK, expected_failed_checks=expected_failures)
 def test_scikit_learn_check(estimator, check):
     check(estimator)
 
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::kernpool.RankDeficiencyWarning")
-@parametrize_with_checks(VARIANTS)
+@parametrize_with_checks(VARIANTS, expected_failed_checks=expected_failures)
 def test_scikit_learn_check_of_variants(estimator, check):
     check(estimator)

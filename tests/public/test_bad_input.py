@@ -137,9 +137,9 @@ def test_text_is_not_read_as_numbers(make):
     """scikit-learn would read "1" as 1."""
     text, numbers = make([["1"], ["2"], ["3"]]), X[:, None]
     for model in (NadarayaWatsonRegressor(bandwidth=1.0), NadarayaWatsonClassifier(bandwidth=1.0)):
-        with pytest.raises(ValueError, match="X must hold numbers, got text such as"):
+        with pytest.raises(ValueError, match="column 0 of X holds text such as"):
             model.fit(text, [0, 1, 1])
-        with pytest.raises(ValueError, match="X must hold numbers, got text such as"):
+        with pytest.raises(ValueError, match="column 0 of X holds text such as"):
             model.fit(numbers, [0, 1, 1]).predict(text)
     with pytest.raises(ValueError, match=r"y must hold numbers, got text such as|could not convert"):
         NadarayaWatsonRegressor(bandwidth=1.0).fit(numbers, make(["1", "2", "3"]))

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from kernpool.conformal.ranks import SLACK, upper_rank, upper_statistic
 from kernpool.conformal.setting import Setting
+from kernpool.data.checks import refuse_foreign
 
 Array = NDArray[np.float64]
 
@@ -182,6 +183,7 @@ def read_weights(
 
 
 def _as_ratios(given: Any, count: int, what: str) -> Array:
+    refuse_foreign(f"weights of the {what}", given)
     try:
         ratio = np.asarray(given, dtype=np.float64)
     except (TypeError, ValueError):

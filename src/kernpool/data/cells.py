@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.data.columns import is_missing
+from kernpool.data.checks import is_missing
 from kernpool.data.integers import LARGEST, find_inexact
 
 Array = NDArray[np.float64]

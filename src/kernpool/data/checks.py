@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import date, timedelta
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -12,9 +14,25 @@ from kernpool.data.integers import refuse_inexact
 # Squares of more than this would overflow, and infinity minus infinity is NaN.
 LARGEST = 1e150
 FLOAT64: np.dtype[Any] = np.dtype(np.float64)
+NUMBERS = (int, float, np.number, np.bool_, Decimal)
 
 
-def as_real_array(name: str, array: Any) -> NDArray[np.floating[Any]]:
+def is_missing(item: Any) -> bool:
+    """Tell whether a cell is None, NaN, NaT or NA.
+
+    Examples
+    --------
+    >>> [is_missing(item) for item in (None, np.nan, np.datetime64("NaT"), np.datetime64("2020-01-31"), np.float64(1))]
+    [True, True, True, False, False]
+    """
+    if item is None:
+        return True
+    # NaN and NaT differ from themselves, and whether NA does is neither true nor false.
+    different = item != item
+    return bool(different) if isinstance(different, bool | np.bool_) else True
+
+
+def as_real_array(name: str, array: Any, largest: float = LARGEST) -> NDArray[np.floating[Any]]:
     """Read an array of finite real numbers.
 
     Parameters
@@ -22,7 +40,9 @@ def as_real_array(name: str, array: Any) -> NDArray[np.floating[Any]]:
     name : str
         The argument's name, for messages.
     array : array_like
-        Booleans, integers, big-endian, strided and read-only arrays are all fine.
+        Booleans, integers, decimals, big-endian, strided and read-only arrays are all fine.
+    largest : float, default=1e150
+        The largest magnitude allowed of numbers in float64.
 
     Returns
     -------
@@ -32,7 +52,7 @@ def as_real_array(name: str, array: Any) -> NDArray[np.floating[Any]]:
     Raises
     ------
     TypeError
-        If it is a torch tensor, or holds complex numbers, strings or objects.
+        If it is a torch tensor, sparse or masked, or holds complex numbers, dates, strings or objects.
     ValueError
         If it is ragged, holds NaN or infinity, integers that float64 would round, or numbers beyond 1e150 in magnitude.
     """
@@ -47,6 +67,8 @@ def as_real_array(name: str, array: Any) -> NDArray[np.floating[Any]]:
         ) from None
     if read.dtype.kind == "O":
         read = _objects_as_floats(name, read)
+    if read.dtype.kind in "mM":
+        raise TypeError(dates_refused(name, f"dtype {read.dtype}"))
     if read.dtype.kind not in "fiub":
         raise TypeError(f"{name} must hold real numbers, got dtype {read.dtype}; encode or drop such columns first")
     refuse_inexact(name, array, read)
@@ -55,7 +77,7 @@ def as_real_array(name: str, array: Any) -> NDArray[np.floating[Any]]:
     read = read.astype(read.dtype.newbyteorder("="), copy=False)
     if read.ndim == 0 and not np.isfinite(read):
         raise ValueError(f"{name} is {read}; it must be finite")
-    largest = LARGEST if read.dtype == np.float64 else np.finfo(read.dtype).max
+    largest = largest if read.dtype == np.float64 else np.finfo(read.dtype).max
     if read.size == 0 or (-largest <= read.min() and read.max() <= largest):
         return read  # two passes that allocate nothing; NaN fails every comparison
     if not np.all(np.isfinite(read)):
@@ -74,7 +96,9 @@ def _in_range(array: NDArray[Any]) -> bool:
 
 
 def refuse_foreign(name: str, array: Any) -> None:
-    """Refuse what `np.asarray` would take silently and wrongly: tensors, sparse matrices, masked arrays.
+    """Refuse containers that `np.asarray` converts silently and wrongly: tensors, sparse and masked arrays.
+
+    Every function that takes data calls it, directly or through `as_real_array`, before `np.asarray`.
 
     Parameters
     ----------
@@ -86,61 +110,74 @@ def refuse_foreign(name: str, array: Any) -> None:
     Raises
     ------
     TypeError
-        If it is one of them, or a list that begins with a tensor.
+        If it is one of them, a list that begins with a tensor or contains masked arrays, or a frame with a sparse
+        column. A masked array without any masked entry is accepted.
     """
-    first = array
+    if type(array) is np.ndarray:
+        return
+    first, short = array, name.rpartition(": ")[2]
     while isinstance(first, list | tuple) and first:
+        if isinstance(first[0], np.ma.MaskedArray) and any(map(np.ma.is_masked, first)):
+            first = next(filter(np.ma.is_masked, first))
+            break
         first = first[0]
     if any(base.__module__.partition(".")[0] == "torch" for base in type(first).__mro__):
         raise TypeError(
-            f"{name} is a torch tensor, which kernpool.pool does not take (gradients would be lost silently): "
-            f"pass {name}.detach().cpu().numpy(), or use the layers of kernpool.torch"
+            f"{name} is a torch tensor, whose gradients would be lost silently: pass {short}.detach().cpu().numpy(), "
+            "or use the layers of kernpool.torch"
         )
     if type(array).__module__.startswith("scipy.sparse"):
-        raise TypeError(f"{name} is a sparse matrix; kernpool needs dense arrays: pass {name}.toarray()")
-    if isinstance(array, np.ma.MaskedArray) and np.ma.is_masked(array):
+        raise TypeError(f"{name} is a sparse matrix; kernpool needs dense arrays: pass {short}.toarray()")
+    if isinstance(first, np.ma.MaskedArray) and np.ma.is_masked(first):
         raise TypeError(
-            f"{name} is a masked array; drop its masked rows, or give them key_weight 0 and any finite value"
+            f"{name} is a masked array, whose masked entries have no value; drop such rows from all arguments, as in "
+            f"{short}[~numpy.ma.getmaskarray({short})], or fill them with {short}.filled(value)"
         )
+    if type(array).__module__.partition(".")[0] == "pandas":
+        types = [getattr(array, "dtype", None)] if array.ndim == 1 else getattr(array, "dtypes", ())
+        if any(type(dtype).__name__ == "SparseDtype" for dtype in types):
+            raise TypeError(f"{name} has a sparse column; kernpool needs dense ones: pass {short}.sparse.to_dense()")
 
 
-def refuse_misread(name: str, array: Any) -> None:
-    """Refuse what scikit-learn would read silently and wrongly: text as numbers, and integers that float64 rounds.
+def dates_refused(name: str, what: str) -> str:
+    """Return the message for dates or durations where numbers are needed, and no model could store their kind.
 
     Parameters
     ----------
     name : str
-        The argument's name, for messages.
-    array : array_like
-        What the caller passed.
+        The argument's name.
+    what : str
+        Their type.
 
-    Raises
-    ------
-    ValueError
-        If an entry is a string, or such an integer.
+    Returns
+    -------
+    str
+        With the remedy.
     """
-    read = np.asarray(array)
-    text: Any = read.ravel() if read.dtype.kind in "US" else []
-    if read.dtype.kind == "O":
-        text = [item for item in read.ravel() if isinstance(item, str | bytes)]
-    if len(text):
-        raise ValueError(
-            f"{name} must hold numbers, got text such as {text[0]!r}; convert, encode or drop such columns"
-        )
-    if read.dtype.kind in "iufO":
-        refuse_inexact(name, array, read)
+    short = name.rpartition(": ")[2]
+    return (
+        f"{name} must hold real numbers, got {what}; convert dates to days, as in "
+        f"({short} - numpy.datetime64('1970-01-01')) / numpy.timedelta64(1, 'D'), and durations by "
+        f"{short} / numpy.timedelta64(1, 'D')"
+    )
 
 
 def _objects_as_floats(name: str, read: NDArray[Any]) -> NDArray[Any]:
     # Object arrays of plain numbers are common (a table with one mixed column); strings must not turn into numbers.
-    if all(isinstance(item, (int, float, np.number, np.bool_)) for item in read.ravel()):
+    items = read.ravel()
+    wrong = next((i for i, item in enumerate(items) if not isinstance(item, NUMBERS)), None)
+    if wrong is None:
         try:
             return read.astype(np.float64)
         except OverflowError:
             raise ValueError(f"{name} holds integers too large for a float; rescale it first") from None
-    wrong = next(item for item in read.ravel() if not isinstance(item, (int, float, np.number, np.bool_)))
+    item, index = items[wrong], tuple(int(i) for i in np.unravel_index(wrong, read.shape))
+    if is_missing(item):
+        raise ValueError(f"{name} holds {item} at index {index}; drop or fill such entries first")
+    if isinstance(item, date | timedelta | np.datetime64 | np.timedelta64):
+        raise TypeError(dates_refused(name, f"{type(item).__name__} objects"))
     raise TypeError(
-        f"{name} must hold real numbers, got an object array with {wrong!r} ({type(wrong).__name__}) in it; "
+        f"{name} must hold real numbers, got an object array with {item!r} ({type(item).__name__}) in it; "
         "encode or drop such columns first"
     )
 

@@ -1,12 +1,17 @@
-"""Columns: which columns of a table are numeric, unordered or ordered, whatever kind of table it is.
+"""Columns: which columns of a table are numbers, dates or categories, whatever kind of table it is.
 
-=========== ===================================== =================== =======================
-column      pandas                                polars              arrays
-=========== ===================================== =================== =======================
-numeric     numbers, booleans, objects, no text   numbers, booleans   all, unless it is named
-unordered   str, objects with text, category      String, Categorical if it is named
-ordered     ordered category                      Enum                if it is named
-=========== ===================================== =================== =======================
+=========== ======================================= =================== ========================
+column      pandas                                  polars              arrays
+=========== ======================================= =================== ========================
+numeric     numbers, booleans, decimals, no text    numbers, booleans   numbers, unless named
+date        datetime64, objects that are dates      Date, Datetime      datetime64, date objects
+duration    timedelta64, objects that are durations Duration            timedelta64, objects
+unordered   str, objects with text, category        String, Categorical if it is named
+ordered     ordered category                        Enum                if it is named
+=========== ======================================= =================== ========================
+
+Types of Arrow, and pandas' types that wrap them, are read as the same types of pandas. Dates and durations become days
+(`kernpool.data.dates`); a date with a time zone is a kind of its own.
 
 Booleans are the numbers 0 and 1 unless they are named, as in scikit-learn. Neither library is imported: a caller who
 passes a frame has imported its library already.
@@ -24,10 +29,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.data import checks
+from kernpool.data.checks import is_missing
+from kernpool.data.dates import TIME_KINDS, TimeKind, Times, times_of
 from kernpool.data.mixed import Mixed
 
 Array = NDArray[np.float64]
-Kind = Literal["numeric", "unordered", "ordered", "binary"]  # the last by decision of an encoding only
+Kind = Literal["numeric", "unordered", "ordered", "binary", TimeKind]  # "binary" by decision of an encoding only
 Level = str | bool | int | float
 
 
@@ -39,12 +46,14 @@ class Column:
     ----------
     label : str
         What messages call it.
-    kind : {"numeric", "unordered", "ordered"}
+    kind : {"numeric", "unordered", "ordered", "date", "date with a time zone", "duration"}
         What the table says that it is.
     levels : tuple of str, bool, int or float, or None
         The levels that the table declares, in their order.
     read_numbers, read_items : callable
         Return the cells as an array, and as a list of Python objects.
+    times : Times, optional
+        The cells, if they are dates or durations.
     """
 
     label: str
@@ -53,16 +62,53 @@ class Column:
     read_numbers: Callable[[], Any]
     read_items: Callable[[], list[Any]]
 
-    def numbers(self) -> Array:
-        """Return the cells as finite numbers; text is an error, whether or not it looks like a number."""
-        cells = np.asarray(self.read_numbers())
-        text = [str(cell) for cell in cells if isinstance(cell, str)] if cells.dtype.kind in "OUS" else []
-        if text:
+    times: Times | None = None
+
+    @property
+    def content(self) -> str:
+        """What the column holds, for messages."""
+        return _KINDS[self.kind]
+
+    def numbers(self, kind: Kind | None = None) -> NDArray[np.floating[Any]]:
+        """Return the cells as finite numbers, dates and durations in days; text is an error.
+
+        Parameters
+        ----------
+        kind : str, optional
+            The kind that the column had when a model was fitted; another kind is an error if either is of dates or
+            durations.
+        """
+        if kind is not None and kind != self.kind and (kind in TIME_KINDS or self.kind in TIME_KINDS):
+            raise ValueError(
+                f"{self.label} holds {self.content}, and it held {_KINDS[kind]} when the model was fitted; "
+                f"{_REMEDIES.get((self.kind, kind), 'convert it to the same')}"
+            )
+        cells = np.asarray(self.read_numbers()) if self.times is None else self.times.days()
+        if cells.dtype.kind in "OUS" and (text := [str(cell) for cell in cells if isinstance(cell, str)]):
             raise ValueError(
                 f"{self.label} holds text such as {text[0]!r} and is no categorical column; name it in unordered= or "
                 "ordered=, convert it to numbers, or drop it"
             )
-        return checks.as_real_array(self.label, cells).astype(np.float64, copy=False)
+        if cells.dtype.kind == "O" or (cells.dtype.kind == "f" and not np.isfinite(cells).all()):
+            self._refuse_missing(cells)
+        return checks.as_real_array(self.label, cells)
+
+    def _refuse_missing(self, cells: NDArray[Any]) -> None:
+        """Name the row of a missing or infinite cell among numbers, and of objects that are no numbers."""
+        for row, cell in enumerate(cells.tolist()):
+            if is_missing(cell):
+                raise ValueError(
+                    f"{self.label} is missing (NaN, None or NA) in row {row} (counted from 0); drop such rows, or fill "
+                    "them in first"
+                )
+            if cell in (np.inf, -np.inf):
+                raise ValueError(f"{self.label} is {cell} in row {row} (counted from 0); drop or replace such rows")
+            if not isinstance(cell, checks.NUMBERS):
+                raise TypeError(
+                    f"{self.label} must hold real numbers, got {cell!r} ({type(cell).__name__}) in row {row} (counted "
+                    "from 0); the argument must be numeric apart from columns of strings that are named in unordered= "
+                    "or ordered=, so convert such cells to numbers, or drop the column"
+                )
 
     def items(self) -> list[Level]:
         """Return the cells as levels; a missing one is an error that names its row."""
@@ -121,6 +167,7 @@ class Columns:
         >>> table.rows, [column.label for column in table.columns], table.columns[1].numbers()
         (2, ['column 0 of X', 'column 1 of X'], array([1.5, 2.5]))
         """
+        checks.refuse_foreign("X", X)
         if _is_frame(X, "pandas"):
             names = _names(list(X.columns))
             series = [X.iloc[:, i] for i in range(X.shape[1])]
@@ -130,7 +177,6 @@ class Columns:
         elif isinstance(X, Mixed):
             names, series, make = _names(list(X.columns)), list(X.columns.values()), _list_column
         else:
-            checks.refuse_foreign("X", X)
             cells = np.asarray(X, dtype=None if hasattr(X, "dtype") else object)
             if cells.ndim != 2:
                 raise ValueError(
@@ -168,6 +214,31 @@ def is_frame(X: Any) -> bool:
     False
     """
     return isinstance(X, Mixed) or _is_frame(X, "pandas") or _is_frame(X, "polars")
+
+
+def series_as_frame(X: Any) -> Any:
+    """Return a Series of pandas or polars as a frame of one column, and anything else as it is.
+
+    Parameters
+    ----------
+    X : object
+        What the caller passed.
+
+    Returns
+    -------
+    object
+        A frame, or X.
+
+    Examples
+    --------
+    >>> series_as_frame([1.0])
+    [1.0]
+    """
+    for library in ("pandas", "polars"):
+        module = sys.modules.get(library)
+        if module is not None and isinstance(X, module.Series):
+            return X.to_frame()
+    return X
 
 
 def labels_of(X: Any) -> list[Any] | None:
@@ -344,36 +415,72 @@ def _pandas_column(series: Any, label: str) -> Column:
     if hasattr(dtype, "categories"):
         levels = tuple(_plain(level) for level in dtype.categories.tolist())
         return Column(label, "ordered" if dtype.ordered else "unordered", levels, series.to_numpy, series.tolist)
+    if hasattr(dtype, "pyarrow_dtype"):
+        import pyarrow
+
+        return _arrow_column(pyarrow.array(series), label)
     if dtype.kind in "fiub":
         # Nullable types have no NaN; integers stay integers, so that they are checked before they become floats.
         as_floats = partial(series.to_numpy, dtype=np.float64, na_value=np.nan)
-        read = series.to_numpy if dtype.kind in "iu" and not series.hasnans else as_floats
+        exact = dtype.kind in "iu" and not series.hasnans
+        read = series.to_numpy if exact or isinstance(dtype, np.dtype) else as_floats
         return Column(label, "numeric", None, read, series.tolist)
-    has_text = dtype.kind == "O" and any(isinstance(cell, str) for cell in series.tolist())
-    return Column(label, "unordered" if has_text else "numeric", None, series.to_numpy, series.tolist)
+    return _of_cells(series, label, series.to_numpy, series.tolist)
 
 
 def _polars_column(series: Any, label: str) -> Column:
     dtype = series.dtype.base_type().__name__
     if dtype == "Enum":
         return Column(label, "ordered", tuple(series.dtype.categories.to_list()), series.to_numpy, series.to_list)
-    if dtype in ("String", "Categorical"):
+    if dtype == "Categorical":
         return Column(label, "unordered", None, series.to_numpy, series.to_list)
     if dtype == "Boolean" or series.dtype.is_numeric():
         exact = series.dtype.is_integer() and not series.null_count()
-        return Column(label, "numeric", None, (series if exact else series.cast(float)).to_numpy, series.to_list)
-    return Column(label, "numeric", None, series.to_numpy, series.to_list)
+        read = series if exact or dtype == "Float32" else series.cast(float)
+        return Column(label, "numeric", None, read.to_numpy, series.to_list)
+    return _of_cells(series, label, series.to_numpy, series.to_list)
+
+
+def _arrow_column(array: Any, label: str) -> Column:
+    from pyarrow import float64, types
+
+    if types.is_dictionary(array.type):
+        array = array.cast(array.type.value_type)
+    kind = array.type
+    if types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind) or types.is_decimal(kind):
+        exact = types.is_integer(kind) and not array.null_count
+        read = array if exact or types.is_float32(kind) else array.cast(float64())
+        return Column(label, "numeric", None, lambda: _numpy_of(read), array.to_pylist)
+    return _of_cells(array, label, lambda: np.array(array.to_pylist(), dtype=object), array.to_pylist)
+
+
+def _numpy_of(array: Any) -> NDArray[Any]:
+    return np.asarray(array if hasattr(array, "chunks") else array.to_numpy(zero_copy_only=False))
 
 
 def _array_column(cells: NDArray[Any], label: str) -> Column:
+    if cells.dtype.kind in "mMO" and (times := times_of(label, cells)) is not None:
+        return Column(label, times.kind, None, lambda: cells, lambda: _as_texts(times), times)
     return Column(label, "numeric", None, lambda: cells, cells.tolist)
 
 
 def _list_column(cells: Any, label: str) -> Column:
     if isinstance(cells, np.ndarray):
         return _array_column(cells, label)
-    text = any(isinstance(cell, str) for cell in cells)
-    return Column(label, "unordered" if text else "numeric", None, lambda: np.array(cells, dtype=object), lambda: cells)
+    return _of_cells(cells, label, lambda: np.array(cells, dtype=object), lambda: cells)
+
+
+def _of_cells(column: Any, label: str, read_numbers: Callable[[], Any], read_items: Callable[[], list[Any]]) -> Column:
+    """Return a column whose type alone does not tell what it is: of times, of text, or of objects that are numbers."""
+    times = times_of(label, column)
+    if times is not None:
+        return Column(label, times.kind, None, read_numbers, read_items, times)
+    text = any(isinstance(cell, str) for cell in read_items())
+    return Column(label, "unordered" if text else "numeric", None, read_numbers, read_items)
+
+
+def _as_texts(times: Times) -> list[Any]:
+    return [None if np.isnat(cell) else str(cell) for cell in times.cells]
 
 
 def _in_order(column: Column, order: Sequence[Any] | None) -> Column:
@@ -386,16 +493,31 @@ def _plain(item: Any) -> Any:
     return item if item is None or isinstance(item, str | bool | int | float) or is_missing(item) else str(item)
 
 
-def is_missing(item: Any) -> bool:
-    """Tell whether a cell is None, NaN, NaT or NA.
-
-    Examples
-    --------
-    >>> [is_missing(item) for item in (None, np.nan, np.datetime64("NaT"), np.datetime64("2020-01-31"), np.float64(1))]
-    [True, True, True, False, False]
-    """
-    if item is None:
-        return True
-    # NaN and NaT differ from themselves, and whether NA does is neither true nor false.
-    different = item != item
-    return bool(different) if isinstance(different, bool | np.bool_) else True
+_KINDS: dict[str, str] = {
+    "numeric": "numbers",
+    "binary": "two categories",
+    "unordered": "text",
+    "ordered": "ordered categories",
+    "date": "dates without a time zone",
+    "date with a time zone": "dates with a time zone",
+    "duration": "durations",
+}
+_REMEDIES: dict[tuple[str, str], str] = {
+    ("numeric", "date"): "pass dates: days since 1970-01-01 become dates by pandas.to_datetime(days, unit='D')",
+    ("numeric", "date with a time zone"): "pass dates with a time zone, as in pandas.to_datetime(days, unit='D', "
+    "utc=True) of days since 1970-01-01",
+    ("numeric", "duration"): "pass durations: days become durations by pandas.to_timedelta(days, unit='D')",
+    ("date", "numeric"): "pass numbers in the unit of the fit, or fit the model to dates",
+    ("date with a time zone", "numeric"): "pass numbers in the unit of the fit, or fit the model to dates",
+    ("duration", "numeric"): "pass numbers in the unit of the fit, or fit the model to durations",
+    ("date with a time zone", "date"): "convert to the local time of the fit and remove the zone, as in "
+    "column.dt.tz_convert(zone).dt.tz_localize(None)",
+    ("date", "date with a time zone"): "add the time zone, as in column.dt.tz_localize(zone)",
+    ("duration", "date"): "add the date that durations are counted from",
+    ("duration", "date with a time zone"): "add the date that durations are counted from",
+    ("date", "duration"): "subtract the date that durations are counted from",
+    ("date with a time zone", "duration"): "subtract the date that durations are counted from",
+    ("unordered", "date"): "convert text to dates, as in pandas.to_datetime(column)",
+    ("unordered", "date with a time zone"): "convert text to dates, as in pandas.to_datetime(column, utc=True)",
+    ("unordered", "duration"): "convert text to durations, as in pandas.to_timedelta(column)",
+}

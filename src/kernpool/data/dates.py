@@ -1,16 +1,25 @@
-"""Dates as numbers: days since 1970-01-01, of what ISO 8601 writes."""
+"""Dates and durations as numbers: days since 1970-01-01 UTC, from columns of any library and from ISO 8601 text.
+
+`times_of` reads the dates or durations of a column, and `Times.days` converts them to days. `Times.kind` is what a
+model stores and compares with the kind of later columns. Every conversion of the package goes through these two.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, date, datetime, time, timedelta
-from typing import Any
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kernpool.data.checks import is_missing
+
 Array = NDArray[np.float64]
+TimeKind = Literal["date", "date with a time zone", "duration"]
+
+TIME_KINDS: tuple[TimeKind, ...] = get_args(TimeKind)
 
 ISO = re.compile(r"\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?:Z|[+-]\d{2}(?::?\d{2})?)?)?")
 OTHER = re.compile(r"\d{1,4}([./-])\d{1,2}\1\d{1,4}(?:[ T].*)?")
@@ -22,7 +31,228 @@ NAMED = re.compile(  # months by their names, months alone, quarters and weeks: 
     re.IGNORECASE,
 )
 MOST = 1000  # cells are looked at
-EPOCH, DAY = datetime(1970, 1, 1, tzinfo=UTC), timedelta(days=1)
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+PER_DAY = {"h": 24, "m": 1440, "s": 86_400} | {
+    unit: 86_400 * 1000**power for power, unit in enumerate(("ms", "us", "ns", "ps", "fs", "as"), 1)
+}
+NOT_A_TIME = np.iinfo(np.int64).min  # which NumPy and Arrow both show as NaT
+LEAST_STEP = 100  # roundings of a float64 number of days: steps are off by half a percent then
+
+
+class Times(NamedTuple):
+    """Dates or durations of a column.
+
+    Parameters
+    ----------
+    kind : {"date", "date with a time zone", "duration"}
+        What they are.
+    cells : ndarray of datetime64 or timedelta64, shape (n,)
+        In any unit; dates with a time zone in UTC. Missing ones are NaT.
+    """
+
+    kind: TimeKind
+    cells: NDArray[Any]
+
+    def days(self) -> Array:
+        """Return days since 1970-01-01 UTC, or the lengths of durations in days; NaN where a cell is missing.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            The nearest float64, so that equal times in different units are equal numbers.
+
+        Examples
+        --------
+        >>> Times("date", np.array(["1970-01-02", "2020-01-31T06", "NaT"], "M8[h]")).days().tolist()
+        [1.0, 18292.25, nan]
+        """
+        letter, (unit, _) = self.cells.dtype.kind, np.datetime_data(self.cells.dtype)
+        unit = unit if unit in PER_DAY else "D"
+        ticks = self.cells.astype(f"{letter}8[{unit}]").view(np.int64)
+        per_day = PER_DAY.get(unit, 1)
+        if per_day < 1 << 62:
+            whole, rest = np.divmod(ticks, per_day)
+            days = whole + rest / per_day
+        else:
+            days = ticks / per_day
+        days[np.isnat(self.cells)] = np.nan
+        return np.asarray(days)
+
+    def check_steps(self, label: str) -> None:
+        """Refuse times that are so close together that days in float64 do not keep them apart.
+
+        Parameters
+        ----------
+        label : str
+            What messages call the column.
+
+        Raises
+        ------
+        ValueError
+            If different times become the same number of days, or their mean step is less than a hundred times the
+            precision of that number: 31 microseconds for dates of today.
+        """
+        unit = np.datetime_data(self.cells.dtype)[0]
+        if unit not in PER_DAY or not len(self.cells):
+            return
+        days = self.days()
+        days = days[~np.isnan(days)]
+        precision = float(np.spacing(np.abs(days).max(initial=0.0)))
+        if 1 / PER_DAY[unit] >= LEAST_STEP * precision:
+            return
+        times = np.unique(self.cells[~np.isnat(self.cells)])
+        if len(times) < 2:
+            return
+        step = float(days.max() - days.min()) / (len(times) - 1)
+        if len(np.unique(days)) == len(times) and step >= LEAST_STEP * precision:
+            return
+        raise ValueError(
+            f"{label} holds a {self.kind} per row, too close together: they are converted to days, whose precision is "
+            f"{precision * 86_400e6:.2g} microseconds there. Subtract an origin from all such columns and pass seconds "
+            "as numbers, as in (t - origin) / numpy.timedelta64(1, 's'), or round them to a coarser unit"
+        )
+
+
+def times_of(label: str, column: Any) -> Times | None:
+    """Return the dates or durations of a column, whatever library holds it.
+
+    Parameters
+    ----------
+    label : str
+        What messages call the column.
+    column : Series of pandas or polars, Array or ChunkedArray of pyarrow, ndarray of shape (n,), or sequence
+        Of dates with or without a time zone, or durations, in any unit; object columns and sequences hold
+        `datetime.date`, `datetime.datetime`, `datetime.timedelta` or NumPy's and pandas' scalars, and may have missing
+        cells.
+
+    Returns
+    -------
+    Times or None
+        None if the column holds anything else, such as numbers, text or times of day, or no cell that is not missing.
+
+    Raises
+    ------
+    ValueError
+        If dates with a time zone, dates without one and durations are mixed, or a duration has no length in days
+        (months and years).
+
+    Examples
+    --------
+    >>> times = times_of("column 'when'", [date(1970, 1, 2), None])
+    >>> times.kind, times.days().tolist()
+    ('date', [1.0, nan])
+    >>> times_of("column 'x'", np.array([1.0, 2.0])) is None
+    True
+    """
+    if isinstance(column, np.ndarray):
+        return _of_array(label, column)
+    library = type(column).__module__.partition(".")[0]
+    if library == "pandas":
+        return _of_pandas(label, column)
+    if library == "polars":
+        return _of_polars(label, column)
+    return _of_arrow(column) if library == "pyarrow" else _of_objects(label, column)
+
+
+def _of_array(label: str, array: NDArray[Any]) -> Times | None:
+    if array.dtype.kind == "M":
+        return Times("date", array)
+    if array.dtype.kind == "m":
+        unit = np.datetime_data(array.dtype)[0]
+        if unit in ("Y", "M", "generic"):
+            raise ValueError(f"{label} holds durations of dtype {array.dtype}, which have no length in days; pass days")
+        return Times("duration", array)
+    return _of_objects(label, array.tolist()) if array.dtype.kind == "O" else None
+
+
+def _of_pandas(label: str, column: Any) -> Times | None:
+    column = column if hasattr(column, "iloc") else column.to_series()
+    dtype = column.dtype
+    if dtype.kind in "mM" and hasattr(dtype, "pyarrow_dtype"):
+        from pyarrow import array
+
+        return _of_arrow(array(column))
+    if dtype.kind in "mM":
+        zone = getattr(dtype, "tz", None)
+        cells = (column if zone is None else column.dt.tz_convert(None)).to_numpy()
+        return Times("duration" if dtype.kind == "m" else "date" if zone is None else "date with a time zone", cells)
+    return _of_objects(label, column.tolist()) if isinstance(dtype, np.dtype) and dtype.kind == "O" else None
+
+
+def _of_polars(label: str, column: Any) -> Times | None:
+    name, zone = column.dtype.base_type().__name__, getattr(column.dtype, "time_zone", None)
+    if name == "Object":
+        return _of_objects(label, column.to_list())
+    if name not in ("Date", "Datetime", "Duration"):
+        return None
+    if zone is not None:
+        column = column.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
+    kind: TimeKind = "duration" if name == "Duration" else "date" if zone is None else "date with a time zone"
+    return Times(kind, column.to_numpy())
+
+
+def _of_arrow(column: Any) -> Times | None:
+    from pyarrow import compute, int32, int64, types
+
+    if types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    form = column.type
+    kind: TimeKind = "date"
+    if types.is_date32(form):
+        column, unit = column.cast(int32()), "D"
+    elif types.is_date64(form):
+        unit = "ms"
+    elif types.is_timestamp(form):
+        unit, kind = form.unit, "date" if form.tz is None else "date with a time zone"
+    elif types.is_duration(form):
+        unit, kind = form.unit, "duration"
+    else:
+        return None
+    ticks = np.asarray(compute.fill_null(column.cast(int64()), NOT_A_TIME))
+    cells: NDArray[Any] = ticks.view(f"{'m' if kind == 'duration' else 'M'}8[{unit}]")
+    return Times(kind, cells)
+
+
+def _of_objects(label: str, cells: Iterable[Any]) -> Times | None:
+    """Return the times among objects, in microseconds, or in nanoseconds where microseconds do not hold them."""
+    kinds: set[TimeKind] = set()
+    ticks: list[tuple[int, int] | None] = []  # microseconds, and nanoseconds in addition
+    for cell in cells:
+        if is_missing(cell):
+            ticks.append(None)
+            continue
+        if not isinstance(cell, date | timedelta | np.datetime64 | np.timedelta64):
+            return None
+        kind, tick = _tick(cell)
+        kinds.add(kind)
+        ticks.append(tick)
+    if not kinds:
+        return None
+    if len(kinds) > 1:
+        found = " and ".join(repr(kind) for kind in TIME_KINDS if kind in kinds)
+        raise ValueError(f"{label} mixes cells of the kinds {found}; convert all of them to one kind")
+    (kind,), fine = kinds, any(tick is not None and tick[1] for tick in ticks)
+    numbers = [NOT_A_TIME if tick is None else tick[0] * 1000 + tick[1] if fine else tick[0] for tick in ticks]
+    try:
+        array = np.array(numbers, dtype=np.int64)
+    except OverflowError:
+        raise ValueError(f"{label} holds {kind}s in nanoseconds that 64 bits do not hold; round them first") from None
+    return Times(kind, array.view(f"{'m' if kind == 'duration' else 'M'}8[{'ns' if fine else 'us'}]"))
+
+
+def _tick(cell: Any) -> tuple[TimeKind, tuple[int, int]]:
+    """Return the kind of one date or duration, and its microseconds and remaining nanoseconds."""
+    if isinstance(cell, np.datetime64 | np.timedelta64):
+        whole = cell.astype(f"{cell.dtype.kind}8[us]")
+        rest = int((cell - whole) / np.timedelta64(1, "ns")) if np.datetime_data(cell.dtype)[0] in ("ns", "ps") else 0
+        return "date" if cell.dtype.kind == "M" else "duration", (int(whole.astype(np.int64)), rest)
+    kind: TimeKind = "duration"
+    if isinstance(cell, date):
+        cell = cell if isinstance(cell, datetime) else datetime.combine(cell, time())
+        kind = "date" if cell.tzinfo is None else "date with a time zone"
+        cell = cell - (EPOCH if cell.tzinfo else EPOCH.replace(tzinfo=None))
+    microseconds = (cell.days * 86_400 + cell.seconds) * 1_000_000 + cell.microseconds
+    return kind, (microseconds, getattr(cell, "nanoseconds", 0))
 
 
 def looks_like_date(cell: Any) -> bool:
@@ -70,24 +300,21 @@ def days_of(cells: Sequence[Any]) -> tuple[Array, int | None]:
     >>> days_of(["1970-01-02", "2020-01-31T06:00", "31.1.2020"])
     (array([1.000000e+00, 1.829225e+04,          nan]), 2)
     """
-    days = np.array([_day(cell) for cell in cells], dtype=np.float64)
+    ticks = [_ticks_of_cell(cell) for cell in cells]
+    numbers = np.array([NOT_A_TIME if tick is None else tick for tick in ticks], dtype=np.int64)
+    days = Times("date", numbers.view("M8[us]")).days()
     bad = np.flatnonzero(np.isnan(days))
     return days, int(bad[0]) if bad.size else None
 
 
-def _day(cell: Any) -> float:
-    if isinstance(cell, np.datetime64):
-        return float((cell - np.datetime64(0, "D")) / np.timedelta64(1, "D"))
+def _ticks_of_cell(cell: Any) -> int | None:
+    """Return the microseconds of a date, None for what is no date of ISO 8601."""
     if isinstance(cell, str):
         cell = cell.strip()
         if not ISO.fullmatch(cell):
-            return np.nan
+            return None
         try:
             cell = datetime.fromisoformat(cell)
         except ValueError:  # no such day
-            return np.nan
-    if isinstance(cell, date) and not isinstance(cell, datetime):
-        cell = datetime.combine(cell, time())
-    if not isinstance(cell, datetime):
-        return np.nan
-    return ((cell if cell.tzinfo else cell.replace(tzinfo=UTC)) - EPOCH) / DAY
+            return None
+    return _tick(cell)[1][0] if isinstance(cell, date | np.datetime64) and not is_missing(cell) else None

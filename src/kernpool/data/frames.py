@@ -1,11 +1,12 @@
-"""Frames: tables with categorical columns as numbers and level numbers, by an encoding that is decided once, at fit.
+"""Frames: tables as numbers and level numbers, by an encoding that is decided once, at fit.
 
-Which columns are numeric, unordered or ordered is read from the table by `columns.py`, unless the caller names them.
+Which columns are numbers, dates, unordered or ordered is read from the table by `columns.py`, unless the caller names
+them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, get_args
 
@@ -13,23 +14,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.data.columns import Columns, Kind, Level, refuse_other_columns
+from kernpool.data.dates import TIME_KINDS
 from kernpool.data.levels import codes_of, is_pair, levels_of, places_of
 
 Array = NDArray[np.float64]
 
-NUMBERS = ("numeric", "binary")
+NUMBERS = ("numeric", "binary", *TIME_KINDS)
 
 
 @dataclass(frozen=True)
 class Encoding:
-    """How tables with categorical columns become numbers and level numbers, decided once, at fit.
+    """How the columns of a table become numbers and level numbers, decided once, at fit.
 
     Parameters
     ----------
     names : tuple of str or None
         Names of the columns; None if they had none.
-    kinds : tuple of {"numeric", "unordered", "ordered", "binary"}
-        What each column is. Binary ones have two unordered levels, which are read as the numbers 0 and 1.
+    kinds : tuple of str
+        What each column is: "numeric", "unordered", "ordered", "binary", "date", "date with a time zone" or "duration".
+        Binary ones have two unordered levels, which are read as the numbers 0 and 1; dates and durations are read as
+        days since 1970-01-01 UTC, and as days.
     levels : tuple of tuple
         The levels of each categorical column; the number of a level is its place here.
     places : tuple of tuple of float, or None
@@ -81,7 +85,8 @@ class Encoding:
             If a name or a position is neither.
         ValueError
             If there is no such column, a column is named twice, misses a level in some row, or holds text that is to be
-            ordered without a declared order; and as in `Columns.of`.
+            ordered without a declared order; if dates are too close together for days in float64 (31 microseconds on
+            average, for dates of today); and as in `Columns.of`.
 
         Notes
         -----
@@ -105,12 +110,15 @@ class Encoding:
                 if position in asked:
                     raise ValueError(f"{table.columns[position].label} is named twice in unordered= and ordered=")
                 asked[position] = kind
-        kinds = tuple(
+        kinds: tuple[Kind, ...] = tuple(
             "binary"
             if binary and len(table.columns) > 1 and i not in asked and is_pair(column)
             else asked.get(i, column.kind)
             for i, column in enumerate(table.columns)
         )
+        for column, kind in zip(table.columns, kinds, strict=True):
+            if column.times is not None and kind in TIME_KINDS:
+                column.times.check_steps(column.label)
         pairs = tuple(levels_of(table.columns[i], False) for i, kind in enumerate(kinds) if kind == "binary")
         categorical = [(column, kind) for column, kind in zip(table.columns, kinds, strict=True) if kind not in NUMBERS]
         levels = tuple(levels_of(column, kind == "ordered") for column, kind in categorical)
@@ -119,6 +127,45 @@ class Encoding:
             for (column, kind), some in zip(categorical, levels, strict=True)
         )
         return cls(table.names, kinds, levels, places, pairs)
+
+    @classmethod
+    def of_numbers(cls, names: Sequence[str] | None, columns: int) -> Encoding:
+        """Return the encoding of a table of numbers alone.
+
+        Parameters
+        ----------
+        names : sequence of str or None
+            Of the columns.
+        columns : int
+            How many there are.
+
+        Returns
+        -------
+        Encoding
+            Without categories and dates.
+
+        Examples
+        --------
+        >>> Encoding.of_numbers(None, 2).encode([[1, 2.5]])[0]
+        array([[1. , 2.5]])
+        """
+        kinds: tuple[Kind, ...] = ("numeric",) * columns
+        return cls(None if names is None else tuple(names), kinds, (), ())
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether all columns are numbers, so that an array of them says the same."""
+        return set(self.kinds) == {"numeric"}
+
+    @property
+    def numbers_alone(self) -> bool:
+        """Whether there are no categories: all columns are numbers, dates or durations."""
+        return not (self.levels or self.pairs)
+
+    @property
+    def dates(self) -> tuple[int, ...]:
+        """Positions of the columns of dates and durations, which are read as days."""
+        return tuple(i for i, kind in enumerate(self.kinds) if kind in TIME_KINDS)
 
     @property
     def numeric(self) -> tuple[int, ...]:
@@ -145,7 +192,7 @@ class Encoding:
         ----------
         X : pandas.DataFrame, polars.DataFrame or array_like of shape (m, columns)
             With the columns of the training rows, in their order. Where one of the two has no names, columns go by
-            position.
+            position. Dates may be in any unit and of any library, but not numbers.
         unseen : {"raise", "unlike"}, default="raise"
             What a level becomes that the training rows did not have: an error, or -1, which `Factors` takes for
             unlike every level; of a binary column one half, as far from either.
@@ -153,7 +200,7 @@ class Encoding:
         Returns
         -------
         numeric : ndarray of shape (m, numeric columns)
-            In float64.
+            In float64; in float32 if all numeric columns are.
         code : ndarray of int64, shape (m, categorical columns)
             Level numbers.
 
@@ -161,7 +208,8 @@ class Encoding:
         ------
         ValueError
             If columns are missing, new or in another order, a cell is missing, a level is unseen, or a numeric column
-            holds text, NaN or infinity; the message names column, and level or row.
+            holds text, NaN or infinity; if dates, dates with a time zone, durations and numbers take the place of each
+            other. The message names column, and level or row.
 
         Examples
         --------
@@ -173,14 +221,18 @@ class Encoding:
             raise ValueError(f"unseen must be 'raise' or 'unlike', got {unseen!r}")
         table = Columns.of(X)
         self._check_names(table)
-        numeric, code = np.empty((table.rows, len(self.numeric))), np.empty((table.rows, len(self.levels)), np.int64)
-        pairs = iter(self.pairs)
-        for place, i in enumerate(self.numeric):
+        code, pairs = np.empty((table.rows, len(self.levels)), np.int64), iter(self.pairs)
+        numbers: list[NDArray[np.floating[Any]]] = []
+        for i in self.numeric:
             if self.kinds[i] == "binary":
                 codes = np.array(codes_of(table.columns[i], next(pairs), unseen), dtype=np.float64)
-                numeric[:, place] = np.where(codes < 0, 0.5, codes)
+                numbers.append(np.where(codes < 0, 0.5, codes))
             else:
-                numeric[:, place] = table.columns[i].numbers()
+                numbers.append(table.columns[i].numbers(self.kinds[i]))
+        single = bool(numbers) and all(column.dtype == np.float32 for column in numbers)
+        numeric = np.empty((table.rows, len(numbers)), np.float32 if single else np.float64)
+        for place, column in enumerate(numbers):
+            numeric[:, place] = column
         for place, i in enumerate(self.categorical):
             code[:, place] = codes_of(table.columns[i], self.levels[place], unseen)
         return numeric, code

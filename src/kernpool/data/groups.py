@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.data.checks import refuse_foreign
-from kernpool.data.columns import is_missing
+from kernpool.data.checks import is_missing, refuse_foreign
 
 
 def group_codes(groups: Any, rows: int) -> NDArray[np.int64]:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from kernpool.core.empty import Fill, fill_empty
 from kernpool.core.problem import Problem
-from kernpool.data.checks import as_real_array
+from kernpool.data.checks import as_real_array, refuse_foreign
 from kernpool.distribution.below import shares_below
 from kernpool.pooling.limits import limit_problem
 from kernpool.pooling.recipe import Recipe
@@ -46,6 +46,7 @@ def as_thresholds(y: Any, m: int, outputs: int = 1, *, several: bool = False) ->
     ValueError
         If there are NaN, or the shape is none of those that are allowed.
     """
+    refuse_foreign("y", y)
     given = np.asarray(y)
     infinite = given.dtype.kind == "f" and given.size > 0 and bool(np.isinf(given).any())
     # Distribution functions know what to say of infinity; all else is read as values are.

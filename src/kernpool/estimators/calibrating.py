@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import check_array
 
 from kernpool.conformal import Calibration
 from kernpool.conformal.predicting import predict, predict_without_clusters, predict_without_each
@@ -18,6 +17,7 @@ from kernpool.core.keys import Prepared
 from kernpool.data.groups import group_codes
 from kernpool.estimators.bandwidth_choice import given_bandwidth
 from kernpool.estimators.fitted import read_query, scale_of
+from kernpool.estimators.rows import as_outputs
 from kernpool.estimators.smoothing_rows import fit_of_rows
 from kernpool.inference import Places, Smoother, number_clusters
 from kernpool.kernels import get_kernel
@@ -68,7 +68,7 @@ def other_rows(model: Any, smoother: Smoother, X: Any, y: Any, groups: Any) -> C
 def read_outputs(y: Any, expected: tuple[int, ...]) -> Array:
     """Read the outputs of calibration rows, which have to be of this shape, as a table."""
     try:
-        value = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y_calibration")
+        value = np.asarray(as_outputs(y), dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise type(error)(f"y_calibration must be outputs as in the fit, finite numbers: {error}") from None
     if value.shape != expected:
@@ -175,8 +175,8 @@ def with_ratios(
             return X_calibration
         if model.encoding_ is not None:
             raise ValueError(
-                "weights cannot be a function for training rows with categorical columns, which the model holds as "
-                "level numbers; give a pair of arrays, the ratios of all training rows and of X"
+                "weights cannot be a function for training rows with categorical columns or dates, which the model "
+                "holds as level numbers and days; give a pair of arrays, the ratios of all training rows and of X"
             )
         if isinstance(names, np.ndarray) and hasattr(X, "columns"):  # a table for a function that asks for names
             frame: Any = type(X)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import check_random_state, column_or_1d
+from sklearn.utils import check_random_state
 
 from kernpool.conformal.class_results import PredictionSet
 from kernpool.conformal.class_scores import ClassRows
@@ -15,6 +15,7 @@ from kernpool.conformal.ranks import as_level
 from kernpool.conformal.sets import SET_METHODS, SetSetting, find_sets
 from kernpool.estimators.calibrating import check_rows, origin_of, places_of
 from kernpool.estimators.class_probabilities import probabilities_of
+from kernpool.estimators.rows import as_labels
 from kernpool.estimators.smoothing_rows import need_rows
 from kernpool.inference.probabilities import Probabilities
 from kernpool.inference.smoother import Places
@@ -167,7 +168,7 @@ def _calibration_rows(model: Any, of: Probabilities, X: Any, y: Any) -> ClassRow
     if not check_rows(X, y, None):
         return None
     try:
-        places, label = places_of(model, X), column_or_1d(y)
+        places, label = places_of(model, X), as_labels(y)
         probability = of.at(places)[0]
     except (ValueError, TypeError) as error:
         raise type(error)(f"X_calibration or y_calibration: {error}") from None

@@ -16,6 +16,7 @@ from kernpool.dask.cluster import compute, find_client
 from kernpool.dask.leave_one_out import LeaveOneOutError, leave_one_out_error
 from kernpool.dask.partitions import Partitions, as_dask_array, as_partitions, is_frame, select
 from kernpool.dask.pool import RETRIES, pool_partitions
+from kernpool.data.checks import as_real_array
 from kernpool.data.chunks.base import Chunks
 from kernpool.data.chunks.opening import open_chunks
 from kernpool.estimators.bandwidth_choice import given_bandwidth
@@ -24,7 +25,7 @@ from kernpool.estimators.dask_inference import DaskInference, refuse_without_row
 from kernpool.estimators.dask_rows import count_rows, draw_sample, fetch_all, places_of, read_query
 from kernpool.estimators.nadaraya_watson import NadarayaWatsonRegressor
 from kernpool.estimators.parameters import check_parameters, search_parameters
-from kernpool.estimators.rows import fitted_labels, keep_labels
+from kernpool.estimators.rows import as_outputs, fitted_labels, keep_labels
 from kernpool.estimators.search_sample import DEFAULT_SEARCH_ROWS, SearchDraw, bandwidth_of_sample, seed_of
 from kernpool.kernels import Kernel, get_kernel
 from kernpool.pooling.recipe import Recipe
@@ -235,7 +236,9 @@ class DaskNadarayaWatsonRegressor(DaskInference, DaskDistribution, RegressorMixi
         computed = compute([given[i] for i in lazy], self.client_, RETRIES) if lazy else ()
         for i, array in zip(lazy, computed, strict=True):
             given[i] = array
-        return float(r2_score(given[0], given[1], sample_weight=given[2]))
+        truth = as_outputs(given[0], type(self).__name__)
+        weight = None if given[2] is None else as_real_array("sample_weight", given[2])
+        return float(r2_score(truth, given[1], sample_weight=weight))
 
     def leave_one_out_error(self, max_rows: int | None = None) -> float:
         r"""Predict rows from all others, at the fitted bandwidth, on the cluster.

@@ -13,9 +13,8 @@ from kernpool.dask.cluster import compute
 from kernpool.dask.leave_one_out import draw_rows, joined
 from kernpool.dask.partitions import Partitions, read_block
 from kernpool.dask.pool import RETRIES
-from kernpool.data.checks import refuse_misread
 from kernpool.data.chunks.base import Chunk
-from kernpool.estimators.rows import validated
+from kernpool.estimators.rows import as_table, read_inputs
 from kernpool.estimators.search_sample import Sample, draw, join
 
 # after kernpool.dask.partitions, which says what to install
@@ -27,9 +26,8 @@ Places = list[NDArray[np.intp]]
 
 def read_query(model: Any, X: Any) -> NDArray[np.float64]:
     """Read queries in memory, of as many columns as the model has."""
-    query: NDArray[np.float64] = validated(model, X, dtype=np.float64, reset=False)
-    refuse_misread("X", X)
-    return query
+    query, _ = read_inputs(model, as_table(X, vars(model).get("n_features_in_")), None, reset=False)
+    return np.asarray(query, dtype=np.float64)
 
 
 def count_rows(partitions: Partitions, client: Any) -> tuple[Partitions, int]:

@@ -160,7 +160,7 @@ class Diagnostics:
 
     def _refuse_several(self, columns: int) -> None:
         model: Any = self
-        if model.encoding_ is not None:
+        if model.encoding_ is not None and not model.encoding_.numbers_alone:
             raise ValueError("a slope map is for one numeric column, and this model has levels; fit one of them alone")
         if model.key_group_ is not None:
             raise ValueError(

@@ -13,13 +13,12 @@ from sklearn.utils.validation import check_is_fitted
 from kernpool.core.keys import Keys, Prepared
 from kernpool.core.local_fit import LocalFit
 from kernpool.core.problem import Problem
-from kernpool.data.checks import refuse_misread
 from kernpool.data.chunks.base import Chunks
 from kernpool.data.chunks.opening import open_chunks
 from kernpool.data.frames import Encoding
 from kernpool.data.tables import TableError
 from kernpool.estimators.extrapolation import limits_of
-from kernpool.estimators.rows import at_least_one_column, validated
+from kernpool.estimators.rows import as_table, read_inputs
 from kernpool.estimators.scale import Scale, ranked_columns
 from kernpool.execution.progress import current_progress
 from kernpool.pooling.arrays import KeyPairs, local_fit
@@ -48,10 +47,7 @@ def recipe_of(model: Any) -> Recipe:
 
 def numeric_query(model: Any, X: ArrayLike) -> Array:
     """Read queries of a fitted model without categorical columns."""
-    _refuse_parts(X)
-    query: Array = validated(model, X, dtype=[np.float64, np.float32], reset=False)
-    refuse_misread("X", X)
-    return query
+    return read_query(model, X)[0]
 
 
 def _refuse_parts(X: Any) -> None:
@@ -64,12 +60,10 @@ def _refuse_parts(X: Any) -> None:
 
 def read_query(model: Any, X: ArrayLike) -> tuple[Array, Codes | None]:
     """Read queries of a fitted model, numbers in the units of X and level numbers."""
-    if model.encoding_ is None:
-        return numeric_query(model, X), None
     _refuse_parts(X)
-    validated(model, X, skip_check_array=True, reset=False)
-    numeric, code = model.encoding_.encode(X, model.unseen)
-    return at_least_one_column(numeric), code
+    table, encoding = as_table(X, vars(model).get("n_features_in_")), vars(model).get("encoding_")
+    numeric, code = read_inputs(model, table, encoding, reset=False, unseen=vars(model).get("unseen", "raise"))
+    return numeric, None if encoding is None else code
 
 
 def new_scale(model: Any, key: NDArray[Any], weight: Array | None, encoding: Encoding | None) -> Scale:

@@ -129,9 +129,10 @@ def restored(kind: type[Any], record: Record) -> Any:
 
 
 def _is_named_younger(model: Any) -> bool:
-    """Whether older readers do not know the name of the bandwidth, or columns of two levels that are numbers."""
+    """Whether older readers do not know the name of the bandwidth, columns of two levels that are numbers, or dates."""
     name = model.bandwidth if isinstance(model.bandwidth, str) else ""
-    return name in ("regularised", "log_loss") or bool(model.encoding_ is not None and model.encoding_.pairs)
+    encoding = model.encoding_
+    return name in ("regularised", "log_loss") or bool(encoding is not None and (encoding.pairs or encoding.dates))
 
 
 def _is_one(value: Any, default: Any) -> bool:

@@ -19,7 +19,7 @@ from kernpool.estimators.parameters import check_parameters
 from kernpool.estimators.prediction import PredictionIntervals
 from kernpool.estimators.rank_notes import RankNotes
 from kernpool.estimators.resampled import Resampled
-from kernpool.estimators.rows import append_rows, encoding_of, frequencies, read_rows
+from kernpool.estimators.rows import ReadScores, append_rows, as_table, encoding_of, frequencies, read_rows
 from kernpool.estimators.smoother import KernelSmoother
 from kernpool.kernels import get_kernel
 
@@ -32,6 +32,7 @@ class KernelRegressor(
     PredictionIntervals,
     Diagnostics,
     Resampled,
+    ReadScores,
     RegressorMixin,  # type: ignore[misc]  # scikit-learn is not typed
     KernelSmoother,
 ):
@@ -163,7 +164,8 @@ class KernelRegressor(
                 "partial_fit adds rows to rows in memory, and chunks are none; write the new rows to a file beside the "
                 "others and fit the folder again"
             )
-        if encoding_of(self, X) is not None or getattr(self, "encoding_", None) is not None:
+        encodings = encoding_of(self, as_table(X)), vars(self).get("encoding_")
+        if any(encoding is not None and not encoding.numbers_alone for encoding in encodings):
             raise TypeError(
                 "partial_fit is for numeric columns, and new rows may bring new categories; fit all rows again"
             )

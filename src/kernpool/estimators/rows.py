@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_X_y, validate_data
+from sklearn.utils import check_consistent_length, column_or_1d
+from sklearn.utils.validation import validate_data
 
-from kernpool.data.checks import as_key_weight, refuse_misread
-from kernpool.data.columns import all_text, is_frame, labels_of, refuse_other_columns
+from kernpool.data.checks import as_key_weight, as_real_array, is_missing, refuse_foreign
+from kernpool.data.columns import Columns, all_text, is_frame, labels_of, refuse_other_columns, series_as_frame
 from kernpool.data.frames import Encoding
+from kernpool.data.integers import refuse_inexact
 from kernpool.data.mixed import Mixed
 from kernpool.data.suspects import SuspectColumnWarning, suspect_columns
 from kernpool.execution.warnings import warn_caller
@@ -46,25 +48,70 @@ def read_rows(model: Any, X: Any, y: Any, *, numbers: bool, reset: bool = True) 
     reset : bool, default=True
         False compares the columns with those of an earlier fit.
     """
-    options = {"multi_output": True, "y_numeric": True} if numbers else {}
-    encoding = encoding_of(model, X)
-    if encoding is None:
-        key, output = validated(model, X, y, dtype=[np.float64, np.float32], reset=reset, **options)
-        code = np.zeros((len(key), 0), dtype=np.int64)
-        refuse_misread("X", X)
-    else:
-        validated(model, X, reset=reset, skip_check_array=True)  # keeps names and number of columns
-        numeric, code = encoding.encode(X)
-        key = at_least_one_column(numeric)
-        _, output = check_X_y(code if code.shape[1] else key, y, estimator=model, **options)
-    if numbers:
-        refuse_misread("y", y)
-        output = output if output.dtype.kind == "f" else output.astype(np.float64)
-    if reset and is_frame(X) and not isinstance(X, Mixed):  # columns of files are looked at where they are read
+    table = as_table(X)
+    encoding = encoding_of(model, table) if reset else vars(model).get("encoding_")
+    key, code = read_inputs(model, table, encoding, reset=reset)
+    output = as_outputs(y, type(model).__name__) if numbers else as_labels(y, type(model).__name__)
+    check_consistent_length(key, output)
+    if reset and is_frame(table) and not isinstance(table, Mixed):  # columns of files are looked at where they are read
         named = [name for some in (model.unordered, model.ordered) if some is not None for name in some]
-        for sentence in suspect_columns(X, named):
+        for sentence in suspect_columns(table, named):
             warn_caller(sentence, SuspectColumnWarning)
     return Rows(key, code, output, encoding)
+
+
+def read_numbers(model: Any, X: Any, y: Any, *, numbers: bool) -> tuple[Array, NDArray[Any]]:
+    """Read training rows for a model of numbers alone, as `read_rows`; text, categories and dates are an error."""
+    table, owner = as_table(X), type(model).__name__
+    if _has_columns(table):
+        for column in Columns.of(table).columns:
+            if column.kind != "numeric":
+                raise TypeError(
+                    f"{owner} takes columns of numbers, and {column.label} holds {column.content}; encode it as "
+                    f"numbers, or use {owner.replace('LearnedPooling', 'NadarayaWatson')}, which reads dates and "
+                    "categories"
+                )
+    key, _ = read_inputs(model, table, None, reset=True)
+    output = as_outputs(y, owner) if numbers else as_labels(y, owner)
+    check_consistent_length(key, output)
+    return np.asarray(key, dtype=np.float64), output
+
+
+def as_table(X: Any, columns: int | None = None) -> Any:
+    """Return X as a frame or an array of two dimensions: one dimension is one column.
+
+    Every method of an estimator that takes inputs reads them by this and `read_inputs`.
+
+    Parameters
+    ----------
+    X : object
+        What the caller passed.
+    columns : int, optional
+        How many a model was fitted to; unless it is one, X with one dimension is an error.
+    """
+    if type(X) is np.ndarray and X.ndim == 2 and X.dtype.kind == "f":  # as nearly always
+        return X
+    refuse_foreign("X", X)
+    X = series_as_frame(X)
+    if is_frame(X):
+        return X
+    if not hasattr(X, "dtype"):
+        try:
+            read = np.asarray(X)
+        except (TypeError, ValueError):
+            read = np.asarray(X, dtype=object)
+        X = read if read.dtype.kind in "fiubcmM" and _is_exact(X, read) else np.asarray(X, dtype=object)
+    if X.ndim == 1 and columns not in (None, 1):
+        raise ValueError(
+            f"X has one dimension, which is one column, and the model was fitted to {columns} columns. Reshape your "
+            "data: one row is X.reshape(1, -1)"
+        )
+    return X[:, None] if X.ndim == 1 else X
+
+
+def _is_exact(given: Any, read: NDArray[Any]) -> bool:
+    refuse_inexact("X", given, read)
+    return True
 
 
 def validated(model: Any, X: Any, *y: Any, reset: bool = True, **options: Any) -> Any:
@@ -98,16 +145,168 @@ def _label_attribute(model: Any) -> str:
     return LABELS if LABELS in vars(model) else NAMES
 
 
-def encoding_of(model: Any, X: Any) -> Encoding | None:
-    """Return how the categorical columns of X are read, None if there are none."""
+def encoding_of(model: Any, table: Any) -> Encoding | None:
+    """Return how the columns of a table are read, None if all are numbers."""
     unordered = () if model.unordered is None else model.unordered
     ordered = () if model.ordered is None else model.ordered
-    if not (is_frame(X) or len(unordered) or len(ordered)):
+    if not (_has_columns(table) or len(unordered) or len(ordered)):
         return None
     encoding = Encoding.fit(
-        X, unordered=unordered, ordered=ordered, ordered_by=model.ordered_by, binary=model._reads_pairs_as_numbers
+        table, unordered=unordered, ordered=ordered, ordered_by=model.ordered_by, binary=model._reads_pairs_as_numbers
     )
-    return encoding if encoding.categorical or encoding.pairs else None
+    return None if encoding.is_plain else encoding
+
+
+def _has_columns(table: Any) -> bool:
+    """Return whether columns of a table may differ in kind, or may be something else than numbers."""
+    return is_frame(table) or (isinstance(table, np.ndarray) and table.ndim == 2 and table.dtype.kind in "OSUmM")
+
+
+def read_inputs(
+    model: Any, table: Any, encoding: Encoding | None, *, reset: bool, unseen: str = "raise"
+) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """Read a table as numbers and level numbers, and keep or check the names and the number of its columns.
+
+    Parameters
+    ----------
+    model : BaseEstimator
+        Whose columns they are.
+    table : frame or ndarray of shape (m, d)
+        From `as_table`.
+    encoding : Encoding or None
+        How columns are read; None for numbers alone.
+    reset : bool
+        Whether the model is fitted to them.
+    unseen : {"raise", "unlike"}
+        What unknown levels are.
+    """
+    if encoding is None and not _has_columns(table):
+        try:
+            key = validated(model, table, dtype=[np.float64, np.float32], reset=reset)
+        except ValueError:
+            _refuse_not_finite("X", table)
+            raise
+        if isinstance(table, np.ndarray) and table.dtype.kind in "iu":
+            refuse_inexact("X", table, table)
+        return key, np.zeros((len(key), 0), dtype=np.int64)
+    validated(model, table, skip_check_array=True, reset=reset)
+    if encoding is None:
+        encoding = Encoding.of_numbers(vars(model).get("feature_names_in_"), model.n_features_in_)
+    numeric, code = encoding.encode(table, unseen)
+    return at_least_one_column(numeric), code
+
+
+def _refuse_not_finite(name: str, array: Any) -> None:
+    """Name the first row and column that are not finite, if there are any."""
+    if not (isinstance(array, np.ndarray) and array.dtype.kind == "f" and array.ndim in (1, 2)):
+        return
+    wrong = np.argwhere(~np.isfinite(array))
+    if len(wrong):
+        cell = array[tuple(wrong[0])]
+        what = "NaN" if np.isnan(cell) else f"{cell}"
+        column = f", column {wrong[0][1]}" if array.ndim == 2 else ""
+        raise ValueError(
+            f"{name} is {what} in row {wrong[0][0]}{column} (counted from 0), and NaN and inf are not accepted; drop "
+            "such rows, or fill them in first"
+        )
+
+
+def as_outputs(y: Any, owner: str = "a regressor") -> NDArray[np.floating[Any]]:
+    """Read outputs of a regressor: finite numbers of shape (n,) or (n, c).
+
+    Parameters
+    ----------
+    y : array_like
+        What the caller passed.
+    owner : str
+        Class of the model, for messages.
+    """
+    if y is None:
+        raise ValueError(f"{owner} requires y to be passed, but the target y is None")
+    try:
+        read = as_real_array("y", y, float(np.finfo(np.float64).max))
+    except (TypeError, ValueError):
+        refuse_foreign("y", y)
+        _refuse_no_outputs(np.asarray(y), owner)
+        raise
+    if read.ndim not in (1, 2):
+        raise ValueError(f"y must have shape (rows,) or (rows, outputs), got {read.shape}")
+    return read
+
+
+def _refuse_no_outputs(read: NDArray[Any], owner: str) -> None:
+    """Name text and the first missing or infinite cell among outputs."""
+    if read.dtype.kind not in "OSU":
+        _refuse_not_finite("y", read)
+        return
+    for index, cell in np.ndenumerate(read):
+        if isinstance(cell, str | bytes):
+            classifier = owner.replace("Regressor", "Classifier").replace("LocalLinear", "NadarayaWatson")
+            raise ValueError(
+                f"y must hold numbers, got text such as {cell!r}; {owner} predicts numbers, and {classifier} classes"
+            )
+        if is_missing(cell):
+            column = f", column {index[1]}" if len(index) > 1 else ""
+            raise ValueError(
+                f"y is missing (NaN, None or NA) in row {index[0] if index else 0}{column} (counted from 0); drop such "
+                "rows first"
+            )
+
+
+def as_labels(y: Any, owner: str = "a classifier") -> NDArray[Any]:
+    """Read labels of a classifier, of shape (n,); none may be missing."""
+    if y is None:
+        raise ValueError(f"{owner} requires y to be passed, but the target y is None")
+    refuse_foreign("y", y)
+    read = np.asarray(y, dtype=object if isinstance(y, list | tuple) else None)  # NumPy makes text of None beside text
+    if read.dtype.kind == "f":
+        missing = ~np.isfinite(read)
+    elif read.dtype.kind in "mM":
+        missing = np.isnat(read)
+    else:
+        items = read.ravel().tolist() if read.dtype.kind == "O" else ()
+        missing = np.array([is_missing(item) or item in (np.inf, -np.inf) for item in items], dtype=bool)
+    if missing.any():
+        index = int(missing.argmax())
+        raise ValueError(
+            f"y is {read.ravel()[index]} in row {index // (missing.size // len(read))} (counted from 0), and "
+            f"{np.count_nonzero(missing)} of its labels are missing (NaN, None, NA) or inf; drop such rows, or give "
+            "missing labels a class of their own, such as 'unknown'"
+        )
+    label: NDArray[Any] = column_or_1d(y, warn=True)
+    return label
+
+
+class ReadScores:
+    """Score of an estimator whose y and weights are read as those of `fit` are."""
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the coefficient of determination of a regressor, or the accuracy of a classifier.
+
+        Parameters
+        ----------
+        X : array_like of shape (m, d)
+            Inputs.
+        y : array_like of shape (m,) or (m, c)
+            Outputs or labels.
+        sample_weight : array_like of shape (m,), optional
+            Weights of the rows.
+
+        Returns
+        -------
+        float
+            As scikit-learn's estimators return it.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If y holds missing cells, or is a masked or sparse array; and as `predict`.
+        """
+        owner, model = type(self).__name__, cast(Any, super())
+        target = as_labels(y, owner) if hasattr(self, "classes_") else as_outputs(y, owner)
+        if sample_weight is not None:
+            sample_weight = as_real_array("sample_weight", sample_weight)
+        return float(model.score(X, target, sample_weight))
 
 
 def at_least_one_column(numeric: Array) -> Array:
@@ -117,8 +316,8 @@ def at_least_one_column(numeric: Array) -> Array:
 
 def frequencies(sample_weight: ArrayLike, n: int) -> Array:
     """Return a copy of the weights of n rows; an unusual mean warns."""
-    given = np.asarray(sample_weight)
     try:
+        given = as_real_array("key_weight", sample_weight)
         weight = as_key_weight(np.broadcast_to(given, (n,)) if given.ndim == 0 else given, (n,)).copy()
     except (TypeError, ValueError) as error:
         raise type(error)(str(error).replace("key_weight", "sample_weight")) from None

@@ -14,11 +14,10 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from kernpool.bandwidth import BandwidthSearch, rule_of_thumb, search_bandwidth, search_log_loss
-from kernpool.data.checks import refuse_misread
 from kernpool.data.folders import Record, read_record, write_record
+from kernpool.estimators.fitted import read_query
 from kernpool.estimators.learned.parameters import FEWEST_ROWS, check_parameters
 from kernpool.estimators.learned.records import VERSION, record_of, restored
-from kernpool.estimators.rows import validated
 from kernpool.execution.progress import current_progress
 from kernpool.execution.threads import resolve_n_jobs
 from kernpool.kernels import get_kernel
@@ -132,9 +131,7 @@ class LearnedPooling(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships
 
     def _query(self, X: ArrayLike) -> Array:
         check_is_fitted(self)
-        query: Array = validated(self, X, dtype=np.float64, reset=False)
-        refuse_misread("X", X)
-        return query
+        return np.asarray(read_query(self, X)[0], dtype=np.float64)
 
     def encode(self, X: ArrayLike) -> Array:
         """Map rows to the space in which a Gaussian of width one compares them.

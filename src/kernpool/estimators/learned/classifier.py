@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self, cast
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,15 +11,15 @@ from sklearn.base import ClassifierMixin
 from kernpool.bandwidth import leave_one_out
 from kernpool.bandwidth.prior_share import prior_of_others, prior_share
 from kernpool.core.problem import Problem
-from kernpool.data.checks import refuse_misread
 from kernpool.estimators.labels import class_prior, mixed, one_hot
 from kernpool.estimators.learned.base import LearnedPooling
-from kernpool.estimators.rows import validated
+from kernpool.estimators.rows import ReadScores, read_numbers
 
 Array = NDArray[np.float64]
 
 
-class LearnedPoolingClassifier(ClassifierMixin, LearnedPooling):  # type: ignore[misc]  # scikit-learn ships no types
+# Scikit-learn ships no types.
+class LearnedPoolingClassifier(ReadScores, ClassifierMixin, LearnedPooling):  # type: ignore[misc]
     r"""Nadaraya-Watson (local constant) classification with a similarity that learns; needs the extra ``torch``.
 
     .. math:: \hat p_c(x) = (1 - s) \sum_j \operatorname{softmax}_j\big(-\tfrac12 |f(x) - f(x_j)|^2\big)\, [y_j = c]
@@ -106,13 +106,11 @@ class LearnedPoolingClassifier(ClassifierMixin, LearnedPooling):  # type: ignore
         ImportError
             If torch is not installed.
         """
-        checked = validated(self, X, y, dtype=np.float64)
-        refuse_misread("X", X)
-        X, y = cast(tuple[Array, NDArray[Any]], checked)
-        classes, labels, value = one_hot(y, np.float64)
-        self._fit_pairs(X, value, labels, "log_loss")
+        key, output = read_numbers(self, X, y, numbers=False)
+        classes, labels, value = one_hot(output, np.float64)
+        self._fit_pairs(key, value, labels, "log_loss")
         self.classes_ = classes
-        encoded = self.encode(X)
+        encoded = self.encode(self.key_)
         left_out = leave_one_out(Problem.from_arrays(encoded, encoded, value, exclude_self=True), n_jobs=self.n_jobs)
         pooled = np.sum(value * left_out.prediction, axis=1)
         self.prior_share_ = prior_share(pooled, prior_of_others(value)).share

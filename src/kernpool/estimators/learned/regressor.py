@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Self, cast
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import RegressorMixin
 
-from kernpool.data.checks import refuse_misread
 from kernpool.estimators.learned.base import LearnedPooling
-from kernpool.estimators.rows import validated
+from kernpool.estimators.rows import ReadScores, read_numbers
 
 Array = NDArray[np.float64]
 
 
-class LearnedPoolingRegressor(RegressorMixin, LearnedPooling):  # type: ignore[misc]  # scikit-learn ships no types
+# Scikit-learn ships no types.
+class LearnedPoolingRegressor(ReadScores, RegressorMixin, LearnedPooling):  # type: ignore[misc]
     r"""Nadaraya-Watson (local constant) regression with a similarity that learns; needs the extra ``torch``.
 
     .. math:: \hat y(x) = \sum_j \operatorname{softmax}_j\big(-\tfrac12 |f(x) - f(x_j)|^2\big)\, y_j
@@ -145,12 +145,8 @@ class LearnedPoolingRegressor(RegressorMixin, LearnedPooling):  # type: ignore[m
         ImportError
             If torch is not installed.
         """
-        given = {"X": X, "y": y}
-        checked = validated(self, X, y, dtype=np.float64, multi_output=True, y_numeric=True)
-        for name, array in given.items():
-            refuse_misread(name, array)
-        X, y = cast(tuple[Array, Array], checked)
-        self._fit_pairs(X, y.astype(np.float64), np.zeros(len(X), dtype=np.intp), "squared_error")
+        key, output = read_numbers(self, X, y, numbers=True)
+        self._fit_pairs(key, output.astype(np.float64), np.zeros(len(key), dtype=np.intp), "squared_error")
         return self
 
     def predict(self, X: ArrayLike) -> Array:

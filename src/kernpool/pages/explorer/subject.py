@@ -141,7 +141,7 @@ def axes_of(model: Any) -> list[int]:
     """Return which numeric columns a curve runs along: not those of two levels, unless there are no others."""
     encoding = model.encoding_
     kinds = ["numeric"] * model.key_.shape[1] if encoding is None else [encoding.kinds[a] for a in encoding.numeric]
-    lines = [a for a, kind in enumerate(kinds) if kind == "numeric"]
+    lines = [a for a, kind in enumerate(kinds) if kind != "binary"]
     return lines or [*range(len(kinds))]
 
 
