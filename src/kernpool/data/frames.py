@@ -149,8 +149,8 @@ class Encoding:
         >>> Encoding.of_numbers(None, 2).encode([[1, 2.5]])[0]
         array([[1. , 2.5]])
         """
-        kinds: tuple[Kind, ...] = ("numeric",) * columns
-        return cls(None if names is None else tuple(names), kinds, (), ())
+        kinds: list[Kind] = ["numeric"] * columns
+        return cls(None if names is None else tuple(names), tuple(kinds), (), ())
 
     @property
     def is_plain(self) -> bool:

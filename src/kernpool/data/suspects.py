@@ -197,7 +197,7 @@ def suspect_columns(X: Any, named: Collection[str | int]) -> Iterator[str]:
             yield f"{column.label} {found.what}; {found.in_python.format(name=name)}"
 
 
-def row_numbers(name: str, read: NDArray[np.float64]) -> Suspicion | None:
+def row_numbers(name: str, read: NDArray[np.floating[Any]]) -> Suspicion | None:
     """Return the suspicion that numbers are those of the rows, by the rule of this module.
 
     Examples
