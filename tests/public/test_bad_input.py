@@ -1,9 +1,21 @@
 """Bad input: an error that names the argument, what came, and what would do."""
 
+import ast
+import inspect
+import re
+from functools import cache
+from pathlib import Path
+from types import FunctionType
+
 import numpy as np
 import pytest
 
-from kernpool import NadarayaWatsonClassifier, NadarayaWatsonRegressor, pool, pooling_weights
+import kernpool
+from kernpool import NadarayaWatsonClassifier, NadarayaWatsonRegressor, kernel_names, pool, pooling_weights
+from kernpool.algorithms import ALGORITHMS
+from kernpool.estimators.parameters import NAMED_BANDWIDTHS, NAMED_FOR_CLASSES
+from kernpool.kernels import categorical_kernel_names
+from kernpool.kernels.names import SYNONYMS
 
 X = np.array([0.0, 1.0, 2.0])
 
@@ -143,3 +155,128 @@ def test_text_is_not_read_as_numbers(make):
             model.fit(numbers, [0, 1, 1]).predict(text)
     with pytest.raises(ValueError, match=r"y must hold numbers, got text such as|could not convert"):
         NadarayaWatsonRegressor(bandwidth=1.0).fit(numbers, make(["1", "2", "3"]))
+
+
+ESTIMATORS = [
+    kernpool.NadarayaWatsonRegressor,
+    kernpool.LocalLinearRegressor,
+    kernpool.NadarayaWatsonClassifier,
+    kernpool.LearnedPoolingRegressor,
+    kernpool.LearnedPoolingClassifier,
+]
+
+
+def calls_of(kind):
+    """Return the constructor and all public methods of a class that take no arbitrary keywords, by name."""
+    if issubclass(kind, Warning):
+        return {}
+    instance, functions = object.__new__(kind), (FunctionType, classmethod, staticmethod)
+    names = [name for name in dir(kind) if isinstance(inspect.getattr_static(kind, name), functions)]
+    calls = {name: getattr(instance, name) for name in names if not name.startswith("_")} | {"": kind}
+    kinds = {name: [one.kind for one in inspect.signature(call).parameters.values()] for name, call in calls.items()}
+    return {name: call for name, call in calls.items() if inspect.Parameter.VAR_KEYWORD not in kinds[name]}
+
+
+@cache
+def internal_classes():
+    """Return the names of all classes of the package that users do not import."""
+    classes = {
+        node.name
+        for path in (Path(kernpool.__file__).parent).rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ClassDef)
+    }
+    return classes - set(kernpool.__all__)
+
+
+@pytest.mark.parametrize("kind", ESTIMATORS)
+def test_unknown_arguments_name_the_class_of_the_user(kind):
+    calls = calls_of(kind)
+    assert len(calls) > 8
+    internal = re.compile(rf"\b({'|'.join(internal_classes())})\b")
+    for name, call in calls.items():
+        with pytest.raises(TypeError) as caught:
+            call(nonsense=1)
+        message = str(caught.value)
+        assert message.startswith(f"{kind.__name__}{'.' * bool(name)}{name}() has no argument 'nonsense'; "), message
+        assert not internal.search(message), message
+
+
+PUBLIC = [name for name in kernpool.__all__ if callable(getattr(kernpool, name)) and not name.startswith("Dask")]
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_no_call_that_does_not_fit_names_an_internal_class(name):
+    public = getattr(kernpool, name)
+    calls = calls_of(public) if isinstance(public, type) else {"": public}
+    internal = re.compile(rf"\b({'|'.join(internal_classes())})\b")
+    for call in calls.values():
+        with pytest.raises(TypeError) as caught:
+            call(nonsense=1)
+        assert not internal.search(str(caught.value))
+
+
+@pytest.mark.parametrize(
+    ("call", "remedy"),
+    [
+        (lambda model: type(model)(degree=1), "use LocalLinearRegressor for degree 1"),
+        (lambda model: type(model)(gamma=2.0), r"use bandwidth=1 / sqrt\(2 gamma\), which is 0.5 for gamma=2"),
+        (lambda model: type(model)(bandwith=2.0), "use bandwidth=$"),
+        (lambda model: type(model)(cv=5), "use bandwidth='loo'"),
+        (lambda model: model.confidence_interval(X[:, None], alpha=0.01), "use level=0.99$"),
+        (lambda model: model.prediction_interval(X[:, None], coverage=0.8), "use level=$"),
+        (lambda model: model.quantile(X[:, None], q=0.5), "use levels=$"),
+        (lambda model: model.fit(X[:, None], X, weight=X), "use sample_weight=$"),
+        (lambda model: model.bootstrap(seed=1), "use random_state=$"),
+        (lambda model: model.derivative(X[:, None], order=2), "it has X$"),
+        (lambda model: model.predict(), r"NadarayaWatsonRegressor.predict\(\) missing 1 required .*'X'"),
+    ],
+)
+def test_arguments_of_other_libraries_have_a_remedy(call, remedy):
+    with pytest.raises(TypeError, match=remedy):
+        call(NadarayaWatsonRegressor(bandwidth=1.0).fit(X[:, None], X))
+
+
+def test_errors_inside_a_method_stay_as_they_are():
+    class Odd(NadarayaWatsonRegressor):
+        def predict(self, X, return_std=False):
+            return super().predict(X, wrong=return_std)
+
+    with pytest.raises(TypeError, match=r"Odd.predict\(\) has no argument 'wrong'; it has X, return_std"):
+        Odd().predict(X)
+    with pytest.raises(TypeError, match="statistic must take the fit"):
+        NadarayaWatsonRegressor(bandwidth=1.0).fit(X[:, None], X).bootstrap(X[:, None], 3)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "meant"),
+    [
+        ({"kernel": "rbf"}, "gaussian"),
+        ({"kernel": "Normal"}, "gaussian"),
+        ({"kernel": "uniform"}, "boxcar"),
+        ({"bandwidth": "cv"}, "loo"),
+        ({"bandwidth": "auto"}, "regularised"),
+        ({"bandwidth": "silvermann"}, "silverman"),
+        ({"algorithm": "tree"}, "kd_tree"),
+        ({"unordered": [0], "unordered_kernel": "aitchisonaitken"}, "aitchison_aitken"),
+    ],
+)
+def test_names_of_other_libraries_have_a_suggestion(parameters, meant):
+    with pytest.raises(ValueError, match=f"did you mean '{meant}'"):
+        NadarayaWatsonRegressor(**parameters).fit(X[:, None], X)
+
+
+def test_synonyms_lead_to_names_that_there_are():
+    known = {*kernel_names(), *categorical_kernel_names(), *NAMED_BANDWIDTHS, *NAMED_FOR_CLASSES, *ALGORITHMS, "auto"}
+    assert {meant for candidates in SYNONYMS.values() for meant in candidates} <= known
+
+
+def test_suggestions_for_classes_are_for_classes():
+    with pytest.raises(ValueError, match="did you mean 'log_loss'"):
+        NadarayaWatsonClassifier(bandwidth="auto").fit(X[:, None], [0, 1, 1])
+
+
+def test_the_package_lists_its_public_names():
+    assert set(kernpool.__all__) <= set(dir(kernpool))
+    listed = {name for name in dir(kernpool) if not name.startswith("_")}
+    assert listed <= {*kernpool.__all__, *kernpool._ROOMS}

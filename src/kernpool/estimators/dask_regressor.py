@@ -23,6 +23,7 @@ from kernpool.estimators.bandwidth_choice import given_bandwidth
 from kernpool.estimators.dask_distribution import DaskDistribution
 from kernpool.estimators.dask_inference import DaskInference, refuse_without_rows
 from kernpool.estimators.dask_rows import count_rows, draw_sample, fetch_all, places_of, read_query
+from kernpool.estimators.keywords import NamedCalls
 from kernpool.estimators.nadaraya_watson import NadarayaWatsonRegressor
 from kernpool.estimators.parameters import check_parameters, search_parameters
 from kernpool.estimators.rows import as_outputs, fitted_labels, keep_labels
@@ -40,7 +41,7 @@ ROWS_FOR_LEAVE_ONE_OUT = 100_000  # a pass over their pairs: a minute on one pro
 PARTITIONS_FOR_LEAVE_ONE_OUT = 32  # whose square is the number of tasks of a pass, at some milliseconds each
 
 
-class DaskNadarayaWatsonRegressor(DaskInference, DaskDistribution, RegressorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
+class DaskNadarayaWatsonRegressor(DaskInference, DaskDistribution, NamedCalls, RegressorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
     r"""Nadaraya-Watson (local constant) kernel regression on Dask collections and files that workers read.
 
     .. math:: \hat y(x) = \sum_j w_j K((x - x_j)/h)\, y_j \Big/ \sum_j w_j K((x - x_j)/h)

@@ -18,6 +18,7 @@ from kernpool.estimators.recalibration import check_recalibrate
 from kernpool.estimators.scale import check_scale
 from kernpool.execution.threads import resolve_n_jobs
 from kernpool.kernels import check_convention, get_categorical_kernel, get_kernel
+from kernpool.kernels.names import did_you_mean
 from kernpool.pooling.plan import check_algorithm
 
 NAMED_BANDWIDTHS = (*CRITERIA, "plugin", *RULES)
@@ -103,7 +104,7 @@ def _check_bandwidth(bandwidth: Any, named: tuple[str, ...]) -> None:
         raise ValueError(f"bandwidth={FOR_CLASSES!r} is for probabilities of classes; use 'loo' for numbers")
     raise ValueError(
         f"bandwidth must be a positive number, one per column, or one of {', '.join(map(repr, named))}; "
-        f"got {bandwidth!r}"
+        f"got {bandwidth!r}; {did_you_mean(bandwidth, named)}".rstrip("; ")
     )
 
 

@@ -21,6 +21,7 @@ from kernpool.data.groups import group_codes
 from kernpool.estimators.bandwidth_choice import choose_bandwidth, in_order_of_columns
 from kernpool.estimators.expected_error import expected_error
 from kernpool.estimators.fitted import left_out_problem, new_scale, pool_at, problem_of, recipe_of
+from kernpool.estimators.keywords import NamedCalls
 from kernpool.estimators.parameters import search_parameters
 from kernpool.estimators.rank_notes import RankNotes
 from kernpool.estimators.records import VERSION, VERSION_ON_CHUNKS, VERSION_WITH_YOUNGER, record_of, restored
@@ -54,7 +55,7 @@ class InMemory:
         )
 
 
-class KernelSmoother(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
+class KernelSmoother(NamedCalls, BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
     """Fit bandwidths to pairs, pool, and show the weights. Subclasses say what the values are."""
 
     # What a fit leaves. Files hold the arrays, the results, `encoding_` and `reference_`.

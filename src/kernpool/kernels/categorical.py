@@ -26,6 +26,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernpool.kernels.names import did_you_mean
+
 Array = NDArray[np.float64]
 Table = Callable[[Array, float], Array]
 
@@ -307,10 +309,7 @@ def get_categorical_kernel(kernel: str | CategoricalKernel, ordered: bool | None
     able = categorical_kernel_names(ordered)
     if isinstance(kernel, str):
         if kernel not in _KERNELS:
-            from difflib import get_close_matches
-
-            close = get_close_matches(kernel.lower(), able, n=1, cutoff=0.5)
-            hint = f"did you mean {close[0]!r}? " if close else ""
+            hint = did_you_mean(kernel, able)
             raise ValueError(f"unknown categorical kernel {kernel!r}; {hint}known are {', '.join(able)}")
         kernel = _KERNELS[kernel]
     if ordered is not None and kernel.ordered != ordered:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.kernels.forms import Form, NearlyExponential
+from kernpool.kernels.names import did_you_mean
 
 Array = NDArray[np.float64]
 Profile = Callable[[Array], Array]
@@ -213,10 +214,7 @@ def get_kernel(kernel: str | Kernel) -> Kernel:
             f"kernel must be a name or a kernpool.Kernel, got {type(kernel).__name__}; use kernel='gaussian'"
         )
     if kernel not in _NAMES:
-        from difflib import get_close_matches
-
-        close = get_close_matches(kernel.lower(), _NAMES.keys() - _INTERNAL, n=1, cutoff=0.5)
-        hint = f"did you mean {close[0]!r}? " if close else ""
+        hint = did_you_mean(kernel, sorted(_NAMES.keys() - _INTERNAL))
         raise ValueError(f"unknown kernel {kernel!r}; {hint}known kernels: {', '.join(kernel_names())}")
     return _KERNELS[_NAMES[kernel]]
 

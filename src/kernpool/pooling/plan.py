@@ -20,6 +20,7 @@ from kernpool.core.state import PoolState
 from kernpool.execution.processor import vector_bits
 from kernpool.execution.progress import Progress
 from kernpool.execution.threads import resolve_n_jobs
+from kernpool.kernels.names import did_you_mean
 from kernpool.pooling.loading import LOADING, is_dense
 from kernpool.pooling.tiny_values import brought_back, enlarged, multiplied, without_shift
 
@@ -268,7 +269,9 @@ def check_algorithm(algorithm: str) -> None:
         If it is neither ``"auto"`` nor registered.
     """
     if algorithm != "auto" and algorithm not in ALGORITHMS:
-        raise ValueError(f"unknown algorithm {algorithm!r}; known algorithms: auto, {', '.join(ALGORITHMS)}")
+        known = ("auto", *ALGORITHMS)
+        hint = did_you_mean(algorithm, known) if isinstance(algorithm, str) else ""
+        raise ValueError(f"unknown algorithm {algorithm!r}; {hint}known algorithms: {', '.join(known)}")
 
 
 def choose_algorithm(problem: Problem, algorithm: str = "auto", *, often: bool = True) -> Plan:

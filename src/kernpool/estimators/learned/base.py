@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from kernpool.bandwidth import BandwidthSearch, rule_of_thumb, search_bandwidth, search_log_loss
 from kernpool.data.folders import Record, read_record, write_record
 from kernpool.estimators.fitted import read_query
+from kernpool.estimators.keywords import NamedCalls
 from kernpool.estimators.learned.parameters import FEWEST_ROWS, check_parameters
 from kernpool.estimators.learned.records import VERSION, record_of, restored
 from kernpool.execution.progress import current_progress
@@ -27,7 +28,7 @@ from kernpool.pooling.weights import pooling_weights
 Array = NDArray[np.float64]
 
 
-class LearnedPooling(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
+class LearnedPooling(NamedCalls, BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
     """Learn a map of rows, pool, and show the weights. Subclasses say what the values and the loss are."""
 
     record_format: ClassVar[str] = "kernpool learned model"
