@@ -1,0 +1,510 @@
+"""Every kind of data at every public function that takes data: refused by name, or answered as plain numbers are.
+
+The table of functions is made from the public names, so a new function, method or argument joins by existing: it is
+called with data by the names of its arguments and must answer. What it needs besides is in `NEEDED`.
+"""
+
+import dataclasses
+import inspect
+import re
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import cache
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+import kernpool
+from kernpool import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor, RunningPool
+
+N = 40
+RANDOM = np.random.default_rng(7)
+# Eighths and sixteenths are the same numbers as text, decimals and days with hours.
+X = np.sort(RANDOM.integers(0, 160, N)) / 16.0
+Y = np.round(np.cos(X) + RANDOM.normal(0, 0.3, N), 3)
+WEIGHT = RANDOM.integers(1, 4, N).astype(float)
+GROUP = RANDOM.integers(0, 8, N)
+AT = np.array([1.5, 3.25, 5.0, 7.75])
+Y_AT = np.array([0.25, -1.0, 0.5, 0.125])
+LABEL = np.where(Y > 0, "warm", "cold")
+
+# What an argument of data is given, by its name: among the rows of a fit, and at new points.
+ROWS = {"X": X[:, None], "y": Y, "sample_weight": WEIGHT, "groups": GROUP}
+POINTS = {"X": AT[:, None], "y": Y_AT, "sample_weight": WEIGHT[:4]}
+SHIFTED = {"X_calibration": X[::2, None] + 0.0625, "y_calibration": Y[::2]}
+PAIRS = {"query": AT, "key": X, "value": Y, "key_weight": WEIGHT, "weight": WEIGHT}
+RATIO = {"X_train": X[:, None], "X_new": X[5:30, None], "weight_train": WEIGHT, "weight_new": WEIGHT[5:30]}
+DATA = {*ROWS, *SHIFTED, *PAIRS, *RATIO}
+
+FITTING = ("fit", "partial_fit")
+ESTIMATORS = {
+    "NadarayaWatsonRegressor": lambda: NadarayaWatsonRegressor(bandwidth=0.75),
+    "LocalLinearRegressor": lambda: LocalLinearRegressor(bandwidth=0.75),
+    "NadarayaWatsonClassifier": lambda: NadarayaWatsonClassifier(bandwidth=0.75),
+}
+
+
+def _learned(name):
+    pytest.importorskip("torch", reason="torch is an optional extra")
+    return getattr(kernpool, name)(max_epochs=2, random_state=0)
+
+
+def _dask_model():
+    pytest.importorskip("dask", reason="dask is an optional extra")
+    return kernpool.DaskNadarayaWatsonRegressor(bandwidth=0.75)
+
+
+OPTIONAL = {
+    "LearnedPoolingRegressor": lambda: _learned("LearnedPoolingRegressor"),
+    "LearnedPoolingClassifier": lambda: _learned("LearnedPoolingClassifier"),
+    "DaskNadarayaWatsonRegressor": _dask_model,
+}
+# Further arguments that a call needs, or in which it is quick.
+NEEDED = {
+    "bootstrap": {"n_resamples": 5},
+    "density_ratio": {"bandwidth": 1.0},
+    "quantile": {"levels": [0.25, 0.5]},
+    "pool_quantile": {"levels": [0.25, 0.5]},
+    "pool_cdf": {"y": [0.0, 0.5]},
+    "compare_curves": {"n_resamples": 19, "groups": np.where(GROUP < 4, "a", "b")},
+    "monotonicity_test": {"n_resamples": 9},
+    "specification_test": {"n_resamples": 19},
+    "slope_map": {"bandwidths": [0.5, 1.0]},
+    "sample": {"random_state": 0},
+    "DaskNadarayaWatsonRegressor.density": {"y_bandwidth": 0.25},
+    "prediction_interval": {"method": "split", "level": 0.8},
+    "DaskNadarayaWatsonRegressor.prediction_interval": {"method": "split", "level": 0.8},
+    "predict_set": {"level": 0.8},
+}
+# Arguments that are not given in a call, with the reason.
+LEFT_OUT = {
+    "confidence_interval": {"groups": "the groups of the fit, which has none"},
+    "standard_error": {"groups": "the groups of the fit, which has none"},
+    "bootstrap": {"groups": "the groups of the fit, which has none"},
+    "prediction_interval": {"groups": "the groups of the fit, which has none", "weights": "a density ratio"},
+    "fit": {"groups": "given in tests of groups; here weights"},
+    "open_chunks": {"weight": "the name of a column", "value": "the name of a column"},
+}
+# Public names whose arguments of these names are no data of a user, with the reason.
+EXEMPT = {
+    r"\w+Display(\.\w+)?": "pictures; they call methods of the table",
+    r"\w*Interval|PredictionSet|Residuals|SlopeMap|Summary|TestResult|DensityRatio": "results",
+    r"PoolState(\.\w+)?|Problem(\.\w+)?|Plan(\.\w+)?|choose|merge|Kernel": "made by functions of the table",
+    r"explore|Explorer(\.\w+)?": "calls fit, and its pages are tested in a browser",
+    r"\w+\.set_\w+_request|\w+\.to_record|save_model": "arguments are names",
+    r"Dask\w+\.(confidence_interval|significance_test|standard_error|summary)": "refused with the remedy",
+    r"open_chunks": "sources of chunks are tested in tests/data",
+}
+
+
+def _arguments(function):
+    try:
+        return [name for name in inspect.signature(function).parameters if name != "self"]
+    except ValueError:
+        return []
+
+
+def _functions():
+    """Yield every public function and method with an argument of data, with the names of these arguments."""
+    for name in kernpool.__all__:
+        member = getattr(kernpool, name)
+        if not callable(member):
+            continue
+        members = {name: member}
+        if inspect.isclass(member):
+            members |= {
+                f"{name}.{part}": method
+                for part, method in inspect.getmembers(member, callable)
+                if not part.startswith("_") and not inspect.isclass(method)
+            }
+        for full, function in members.items():
+            given = [argument for argument in _arguments(function) if argument in DATA]
+            if given and not any(re.fullmatch(pattern, full) for pattern in EXEMPT):
+                yield full, given
+
+
+TABLE = dict(_functions())
+CALLS = [(name, argument) for name, arguments in TABLE.items() for argument in arguments]
+
+
+@dataclass(frozen=True)
+class Call:
+    """A public function with the arguments of data that it is given, and whatever else it needs."""
+
+    function: Callable
+    data: dict
+    others: dict
+
+    def answer(self, **changed):
+        return numbers_of(self.function(**self.data | changed, **self.others))
+
+
+@cache
+def fitted(owner):
+    make = (ESTIMATORS | OPTIONAL)[owner]
+    y = LABEL if "Classifier" in owner else Y
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of learned models that have not converged
+        return fit(owner, make(), X=ROWS["X"], y=y)
+
+
+def fit(owner, model, **data):
+    """Fit to arrays, or to collections of Dask if the model takes nothing else."""
+    if owner.startswith("Dask"):
+        import dask.array
+
+        data = {name: dask.array.from_array(x, chunks=(20, *x.shape[1:]), asarray=False) for name, x in data.items()}
+    return model.fit(**data)
+
+
+def call_of(name):
+    """Return a call of the function of this name."""
+    owner, _, method = name.rpartition(".")
+    others = NEEDED.get(name, NEEDED.get(method or name, {}))
+    skipped = {*LEFT_OUT.get(method or name, ()), *others}
+    given = [argument for argument in TABLE[name] if argument not in skipped]
+    if owner in ESTIMATORS or owner in OPTIONAL:
+        known = (ROWS if method in FITTING else POINTS) | SHIFTED
+        if "Classifier" in owner:
+            known = known | {"y": LABEL if method in FITTING else np.array(["warm", "cold", "cold", "warm"])}
+            known |= {"y_calibration": LABEL[::2]}
+        data = {argument: known[argument] for argument in given}
+        if method == "partial_fit":
+            return Call(
+                lambda **data: (ESTIMATORS | OPTIONAL)[owner]().fit(ROWS["X"], known["y"]).partial_fit(**data),
+                data,
+                others,
+            )
+        if method == "fit":
+            return Call(lambda **data: fit(owner, (ESTIMATORS | OPTIONAL)[owner](), **data), data, others)
+        return Call(getattr(fitted(owner), method), data, others)
+    if owner == "RunningPool" or name == "RunningPool":
+        known = PAIRS | {"query": AT}
+        data = {argument: known[argument] for argument in given}
+        if method == "update":
+            return Call(lambda **data: RunningPool(AT, bandwidth=0.75).update(**data), data, others)
+        return Call(lambda **data: RunningPool(**data, bandwidth=0.75).update(X, Y), data, others)
+    known = ROWS | PAIRS | RATIO
+    return Call(getattr(kernpool, name), {argument: known[argument] for argument in given}, others)
+
+
+def numbers_of(result):
+    """Return all numbers of a result as one list of arrays: of a model its predictions, of a record its fields."""
+    if result is None or isinstance(result, str):
+        return []
+    if hasattr(result, "compute"):
+        return numbers_of(result.compute())
+    if isinstance(result, RunningPool):
+        return [result.values()]
+    if hasattr(result, "predict"):
+        predict = getattr(result, "predict_proba", result.predict)
+        return numbers_of(predict(POINTS["X"]))
+    if dataclasses.is_dataclass(result):
+        return [x for field in dataclasses.fields(result) for x in numbers_of(getattr(result, field.name))]
+    if isinstance(result, tuple | list):
+        return [x for part in result for x in numbers_of(part)]
+    array = np.asarray(result)
+    return [array.astype(float)] if array.dtype.kind in "fiub" else []
+
+
+def assert_same(found, expected):
+    assert len(found) == len(expected)
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)
+
+
+def spoiled(array, entry):
+    """Return the array as objects, with another first entry."""
+    cells = array.astype(object)
+    cells.flat[0] = entry
+    return cells
+
+
+def _missing(array):
+    cells = array.astype(float)
+    cells.flat[0] = np.nan
+    return cells
+
+
+def _na(array):
+    return spoiled(array, pytest.importorskip("pandas", reason="pandas comes with the extra test").NA)
+
+
+def _tensor(array):
+    torch = pytest.importorskip("torch", reason="torch is an optional extra")
+    numbers = array if array.dtype.kind == "f" else np.arange(array.size).reshape(array.shape)
+    return torch.tensor(numbers.astype(float), requires_grad=True)
+
+
+def _sparse(array):
+    return csr_array(np.atleast_2d(array))
+
+
+def _masked(array):
+    mask = np.zeros(array.shape, bool)
+    mask.flat[0] = True
+    return np.ma.array(array, mask=mask)
+
+
+def _dates(array):
+    days = np.round(np.abs(array.astype(float))).astype("timedelta64[D]")
+    return np.datetime64("2024-03-01") + days
+
+
+# What no function can answer: the kinds, and what a refusal says besides the argument.
+REFUSED = {
+    "masked": (_masked, "mask"),
+    "sparse": (_sparse, "sparse|dense"),
+    "tensor with a gradient": (_tensor, "tensor"),
+    "NaN": (_missing, "nan|missing"),
+    "None": (lambda array: spoiled(array, None), "none|nan|missing"),
+    "pandas.NA": (_na, "na|missing"),
+    "text among numbers": (lambda array: spoiled(array, "about 3"), "about 3|text|string|label|strings"),
+    "complex": (lambda array: array.astype(complex), "complex|real"),
+    "dates for numbers": (_dates, "date"),
+}
+# Containers of the same numbers.
+SAME = {
+    "list": lambda array: array.tolist(),
+    "big-endian": lambda array: array.astype(">f8"),
+    "read-only Fortran order": lambda array: _read_only(np.asfortranarray(array)),
+    "strided": lambda array: np.repeat(array, 2, axis=0)[::2],
+    "objects": lambda array: array.astype(object),
+    "decimals": lambda array: np.array([Decimal(str(x)) for x in array.ravel()], dtype=object).reshape(array.shape),
+    "nothing masked": np.ma.array,
+}
+# Kinds that mean something for this argument: groups and classes are labels of any kind.
+LABELS = ("groups",)
+LABELS_REFUSED = {"masked", "sparse", "tensor with a gradient", "None", "pandas.NA"}
+NOT_IN_DASK = {"sparse", "tensor with a gradient", "list", "decimals", "objects"}
+
+
+def _read_only(array):
+    array = array.copy()
+    array.flags.writeable = False
+    return array
+
+
+def _holds_labels(name, argument):
+    return argument in LABELS or ("Classifier" in name and argument in ("y", "y_calibration"))
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_every_function_of_the_table_answers_plain_numbers(name):
+    call = call_of(name)
+    assert_same(call.answer(), call.answer())
+
+
+def _kinds_for(name, argument, kinds):
+    """Leave out what means something as a label, and what no collection of Dask holds."""
+    if _holds_labels(name, argument):
+        kinds = {kind: kinds[kind] for kind in kinds if kind in LABELS_REFUSED}
+    if name == "DaskNadarayaWatsonRegressor.fit":
+        kinds = {kind: kinds[kind] for kind in kinds if kind not in NOT_IN_DASK}
+    return kinds
+
+
+@pytest.mark.parametrize(("name", "argument"), CALLS)
+def test_what_is_no_number_is_refused_by_name(name, argument):
+    call = call_of(name)
+    if argument not in call.data:
+        assert argument in LEFT_OUT.get(name.rpartition(".")[2], ()) or argument in call.others
+        return
+    failures = []
+    for kind, (change, words) in _kinds_for(name, argument, REFUSED).items():
+        try:
+            call.answer(**{argument: change(call.data[argument])})
+        except (TypeError, ValueError) as error:
+            message = str(error)
+            if not re.search(words, message, re.IGNORECASE):
+                failures.append(f"{kind}: the message does not say what came: {message}")
+            if len(message) > 600:
+                failures.append(f"{kind}: the message has {len(message)} letters: {message[:200]}")
+            if re.search("KernelSmoother|Inference\\b|HistGradientBoosting|Encoding", message):
+                failures.append(f"{kind}: the message names what is not the user's: {message}")
+        except Exception as error:
+            failures.append(f"{kind}: {type(error).__name__}: {error}")
+        else:
+            failures.append(f"{kind}: answered")
+    assert not failures, f"{name}({argument}=):\n" + "\n".join(failures)
+
+
+@pytest.mark.parametrize(("name", "argument"), CALLS)
+def test_the_same_numbers_in_another_container_have_the_same_answer(name, argument):
+    call = call_of(name)
+    if argument not in call.data or _holds_labels(name, argument):
+        return
+    expected, failures = call.answer(), []
+    for kind, change in _kinds_for(name, argument, SAME).items():
+        try:
+            assert_same(call.answer(**{argument: change(call.data[argument])}), expected)
+        except (TypeError, ValueError, AssertionError) as error:
+            failures.append(f"{kind}: {type(error).__name__}: {str(error)[:300]}")
+    assert not failures, f"{name}({argument}=):\n" + "\n".join(failures)
+
+
+@pytest.mark.parametrize(("name", "argument"), [call for call in CALLS if call[1].startswith("X")])
+def test_one_column_may_have_one_dimension(name, argument):
+    """As in `pool`; a table of one column is shorter to write."""
+    call = call_of(name)
+    if argument in call.data:
+        assert_same(call.answer(**{argument: call.data[argument][:, 0]}), call.answer())
+
+
+METHODS = [
+    (name.partition(".")[0], name.partition(".")[2])
+    for name, arguments in TABLE.items()
+    if name.partition(".")[0] in ESTIMATORS and "X" in arguments and not name.endswith(".fit")
+]
+DAY = np.timedelta64(86_400, "s")
+START = np.datetime64("2024-01-01T00:00:00", "s")
+
+
+def _pandas(days, **options):
+    pandas = pytest.importorskip("pandas", reason="pandas comes with the extra test")
+    return pandas.DataFrame({"t": pandas.Series(days, **options)})
+
+
+def _polars(days, dtype):
+    polars = pytest.importorskip("polars", reason="polars comes with the extra test")
+    return polars.DataFrame({"t": days}).cast({"t": dtype(polars)})
+
+
+def _arrow(days, dtype):
+    pandas = pytest.importorskip("pandas", reason="pandas comes with the extra test")
+    pyarrow = pytest.importorskip("pyarrow", reason="pyarrow is an optional extra")
+    return _pandas(days.tolist(), dtype=pandas.ArrowDtype(dtype(pyarrow)))
+
+
+def _moments(days, unit="s"):
+    return (START + (np.asarray(days) * 86_400).astype("timedelta64[s]")).astype(f"datetime64[{unit}]")
+
+
+def _durations(days, unit="s"):
+    return (np.asarray(days) * 86_400).astype("timedelta64[s]").astype(f"timedelta64[{unit}]")
+
+
+# Columns of the rows of a fit, and of new points, that hold the same numbers (of days) as plain arrays.
+COLUMNS = {
+    "nullable floats": (lambda t: _pandas(t, dtype="Float64"),) * 2,
+    "floats of Arrow": (lambda t: _arrow(t, lambda pa: pa.float64()),) * 2,
+    "decimals of Arrow": (lambda t: _arrow(np.array([Decimal(str(x)) for x in t]), lambda pa: pa.decimal128(12, 4)),)
+    * 2,
+    "decimals as objects": (lambda t: _pandas([Decimal(str(x)) for x in t], dtype=object),) * 2,
+    "floats of polars": (lambda t: _polars(t, lambda pl: pl.Float64),) * 2,
+    "decimals of polars": (lambda t: _polars(t, lambda pl: pl.Decimal(12, 4)),) * 2,
+    "pandas, then polars": (_pandas, lambda t: _polars(t, lambda pl: pl.Float64)),
+}
+TIMES = {
+    "seconds, then nanoseconds": (lambda t: _pandas(_moments(t)), lambda t: _pandas(_moments(t, "ns"))),
+    "microseconds, then milliseconds": (lambda t: _pandas(_moments(t, "us")), lambda t: _pandas(_moments(t, "ms"))),
+    "arrays of two units": (lambda t: _moments(t, "m")[:, None], lambda t: _moments(t, "ns")[:, None]),
+    "pandas, then polars": (
+        lambda t: _pandas(_moments(t, "ns")),
+        lambda t: _polars(_moments(t, "us"), lambda pl: pl.Datetime("ms")),
+    ),
+    "pandas, then Arrow": (
+        lambda t: _pandas(_moments(t)),
+        lambda t: _arrow(_moments(t), lambda pa: pa.timestamp("us")),
+    ),
+    "two time zones": (
+        lambda t: _pandas(_moments(t)).apply(lambda c: c.dt.tz_localize("UTC")),
+        lambda t: _pandas(_moments(t)).apply(lambda c: c.dt.tz_localize("UTC").dt.tz_convert("Asia/Tokyo")),
+    ),
+    "durations of two units": (lambda t: _pandas(_durations(t)), lambda t: _pandas(_durations(t, "ns"))),
+    "durations of pandas, then polars": (
+        lambda t: _pandas(_durations(t)),
+        lambda t: _polars(_durations(t, "us"), lambda pl: pl.Duration("us")),
+    ),
+}
+# Columns of new points that are not of the kind of those that were fitted.
+OTHER_TIMES = {
+    "with a zone, then without": (
+        lambda t: _pandas(_moments(t)).apply(lambda c: c.dt.tz_localize("UTC")),
+        lambda t: _pandas(_moments(t)),
+    ),
+    "without a zone, then with one": (
+        lambda t: _pandas(_moments(t)),
+        lambda t: _pandas(_moments(t)).apply(lambda c: c.dt.tz_localize("UTC")),
+    ),
+    "dates, then durations": (lambda t: _pandas(_moments(t)), lambda t: _pandas(_durations(t))),
+    "numbers, then dates": (_pandas, lambda t: _pandas(_moments(t))),
+    "dates, then numbers": (lambda t: _pandas(_moments(t)), _pandas),
+}
+
+
+def _ask(owner, method, rows, points):
+    """Return the answer of a method of a model that is fitted to these rows, at these points."""
+    name = f"{owner}.{method}"
+    call = call_of(name)
+    model = ESTIMATORS[owner]().fit(rows(X), LABEL if "Classifier" in owner else Y)
+    changed = {"X": points(AT)}
+    if "X_calibration" in call.data:
+        changed["X_calibration"] = points(SHIFTED["X_calibration"][:, 0])
+    if method == "partial_fit":
+        changed = {"X": points(X)}
+        model.partial_fit(**call.data | changed, **call.others)
+        return numbers_of(model.predict(points(AT)))
+    return numbers_of(getattr(model, method)(**call.data | changed, **call.others))
+
+
+def _plain(t):
+    return np.asarray(t)[:, None]
+
+
+def _since_1970(t):
+    return _plain(t) + (START - np.datetime64(0, "s")) / DAY
+
+
+@pytest.mark.parametrize(("owner", "method"), METHODS)
+def test_columns_of_every_type_are_read_as_the_numbers_that_they_hold(owner, method):
+    expected = _ask(owner, method, _plain, _plain), _ask(owner, method, _since_1970, _since_1970)
+    for kind, (rows, points) in (COLUMNS | TIMES).items():
+        is_date = kind in TIMES and "durations" not in kind
+        try:
+            found = _ask(owner, method, rows, points)
+        except (TypeError, ValueError) as error:
+            assert method == "partial_fit", f"{kind}: {error}"  # noqa: PT017  # it takes numbers, and says so
+            continue
+        try:
+            assert_same(found, expected[is_date])
+        except AssertionError as error:
+            raise AssertionError(f"{kind}: {error}") from error
+
+
+@pytest.mark.parametrize("kind", OTHER_TIMES)
+@pytest.mark.parametrize(("owner", "method"), METHODS)
+def test_times_of_another_kind_than_those_fitted_are_refused(owner, method, kind):
+    with pytest.raises((TypeError, ValueError), match=r"(?i)date|time zone|duration|frame"):
+        _ask(owner, method, *OTHER_TIMES[kind])
+
+
+LABEL_TYPES = {
+    "strings": ["a", "b"],
+    "integers": [10, 20],
+    "default integers": [0, 1],
+    "floats": [0.5, 1.5],
+    "tuples": [("a", 1), ("a", 2)],
+    "dates": [np.datetime64("2024-01-01"), np.datetime64("2025-01-01")],
+}
+
+
+@pytest.mark.parametrize("labels", LABEL_TYPES)
+@pytest.mark.parametrize(("owner", "method"), METHODS)
+def test_columns_in_another_order_are_refused(owner, method, labels):
+    pandas = pytest.importorskip("pandas", reason="pandas comes with the extra test")
+
+    def frame(t):
+        table = pandas.DataFrame({0: t, 1: np.cos(t)})
+        table.columns = pandas.Index(LABEL_TYPES[labels])
+        return table
+
+    if method == "slope_map":
+        return  # of models of one column
+    if method != "partial_fit":
+        _ask(owner, method, frame, frame)
+    with pytest.raises((TypeError, ValueError), match=r"(?s)order.*X\[|frame"):
+        _ask(owner, method, frame, lambda t: frame(t).iloc[:, ::-1])
