@@ -2,14 +2,16 @@
 
 import functools
 import itertools
+import pickle
 import re
+from decimal import Decimal
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernpool import kernel_names, merge, open_chunks, pool
+from kernpool import SuspectColumnWarning, kernel_names, merge, open_chunks, pool
 from kernpool.data.chunks.base import Chunk, Chunks
 from kernpool.data.chunks.opening import reopen
 from kernpool.data.tables import TableError
@@ -363,9 +365,57 @@ def test_labels_of_rows_are_no_keys(generator, tmp_path):
     pandas = pytest.importorskip("pandas", reason="frames need pandas")
     frame = pandas.DataFrame(table_of(generator, 50)).query("a > 0.1")
     frame.to_parquet(tmp_path / "t.parquet")
-    for source in (frame, tmp_path / "t.parquet"):
-        assert open_chunks(source, target="y").names == ("a", "b", "w")
+    assert open_chunks(frame, target="y").names == ("a", "b", "w")
+    with pytest.warns(SuspectColumnWarning, match="column '__index_level_0__' holds labels of rows"):
+        assert open_chunks(tmp_path / "t.parquet", target="y").names == ("a", "b", "w")
+    frame.set_index("w").to_parquet(tmp_path / "named.parquet")
+    with pytest.warns(SuspectColumnWarning, match="column 'w' holds labels of rows"):
+        assert open_chunks(tmp_path / "named.parquet", target="y").names == ("a", "b")
+    assert open_chunks(tmp_path / "named.parquet", target="y", features=["a", "w"]).names == ("a", "w")
     assert open_chunks(frame, target="y", features=["__index_level_0__"]).names == ("__index_level_0__",)
+
+
+def partitioned(generator, folder, letters):
+    """Write a folder that is partitioned by a column, and return the rows in the order of its files."""
+    columns = table_of(generator, 90) | {"part": np.array(letters)[np.arange(90) % len(letters)]}
+    parquet.write_to_dataset(pyarrow.table(columns), folder, partition_cols=["part"])
+    order = np.argsort(columns["part"].astype(str), kind="stable")
+    return {name: column[order] for name, column in columns.items()}
+
+
+@pytest.mark.parametrize("letters", [[3, 1, 2], [-1.5, 0.25], ["x", "y z", "a/b"]])
+def test_a_folder_that_is_partitioned_has_that_column(letters, generator, tmp_path):
+    rows = partitioned(generator, tmp_path / "t", letters)
+    features = ["a", "b"]
+    if isinstance(letters[0], str):
+        with pytest.raises(TableError, match="partitioned by column 'part', which holds text such as 'a/b'"):
+            open_chunks(tmp_path / "t", target="y")
+    else:
+        features.append("part")
+        assert open_chunks(tmp_path / "t", target="y").names == ("a", "b", "w", "part")
+    found = open_chunks(tmp_path / "t", target="y", features=features, rows=25)
+    key = np.column_stack([rows[name] for name in features])
+    for some in (found, [chunk for part in pickle.loads(pickle.dumps(found.parts())) for chunk in part]):
+        read = np.concatenate([chunk.key for chunk in some])
+        order, expected = np.lexsort(read.T), np.lexsort(key.T)
+        np.testing.assert_array_equal(read[order], key[expected])
+    reference = found.reference()
+    assert reopen(reference).rows == 90
+    sorted((tmp_path / "t").rglob("*.parquet"))[-1].unlink()
+    with pytest.raises(TableError, match=r"part=.*is missing"):
+        reopen(reference)
+
+
+@pytest.mark.parametrize("decimal", [pyarrow.decimal128(12, 3), pyarrow.decimal256(40, 3)])
+def test_decimals_are_numbers(decimal, generator, tmp_path):
+    columns = table_of(generator, 200)
+    rounded = columns["a"].round(3)
+    cells = pyarrow.array([Decimal(f"{a:.3f}") for a in rounded], decimal)
+    table = pyarrow.table(columns | {"a": cells})
+    parquet.write_table(table, tmp_path / "t.parquet")
+    for source in (table, tmp_path / "t.parquet"):
+        (chunk,) = open_chunks(source, target="y", features=["a"])
+        np.testing.assert_array_equal(chunk.key[:, 0], rounded)
 
 
 def test_a_damaged_footer_is_named(generator, tmp_path):

@@ -24,7 +24,7 @@ from kernpool.data.chunks.opening import NpyChunks
 from kernpool.data.chunks.parquet import ParquetChunks
 from kernpool.data.folders import read_header
 from kernpool.data.reading import AS_FOUND, TextForm, input_format, read_table
-from kernpool.data.tables import TableError
+from kernpool.data.tables import TableError, in_words
 from kernpool.data.writers import row_writer
 from kernpool.estimators.fitted import pool_at
 from kernpool.estimators.regression import KernelRegressor
@@ -65,6 +65,7 @@ def fit_in_chunks(model: KernelRegressor, options: argparse.Namespace, memory: i
         "bandwidth": dict(zip(chunks.names or (), model.bandwidth_.tolist(), strict=True)),
         "note": model.bandwidth_note_,
         "loo_error": vars(model).get("loo_error_"),
+        "notes": notes_of(chunks, options.target),
     }
     if options.json:
         print(json.dumps(report | ({"model": options.model} if options.model else {}), indent=2))
@@ -82,6 +83,20 @@ def _say_fit(report: dict[str, Any], options: argparse.Namespace) -> None:
         say(f"leave-one-out mean squared error  {report['loo_error']:.6g} (of the rows searched on)")
     if options.model is not None:
         say(f"model      {options.model}, which refers to {options.data}")
+    for note in report["notes"]:
+        say(f"note       {note}")
+
+
+def notes_of(chunks: Chunks, target: str) -> list[str]:
+    """Return what was assumed of columns: labels of rows are left out, a boolean target is 0 and 1."""
+    left, notes = chunks.left_out, []
+    if left:
+        notes.append(f"{in_words(left)} labels of rows, and nothing is predicted from them; --features says otherwise")
+    if isinstance(chunks, ParquetChunks) and chunks.is_boolean(target):
+        notes.append(
+            f"column {target!r} holds booleans, whose mean is the probability of true; classes need no --memory"
+        )
+    return notes
 
 
 def refuse_in_chunks(options: argparse.Namespace) -> None:

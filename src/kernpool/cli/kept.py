@@ -11,7 +11,7 @@ import numpy as np
 
 from kernpool.cli.tables import listed, open_table, without_missing
 from kernpool.cli.terminal import UsageError
-from kernpool.data.cells import as_objects, is_words, unreadable
+from kernpool.data.cells import as_objects, is_time, is_words, time_words, unreadable
 from kernpool.data.codes import is_code
 from kernpool.data.kinds import queries_of
 from kernpool.data.tables import Advice, Table, TableError, table_format
@@ -59,6 +59,8 @@ def _cells(table: Table, name: str, as_text: bool) -> Any:
     cells = table.columns[name]
     if isinstance(cells, np.ndarray) and cells.dtype.kind in "fiub":
         return cells
+    if is_time(cells):
+        return time_words(cells)
     found: list[Any] = [
         cell if isinstance(cell, str | int | float | type(None)) else str(cell) for cell in as_objects(cells)
     ]

@@ -28,7 +28,8 @@ def add_table_options(command: argparse.ArgumentParser, *, levels: bool = False)
     reading.add_argument(
         "--na",
         metavar="A,B",
-        help="what missing cells hold, beside nothing, as in --na=-999,x (default: NA, NaN, N/A, null, none, -, ., ?)",
+        help="what missing cells hold, in addition to nothing, as in --na=-999,x (default: NA, NaN, N/A, n.a., null, "
+        "none, -, ., ?)",
     )
     reading.add_argument(
         "--missing",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import codecs
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 from kernpool.cli.parser import json_line
 from kernpool.cli.parsing import parse_features, split_names
 from kernpool.cli.terminal import UsageError, progress_bar, say
-from kernpool.data.cells import MISSING
+from kernpool.data.cells import MISSING, as_objects, is_blank, is_flags
 from kernpool.data.codes import levels_in
 from kernpool.data.kinds import (
     Choice,
@@ -29,7 +30,7 @@ from kernpool.data.kinds import (
 )
 from kernpool.data.reading import TextForm, input_format, read_table
 from kernpool.data.separators import as_separator
-from kernpool.data.tables import Advice, Table, TableError
+from kernpool.data.tables import Advice, Table, TableError, or_a_value
 
 FEATURES = Advice(
     "correct it, leave the column out with --features, or name it in --unordered if it holds codes",
@@ -122,6 +123,12 @@ def without_missing(table: Table, names: Sequence[str], options: argparse.Namesp
         )
     kept = table.take(np.flatnonzero(~missing))
     kept.notes.append(f"{missing.sum()} of {table.rows} rows have missing cells and are left out")
+    for name in names:
+        if kind_of(kept, name) == "levels":
+            cells = as_objects(table.columns[name])
+            marks = Counter(cell for cell in cells if isinstance(cell, str) and cell and is_blank(cell, table.blanks))
+            for mark, count in marks.items():
+                kept.notes.append(f"column {name!r} holds {mark!r} in {count} of these rows{or_a_value(mark)}")
     return kept
 
 
@@ -203,7 +210,7 @@ def _target(table: Table, name: str, choice: Choice) -> tuple[NDArray[Any], bool
         return features_of(table, [name], Choice(dates=[name]), TARGET).X[:, 0], False
     if kind == "dates" and name not in choice.unordered:
         raise TableError(f"{date_to_choose(table, name)}, or name another column with --target")
-    if name not in choice.unordered and kind != "levels":
+    if name not in choice.unordered and kind != "levels" and not is_flags(table.columns[name]):
         numbers = moderate_numbers(table, name, TARGET)
         note_doubts(table, name)
         return numbers, False
@@ -224,7 +231,7 @@ def _target(table: Table, name: str, choice: Choice) -> tuple[NDArray[Any], bool
 def choose_features(table: Table, target: str, listed: str | None, groups: str | None = None) -> list[str]:
     """Return the columns to predict from: those listed, or all that have no other part."""
     table.need([target])
-    features = parse_features(listed, target) or [name for name in table.names if name not in (target, groups)]
+    features = parse_features(listed, target) or table.others(target, groups)
     if not features:
         others = repr(target) if groups is None else f"{target!r} and {groups!r}"
         raise UsageError(f"--features must name at least one column, and {table.source} has none beside {others}")

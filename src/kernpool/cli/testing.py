@@ -157,8 +157,7 @@ def _table(options: argparse.Namespace) -> Table:
 def _features(table: Table, options: argparse.Namespace, *others: str) -> list[str]:
     """Return the columns that y may depend on: those listed, or all that have no other part."""
     table.need([options.target])
-    left = [name for name in table.names if name not in (options.target, *others)]
-    features = parse_features(options.features, options.target) or left
+    features = parse_features(options.features, options.target) or table.others(options.target, *others)
     if not features:
         raise UsageError(f"--features must name at least one column, and {table.source} has no other")
     return features

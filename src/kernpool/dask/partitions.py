@@ -17,7 +17,7 @@ from dask.base import is_dask_collection
 from kernpool.data.chunks.base import ArrayChunks, Chunks, check_exact
 from kernpool.data.chunks.opening import open_chunks
 from kernpool.data.chunks.parquet import ColumnNames
-from kernpool.data.columns import refuse_other_columns
+from kernpool.data.columns import Columns, refuse_other_columns
 from kernpool.data.integers import refuse_inexact
 from kernpool.data.tables import TableError
 
@@ -119,7 +119,7 @@ def select(frame: Any, labels: Sequence[Any] | None) -> Any:
 
 def as_dask_array(collection: Any) -> Any:
     """Return a Dask array or frame as an array whose blocks are blocks of rows."""
-    collection = _exact(collection) if is_frame(collection) else collection
+    collection = _as_numbers(collection) if is_frame(collection) else collection
     array = collection.to_dask_array() if hasattr(collection, "to_dask_array") else collection
     if not isinstance(array, da.Array) or array.ndim not in (1, 2):
         raise ValueError(
@@ -129,18 +129,35 @@ def as_dask_array(collection: Any) -> Any:
     return array.rechunk({1: -1}) if array.ndim == 2 and array.numblocks[1] > 1 else array
 
 
-def _exact(frame: Any) -> Any:
-    """Return a dataframe whose integers are looked at before they become floats, as they do beside others."""
-    return frame.map_partitions(_checked, meta=frame._meta, enforce_metadata=False)
+def _as_numbers(frame: Any) -> Any:
+    """Return a dataframe of numbers: integers are looked at before they become floats, as they do next to others."""
+    for name, kind in zip(frame.columns, _kinds(frame), strict=True):
+        text = kind.categories if hasattr(kind, "categories") else kind
+        if text is not None and getattr(text, "dtype", text).kind not in "fiub":
+            raise TableError(
+                f"the Dask dataframe: column {name!r} holds {kind}, not real numbers; leave it out, encode it with "
+                "dask.dataframe.get_dummies, or fit it in memory with NadarayaWatsonRegressor"
+            )
+    return frame.map_partitions(_checked, meta=_checked(frame._meta), enforce_metadata=False)
+
+
+def _kinds(frame: Any) -> list[Any]:
+    """Return the types of the columns of a Dask frame, or of a series."""
+    return [frame.dtype] if frame.ndim == 1 else list(frame.dtypes)
 
 
 def _checked(frame: Any) -> Any:
-    """Return a partition of a dataframe, if float64 holds its integers."""
-    for name, column in frame.items() if frame.ndim == 2 else [(frame.name, frame)]:  # Dask's series have columns too
-        numbers = column.to_numpy()
-        if numbers.dtype.kind in "iu":
+    """Return a partition of a dataframe as numbers, if float64 holds its integers."""
+    if frame.ndim == 1:
+        return _checked(frame.to_frame(frame.name)).iloc[:, 0]
+    frame = frame.copy(deep=False)
+    for name, column in frame.items():
+        if isinstance(column.dtype, np.dtype) and column.dtype.kind in "iu":
             # Called before the next turn.
-            check_exact(numbers, "the Dask dataframe", lambda row, _: f"column {name!r}, at {column.index[row]!r},")  # noqa: B023
+            place = lambda row, _: f"column {name!r}, at {column.index[row]!r},"  # noqa: B023, E731
+            check_exact(column.to_numpy(), "the Dask dataframe", place)
+        elif not isinstance(column.dtype, np.dtype) or column.dtype.kind not in "f":
+            frame[name] = Columns.of(column.to_frame(str(name))).columns[0].numbers() if len(frame) else np.empty(0)
     return frame
 
 
@@ -160,11 +177,8 @@ def _of_frame(frame: Any, target: Any, features: Sequence[str] | None, weight: A
     labels = {str(label): label for label in frame.columns}
     frame = frame.rename(columns=str)
     names = ColumnNames("the Dask dataframe", list(frame.columns), features, target, weight)
-    for name in names.all:
-        if frame.dtypes[name].kind not in "fiub":
-            raise TableError(f"the Dask dataframe: column {name!r} holds {frame.dtypes[name]}, not real numbers")
     # One table, not three arrays: what makes a partition runs once.
-    table = as_dask_array(_exact(frame[names.all]).astype("float64"))
+    table = as_dask_array(_as_numbers(frame[names.all]).astype("float64"))
     blocks = tuple((number, block, names) for number, block in enumerate(delayed_blocks(table)))
     keys = tuple(labels[name] for name in names.features)
     return Partitions(blocks, row_counts(table), len(names.target), names.flat, keys)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from functools import lru_cache
 from typing import Any
 
@@ -17,7 +18,7 @@ Array = NDArray[np.float64]
 LONGEST = 60  # characters of a cell that a message shows
 SHOWN = 40  # of a longer one
 # What programs write where there is nothing, in lower case: R, pandas, SQL, spreadsheets, SAS and Stata, and UCI.
-MISSING = frozenset(("", "na", "n/a", "#n/a", "nan", "<na>", "nat", "null", "none", "-", ".", "?"))
+MISSING = frozenset(("", "na", "n/a", "n.a.", "#n/a", "nan", "<na>", "nat", "null", "none", "-", ".", "?"))
 
 
 def unreadable(cells: Any) -> str | None:
@@ -39,11 +40,32 @@ def unreadable(cells: Any) -> str | None:
         kind = cells.type
         if types.is_dictionary(kind):
             return f"categories ({kind})"
-        plain = types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)
-        return None if plain else str(kind)
+        return None if is_real(kind) else str(kind)
     if isinstance(cells, np.ndarray) and (cells.dtype.kind not in "fiub" or cells.ndim != 1):
         return f"{cells.dtype}{list(cells.shape[1:]) or ''}"
     return None
+
+
+def is_real(kind: Any) -> bool:
+    """Whether values of an Arrow type are real numbers: integers, floating point, decimals and booleans."""
+    from pyarrow import types
+
+    return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind) or types.is_boolean(kind))
+
+
+def arrow_numbers(cells: Any) -> NDArray[Any]:
+    """Return an Arrow column of real numbers as an array: decimals as floats, integers as they are, if none is missing.
+
+    Parameters
+    ----------
+    cells : pyarrow.Array or pyarrow.ChunkedArray
+        Of a type that `is_real`.
+    """
+    from pyarrow import types
+
+    if types.is_decimal(cells.type):
+        cells = cells.cast("string").cast("float64")  # as text, since Arrow's own conversion rounds twice
+    return np.asarray(cells.to_numpy() if hasattr(cells, "chunks") else cells.to_numpy(zero_copy_only=False))
 
 
 def as_floats(cells: Any) -> Array:
@@ -60,7 +82,7 @@ def as_floats(cells: Any) -> Array:
     array([ 1., nan, nan])
     """
     if _is_arrow(cells):
-        cells = cells.to_numpy()
+        cells = arrow_numbers(cells)
     if isinstance(cells, np.ndarray) and cells.dtype.kind != "O":
         return cells.astype(np.float64)
     if hasattr(cells, "floats") and (fast := cells.floats()) is not None:
@@ -98,7 +120,7 @@ def rounded_integer(cells: Any, read: Array, thousands: str = ",") -> tuple[int,
     (1, 9007199254740993)
     """
     if _is_arrow(cells):
-        cells = cells.to_numpy()
+        cells = arrow_numbers(cells)
     if isinstance(cells, np.ndarray):
         found = find_inexact(cells, cells)
         return None if found is None else (found[0][0], found[1])
@@ -154,6 +176,11 @@ def is_words(cells: Any) -> bool:
     return True
 
 
+def is_flags(cells: Any) -> bool:
+    """Whether cells are booleans, by their type."""
+    return str(cells.type) == "bool" if _is_arrow(cells) else getattr(cells, "dtype", None) == np.bool_
+
+
 def is_time(cells: Any) -> bool:
     """Whether cells are dates or times of a day, by their type."""
     if _is_arrow(cells):
@@ -172,6 +199,25 @@ def as_objects(cells: Any) -> list[Any]:
     else:
         found = list(cells)
     return [cell.strip() if isinstance(cell, str) else cell for cell in found]
+
+
+def time_words(cells: Any) -> list[str | None]:
+    """Return dates and times by ISO 8601, with the offset of their time zone; None where one is missing.
+
+    Examples
+    --------
+    >>> time_words(np.array(["2020-01-31", "NaT"], dtype="datetime64[s]"))
+    ['2020-01-31T00:00:00', None]
+    """
+    written = cells.cast("string").to_pylist() if _is_arrow(cells) else np.datetime_as_string(cells).tolist()
+    return [None if cell in (None, "NaT") else _iso(cell) for cell in written]
+
+
+def _iso(written: str) -> str:
+    """Return a time as Arrow or NumPy writes it without zeros behind seconds, and with T and a colon in the offset."""
+    day, sign, rest = written.replace("T", " ").partition(" ")
+    rest = re.sub(r"(\.\d*?)0+(?=\D|$)", lambda found: found[1].rstrip("."), rest)
+    return day + sign.replace(" ", "T") + re.sub(r"([+-]\d\d)(\d\d)$", r"\1:\2", rest)
 
 
 def take_cells(cells: Any, rows: NDArray[np.intp]) -> Any:

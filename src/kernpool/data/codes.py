@@ -91,6 +91,7 @@ def _text(cell: Any) -> str:
 
 def _as_known(found: Sequence[Any], read: Sequence[Any], known: Collection[Any]) -> list[Any]:
     by_text = {str(level): level for level in known}
+    flags = {text.lower(): level for text, level in by_text.items() if text.lower() in ("true", "false")}
     by_value = {float(level): level for level in known if isinstance(level, int | float)}
 
     def as_known(cell: Any, number: Any) -> Any:
@@ -98,6 +99,8 @@ def _as_known(found: Sequence[Any], read: Sequence[Any], known: Collection[Any])
         text = str(int(cell)) if whole else str(cell)
         if text in by_text:
             return by_text[text]
+        if text.lower() in flags:  # as written by R, Python and SQL
+            return flags[text.lower()]
         return by_value.get(number, cell)
 
     return list(map(as_known, found, read))

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from kernpool.data.compression import SUFFIXES, decompressed
+from kernpool.data.suspects import row_labels
 from kernpool.data.tables import SMALL, Table, TableError, import_parquet, table_format
 from kernpool.data.texts import AS_FOUND, Progress, TextForm, read_text
 
@@ -26,6 +27,8 @@ def input_format(name: str, override: str | None = None) -> str:
     ('csv', 'csv', 'csv')
     """
     path = Path(name)
+    if override is None and name != "-" and path.is_dir() and next(path.rglob("*.parquet"), None) is not None:
+        return "parquet"
     if override is None and path.suffix.removeprefix(".").lower() in SUFFIXES:
         path = path.with_suffix("")
     if override is None and path.suffix.lower() in (".txt", ".dat", ".data", ".tab"):
@@ -98,13 +101,20 @@ def _read_npy(data: Any, source: str) -> Table:
 def _read_parquet(data: Any, source: str) -> Table:
     parquet = import_parquet()
     from pyarrow import ArrowException
+    from pyarrow.dataset import HivePartitioning
 
     try:
-        size = data.getbuffer().nbytes if isinstance(data, io.BytesIO) else Path(data).stat().st_size
-        with parquet.ParquetFile(data, pre_buffer=size > SMALL) as file:
-            table = file.read(use_threads=size > SMALL)
+        if isinstance(data, str) and Path(data).is_dir():
+            # Columns by which it is partitioned are text or numbers, and not categories.
+            table = parquet.read_table(data, partitioning=HivePartitioning.discover(infer_dictionary=False))
+        else:
+            size = data.getbuffer().nbytes if isinstance(data, io.BytesIO) else Path(data).stat().st_size
+            with parquet.ParquetFile(data, pre_buffer=size > SMALL) as file:
+                table = file.read(use_threads=size > SMALL)
     except ArrowException as error:
         raise TableError(f"{source} is truncated or no Parquet file: {error}") from None
     if len(set(table.column_names)) < len(table.column_names):
         raise TableError(f"{source}: two columns have the same name; columns are {', '.join(table.column_names)}")
-    return Table(source, dict(zip(table.column_names, table.itercolumns(), strict=True)), table.num_rows)
+    columns = dict(zip(table.column_names, table.itercolumns(), strict=True))
+    labels = row_labels(table.column_names, table.schema.pandas_metadata)
+    return Table(source, columns, table.num_rows, row_labels=labels)

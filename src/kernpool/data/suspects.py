@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from typing import Any, NamedTuple
 
@@ -195,6 +195,25 @@ def suspect_columns(X: Any, named: Collection[str | int]) -> Iterator[str]:
             found = measures(cells) or numbers_or_dates(cells) or row_names(cells)
         if found is not None:
             yield f"{column.label} {found.what}; {found.in_python.format(name=name)}"
+
+
+def row_labels(names: Sequence[str], metadata: Mapping[str, Any] | None = None) -> tuple[str, ...]:
+    """Return the columns of a file in which pandas has written its index.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Of all columns.
+    metadata : mapping, optional
+        What pandas has written about a Parquet file, or an Arrow table, in ``schema.pandas_metadata``.
+
+    Examples
+    --------
+    >>> row_labels(["x", "__index_level_0__", "Unnamed: 0"]), row_labels(["x", "day"], {"index_columns": ["day"]})
+    (('__index_level_0__', 'Unnamed: 0'), ('day',))
+    """
+    stated = (metadata or {}).get("index_columns", ())  # a range, which is in no column, is a dict
+    return tuple(name for name in names if name in stated or ROW_LABELS.fullmatch(name))
 
 
 def row_numbers(name: str, read: NDArray[np.floating[Any]]) -> Suspicion | None:

@@ -88,6 +88,9 @@ class Table:
         What was assumed where the file left a choice, and how to say otherwise; more as columns are read.
     places : ndarray, optional
         Rows of the file, if some were left out.
+    row_labels : tuple of str, default=()
+        Columns that hold labels of rows, as pandas writes its index: nothing is predicted from them unless they are
+        named.
     """
 
     source: str
@@ -98,12 +101,21 @@ class Table:
     blanks: frozenset[str] = MISSING
     notes: list[str] = field(default_factory=list)
     places: NDArray[np.intp] | None = None
+    row_labels: tuple[str, ...] = ()
     _floats: dict[str, Array] = field(default_factory=dict, repr=False)
 
     @property
     def names(self) -> list[str]:
         """Names of the columns."""
         return list(self.columns)
+
+    def others(self, *names: str | None) -> list[str]:
+        """Return all columns but some and labels of rows, and note the latter."""
+        left = [name for name in self.row_labels if name not in names]
+        if left:
+            text = f"{in_words(left)} labels of rows, and nothing is predicted from them; --features says otherwise"
+            self.notes.extend([text] if text not in self.notes else [])
+        return [name for name in self.names if name not in (*names, *left)]
 
     def numbers(self, names: Iterable[str], advice: Advice | None = None) -> Array:
         """Return columns as finite numbers, of shape (rows, len(names)).
@@ -140,9 +152,10 @@ class Table:
         missing = np.array([is_blank(cell, self.blanks) for cell in array.tolist()])
         if missing.any():
             more = f", like {missing.sum() - 1} more cells of this column" if missing.sum() > 1 else ""
+            row = int(missing.argmax())
             raise TableError(
-                f"{self.place(int(missing.argmax()), name)} has no label{more} ({COUNTED}); drop such rows with "
-                "--missing drop, or give each a label of its own"
+                f"{self.place(row, name)} has no label{more} ({COUNTED}); drop such rows with --missing drop, or give "
+                f"each a label of its own{or_a_value(array[row])}"
             )
         return array
 
@@ -229,7 +242,8 @@ class Table:
             more = f", like {bad.size - 1} more cells of this column" if bad.size > 1 else ""
             what, blank = words(cell_at(cells, bad[0])), is_blank(cell_at(cells, bad[0]), self.blanks)
             what += "" if what == "is empty" else ", a missing cell" if blank else ", not a finite number"
-            remedy = advice.blank if blank else advice.cell
+            cell = cell_at(cells, bad[0])
+            remedy = advice.blank + or_a_value(cell) if blank else advice.cell + or_missing(cell)
             raise TableError(f"{self.place(bad[0], name)} {what}{more} ({COUNTED}); {remedy}")
         rounded = rounded_integer(cells, read, "." if self.sign(name) == "," else ",")
         if rounded is not None:
@@ -242,6 +256,31 @@ class Table:
         row = row if self.places is None else int(self.places[row])
         line = "" if self.lines is None else f" (line {self.lines[row]})"
         return f"{self.source}: row {row}{line}, column {name!r}"
+
+
+def or_a_value(cell: Any) -> str:
+    """End a message about a cell that is read as missing and holds text: how it is read as a value."""
+    text = cell.strip() if isinstance(cell, str) else ""
+    return f". If {text!r} is a value, list what missing cells hold instead, as in --na=-999 or --na=" if text else ""
+
+
+def or_missing(cell: Any) -> str:
+    """End a message about text among numbers: how it is read as missing."""
+    text = cell.strip() if isinstance(cell, str) else ""
+    is_mark = len(text) <= SHOWN and re.fullmatch(r"[^\d,\s]+", text)
+    return f". If {text!r} stands for a missing cell, say --na={text} --missing drop" if is_mark else ""
+
+
+def in_words(names: Sequence[str]) -> str:
+    """Name the columns that a sentence begins with.
+
+    Examples
+    --------
+    >>> in_words(["a"]), in_words(["a", "b"])
+    ("column 'a' holds", "columns 'a', 'b' hold")
+    """
+    plural = len(names) > 1
+    return f"column{'s' * plural} {', '.join(map(repr, names))} hold{'' if plural else 's'}"
 
 
 def _are_numbers(names: list[str]) -> bool:

@@ -21,6 +21,7 @@ from kernpool.data.cells import MISSING
 from kernpool.data.decimals import Decimals
 from kernpool.data.decoding import decoded
 from kernpool.data.separators import WORDS, find_separator, split_rows
+from kernpool.data.suspects import row_labels
 from kernpool.data.tables import SMALL, Table, TableError
 
 READERS = ("pyarrow", "csv")
@@ -97,7 +98,8 @@ def read_text(
         notes.append(f"{are} left out; a name in the first line lets one be used")
         columns.pop("", None)
     decimals = _decimals(text, found, columns, form.decimal)
-    return Table(source, columns, len(cut.lines), cut.lines, decimals, form.blanks, notes)
+    labels = row_labels(names)
+    return Table(source, columns, len(cut.lines), cut.lines, decimals, form.blanks, notes, row_labels=labels)
 
 
 def _stated(text: str) -> tuple[str | None, str]:

@@ -58,6 +58,8 @@ class Chunks(ABC):
         Whether they can be iterated more than once.
     names : tuple of str or None
         Of the columns of keys.
+    left_out : tuple of str
+        Columns of labels of rows, as pandas writes its index, that are no columns of keys as they were not named.
     """
 
     flat: bool = True
@@ -65,6 +67,7 @@ class Chunks(ABC):
     outputs: int | None = None
     again: bool = True
     names: tuple[str, ...] | None = None
+    left_out: tuple[str, ...] = ()
 
     @abstractmethod
     def __iter__(self) -> Iterator[Chunk]:

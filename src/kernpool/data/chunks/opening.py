@@ -18,7 +18,9 @@ from kernpool.data.chunks.base import (
     rows_per_chunk,
 )
 from kernpool.data.chunks.parquet import ColumnNames, ParquetChunks, StreamChunks
-from kernpool.data.tables import TableError
+from kernpool.data.suspects import SuspectColumnWarning
+from kernpool.data.tables import TableError, in_words
+from kernpool.execution.warnings import warn_caller
 
 Names = str | Sequence[str]
 
@@ -135,9 +137,9 @@ def open_chunks(
     Parameters
     ----------
     source : object
-        A Parquet file or a folder of such files, a `.npy` file; anything with an Arrow stream (frames of pandas,
-        polars, DuckDB, tables of pyarrow); keys as an array or a memory map, with `value`; or an iterable of ``(key,
-        value)`` or ``(key, value, weight)``.
+        A Parquet file or a folder of such files, which may be partitioned by columns (``year=2020``); a `.npy` file;
+        anything with an Arrow stream (frames of pandas, polars, DuckDB, tables of pyarrow); keys as an array or a
+        memory map, with `value`; or an iterable of ``(key, value)`` or ``(key, value, weight)``.
     value : array_like of shape (n,) or (n, c), optional
         Values of keys that are an array.
     weight : str or array_like of shape (n,), optional
@@ -155,6 +157,11 @@ def open_chunks(
     -------
     Chunks
         To be given to `pool`, or to ``fit`` of an estimator.
+
+    Warns
+    -----
+    SuspectColumnWarning
+        If columns are left out because they hold labels of rows, as pandas writes its index to files.
 
     Raises
     ------
@@ -184,12 +191,7 @@ def open_chunks(
             "rows": rows,
             "memory": memory,
         }
-        if not isinstance(source, str | Path):
-            return StreamChunks(source, **options)
-        path = Path(source)
-        if not path.exists():
-            raise FileNotFoundError(f"{path} does not exist")
-        return NpyChunks(path, **options) if path.suffix == ".npy" else ParquetChunks(path, **options)
+        return _with_warning(_open_named(source, **options))
     if value is not None:
         return ArrayChunks(source, value, weight, rows=rows)
     if isinstance(source, np.ndarray | tuple) or not hasattr(source, "__iter__"):
@@ -198,6 +200,27 @@ def open_chunks(
             f"(key, value), got {type(source).__name__}"
         )
     return IteratedChunks(source, rows=rows)
+
+
+def _open_named(source: Any, **options: Any) -> Chunks:
+    """Open a file, a folder or a stream, of columns that have names."""
+    if not isinstance(source, str | Path):
+        return StreamChunks(source, **options)
+    path = Path(source)
+    if not path.exists():
+        raise FileNotFoundError(f"{path} does not exist")
+    return NpyChunks(path, **options) if path.suffix == ".npy" else ParquetChunks(path, **options)
+
+
+def _with_warning(chunks: Chunks) -> Chunks:
+    """Warn of columns that are left out without having been named."""
+    if chunks.left_out:
+        warn_caller(
+            f"{in_words(chunks.left_out)} labels of rows, and no column of keys is made of them; name the columns of "
+            "keys in features= to choose",
+            SuspectColumnWarning,
+        )
+    return chunks
 
 
 def refuse_keys_alone(key: Any) -> None:

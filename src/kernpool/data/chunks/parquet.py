@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kernpool.data.cells import arrow_numbers, as_floats, is_real
 from kernpool.data.chunks.base import Chunk, Chunks, check_exact, check_finite, rows_per_chunk
+from kernpool.data.codes import is_code
 from kernpool.data.files import fingerprint
+from kernpool.data.suspects import row_labels
 from kernpool.data.tables import SMALL, TableError, import_parquet
 
-INDEX = re.compile(r"__index_level_\d+__")
 BATCH_ROWS = 1 << 17
 
 
@@ -29,13 +31,16 @@ class ColumnNames:
         features: Sequence[str] | None,
         target: str | Sequence[str],
         weight: str | None,
+        metadata: Mapping[str, Any] | None = None,
     ) -> None:
         self.flat = isinstance(target, str)
         self.target = [target] if isinstance(target, str) else list(target)
         self.weight = [] if weight is None else [weight]
         taken = {*self.target, *self.weight}
         # What pandas adds for the labels of rows is not a column of keys, unless the caller names it.
-        columns = [name for name in present if name not in taken and not INDEX.fullmatch(name)]
+        labels = row_labels(present, metadata)
+        columns = [name for name in present if name not in taken and name not in labels]
+        self.left_out = tuple(name for name in labels if name not in taken) if features is None else ()
         self.features = columns if features is None else list(features)
         # A caller who named the columns needs no advice to leave one out.
         self.advice = "name the others as features" if features is None else "convert it to numbers first"
@@ -63,7 +68,7 @@ class ColumnNames:
             "features": self.features,
             "target": self.target[0] if self.flat else self.target,
             "weight": self.weight[0] if self.weight else None,
-            "files": {file.name: fingerprint(file) for file in files},
+            "files": {name_in(path, file): fingerprint(file) for file in files},
         }
 
     def chunk(self, table: Any) -> Chunk:
@@ -79,10 +84,15 @@ class _Collected:
         self.names, self.filled = names, 0
         self.table = np.empty((len(names.all), rows))
 
-    def add(self, batch: Any, source: str, place: Callable[[int, str], str]) -> Iterator[Chunk]:
-        """Copy a batch in, and yield each table that gets full."""
+    def add(
+        self, batch: Any, source: str, place: Callable[[int, str], str], constants: Mapping[str, float]
+    ) -> Iterator[Chunk]:
+        """Copy a batch in, and columns of one value, and yield each table that gets full."""
         start, rows = 0, self.table.shape[1]
-        columns = [batch.column(i).to_numpy(zero_copy_only=False) for i in range(batch.num_columns)]
+        columns = [
+            np.full(batch.num_rows, constants[name]) if name in constants else arrow_numbers(batch.column(name))
+            for name in self.names.all
+        ]
         for column, name in zip(columns, self.names.all, strict=True):
             check_exact(column, source, lambda row, _: place(row, name))  # noqa: B023  # of this turn
         while start < batch.num_rows:
@@ -105,6 +115,8 @@ class _Collected:
 
 class ParquetChunks(Chunks):
     """Rows of a Parquet file, or of all the Parquet files of a folder in the order of their names.
+
+    A folder that is partitioned by a column, into folders such as ``year=2020``, has that column.
 
     Parameters
     ----------
@@ -135,9 +147,12 @@ class ParquetChunks(Chunks):
         self.path = Path(path).absolute()  # a model may look for it from another folder
         self.files = parquet_files(self.path)
         schemas = [_open(file).schema_arrow for file in self.files]
-        self._names = ColumnNames(str(self.files[0]), schemas[0].names, features, target, weight)
+        self._constants = _partition_values(self.path, self.files)
+        present = [*schemas[0].names, *(name for name in self._constants[0] if name not in schemas[0].names)]
+        names = ColumnNames(str(self.files[0]), present, features, target, weight, schemas[0].pandas_metadata)
+        self._names, self.left_out = names, names.left_out
         for file, schema in zip(self.files, schemas, strict=True):
-            _check_schema(file, schema, self.files[0], schemas[0], self._names)
+            _check_schema(file, schema, self.files[0], schemas[0], names, self._constants[0])
         self.flat, self.names = self._names.flat, tuple(self._names.features)
         self.outputs = len(self._names.target)
         self.rows = sum(_open(file).metadata.num_rows for file in self.files)
@@ -146,23 +161,29 @@ class ParquetChunks(Chunks):
     def __iter__(self) -> Iterator[Chunk]:
         """Go through the files."""
         collected = _Collected(self._names, min(self._step, max(1, self.rows or 1)))
-        for file in self.files:
-            yield from _read(file, None, self._names, collected)
+        for file, constants in zip(self.files, self._constants, strict=True):
+            yield from _read(file, None, self._names, collected, constants)
         yield from collected.rest()
 
     def parts(self) -> list[Chunks]:
         """Return row groups, by the names of the files; adjacent ones are joined up to the rows of a chunk."""
         parts: list[Chunks] = []
-        for file in self.files:
+        for file, constants in zip(self.files, self._constants, strict=True):
             metadata = _open(file).metadata
             sizes = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
             first = rows = 0
             for group, size in enumerate([*sizes, self._step]):
                 if rows and rows + size > self._step:
-                    parts.append(ParquetGroups(file.absolute(), range(first, group), self._names, rows, self._step))
+                    groups = range(first, group)
+                    parts.append(ParquetGroups(file.absolute(), groups, self._names, rows, self._step, constants))
                     first, rows = group, 0
                 rows += size
         return parts
+
+    def is_boolean(self, name: str) -> bool:
+        """Whether a column of the files holds booleans."""
+        schema = _open(self.files[0]).schema_arrow
+        return name in schema.names and str(schema.field(name).type) == "bool"
 
     def reference(self) -> dict[str, Any]:
         """Name the files and the columns, with a fingerprint of each file."""
@@ -184,16 +205,21 @@ class ParquetGroups(Chunks):
         How many there are.
     step : int
         Rows per chunk.
+    constants : mapping of str to float
+        Values of the columns by which the folder is partitioned.
     """
 
-    def __init__(self, file: Path, groups: range, names: ColumnNames, rows: int, step: int) -> None:
+    def __init__(
+        self, file: Path, groups: range, names: ColumnNames, rows: int, step: int, constants: Mapping[str, Any]
+    ) -> None:
         self.file, self.groups, self._names, self.rows, self._step = file, groups, names, rows, step
+        self._constants = constants
         self.flat, self.names, self.outputs = names.flat, tuple(names.features), len(names.target)
 
     def __iter__(self) -> Iterator[Chunk]:
         """Read them."""
         collected = _Collected(self._names, min(self._step, max(1, self.rows or 1)))
-        yield from _read(self.file, self.groups, self._names, collected)
+        yield from _read(self.file, self.groups, self._names, collected, self._constants)
         yield from collected.rest()
 
     def parts(self) -> list[Chunks]:
@@ -201,7 +227,9 @@ class ParquetGroups(Chunks):
         return [self]
 
 
-def _read(file: Path, groups: range | None, names: ColumnNames, collected: _Collected) -> Iterator[Chunk]:
+def _read(
+    file: Path, groups: range | None, names: ColumnNames, collected: _Collected, constants: Mapping[str, Any]
+) -> Iterator[Chunk]:
     """Yield the chunks that get full with some row groups of a file, None for all."""
     from pyarrow import ArrowException
 
@@ -209,11 +237,13 @@ def _read(file: Path, groups: range | None, names: ColumnNames, collected: _Coll
     ends = np.cumsum([parquet.metadata.row_group(i).num_rows for i in range(parquet.num_row_groups)])
     start = int(ends[groups.start - 1]) if groups is not None and groups.start else 0
     chosen = None if groups is None else list(groups)
+    constants = {name: value for name, value in constants.items() if name not in parquet.schema_arrow.names}
+    columns = [name for name in names.all if name not in constants]
     try:
         for batch in parquet.iter_batches(
-            batch_size=BATCH_ROWS, row_groups=chosen, columns=names.all, use_threads=file.stat().st_size > SMALL
+            batch_size=BATCH_ROWS, row_groups=chosen, columns=columns, use_threads=file.stat().st_size > SMALL
         ):
-            yield from collected.add(batch.select(names.all), str(file), partial(_in_group, ends, start))
+            yield from collected.add(batch, str(file), partial(_in_group, ends, start), constants)
             start += batch.num_rows
     except (ArrowException, OSError) as error:
         raise TableError(f"{file} is truncated or damaged: {error}") from None
@@ -244,8 +274,10 @@ class StreamChunks(Chunks):
 
         self._source, self.again = source, not isinstance(source, RecordBatchReader)
         reader = self._reader = RecordBatchReader.from_stream(source)
-        self._names = ColumnNames("the stream", reader.schema.names, features, target, weight)
-        _check_schema("the stream", reader.schema, "the stream", reader.schema, self._names)
+        schema = reader.schema
+        self._names = ColumnNames("the stream", schema.names, features, target, weight, schema.pandas_metadata)
+        _check_schema("the stream", schema, "the stream", schema, self._names, {})
+        self.left_out = () if hasattr(source, "iloc") else self._names.left_out  # a frame of pandas has an index
         self.flat, self.names = self._names.flat, tuple(self._names.features)
         self.outputs = len(self._names.target)
         self.rows = len(source) if hasattr(source, "__len__") else None
@@ -259,7 +291,7 @@ class StreamChunks(Chunks):
         self._reader, start = None, 0
         collected = _Collected(self._names, min(self._step, max(1, self.rows or self._step)))
         for batch in reader:
-            yield from collected.add(batch.select(self._names.all), "the stream", partial(_in_stream, start))
+            yield from collected.add(batch, "the stream", partial(_in_stream, start), {})
             start += batch.num_rows
         yield from collected.rest()
 
@@ -279,8 +311,8 @@ def parquet_files(path: Path) -> list[Path]:
     Parameters
     ----------
     path : Path
-        A file, or a folder of files whose names end in ``.parquet``; hidden ones, which may be in the course of being
-        written, are skipped.
+        A file, or a folder of files whose names end in ``.parquet``, in folders such as ``year=2020`` too; hidden ones,
+        which may be in the course of being written, are skipped.
 
     Returns
     -------
@@ -294,7 +326,11 @@ def parquet_files(path: Path) -> list[Path]:
     """
     if not path.is_dir():
         return [path]
-    files = sorted(file for file in path.iterdir() if file.suffix == ".parquet" and file.name[0] != ".")
+    files = sorted(
+        file
+        for file in (*path.glob("*.parquet"), *path.glob("*=*/**/*.parquet"))
+        if not any(part.startswith(".") for part in file.relative_to(path).parts)
+    )
     if not files:
         raise TableError(f"{path} holds no file whose name ends in .parquet")
     return files
@@ -313,15 +349,48 @@ def _open(file: Path) -> Any:
         raise TableError(f"{file} is truncated or no Parquet file: {error}") from None
 
 
-def _check_schema(file: Any, schema: Any, first: Any, expected: Any, names: ColumnNames) -> None:
-    from pyarrow import types
+def name_in(folder: Path, file: Path) -> str:
+    """Return the name of a file, with the folders in which it lies below another one."""
+    return file.relative_to(folder).as_posix() if file != folder and folder.is_dir() else file.name
 
+
+def _partition_values(folder: Path, files: Sequence[Path]) -> list[dict[str, float | str]]:
+    """Return for each file the values of the columns by which its folder is partitioned: numbers if all of them are."""
+    written: list[dict[str, str]] = []
+    for file in files:
+        parts = file.relative_to(folder).parent.parts if file != folder else ()
+        pairs = (part.partition("=") for part in parts)
+        written.append({unquote(name): unquote(value) for name, _, value in pairs})
+        if list(written[-1]) != list(written[0]):
+            raise TableError(
+                f"{file} lies in folders of {list(written[-1])}, and {files[0]} in those of {list(written[0])}"
+            )
+    values: list[dict[str, float | str]] = [{} for _ in files]
+    for name in written[0]:
+        cells = [one[name] for one in written]
+        read = as_floats(cells)
+        numbers = bool(np.isfinite(read).all()) and not any(map(is_code, cells))
+        for one, cell in zip(values, read.tolist() if numbers else cells, strict=True):
+            one[name] = cell
+    return values
+
+
+def _check_schema(
+    file: Any, schema: Any, first: Any, expected: Any, names: ColumnNames, constants: Mapping[str, Any]
+) -> None:
     for name in names.all:
+        if name in constants and name not in schema.names:
+            if isinstance(constants[name], str):
+                raise TableError(
+                    f"{first}: the folder is partitioned by column {name!r}, which holds text such as "
+                    f"{constants[name]!r}, not real numbers; {names.advice}"
+                )
+            continue
         if name not in schema.names:
             raise TableError(f"{file}: no column {name!r}, which {first} has; columns are {', '.join(schema.names)}")
         kind = schema.field(name).type
         advice = names.advice if name in names.features else "convert it to numbers first"
-        if not (types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)):
+        if not is_real(kind):
             raise TableError(f"{file}: column {name!r} holds {kind}, not real numbers; {advice}")
         if kind != expected.field(name).type:
             raise TableError(
