@@ -112,7 +112,7 @@ def is_frame(collection: Any) -> bool:
 def select(frame: Any, labels: Sequence[Any] | None) -> Any:
     """Return the columns of a Dask dataframe that have these labels, in this order; all of them for None."""
     if labels is None or not set(labels) <= set(frame.columns):
-        refuse_other_columns(list(frame.columns), labels, "add or rename columns")
+        refuse_other_columns(list(frame.columns), labels, "take X[labels of the fit]")
         return frame
     return frame[list(labels)]
 

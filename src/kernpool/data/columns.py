@@ -259,7 +259,7 @@ def labels_of(X: Any) -> list[Any] | None:
     >>> labels_of([[1.0]]) is None
     True
     """
-    return list(X.columns) if is_frame(X) else None
+    return list(X.columns) if is_frame(X) and not isinstance(X, Mixed) else None  # scikit-learn knows no Mixed
 
 
 def order_of_columns(query: Sequence[Any] | None, key: Sequence[Any] | None) -> list[int] | None:
