@@ -251,9 +251,10 @@ def _numbers(name: str, given: Any, count: int | None, least: float = -math.inf)
         raise RequestError(
             f"{name} must be {f'1 to {LARGEST_REQUEST}' if count is None else count} numbers, got {given!r:.80}"
         )
-    if not np.all(np.abs(numbers) <= LARGEST) or np.any(numbers <= least):
-        above = " and positive" if least == 0.0 else ""
-        raise RequestError(f"{name} must be finite{above}, at most {LARGEST:g} in magnitude, got {given!r:.80}")
+    if not np.all(np.isfinite(numbers)) or np.any(numbers <= least):
+        raise RequestError(f"{name} must be finite{' and positive' if least == 0.0 else ''}, got {given!r:.80}")
+    if np.any(np.abs(numbers) > LARGEST):
+        raise RequestError(f"{name} must be at most {LARGEST:g} in magnitude, got {given!r:.80}")
     return numbers
 
 
