@@ -177,10 +177,10 @@ def test_bad_input(options, error, message, model):
 def test_calibration_rows_that_are_none(model):
     for X, y, message in (
         (np.empty((0, 2)), [], "X_calibration or y_calibration: Found array with 0 sample"),
-        ([[0.0, np.nan]], ["a"], "X_calibration or y_calibration: Input X contains NaN"),
+        ([[0.0, np.nan]], ["a"], "X_calibration or y_calibration: X is NaN in row 0, column 1"),
         ([[0.0, 0.0]], [["a", "b"]], "X_calibration or y_calibration: y should be a 1d array"),
-        ([[0.0, 0.0]], [None], "no training row has: None; the classes are 'a', 'b', 'c'"),
-        ([[0.0, 0.0]], [np.nan], "no training row has: nan; the classes are"),
+        ([[0.0, 0.0]], [None], "y is None in row 0"),
+        ([[0.0, 0.0]], [np.nan], "y is nan in row 0"),
     ):
         with pytest.raises(ValueError, match=message):
             model.predict_set([[0.0, 0.0]], X_calibration=X, y_calibration=y)

@@ -15,7 +15,7 @@ from kernpool.conformal.ranks import as_level
 from kernpool.conformal.sets import SET_METHODS, SetSetting, find_sets
 from kernpool.estimators.calibrating import check_rows, origin_of, places_of
 from kernpool.estimators.class_probabilities import probabilities_of
-from kernpool.estimators.rows import as_labels
+from kernpool.estimators.labels import as_labels
 from kernpool.estimators.smoothing_rows import need_rows
 from kernpool.inference.probabilities import Probabilities
 from kernpool.inference.smoother import Places

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import check_consistent_length, column_or_1d
+from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import validate_data
 
 from kernpool.data.checks import as_key_weight, as_real_array, is_missing, refuse_foreign
@@ -16,6 +16,7 @@ from kernpool.data.frames import Encoding
 from kernpool.data.integers import refuse_inexact
 from kernpool.data.mixed import Mixed
 from kernpool.data.suspects import SuspectColumnWarning, suspect_columns
+from kernpool.estimators.labels import as_labels
 from kernpool.execution.warnings import warn_caller
 
 Array = NDArray[np.float64]
@@ -251,30 +252,6 @@ def _refuse_no_outputs(read: NDArray[Any], owner: str) -> None:
                 f"y is missing (NaN, None or NA) in row {index[0] if index else 0}{column} (counted from 0); drop such "
                 "rows first"
             )
-
-
-def as_labels(y: Any, owner: str = "a classifier") -> NDArray[Any]:
-    """Read labels of a classifier, of shape (n,); none may be missing."""
-    if y is None:
-        raise ValueError(f"{owner} requires y to be passed, but the target y is None")
-    refuse_foreign("y", y)
-    read = np.asarray(y, dtype=object if isinstance(y, list | tuple) else None)  # NumPy makes text of None beside text
-    if read.dtype.kind == "f":
-        missing = ~np.isfinite(read)
-    elif read.dtype.kind in "mM":
-        missing = np.isnat(read)
-    else:
-        items = read.ravel().tolist() if read.dtype.kind == "O" else ()
-        missing = np.array([is_missing(item) or item in (np.inf, -np.inf) for item in items], dtype=bool)
-    if missing.any():
-        index = int(missing.argmax())
-        raise ValueError(
-            f"y is {read.ravel()[index]} in row {index // (missing.size // len(read))} (counted from 0), and "
-            f"{np.count_nonzero(missing)} of its labels are missing (NaN, None, NA) or inf; drop such rows, or give "
-            "missing labels a class of their own, such as 'unknown'"
-        )
-    label: NDArray[Any] = column_or_1d(y, warn=True)
-    return label
 
 
 class ReadScores:
