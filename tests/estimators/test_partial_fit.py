@@ -5,13 +5,16 @@ import gc
 import itertools
 import pickle
 import weakref
+from operator import itemgetter
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.base import clone
 
 from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor
+from tests.support.together import often, together
 
 ESTIMATORS = [NadarayaWatsonRegressor, LocalLinearRegressor]
 
@@ -134,3 +137,88 @@ def test_what_was_made_of_fewer_rows_is_not_kept(estimator):
     model.partial_fit(X[:5], y[:5])
     gc.collect()
     assert before() is None
+
+
+def pieces(numbers, size=300):
+    """Return blocks of rows, each of one number, which is its output as well."""
+    return [(np.full((size, 1), float(number)), np.full(size, float(number))) for number in numbers]
+
+
+def parts(model, size=300):
+    """Return the numbers of the blocks of a model, each of which has to be whole and to have its outputs."""
+    key, value = model.key_[:, 0], model.value_
+    np.testing.assert_array_equal(key, value)
+    blocks = key.reshape(-1, size)
+    assert np.all(blocks == blocks[:, :1])
+    return blocks[:, 0].tolist()
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_threads_that_add_to_one_model_lose_and_mix_no_rows(weighted):
+    sample_weight = np.full(300, 2.0) if weighted else None
+    with often():
+        for _ in range(10):
+            model, taken = NadarayaWatsonRegressor(bandwidth=0.1), []  # the first call is a fit
+            copied = []
+
+            def add(numbers):
+                for X, y in pieces(numbers):
+                    model.partial_fit(X, y, sample_weight)  # noqa: B023  # of this turn
+                    taken.append(copy.copy(model))  # noqa: B023  # of this turn
+
+            def follow():
+                for X, y in pieces(range(50, 60)):
+                    if taken:  # noqa: B023  # of this turn
+                        copied.append(copy.copy(taken[-1]).partial_fit(X, y, sample_weight))  # noqa: B023  # of this turn
+
+            together(lambda: add(range(10)), lambda: add(range(10, 20)), follow)  # of this turn
+            assert sorted(parts(model)) == list(range(20))
+            assert [part for part in parts(model) if part < 10] == list(range(10))
+            for other in (*taken, *copied):
+                numbers = parts(other)
+                assert len(set(numbers)) == len(numbers)
+                assert other in taken or numbers[-1] >= 50
+            if weighted:
+                np.testing.assert_array_equal(model.key_weight_, np.full(6000, 2.0))
+
+
+ASKED = {
+    "predict": lambda model, X: model.predict(X),
+    "derivative": lambda model, X: 0.0 * model.derivative(X)[:, 0],
+    "weights": lambda model, X: 0.0 * model.attention_weights(X).sum(axis=1),
+    "quantile": lambda model, X: 0.0 * model.quantile(X),
+    "standard error": lambda model, X: 0.0 * model.standard_error(X),
+    "residuals": lambda model, _: 0.0 * model.residuals().fitted[:2],
+    "leave one out": lambda model, _: 0.0 * model.leave_one_out().prediction[:2, 0],
+    "saved": lambda model, _: np.ptp([len(rows) for rows in itemgetter("key_", "value_")(model.to_record().arrays)]),
+}
+
+
+@pytest.mark.parametrize("asked", ASKED.values(), ids=ASKED)
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_answers_while_rows_are_added_are_of_whole_calls(estimator, asked):
+    """Each call adds rows that balance, so that predictions of halves of a call would not be 0."""
+    X, y = np.repeat([[-1.0], [1.0], [-1.0], [1.0]], 5, axis=0), np.outer([1.0, -1.0, -1.0, 1.0], range(1, 6)).ravel()
+    query = np.array([[-1.0], [1.0]])
+    with often():
+        for _ in range(4):
+            model, found = estimator(bandwidth=0.5).fit(X, y), []
+            together(
+                lambda: [model.partial_fit(X, y) for _ in range(50)],  # noqa: B023  # of this turn
+                lambda: found.extend(asked(model, query) for _ in range(15)),  # noqa: B023  # of this turn
+            )
+            assert np.abs(found).max() < 1e-12
+            assert len(model.key_) == 51 * 20
+
+
+@pytest.mark.parametrize(
+    "duplicate", [copy.copy, copy.deepcopy, clone, lambda model: pickle.loads(pickle.dumps(model))]
+)
+def test_copies_of_a_model_that_rows_are_added_to_go_their_own_way(duplicate):
+    model = NadarayaWatsonRegressor(bandwidth=1.0).partial_fit([[0.0]], [1.0]).partial_fit([[1.0]], [2.0])
+    other = duplicate(model)
+    model.partial_fit([[2.0]], [3.0])
+    other.partial_fit([[5.0]], [6.0])
+    np.testing.assert_array_equal(model.value_, [1.0, 2.0, 3.0])
+    assert other.value_[-1] == 6.0
+    assert len(other.value_) == (1 if duplicate is clone else 3)

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from kernpool.bandwidth.search.setting import is_flat
 from kernpool.estimators.fitted import fit_of, per_unit, problem_of, scaled_keys
 from kernpool.estimators.regression import KernelRegressor
+from kernpool.estimators.rows import snapshot
 from kernpool.kernels import Kernel, get_kernel
 
 Array = NDArray[np.float64]
@@ -201,11 +202,12 @@ class LocalLinearRegressor(KernelRegressor):
         >>> model.derivative([[1.0]]).round(9)
         array([[2.]])
         """
-        problem = problem_of(self, X)
-        fit = fit_of(self, problem)
+        model = snapshot(self)
+        problem = problem_of(model, X)
+        fit = fit_of(model, problem)
         slopes: Array = fit.slope / problem.similarity.bandwidth[:, None]
         slopes[~fit.occupied] = np.nan
-        return self._one_per_output(per_unit(self, X, slopes))
+        return model._one_per_output(per_unit(model, X, slopes))
 
     def attention_weights(self, X: ArrayLike, *, max_bytes: int = 1 << 30) -> Array:
         r"""Compute the share of every training output in each prediction.
@@ -230,9 +232,10 @@ class LocalLinearRegressor(KernelRegressor):
         ValueError
             If the shares need more than `max_bytes`.
         """
-        share: Any = super().attention_weights(X, max_bytes=max_bytes)
-        problem = problem_of(self, X)
-        fit = fit_of(self, problem)
+        model = snapshot(self)
+        share: Any = super(LocalLinearRegressor, model).attention_weights(X, max_bytes=max_bytes)
+        problem = problem_of(model, X)
+        fit = fit_of(model, problem)
         tilted = np.repeat(fit.base[:, None], share.shape[1], axis=1)
         for a in range(problem.key.shape[1]):
             tilted += fit.tilt[:, a, None] * problem.similarity.offset(problem.query, problem.key, a)

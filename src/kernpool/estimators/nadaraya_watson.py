@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from kernpool.estimators.fitted import per_unit, problem_of
 from kernpool.estimators.regression import KernelRegressor
+from kernpool.estimators.rows import snapshot
 from kernpool.execution.progress import current_progress
 from kernpool.pooling.choice import choose
 
@@ -190,7 +191,8 @@ class NadarayaWatsonRegressor(KernelRegressor):
         >>> model.derivative([[0.5], [1.0]]).round(3).tolist()
         [[0.964], [0.0]]
         """
-        problem, progress = problem_of(self, X), current_progress()
+        model = snapshot(self)
+        problem, progress = problem_of(model, X), current_progress()
         plan = choose(problem, self.algorithm, often=True)
         state = plan.reduce(problem, n_jobs=self.n_jobs, progress=progress)
         (m, d), c = problem.query.shape, problem.value.shape[1]
@@ -203,4 +205,4 @@ class NadarayaWatsonRegressor(KernelRegressor):
             ).query
         if self.empty == "nan":
             slopes[state.denominator == 0] = np.nan
-        return self._one_per_output(per_unit(self, X, slopes))
+        return model._one_per_output(per_unit(model, X, slopes))

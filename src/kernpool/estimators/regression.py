@@ -19,13 +19,24 @@ from kernpool.estimators.parameters import check_parameters
 from kernpool.estimators.prediction import PredictionIntervals
 from kernpool.estimators.rank_notes import RankNotes
 from kernpool.estimators.resampled import Resampled
-from kernpool.estimators.rows import ReadScores, append_rows, as_table, encoding_of, frequencies, read_rows
+from kernpool.estimators.rows import (
+    ReadScores,
+    answers_by_snapshots,
+    append_rows,
+    as_table,
+    encoding_of,
+    frequencies,
+    read_rows,
+    snapshot,
+)
 from kernpool.estimators.smoother import KernelSmoother
+from kernpool.execution.threads import OwnLock
 from kernpool.kernels import get_kernel
 
 Array = NDArray[np.float64]
 
 
+@answers_by_snapshots
 class KernelRegressor(
     Inference,
     ConditionalDistribution,
@@ -152,6 +163,9 @@ class KernelRegressor(
         as rows come; fit again when there are several times as many. `loo_error_`, which was that of the first rows, is
         gone after the second call, `bandwidth_search_` stays. O(rows added) time and memory, on average.
 
+        Threads may add rows to one model at once, and to a model and its ``copy.copy``: calls wait for each other, and
+        no rows are lost or mixed. All other methods may be called meanwhile, and answer from the rows of whole calls.
+
         Examples
         --------
         >>> from kernpool import NadarayaWatsonRegressor
@@ -159,6 +173,10 @@ class KernelRegressor(
         >>> model.partial_fit([[1.0]], [2.0]).predict([[0.5]])
         array([1.5])
         """
+        with self.__dict__.setdefault("_adding", OwnLock()):
+            return self._add(X, y, sample_weight)
+
+    def _add(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None) -> Self:
         if "chunks_" in vars(self) or isinstance(y, str) or isinstance(X, Chunks):
             raise TypeError(
                 "partial_fit adds rows to rows in memory, and chunks are none; write the new rows to a file beside the "
@@ -228,7 +246,8 @@ class KernelRegressor(
         RankDeficiencyWarning
             If a local linear fit is not determined by the rows of its window; once per fit.
         """
-        return (self._pool(X), std_of_new(self, X)) if return_std else self._pool(X)
+        model = snapshot(self)
+        return (model._pool(X), std_of_new(model, X)) if return_std else model._pool(X)
 
     def _one_per_output(self, slopes: Array) -> Array:
         """Drop the last axis of (m, d, c) if y had one dimension."""

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, cast
+from functools import wraps
+from inspect import isfunction
+from threading import Lock
+from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,9 +23,11 @@ from kernpool.estimators.labels import as_labels
 from kernpool.execution.warnings import warn_caller
 
 Array = NDArray[np.float64]
+Model = TypeVar("Model")
 
 UNUSUAL_MEAN_WEIGHT = 10.0
 LEAST_CAPACITY = 64
+WRITERS = ("fit", "partial_fit", "set_params")  # change the model itself
 NAMES, LABELS = "feature_names_in_", "column_labels_"  # of columns: strings, and labels of any other type
 
 
@@ -321,8 +326,8 @@ def unshared(array: NDArray[Any]) -> NDArray[Any]:
 class GrowingArray:
     """An array with spare capacity at its end, so that appending takes amortised constant time per row.
 
-    Whoever appends gets a view of all rows so far. A copy of a model shares the buffer with it; the first to append
-    continues in it, the other one copies its rows, so that neither sees the rows of the other.
+    Appending returns a view of all rows so far. A copy of a model shares the buffer with it; the first to append
+    continues in it, the other one copies its rows, so that neither sees the rows of the other, in whatever threads.
 
     Examples
     --------
@@ -335,6 +340,7 @@ class GrowingArray:
     def __init__(self) -> None:
         self._buffer: NDArray[Any] = np.empty(0)
         self._used = 0
+        self._lock = Lock()
 
     def append(self, rows: NDArray[Any], more: NDArray[Any]) -> NDArray[Any]:
         """Return `rows` and then `more`.
@@ -353,18 +359,57 @@ class GrowingArray:
         """
         n, dtype = len(rows), np.result_type(rows, more)
         total = n + len(more)
-        continues = rows.base is self._buffer and n == self._used and dtype == self._buffer.dtype
-        if not continues or total > len(self._buffer):
-            buffer = np.empty((max(LEAST_CAPACITY, 2 * total), *rows.shape[1:]), dtype=dtype)
-            buffer[:n] = rows
-            self._buffer = buffer
-        self._buffer[n:total] = more
-        self._used = total
-        return self._buffer[:total]
+        with self._lock:
+            continues = rows.base is self._buffer and n == self._used and dtype == self._buffer.dtype
+            if not continues or total > len(self._buffer):
+                buffer = np.empty((max(LEAST_CAPACITY, 2 * total), *rows.shape[1:]), dtype=dtype)
+                buffer[:n] = rows
+                self._buffer = buffer
+            self._buffer[n:total] = more
+            self._used = total
+            return self._buffer[:total]
 
     def __reduce__(self) -> tuple[type[GrowingArray], tuple[()]]:
         # The buffer is no part of a model: a pickle would hold every row twice.
         return GrowingArray, ()
+
+
+def snapshot(model: Model) -> Model:
+    """Return a model that shares everything with a fitted one, and keeps its rows while `partial_fit` adds to that.
+
+    Examples
+    --------
+    >>> from kernpool import NadarayaWatsonRegressor
+    >>> model = NadarayaWatsonRegressor(bandwidth=1.0).partial_fit([[0.0]], [1.0])
+    >>> before = snapshot(model)
+    >>> len(model.partial_fit([[1.0]], [2.0]).key_), len(before.key_)
+    (2, 1)
+    """
+    taken = object.__new__(type(model))
+    vars(taken).update(vars(model))  # one step, during which no other thread runs
+    return taken
+
+
+def answers_by_snapshots(kind: type[Model]) -> type[Model]:
+    """Let the public methods that a class inherits answer from a snapshot; `WRITERS` excepted.
+
+    A method reads rows many times, and what it made of fewer rows does not fit to those that another thread has added.
+    Decorates the class whose `partial_fit` adds rows; methods of its own take a snapshot themselves.
+    """
+    for base in kind.__mro__[1:]:
+        names = [name for name, function in vars(base).items() if isfunction(function) and name[0] != "_"]
+        for name in names if base.__module__.startswith(__package__) else ():
+            if name not in vars(kind) and name not in WRITERS:
+                setattr(kind, name, _from_snapshot(getattr(kind, name)))
+    return kind
+
+
+def _from_snapshot(method: Any) -> Any:
+    @wraps(method)
+    def answer(self: Any, *arguments: Any, **options: Any) -> Any:
+        return method(snapshot(self), *arguments, **options)
+
+    return answer
 
 
 def append_rows(model: Any, key: NDArray[Any], value: NDArray[Any], weight: Array | None) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from kernpool.estimators.keywords import NamedCalls
 from kernpool.estimators.parameters import search_parameters
 from kernpool.estimators.rank_notes import RankNotes
 from kernpool.estimators.records import VERSION, VERSION_ON_CHUNKS, VERSION_WITH_YOUNGER, record_of, restored
-from kernpool.estimators.rows import Rows, frequencies, unshared
+from kernpool.estimators.rows import Rows, frequencies, snapshot, unshared
 from kernpool.execution.progress import current_progress
 from kernpool.kernels import Kernel, get_categorical_kernel
 from kernpool.pooling.choice import choose
@@ -194,10 +194,12 @@ class KernelSmoother(NamedCalls, BaseEstimator):  # type: ignore[misc]  # scikit
         check_is_fitted(self)
         known = vars(self).get("_expected_error")
         if known is None:
-            self._expected_error = known = expected_error(self)
-            search = vars(self).get("bandwidth_search_")
-            if search is not None:
-                self.__dict__ |= {"bandwidth_search_": replace(search, expected_error=known)}
+            model = snapshot(self)
+            known = expected_error(model)
+            if vars(self).get("_prepared") is vars(model).get("_prepared"):  # no rows were added meanwhile
+                search = vars(model).get("bandwidth_search_")
+                found = {} if search is None else {"bandwidth_search_": replace(search, expected_error=known)}
+                self.__dict__ |= found | {"_expected_error": known}
         return known
 
     def _categories(self) -> Categories:

@@ -16,6 +16,31 @@ from kernpool.execution.progress import Progress
 Work = Callable[[slice], Iterator[None]]
 
 
+class OwnLock:
+    """A lock that is no part of what it protects: deep copies and pickles of its owner get one of their own.
+
+    Examples
+    --------
+    >>> import copy
+    >>> lock = OwnLock()
+    >>> with lock, copy.deepcopy(lock):
+    ...     "the copy is another lock"
+    'the copy is another lock'
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
+
+    def __reduce__(self) -> tuple[type[OwnLock], tuple[()]]:
+        return OwnLock, ()
+
+
 def resolve_n_jobs(n_jobs: int | None) -> int:
     """Turn `n_jobs` into a number of threads, as scikit-learn does.
 

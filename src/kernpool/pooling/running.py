@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,6 +17,7 @@ from kernpool.data.checks import as_bandwidth
 from kernpool.data.chunks.base import ArrayChunks
 from kernpool.data.columns import labels_of, order_of_columns
 from kernpool.data.folders import Record, read_record, write_record
+from kernpool.execution.threads import OwnLock
 from kernpool.kernels import Kernel, registered_name
 from kernpool.pooling.chunked import Asked, ChunkReason, center_of, reason_of_chunks
 from kernpool.pooling.recipe import Recipe
@@ -25,6 +26,15 @@ from kernpool.pooling.settle import settle
 Array = NDArray[np.float64]
 
 _ARRAYS = ("query", "bandwidth", "center", "shift", "denominator", "numerator")
+
+
+class _Seen(NamedTuple):
+    """What is known of the pairs that have been seen; replaced as a whole, so that no reader sees half of an update."""
+
+    rows: int = 0
+    flat: bool = True
+    state: PoolState | None = None
+    center: Array | None = None
 
 
 class RunningPool:
@@ -63,6 +73,9 @@ class RunningPool:
     An update costs what `kernpool.pool` of its pairs does. Memory is O(m), and that of the columns of
     `kernpool.core.Layout` for each query with ``degree=1`` and ``degree=2``. Where
     updates have few pairs each, collect some hundred before updating: every update visits all queries.
+
+    Threads may update, merge and ask one pool at once: updates wait for each other, none is lost, and values are those
+    of whole updates.
 
     Examples
     --------
@@ -106,14 +119,27 @@ class RunningPool:
             raise ValueError(f"query must have shape (queries,) or (queries, columns), got {rows.shape}")
         recipe = replace(recipe, bandwidth=as_bandwidth(recipe.bandwidth, rows.shape[1]))
         self._asked = Asked(recipe, asked.query._replace(array=rows.copy()))  # which the caller cannot change
-        self.empty, self.rows, self._flat = empty, 0, True
-        self.state: PoolState | None = None
-        self.center: Array | None = None
+        self.empty, self._seen, self._adding = empty, _Seen(), OwnLock()
 
     @property
     def query(self) -> Array:
         """Where to pool, of shape (m, d)."""
         return self._asked.query.array
+
+    @property
+    def rows(self) -> int:
+        """How many pairs have been seen."""
+        return self._seen.rows
+
+    @property
+    def state(self) -> PoolState | None:
+        """The sums of the pairs; None before the first update."""
+        return self._seen.state
+
+    @property
+    def center(self) -> Array | None:
+        """A median of the values of the first update, of shape (c,); None before it."""
+        return self._seen.center
 
     def update(self, key: ArrayLike, value: ArrayLike, weight: ArrayLike | None = None) -> Self:
         """Add pairs.
@@ -132,9 +158,15 @@ class RunningPool:
         RunningPool
             Itself.
         """
-        state, center = self.state, self.center
         chunks = ArrayChunks(key, value, weight, source="update")
         order = order_of_columns(labels_of(key), self._asked.query.labels)
+        with self._adding:
+            self._seen = self._with(chunks, order, self._seen)
+        return self
+
+    def _with(self, chunks: ArrayChunks, order: Any, seen: _Seen) -> _Seen:
+        """Return what is known with more pairs, whose columns are in some order; an error leaves all as it is."""
+        rows, flat, state, center = seen
         for chunk in chunks:
             if order is not None:
                 chunk = chunk._replace(key=np.ascontiguousarray(chunk.key[:, order]))
@@ -143,17 +175,14 @@ class RunningPool:
             center = center_of(chunk) if center is None else center
             if center is None:  # nothing of any weight yet
                 continue
-            if len(center) != chunk.value.shape[1] or (self.state is not None and chunks.flat != self._flat):
+            if len(center) != chunk.value.shape[1] or (seen.state is not None and chunks.flat != flat):
                 raise ValueError(
-                    f"value must have shape {'(rows,)' if self._flat else f'(rows, {len(center)})'} as before, "
+                    f"value must have shape {'(rows,)' if flat else f'(rows, {len(center)})'} as before, "
                     f"got {chunk.value.shape[1]} column(s)"
                 )
             part = self._asked.state(chunk, center)
             state = part if state is None else merge(state, part)
-        if state is not None:
-            # Nothing is assigned before all is known, so that a failed update leaves the sums as they were.
-            self.state, self.center, self._flat, self.rows = state, center, chunks.flat, self.rows + (chunks.rows or 0)
-        return self
+        return seen if state is None else _Seen(rows + (chunks.rows or 0), chunks.flat, state, center)
 
     def merge(self, other: RunningPool) -> Self:
         """Add what another pool of the same queries has seen.
@@ -176,20 +205,23 @@ class RunningPool:
         mine, theirs = self._asked, other._asked
         if not (mine.recipe.pools_like(theirs.recipe) and np.array_equal(self.query, other.query)):
             raise ValueError("other must have the same queries, kernel, bandwidth, composition and degree to be merged")
-        if other.state is None or other.center is None:
-            return self
-        if self.state is None or self.center is None:
-            self.state, self.center, self._flat = other.state, other.center, other._flat
-        elif len(self.center) != len(other.center):
-            raise ValueError(f"other has {len(other.center)} value column(s), and {len(self.center)} are pooled here")
-        else:
-            state, layout = other.state, mine.layout(len(self.center))
-            if layout.degree:
-                numerator = layout.with_center(state.denominator, state.numerator, other.center - self.center)
-                state = replace(state, numerator=numerator)
-            self.state = merge(self.state, state)
-        self.rows += other.rows
+        more = other._seen
+        with self._adding:
+            self._seen = self._merged(self._seen, more)
         return self
+
+    def _merged(self, seen: _Seen, more: _Seen) -> _Seen:
+        if more.state is None or more.center is None:
+            return seen
+        if seen.state is None or seen.center is None:
+            return more._replace(rows=seen.rows + more.rows)
+        if len(seen.center) != len(more.center):
+            raise ValueError(f"other has {len(more.center)} value column(s), and {len(seen.center)} are pooled here")
+        state, layout = more.state, self._asked.layout(len(seen.center))
+        if layout.degree:
+            numerator = layout.with_center(state.denominator, state.numerator, more.center - seen.center)
+            state = replace(state, numerator=numerator)
+        return seen._replace(rows=seen.rows + more.rows, state=merge(seen.state, state))
 
     def plan(self) -> ChunkReason:
         """Say by which algorithm updates are summed, and why.
@@ -220,11 +252,10 @@ class RunningPool:
         ValueError
             If nothing has been seen; or a window is empty, and `empty` is "raise".
         """
-        if self.state is None or self.center is None:
+        _, flat, state, center = self._seen
+        if state is None or center is None:
             raise ValueError("nothing has been pooled yet; call update(key, value) first")
-        return settle(
-            replace(self._asked.recipe, empty=self.empty), self._asked.sums(self.state, self.center, self._flat)
-        )
+        return settle(replace(self._asked.recipe, empty=self.empty), self._asked.sums(state, center, flat))
 
     def save(self, folder: str | Path, *, force: bool = False) -> None:
         """Write queries and sums to a folder: as `kernpool.save_model`, without loading scikit-learn.
@@ -250,10 +281,10 @@ class RunningPool:
 
     def to_record(self) -> Record:
         """Return queries and sums as JSON and arrays; `save` writes them."""
-        recipe = self._asked.recipe
+        recipe, seen = self._asked.recipe, self._seen
         arrays: dict[str, Array] = {"query": self.query, "bandwidth": recipe.bandwidth}
-        if self.state is not None and self.center is not None:
-            arrays |= {"center": self.center, **vars(self.state)}
+        if seen.state is not None and seen.center is not None:
+            arrays |= {"center": seen.center, **vars(seen.state)}
         header = {
             "format": self.record_format,
             "version": self.record_versions[-1],
@@ -263,8 +294,8 @@ class RunningPool:
             "degree": recipe.degree,
             "algorithm": recipe.algorithm,
             "empty": self.empty,
-            "rows": self.rows,
-            "flat": self._flat,
+            "rows": seen.rows,
+            "flat": seen.flat,
         }
         return Record(header, arrays)
 
@@ -277,20 +308,21 @@ class RunningPool:
         arrays = dict(record.arrays)
         options = {name: header[name] for name in ("kernel", "composition", "degree", "tol", "algorithm", "empty")}
         pool = cls(arrays["query"], bandwidth=arrays["bandwidth"], **options)
-        pool.rows, pool._flat = rows, flat
+        state, center = None, arrays.get("center")
         as_tol(header["tol"])
         fits = type(rows) is int and 0 <= rows < 2**63 and (rows > 0) == ("center" in names)
         fits = fits and type(flat) is bool and type(header["degree"]) is int
         fits = fits and all(array.dtype == np.float64 for array in arrays.values())
-        if "center" in names:
-            pool.center, pool.state = arrays["center"], PoolState(*(arrays[name] for name in _ARRAYS[3:]))
-            m, width = len(pool.query), Layout(pool.center.size, pool.query.shape[1], header["degree"]).width
-            shapes = {"center": (pool.center.size,), "shift": (m,), "denominator": (m,), "numerator": (m, width)}
+        if center is not None:
+            state = PoolState(*(arrays[name] for name in _ARRAYS[3:]))
+            m, width = len(pool.query), Layout(center.size, pool.query.shape[1], header["degree"]).width
+            shapes = {"center": (center.size,), "shift": (m,), "denominator": (m,), "numerator": (m, width)}
             fits = fits and all(arrays[name].shape == shape for name, shape in shapes.items())
-            fits = fits and (pool.center.size == 1 or not flat)
-            sums = (pool.center, pool.state.denominator, pool.state.numerator)
-            fits = fits and all(np.isfinite(array).all() for array in sums) and bool(np.all(pool.state.shift < np.inf))
-            fits = fits and bool(np.all(pool.state.denominator >= 0.0))
+            fits = fits and (center.size == 1 or not flat)
+            sums = (center, state.denominator, state.numerator)
+            fits = fits and all(np.isfinite(array).all() for array in sums) and bool(np.all(state.shift < np.inf))
+            fits = fits and bool(np.all(state.denominator >= 0.0))
         if not fits:
             raise ValueError("its arrays and numbers do not fit together")
+        pool._seen = _Seen(rows, flat, state, center)
         return pool
