@@ -99,3 +99,36 @@ def test_what_goes_by_once_has_no_parts():
     pyarrow = pytest.importorskip("pyarrow", reason="Parquet needs the extra 'arrow'")
     with pytest.raises(TypeError, match=r"StreamChunks cannot be cut into parts.*Parquet or \.npy"):
         open_chunks(pyarrow.table({"x": [0.0], "y": [1.0]}), target="y").parts()
+
+
+def test_values_and_weights_in_memory_are_read_as_everywhere():
+    """Next to keys in a Dask array, where they are cut along them."""
+    da = pytest.importorskip("dask.array", reason="clusters need the extra 'dask'")
+    from kernpool import DaskNadarayaWatsonRegressor
+    from kernpool.dask import pool
+
+    key, value, weight = da.from_array(TABLE[:60, :1], chunks=25), TABLE[:60, 1], np.arange(60) % 3
+    expected = pool([[0.5]], key, da.from_array(value, chunks=25), key_weight=da.from_array(weight, chunks=25))
+    np.testing.assert_array_equal(pool([[0.5]], key, value.tolist(), key_weight=weight.astype(object)), expected)
+    hidden = np.ma.array(value, mask=weight == 1)
+    for name, pairs in {
+        "value": (hidden, weight),
+        "key_weight": (value, np.ma.array(weight, mask=hidden.mask)),
+    }.items():
+        with pytest.raises(TypeError, match=f"{name} is a masked array"):
+            pool([[0.5]], key, pairs[0], key_weight=pairs[1])
+        with pytest.raises(TypeError, match=f"{name} is a masked array"):
+            DaskNadarayaWatsonRegressor(bandwidth=0.5).fit(key, *pairs)
+    with pytest.raises(TypeError, match="value must hold real numbers"):
+        pool([[0.5]], key, value.astype(str))
+
+
+def test_queries_of_one_dimension_are_one_column_in_memory_and_in_dask():
+    da = pytest.importorskip("dask.array", reason="clusters need the extra 'dask'")
+    from kernpool import DaskNadarayaWatsonRegressor
+
+    key = da.from_array(TABLE[:60, 0], chunks=25)
+    model = DaskNadarayaWatsonRegressor(bandwidth=0.5).fit(key, key**2)
+    expected = model.predict(TABLE[:7, :1])
+    np.testing.assert_array_equal(model.predict(TABLE[:7, 0]), expected)
+    np.testing.assert_array_equal(model.predict(da.from_array(TABLE[:7, 0], chunks=4)).compute(), expected)

@@ -270,6 +270,16 @@ def test_nested_memories_lengths_and_the_remedy(generator):
         torch.testing.assert_close(found[: len(rows)], attention_pool(*[rows] * 3, similarity=gaussian()))
 
 
+def test_masked_arrays_are_refused_where_arrays_will_do():
+    lengths = np.ma.array([3, 99], mask=[False, True])
+    with pytest.raises(TypeError, match="valid_lens is a masked array"):
+        attention_pool(*[torch.ones(2, 5, 2)] * 3, similarity=GaussianSimilarity(), valid_lens=lengths)
+    with pytest.raises(TypeError, match="valid is a masked array"):
+        masked_softmax(torch.zeros(2, 5), lengths > 1)
+    whole = masked_softmax(torch.zeros(2, 1, 5), np.array([3, 5]))
+    assert torch.equal(whole, masked_softmax(torch.zeros(2, 1, 5), torch.tensor([3, 5])))
+
+
 @pytest.mark.parametrize("name", SIMILARITIES)
 def test_sparse_tensors_are_refused(name):
     with pytest.raises(TypeError, match=r"key must be a dense tensor, got .*; use key.to_dense"):

@@ -14,11 +14,11 @@ import dask.array as da
 import numpy as np
 from dask.base import is_dask_collection
 
+from kernpool.data.checks import as_real_array
 from kernpool.data.chunks.base import ArrayChunks, Chunks, check_exact
 from kernpool.data.chunks.opening import open_chunks
 from kernpool.data.chunks.parquet import ColumnNames
 from kernpool.data.columns import Columns, refuse_other_columns
-from kernpool.data.integers import refuse_inexact
 from kernpool.data.tables import TableError
 
 
@@ -199,8 +199,7 @@ def _along(name: str, other: Any, key: Any) -> Any:
     """Return an array in the same blocks of rows as the keys."""
     known = None not in row_counts(key)
     if not is_dask_collection(other):
-        numbers = np.asarray(other)
-        refuse_inexact(name, other, numbers)
+        numbers = as_real_array(name, other)
         if not known or len(numbers) != key.shape[0]:
             rows = key.shape[0] if known else "unknown many"
             raise ValueError(

@@ -215,6 +215,7 @@ class DaskNadarayaWatsonRegressor(DaskInference, DaskDistribution, NamedCalls, R
             X = read_query(self, X)
         else:
             X = as_dask_array(select(X, fitted_labels(self)) if is_frame(X) else X)
+            X = X[:, None] if X.ndim == 1 and self.n_features_in_ == 1 else X
             if X.ndim != 2 or X.shape[1] != self.n_features_in_:
                 raise ValueError(f"X must have {self.n_features_in_} columns, as in fit, got shape {X.shape}")
         return pool_partitions(self._recipe(self.bandwidth_), X, self.partitions_, self.client_, RETRIES)

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
+from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
+
+from kernpool.data.checks import refuse_foreign
 
 
 def check_tensors(**tensors: Tensor) -> None:
@@ -31,6 +35,30 @@ def check_tensors(**tensors: Tensor) -> None:
             )
         if tensor.layout is not torch.strided:
             raise TypeError(f"{name} must be a dense tensor, got the layout {tensor.layout}; use {name}.to_dense()")
+
+
+def as_tensor(name: str, given: Any, device: torch.device | None = None) -> Tensor:
+    """Return a tensor of what a caller passed as lengths or a mask, where lists and arrays will do.
+
+    Parameters
+    ----------
+    name : str
+        What messages call it.
+    given : array_like or Tensor
+        What came.
+    device : torch.device, optional
+        Where the tensor is to be.
+
+    Raises
+    ------
+    TypeError
+        If it is a masked array, whose masked entries have no value; or a nested or sparse tensor.
+    """
+    if isinstance(given, np.ma.MaskedArray):
+        refuse_foreign(name, given)
+    tensor = torch.as_tensor(given, device=device)
+    check_tensors(**{name: tensor})
+    return tensor
 
 
 def check_inputs(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None) -> torch.Size:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from kernpool.torch.masks.inputs import check_tensors
+from kernpool.torch.masks.inputs import as_tensor, check_tensors
 
 
 def valid_length_mask(valid_lens: Tensor, shape: torch.Size) -> Tensor:
@@ -51,8 +51,7 @@ def valid_lengths(valid_lens: Tensor, shape: torch.Size) -> Tensor:
     Tensor of int, shape (..., L) or (..., 1)
         The lengths.
     """
-    valid_lens = torch.as_tensor(valid_lens)
-    check_tensors(valid_lens=valid_lens)
+    valid_lens = as_tensor("valid_lens", valid_lens)
     if valid_lens.is_floating_point() or valid_lens.is_complex() or valid_lens.dtype == torch.bool:
         raise ValueError(f"valid_lens must be integers, got {valid_lens.dtype}; pass a boolean mask as attn_mask")
     batch = tuple(shape[:-2])
@@ -116,7 +115,7 @@ def masked_softmax(logits: Tensor, valid: Tensor | None = None) -> Tensor:
     """
     check_tensors(logits=logits)
     if valid is not None:
-        logits = logits.masked_fill(~_as_mask(torch.as_tensor(valid, device=logits.device), logits.shape), -torch.inf)
+        logits = logits.masked_fill(~_as_mask(as_tensor("valid", valid, logits.device), logits.shape), -torch.inf)
     if logits.shape[-1] == 0:
         return torch.softmax(logits, dim=-1)
     nothing = torch.isneginf(logits.detach().amax(dim=-1, keepdim=True))
@@ -127,7 +126,6 @@ def masked_softmax(logits: Tensor, valid: Tensor | None = None) -> Tensor:
 
 
 def _as_mask(valid: Tensor, shape: torch.Size) -> Tensor:
-    check_tensors(valid=valid)
     if valid.dtype != torch.bool:
         return valid_length_mask(valid, shape)
     try:
