@@ -101,7 +101,7 @@ def test_dates_are_days():
     days = np.array([(date.fromisoformat(day) - date(1970, 1, 1)).days for day in DAY], dtype=float)
     expected = NadarayaWatsonRegressor(bandwidth=[0.5, 3.0]).fit(np.c_[DOSE, days], Y)
     np.testing.assert_allclose(predicted(), expected.predict(np.c_[DOSE, days]), rtol=1e-12)
-    assert load_model("m").date_columns_ == ["day"]
+    assert load_model("m").encoding_.kinds == ("numeric", "date")
     with open("new.csv", "w") as file:
         file.write("dose,day\n1,31.1.2020\n")
     wrong = kernpool("predict", "m", "new.csv")
@@ -109,16 +109,26 @@ def test_dates_are_days():
     assert wrong.stderr.count(b"\n") == 1
 
 
-@pytest.mark.parametrize("dates", [[], ["side"], "day", [1]])
-def test_dates_of_an_edited_model_are_refused(dates, tmp_path):
+def test_models_of_days_as_they_were_written_before():
+    """Names of dates in the header, and days in the rows: such models read dates as they did."""
     fit("--features", "dose,day", "--dates", "--bandwidth", "0.5,3")
-    header = read_header("m", MODELS)
-    write_header(tmp_path / "m", header | {"dates": dates})
-    with pytest.raises(ModelFileError, match="dates is no list of features"):
-        load_model("m")
-    write_header(tmp_path / "m", header | {"version": 2})
+    expected = predicted()
+    header, path = read_header("m", MODELS), Path("m")
+    write_header(path, header | {"dates": ["day"], "encoding": None, "arrays": numbers_alone(header)})
+    (path / "feature_names_in_.npy").unlink()
+    assert load_model("m").encoding_.kinds == ("numeric", "date")
+    np.testing.assert_array_equal(predicted(), expected)
+    for dates in ([], ["side"], "day", [1]):
+        write_header(path, header | {"dates": dates})
+        with pytest.raises(ModelFileError, match="dates is no list of features"):
+            load_model("m")
+    write_header(path, header | {"version": 2, "dates": ["day"]})
     with pytest.raises(ModelFileError, match="does not have the entries of a model"):
         load_model("m")
+
+
+def numbers_alone(header):
+    return {name: record for name, record in header["arrays"].items() if name != "feature_names_in_"}
 
 
 def test_levels_that_a_model_has_not_seen():

@@ -6,7 +6,7 @@ from decimal import Decimal
 import numpy as np
 import pytest
 
-from kernpool import NadarayaWatsonClassifier, NadarayaWatsonRegressor
+from kernpool import NadarayaWatsonClassifier, NadarayaWatsonRegressor, load_model, save_model
 from kernpool.data.mixed import Mixed
 from tests.support.commands import kernpool
 
@@ -175,3 +175,56 @@ def test_types_of_parquet(kind):
     found = [float(line[0]) for line in predict_of("k", "k.parquet")[1:]]
     np.testing.assert_allclose(found, model.predict(columns), rtol=1e-12)
     assert ("smoothing" in report) == (values is None)
+
+
+ZONES = {"no zone": None, "a zone": "Asia/Kolkata"}
+
+
+@pytest.mark.parametrize("zone", ZONES)
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_dates_of_files_are_those_of_python(suffix, zone):
+    """A model of dates answers alike, made and asked here or there, whatever the unit; with a zone is not without."""
+    pandas = pytest.importorskip("pandas", reason="frames need pandas")
+    pytest.importorskip("pyarrow", reason="Parquet needs the extra 'arrow'")
+    when = pandas.Series(pandas.Timestamp("2022-05-01", tz=ZONES[zone]) + pandas.to_timedelta(DOSE.round(1), unit="D"))
+    frame = pandas.DataFrame({"when": when, "x": DOSE[::-1]})
+    expected = NadarayaWatsonRegressor(bandwidth=[0.5, 1.0]).fit(frame, Y).predict(frame)
+    other = frame.assign(when=when.dt.tz_localize(None if ZONES[zone] else "UTC"))
+    for name, table in (("t", frame), ("other", other)):
+        getattr(table.assign(y=Y), f"to_{suffix}")(f"{name}.{suffix}", index=False)
+    options = ("--target", "y", "--bandwidth", "0.5,1", "--model", "made-here")
+    assert json.loads(kernpool("fit", f"t.{suffix}", *options, "--dates", "--json").stdout)["dates"] == ["when"]
+    model = load_model("made-here")
+    np.testing.assert_allclose(model.predict(frame), expected, rtol=1e-12)
+    unit = "s" if zone == "no zone" else f"s, {ZONES[zone]}"
+    np.testing.assert_allclose(model.predict(frame.astype({"when": f"datetime64[{unit}]"})), expected, rtol=1e-12)
+    with pytest.raises(ValueError, match="with a time zone"):
+        model.predict(other)
+    with pytest.raises(ValueError, match="held dates"):
+        model.predict(frame.assign(when=19_000.0))
+    save_model(NadarayaWatsonRegressor(bandwidth=[0.5, 1.0]).fit(frame, Y), "made-there", target="y")
+    for made in ("made-here", "made-there"):
+        found = [float(line[0]) for line in predict_of(made, f"t.{suffix}")[1:]]
+        np.testing.assert_allclose(found, expected, rtol=1e-12)
+        refused = kernpool("predict", made, f"other.{suffix}").stderr.decode()
+        assert "column 'when' holds dates with" in refused
+        assert "and the model was fitted to dates with" in refused
+    with open("days.csv", "w") as file:
+        file.write("when,x\n19000,1\n")
+    assert b"column 'when'" in kernpool("predict", "made-here", "days.csv").stderr
+
+
+def test_durations_of_parquet_and_dates_of_two_kinds():
+    pandas = pytest.importorskip("pandas", reason="frames need pandas")
+    pytest.importorskip("pyarrow", reason="Parquet needs the extra 'arrow'")
+    frame = pandas.DataFrame({"lag": pandas.to_timedelta(DOSE.round(1) * 24, unit="h")})
+    frame.assign(y=Y).to_parquet("lag.parquet", index=False)
+    assert kernpool("fit", "lag.parquet", "--target", "y").returncode == 1
+    report = report_of("lag.parquet", "--dates", "--model", "lag")
+    assert report["dates"] == ["lag"]
+    expected = NadarayaWatsonRegressor(bandwidth=1.0).fit(DOSE.round(1)[:, None], Y).predict(DOSE.round(1)[:, None])
+    np.testing.assert_allclose(load_model("lag").predict(frame.astype("timedelta64[ms]")), expected, rtol=1e-12)
+    with open("mixed.csv", "w") as file:
+        file.write("t,y\n2020-01-01T06:00,1\n2020-01-02T06:00Z,2\n2020-01-03T06:00,3\n")
+    refused = kernpool("fit", "mixed.csv", "--target", "y", "--dates").stderr.decode()
+    assert "row 1 (line 3), column 't' holds '2020-01-02T06:00Z', a date with a time zone" in refused

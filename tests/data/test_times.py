@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from kernpool import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor, load_model, save_model
-from kernpool.data.dates import TIME_KINDS, Times, days_of, times_of
+from kernpool.data.dates import TIME_KINDS, Times, times_of, times_of_text
 from kernpool.data.frames import Encoding
 
 pandas = pytest.importorskip("pandas", reason="frames of pandas are most of what this is about")
@@ -112,9 +112,11 @@ def test_what_is_no_time_is_none():
 
 
 def test_text_of_iso_8601_becomes_the_same_days():
-    days, bad = days_of([str(cell) + ":00" for cell in MOMENTS])
-    assert bad is None
-    np.testing.assert_array_equal(days, DAYS)
+    for zone, kind in (("", "date"), ("Z", "date with a time zone"), ("+00:00", "date with a time zone")):
+        times, bad = times_of_text([f"{cell}:00{zone}" for cell in MOMENTS])
+        assert (times.kind, bad) == (kind, None)
+        np.testing.assert_array_equal(times.days(), DAYS)
+    assert times_of_text(["2020-01-31", "2020-01-31T06:00Z"])[1] == 1
 
 
 @pytest.mark.parametrize(

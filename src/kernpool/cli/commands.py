@@ -91,16 +91,15 @@ def fit_rows(options: argparse.Namespace, model: Any) -> tuple[Any, Training]:
             f"or say --unordered {options.target} if they are classes"
         )
     features, mixed = training.features, isinstance(training.features.X, Mixed)
-    if mixed and options.plot is not None:
+    levels = mixed and any(isinstance(cells, list) for cells in features.X.columns.values())
+    if levels and options.plot is not None:
         raise UsageError("--plot draws columns of numbers; leave columns of levels out with --features, or --plot")
     model.set_params(unordered=features.unordered or None, ordered=features.ordered or None, smoothing=smoothing)
-    options.columns = None if mixed else training.names  # by which warnings about an array call its columns
+    options.columns = None if levels else training.names  # by which warnings about an array call its columns
     with progress_bar("fitting", options.quiet):
         model.fit(features.X, training.target, groups=training.groups)
     if mixed:
         model.feature_names_in_ = np.array(training.names, dtype=object)
-    if features.dates:
-        model.date_columns_ = features.dates
     return model, training
 
 

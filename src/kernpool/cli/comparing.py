@@ -27,6 +27,7 @@ from threadpoolctl import threadpool_limits
 from kernpool.cli.commands import print_json
 from kernpool.cli.tables import Training, training_rows
 from kernpool.cli.terminal import UsageError, need_output, progress_bar
+from kernpool.data.dates import Times
 from kernpool.data.mixed import Mixed
 from kernpool.data.tables import TableError
 from kernpool.estimators import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor
@@ -180,7 +181,9 @@ def _as_numbers(training: Training) -> Array:
         return np.asarray(X)
     columns = []
     for name, cells in X.columns.items():
-        if isinstance(cells, np.ndarray):
+        if isinstance(cells, Times):
+            columns.append(cells.days())
+        elif isinstance(cells, np.ndarray):
             columns.append(cells)
         else:
             levels = X.ordered.get(name) or sorted(set(cells), key=lambda level: (isinstance(level, str), level))
@@ -196,7 +199,7 @@ def _unordered(training: Training) -> list[int]:
     return [
         i
         for i, (name, cells) in enumerate(X.columns.items())
-        if not isinstance(cells, np.ndarray) and name not in training.features.ordered
+        if isinstance(cells, list) and name not in training.features.ordered
     ]
 
 

@@ -48,8 +48,8 @@ def _smoother(model: KernelSmoother, header: dict[str, Any]) -> dict[str, Any]:
     }
     if vars(model).get("classes_") is not None:
         description["classes"] = model.classes_.tolist()
-    if vars(model).get("date_columns_"):
-        description["dates"] = list(model.date_columns_)
+    if model.encoding_ is not None and model.encoding_.dates:
+        description["dates"] = [features[i] for i in model.encoding_.dates]
     if vars(model).get("key_group_") is not None:
         description["clusters"] = len(np.unique(model.key_group_))
     for name, result in header["results"].items():

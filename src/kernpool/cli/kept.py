@@ -35,9 +35,8 @@ def query_rows(options: argparse.Namespace, model: Any, header: dict[str, Any]) 
 
 def read_queries(table: Table, model: Any, header: dict[str, Any], advice: Advice = QUERIES) -> Any:
     """Read the columns that a model predicts from, as it was fitted to them."""
-    dates = vars(model).get("date_columns_") or ()
     unseen = vars(model).get("unseen", "raise")
-    return queries_of(table, header["features"], model.encoding_, dates, advice, unseen=unseen)
+    return queries_of(table, header["features"], model.encoding_, advice, unseen=unseen)
 
 
 def beside_inputs(columns: dict[str, Any], table: Table, target: str, options: argparse.Namespace) -> dict[str, Any]:

@@ -27,6 +27,7 @@ from kernpool.data.kinds import (
     note_doubts,
     note_row_numbers,
     refuse_measures,
+    times_in,
 )
 from kernpool.data.reading import TextForm, input_format, read_table
 from kernpool.data.separators import as_separator
@@ -207,7 +208,7 @@ def _target(table: Table, name: str, choice: Choice) -> tuple[NDArray[Any], bool
         raise UsageError(f"--ordered names the target {name!r}; classes have no order here, so name it in --unordered")
     kind = kind_of(table, name)
     if kind == "dates" and (choice.dates is None or name in choice.dates):
-        return features_of(table, [name], Choice(dates=[name]), TARGET).X[:, 0], False
+        return times_in(table, name).days(), False
     if kind == "dates" and name not in choice.unordered:
         raise TableError(f"{date_to_choose(table, name)}, or name another column with --target")
     if name not in choice.unordered and kind != "levels" and not is_flags(table.columns[name]):

@@ -182,12 +182,12 @@ def is_flags(cells: Any) -> bool:
 
 
 def is_time(cells: Any) -> bool:
-    """Whether cells are dates or times of a day, by their type."""
+    """Whether cells are dates or durations, by their type."""
     if _is_arrow(cells):
         from pyarrow import types
 
-        return bool(types.is_date(cells.type) or types.is_timestamp(cells.type))
-    return isinstance(cells, np.ndarray) and cells.dtype.kind == "M"
+        return bool(types.is_date(cells.type) or types.is_timestamp(cells.type) or types.is_duration(cells.type))
+    return isinstance(cells, np.ndarray) and cells.dtype.kind in "mM"
 
 
 def as_objects(cells: Any) -> list[Any]:
@@ -195,7 +195,7 @@ def as_objects(cells: Any) -> list[Any]:
     if _is_arrow(cells):
         found = list(cells.to_numpy()) if is_time(cells) else cells.to_pylist()
     elif isinstance(cells, np.ndarray):
-        found = list(cells) if cells.dtype.kind == "M" else cells.tolist()
+        found = list(cells) if cells.dtype.kind in "mM" else cells.tolist()
     else:
         found = list(cells)
     return [cell.strip() if isinstance(cell, str) else cell for cell in found]

@@ -67,7 +67,7 @@ class Column:
     @property
     def content(self) -> str:
         """What the column holds, for messages."""
-        return _KINDS[self.kind]
+        return KIND_WORDS[self.kind]
 
     def numbers(self, kind: Kind | None = None) -> NDArray[np.floating[Any]]:
         """Return the cells as finite numbers, dates and durations in days; text is an error.
@@ -80,7 +80,7 @@ class Column:
         """
         if kind is not None and kind != self.kind and (kind in TIME_KINDS or self.kind in TIME_KINDS):
             raise ValueError(
-                f"{self.label} holds {self.content}, and it held {_KINDS[kind]} when the model was fitted; "
+                f"{self.label} holds {self.content}, and it held {KIND_WORDS[kind]} when the model was fitted; "
                 f"{_REMEDIES.get((self.kind, kind), 'convert it to the same')}"
             )
         cells = np.asarray(self.read_numbers()) if self.times is None else self.times.days()
@@ -460,13 +460,19 @@ def _numpy_of(array: Any) -> NDArray[Any]:
 
 def _array_column(cells: NDArray[Any], label: str) -> Column:
     if cells.dtype.kind in "mMO" and (times := times_of(label, cells)) is not None:
-        return Column(label, times.kind, None, lambda: cells, lambda: _as_texts(times), times)
+        return _time_column(times, label)
     return Column(label, "numeric", None, lambda: cells, cells.tolist)
+
+
+def _time_column(times: Times, label: str) -> Column:
+    return Column(label, times.kind, None, lambda: times.cells, lambda: _as_texts(times), times)
 
 
 def _list_column(cells: Any, label: str) -> Column:
     if isinstance(cells, np.ndarray):
         return _array_column(cells, label)
+    if isinstance(cells, Times):
+        return _time_column(cells, label)
     return _of_cells(cells, label, lambda: np.array(cells, dtype=object), lambda: cells)
 
 
@@ -493,7 +499,7 @@ def _plain(item: Any) -> Any:
     return item if item is None or isinstance(item, str | bool | int | float) or is_missing(item) else str(item)
 
 
-_KINDS: dict[str, str] = {
+KIND_WORDS: dict[str, str] = {
     "numeric": "numbers",
     "binary": "two categories",
     "unordered": "text",

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,19 +40,27 @@ NOT_A_TIME = np.iinfo(np.int64).min  # which NumPy and Arrow both show as NaT
 LEAST_STEP = 100  # roundings of a float64 number of days: steps are off by half a percent then
 
 
-class Times(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Times:
     """Dates or durations of a column.
 
     Parameters
     ----------
     kind : {"date", "date with a time zone", "duration"}
         What they are.
-    cells : ndarray of datetime64 or timedelta64, shape (n,)
-        In any unit; dates with a time zone in UTC. Missing ones are NaT.
+    cells : ndarray of datetime64, timedelta64 or float64, shape (n,)
+        In any unit, or days; dates with a time zone in UTC. Missing ones are NaT or NaN.
     """
 
     kind: TimeKind
     cells: NDArray[Any]
+
+    def __len__(self) -> int:
+        return len(self.cells)
+
+    def take(self, rows: Any) -> Times:
+        """Return some of the times."""
+        return Times(self.kind, self.cells[rows])
 
     def days(self) -> Array:
         """Return days since 1970-01-01 UTC, or the lengths of durations in days; NaN where a cell is missing.
@@ -66,6 +75,8 @@ class Times(NamedTuple):
         >>> Times("date", np.array(["1970-01-02", "2020-01-31T06", "NaT"], "M8[h]")).days().tolist()
         [1.0, 18292.25, nan]
         """
+        if self.cells.dtype.kind == "f":
+            return self.cells
         letter, (unit, _) = self.cells.dtype.kind, np.datetime_data(self.cells.dtype)
         unit = unit if unit in PER_DAY else "D"
         ticks = self.cells.astype(f"{letter}8[{unit}]").view(np.int64)
@@ -92,7 +103,7 @@ class Times(NamedTuple):
             If different times become the same number of days, or their mean step is less than a hundred times the
             precision of that number: 31 microseconds for dates of today.
         """
-        unit = np.datetime_data(self.cells.dtype)[0]
+        unit = "" if self.cells.dtype.kind == "f" else np.datetime_data(self.cells.dtype)[0]
         if unit not in PER_DAY or not len(self.cells):
             return
         days = self.days()
@@ -280,41 +291,39 @@ def are_dates(cells: Sequence[Any]) -> bool:
     return 2 * sum(map(looks_like_date, some)) > len(some)
 
 
-def days_of(cells: Sequence[Any]) -> tuple[Array, int | None]:
-    """Return dates as days since 1970-01-01 UTC; without a time zone they are in UTC.
+def times_of_text(cells: Sequence[str]) -> tuple[Times, int | None]:
+    """Return dates that ISO 8601 writes, and where the first cell is that is none.
 
     Parameters
     ----------
-    cells : sequence of str, datetime.date or numpy.datetime64
-        Of ISO 8601, such as 2020-01-31 or 2020-01-31T06:00Z.
+    cells : sequence of str
+        Such as 2020-01-31, 2020-01-31T06:00 or 2020-01-31T06:00Z.
 
     Returns
     -------
-    days : ndarray
-        NaN where a cell is no such date.
+    times : Times
+        NaT where a cell is no such date, or differs from the first one in having a time zone.
     first : int or None
         The first of those cells.
 
     Examples
     --------
-    >>> days_of(["1970-01-02", "2020-01-31T06:00", "31.1.2020"])
-    (array([1.000000e+00, 1.829225e+04,          nan]), 2)
+    >>> times, first = times_of_text(["1970-01-02", "2020-01-31T06:00", "31.1.2020"])
+    >>> times.kind, times.days().tolist(), first
+    ('date', [1.0, 18292.25, nan], 2)
     """
-    ticks = [_ticks_of_cell(cell) for cell in cells]
-    numbers = np.array([NOT_A_TIME if tick is None else tick for tick in ticks], dtype=np.int64)
-    days = Times("date", numbers.view("M8[us]")).days()
-    bad = np.flatnonzero(np.isnan(days))
-    return days, int(bad[0]) if bad.size else None
+    found = [_tick_of_text(cell) for cell in cells]
+    kind: TimeKind = next((tick[0] for tick in found if tick is not None), "date")
+    ticks = [NOT_A_TIME if tick is None or tick[0] != kind else tick[1][0] for tick in found]
+    bad = next((row for row, tick in enumerate(ticks) if tick == NOT_A_TIME), None)
+    return Times(kind, np.array(ticks, dtype=np.int64).view("M8[us]")), bad
 
 
-def _ticks_of_cell(cell: Any) -> int | None:
-    """Return the microseconds of a date, None for what is no date of ISO 8601."""
-    if isinstance(cell, str):
-        cell = cell.strip()
-        if not ISO.fullmatch(cell):
-            return None
-        try:
-            cell = datetime.fromisoformat(cell)
-        except ValueError:  # no such day
-            return None
-    return _tick(cell)[1][0] if isinstance(cell, date | np.datetime64) and not is_missing(cell) else None
+def _tick_of_text(cell: str) -> tuple[TimeKind, tuple[int, int]] | None:
+    cell = cell.strip()
+    if not ISO.fullmatch(cell):
+        return None
+    try:
+        return _tick(datetime.fromisoformat(cell))
+    except ValueError:  # no such day
+        return None

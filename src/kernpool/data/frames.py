@@ -6,8 +6,8 @@ them.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, get_args
 
 import numpy as np
@@ -151,6 +151,15 @@ class Encoding:
         """
         kinds: list[Kind] = ["numeric"] * columns
         return cls(None if names is None else tuple(names), tuple(kinds), (), ())
+
+    def with_dates(self, positions: Iterable[int]) -> Encoding:
+        """Return the encoding in which the numbers of some columns are dates without a time zone."""
+        kinds = list(self.kinds)
+        for position in positions:
+            if kinds[position] != "numeric":
+                raise ValueError(f"column {position} is {kinds[position]}, and no date")
+            kinds[position] = "date"
+        return replace(self, kinds=tuple(kinds))
 
     @property
     def is_plain(self) -> bool:

@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 from kernpool.data.cells import as_objects, cell_at, is_blank, is_time, is_words, unreadable, words
 from kernpool.data.checks import LARGEST
 from kernpool.data.codes import levels_in, ordered_numbers, refuse_unseen
-from kernpool.data.dates import are_dates, days_of, looks_like_date
-from kernpool.data.frames import NUMBERS, Encoding
+from kernpool.data.columns import KIND_WORDS
+from kernpool.data.dates import TIME_KINDS, TimeKind, Times, are_dates, looks_like_date, times_of, times_of_text
+from kernpool.data.frames import Encoding
 from kernpool.data.mixed import Mixed
 from kernpool.data.suspects import Suspicion, doubt, measures, row_names, row_numbers
 from kernpool.data.tables import COUNTED, Advice, Table, TableError
@@ -146,12 +147,11 @@ def queries_of(
     table: Table,
     names: Sequence[str],
     encoding: Encoding | None,
-    dates: Collection[str],
     advice: Advice,
     *,
     unseen: str = "raise",
 ) -> Any:
-    """Read columns as a model was fitted to them: an array, or a `Mixed` where there are levels.
+    """Read columns as a model was fitted to them: an array, or a `Mixed` where there are levels or dates.
 
     Parameters
     ----------
@@ -161,8 +161,6 @@ def queries_of(
         Which, in the order of the fit.
     encoding : Encoding or None
         Of the model, which knows their kinds and levels.
-    dates : collection of str
-        Those that were dates.
     advice : Advice
         About cells that cannot be read.
     unseen : {"raise", "unlike"}
@@ -179,8 +177,10 @@ def queries_of(
     known = iter(()) if encoding is None else iter(encoding.levels)
     pairs = iter(()) if encoding is None else iter(encoding.pairs)
     for name, kind in zip(names, kinds, strict=True):
-        if kind in NUMBERS and kind != "binary":
-            columns[name] = _days(table, name) if name in dates else moderate_numbers(table, name, advice)
+        if kind in TIME_KINDS:
+            columns[name] = _times_as_fitted(table, name, kind)
+        elif kind == "numeric":
+            columns[name] = moderate_numbers(table, name, advice)
         else:
             levels = next(pairs) if kind == "binary" else next(known)
             columns[name] = levels_in(table, name, levels)
@@ -212,9 +212,9 @@ def _declared(table: Table, name: str, choice: Choice) -> list[Any]:
     return found
 
 
-def _dates(table: Table, name: str, choice: Choice) -> Array:
+def _dates(table: Table, name: str, choice: Choice) -> Times:
     if choice.dates is None or name in choice.dates:
-        return _days(table, name)
+        return times_in(table, name)
     raise TableError(
         f"{date_to_choose(table, name)}, --unordered {name} for levels without order, or leave it out with --features"
     )
@@ -227,7 +227,7 @@ def date_to_choose(table: Table, name: str) -> str:
     if is_words(cells):
         row = next((place for place, found in enumerate(as_objects(cells)) if looks_like_date(found)), row)
     cell = cell_at(cells, row)
-    _, bad = days_of([cell] if isinstance(cell, str) else [])
+    _, bad = times_of_text([cell] if isinstance(cell, str) else [])
     form = "" if bad is None else "write dates as year-month-day, such as 2020-12-31, and "
     return (
         f"{table.source}: column {name!r} {words(cell)}: a date; {form}say --dates {name} to read it as days since "
@@ -235,24 +235,49 @@ def date_to_choose(table: Table, name: str) -> str:
     )
 
 
-def _days(table: Table, name: str) -> Array:
-    cells = table.columns[name]
-    if not (is_time(cells) or is_words(cells)):
-        return table.numbers([name])[:, 0]  # of days, as the model counts them
-    days, bad = days_of(as_objects(cells))
-    blank = table.missing([name])
+def times_in(table: Table, name: str) -> Times:
+    """Return a column of dates or durations; a cell that is none is an error, and so is a missing one."""
+    cells, blank = table.columns[name], table.missing([name])
     if blank.any():
         row = int(blank.argmax())
         raise TableError(
             f"{table.place(row, name)} {words(cell_at(cells, row))}, and a date is expected ({COUNTED}); drop rows "
             "without one with --missing drop"
         )
+    if is_time(cells):
+        times = times_of(f"{table.source}: column {name!r}", cells)
+        assert times is not None
+        return times
+    if not is_words(cells):
+        raise TableError(
+            f"{table.source}: column {name!r} holds numbers, and dates are expected; write them as text such as "
+            "2020-12-31, or with a type of dates"
+        )
+    found = as_objects(cells)
+    times, bad = times_of_text(found)
     if bad is None:
-        return days
+        return times
+    other, _ = times_of_text(found[bad : bad + 1])
+    if other.kind != times.kind:
+        raise TableError(
+            f"{table.place(bad, name)} {words(found[bad])}, a {other.kind}, and others hold a {times.kind} "
+            f"({COUNTED}); write all dates with a time zone, as in 2020-12-31T06:00Z, or none"
+        )
     raise TableError(
         f"{table.place(bad, name)} {words(cell_at(cells, bad))}, which is no date like 2020-12-31 ({COUNTED}); write "
         "dates as year-month-day, such as 2020-12-31"
     )
+
+
+def _times_as_fitted(table: Table, name: str, kind: TimeKind) -> Times:
+    """Return a column of the kind of dates or durations that a model was fitted to."""
+    times = times_in(table, name)
+    if times.kind != kind:
+        raise TableError(
+            f"{table.source}: column {name!r} holds {KIND_WORDS[times.kind]}, and the model was fitted to "
+            f"{KIND_WORDS[kind]}; convert the column, or fit a model to such a one"
+        )
+    return times
 
 
 def note_doubts(table: Table, name: str) -> None:

@@ -17,7 +17,7 @@ class Mixed:
     Parameters
     ----------
     columns : mapping of str to sequence
-        Arrays of numbers, and lists of levels.
+        Arrays of numbers, lists of levels, and dates or durations (`kernpool.data.dates.Times`).
     ordered : mapping of str to sequence, default={}
         The declared order of levels of some columns.
 
@@ -42,7 +42,7 @@ class Mixed:
     def take(self, rows: Sequence[int] | NDArray[np.intp]) -> Mixed:
         """Return some rows."""
         some = {
-            name: cells[rows] if isinstance(cells, np.ndarray) else [cells[row] for row in rows]
+            name: cells.take(rows) if hasattr(cells, "take") else [cells[row] for row in rows]
             for name, cells in self.columns.items()
         }
         return Mixed(some, self.ordered)

@@ -39,7 +39,6 @@ YOUNGER_ARRAYS = {"key_group_", "search_rows_", "recalibration_"}
 NAMES = "feature_names_in_"
 # Labels of columns that are not strings; beyond numbers and tuples, as text.
 LABELS = "labels"
-DATES = "date_columns_"  # names of features that tables hold as dates, and the rows as days since 1970-01-01
 
 
 def record_of(model: Any, features: Sequence[str] | None, target: str | None) -> Record:
@@ -64,9 +63,8 @@ def record_of(model: Any, features: Sequence[str] | None, target: str | None) ->
     if results.get("ridge_") == 0.0:
         del results["ridge_"]
     younger = set(parameters) & set(YOUNGER) or "ridge_" in results or _is_named_younger(model)
-    dates = vars(model).get(DATES)
     labels = vars(model).get("column_labels_")
-    younger = younger or dates or labels or any(vars(model).get(name) is not None for name in YOUNGER_ARRAYS)
+    younger = younger or labels or any(vars(model).get(name) is not None for name in YOUNGER_ARRAYS)
     version = VERSION if reference is None else VERSION_ON_CHUNKS
     header = {
         "format": model.record_format,
@@ -78,7 +76,6 @@ def record_of(model: Any, features: Sequence[str] | None, target: str | None) ->
         "target": target,
         "results": results,
     }
-    header |= {"dates": list(dates)} if dates else {}
     header |= {LABELS: list(map(plain_label, labels))} if labels else {}
     held = {name: getattr(model, name, None) for name in (*model._arrays, NAMES)}
     arrays = {name: array for name, array in held.items() if array is not None and array.size}
@@ -110,8 +107,9 @@ def restored(kind: type[Any], record: Record) -> Any:
     if NAMES in fitted:
         fitted[NAMES] = fitted[NAMES].astype(object)
     fitted["encoding_"] = None if header["encoding"] is None else Encoding.from_json(header["encoding"])
-    if "dates" in header:
-        fitted[DATES] = header["dates"]
+    if "dates" in header:  # as written before encodings held kinds of dates
+        encoding = fitted["encoding_"] or Encoding.of_numbers(None, len(header["features"]))
+        fitted["encoding_"] = encoding.with_dates(map(header["features"].index, header["dates"]))
     parameters = header["parameters"]
     if "scale" in parameters:
         parameters = parameters | {"scale": read_scale(parameters["scale"])}

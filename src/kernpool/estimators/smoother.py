@@ -70,7 +70,6 @@ class KernelSmoother(NamedCalls, BaseEstimator):  # type: ignore[misc]  # scikit
         "encoding_",
         "reference_",
         "chunks_",
-        "date_columns_",
         "bandwidth_search_",
         "_search_draw",
         "_growing",
