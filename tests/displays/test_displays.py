@@ -13,9 +13,11 @@ import matplotlib.pyplot as plt
 from kernpool import (
     AttentionDisplay,
     BandwidthPathDisplay,
+    CoverageDisplay,
     KernelCurveDisplay,
     KernelDisplay,
     NadarayaWatsonRegressor,
+    QuantileFanDisplay,
     TrainingDisplay,
     get_kernel,
     pool,
@@ -90,6 +92,26 @@ def test_the_grid_is_fine_enough_for_the_bandwidth(generator):
     assert np.diff(grid).max() < 0.5 / 7
 
 
+def test_one_column_of_one_dimension_and_masked_data(generator):
+    x, y = np.sort(generator.uniform(0, 5, 60)), generator.normal(size=60)
+    model = NadarayaWatsonRegressor(bandwidth=0.5).fit(x, y)
+    found, expected = (KernelCurveDisplay.from_estimator(model, rows, y) for rows in (x, x[:, None]))
+    np.testing.assert_array_equal(found.prediction, expected.prediction)
+    masked_x, masked_y = (np.ma.array(array, mask=x > 4) for array in (x, y))
+    ask = (KernelCurveDisplay.from_estimator, QuantileFanDisplay.from_estimator, CoverageDisplay.from_estimator)
+    for data, name in (((masked_x, y), "X"), ((x + 0.01, masked_y), "y")):
+        for draw in ask:
+            with pytest.raises(TypeError, match=f"{name} is a masked array"):
+                draw(model, *data)
+    for draw in (
+        lambda: KernelCurveDisplay.from_predictions(x, masked_y),
+        lambda: CoverageDisplay.from_intervals(x, masked_y, (y - 1, y + 1), level=0.9),
+        lambda: AttentionDisplay.from_weights(np.ma.array(np.eye(3), mask=np.eye(3) == 1)),
+    ):
+        with pytest.raises(TypeError, match="is a masked array"):
+            draw()
+
+
 def test_one_of_several_columns(generator):
     X = generator.normal(size=(3000, 2))
     y = X[:, 0] + X[:, 1] ** 2
@@ -106,7 +128,7 @@ def test_one_of_several_columns(generator):
         KernelCurveDisplay.from_estimator(model, X, y[:-1], feature=0)
     with pytest.raises(ValueError, match="grid_resolution must be at least 2"):
         KernelCurveDisplay.from_estimator(model, X, y, feature=0, grid_resolution=1)
-    with pytest.raises(ValueError, match=r"a single column is x\[:, None\]"):
+    with pytest.raises(ValueError, match="X has 1 features, but"):  # one dimension is one column
         KernelCurveDisplay.from_estimator(model, X[:, 0], y)
 
 

@@ -183,7 +183,7 @@ def read_weights(
 
 
 def _as_ratios(given: Any, count: int, what: str) -> Array:
-    refuse_foreign(f"weights of the {what}", given)
+    refuse_foreign("weights", given)
     try:
         ratio = np.asarray(given, dtype=np.float64)
     except (TypeError, ValueError):

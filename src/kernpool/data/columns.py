@@ -146,7 +146,7 @@ class Columns:
 
         Parameters
         ----------
-        X : pandas.DataFrame, polars.DataFrame or array_like of shape (n, columns)
+        X : pandas.DataFrame, polars.DataFrame, pyarrow.Table or array_like of shape (n, columns)
             The table.
 
         Returns
@@ -174,6 +174,8 @@ class Columns:
             make: Callable[[Any, str], Column] = _pandas_column
         elif _is_frame(X, "polars"):
             names, series, make = _names(X.columns), X.get_columns(), _polars_column
+        elif _is_arrow_table(X):
+            names, series, make = _names(X.column_names), X.columns, _arrow_column
         elif isinstance(X, Mixed):
             names, series, make = _names(list(X.columns)), list(X.columns.values()), _list_column
         else:
@@ -196,7 +198,7 @@ class Columns:
 
 
 def is_frame(X: Any) -> bool:
-    """Return whether a table is a frame of pandas or polars, without importing either.
+    """Return whether a table is a frame of pandas or polars, or a table of pyarrow, without importing any of them.
 
     Parameters
     ----------
@@ -213,7 +215,7 @@ def is_frame(X: Any) -> bool:
     >>> is_frame([[1.0]])
     False
     """
-    return isinstance(X, Mixed) or _is_frame(X, "pandas") or _is_frame(X, "polars")
+    return isinstance(X, Mixed) or _is_frame(X, "pandas") or _is_frame(X, "polars") or _is_arrow_table(X)
 
 
 def series_as_frame(X: Any) -> Any:
@@ -259,6 +261,8 @@ def labels_of(X: Any) -> list[Any] | None:
     >>> labels_of([[1.0]]) is None
     True
     """
+    if _is_arrow_table(X):
+        return list(X.column_names)
     return list(X.columns) if is_frame(X) and not isinstance(X, Mixed) else None  # scikit-learn knows no Mixed
 
 
@@ -393,6 +397,11 @@ def is_plain_label(label: Any) -> bool:
 def _is_frame(X: Any, library: str) -> bool:
     module = sys.modules.get(library)
     return module is not None and isinstance(X, module.DataFrame)
+
+
+def _is_arrow_table(X: Any) -> bool:
+    module = sys.modules.get("pyarrow")
+    return module is not None and isinstance(X, module.Table)
 
 
 def _names(names: list[Any]) -> tuple[str, ...] | None:

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kernpool.data.checks import refuse_foreign
 from kernpool.displays.class_regions import regions_of
 from kernpool.displays.plane import Plane
-from kernpool.displays.style import BLACK, CLASSES, GRAY, MARKERS, evenly, new_axes, tidy
+from kernpool.displays.style import BLACK, CLASSES, GRAY, MARKERS, as_numbers, evenly, new_axes, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -168,6 +169,7 @@ class ClassSetDisplay:
                 "or 'full', or draw sets that you have with ClassSetDisplay.from_sets"
             )
         plane = Plane.of(estimator, X, features, grid_resolution, instead="ClassSetDisplay.from_sets")
+        refuse_foreign("y", y)
         label = np.ravel(np.asarray(y))
         if len(label) != len(plane.inputs):
             raise ValueError(f"X has {len(plane.inputs)} rows and y has {len(label)}; one label per row is needed")
@@ -233,7 +235,9 @@ class ClassSetDisplay:
         ValueError
             As for the class, and if x or y do not increase.
         """
-        axes = [np.ravel(np.asarray(axis, dtype=np.float64)) for axis in (x, y)]
+        refuse_foreign("X_train", X_train)
+        refuse_foreign("y_train", y_train)
+        axes = [as_numbers(name, axis).ravel() for name, axis in (("x", x), ("y", y))]
         for name, axis in zip("xy", axes, strict=True):
             if len(axis) < 2 or not np.all(np.diff(axis) > 0):
                 raise ValueError(f"{name} must be at least two places, increasing, got {axis[:3].tolist()} ...")

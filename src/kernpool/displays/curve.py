@@ -12,7 +12,7 @@ from kernpool.displays.bands import bands_of, curve_along, draw_bands, in_order,
 from kernpool.displays.expected import draw_expected, expected_along, expected_in_order, need_places
 from kernpool.displays.samples import draw_samples
 from kernpool.displays.section import Section
-from kernpool.displays.style import BLACK, GRAY, RED, evenly, new_axes, tidy
+from kernpool.displays.style import BLACK, GRAY, RED, as_numbers, evenly, new_axes, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -186,10 +186,10 @@ class KernelCurveDisplay:
         is_slope = of == "derivative"
         if is_slope and prediction is not None:
             raise ValueError("prediction bands are of values, and no slope is observed; leave prediction out")
-        section = Section.of(estimator, X, feature, grid_resolution)
+        section, output = Section.of(estimator, X, feature, grid_resolution), as_numbers("y", y)
         inputs, column = section.inputs, section.column
-        if len(np.asarray(y)) != len(inputs):
-            raise ValueError(f"X has {len(inputs)} rows and y has {len(np.asarray(y))}; one output per row is needed")
+        if len(output) != len(inputs):
+            raise ValueError(f"X has {len(inputs)} rows and y has {len(output)}; one output per row is needed")
         curve = curve_along(estimator, section, of)
         bands = bands_of(estimator, section, band, level=level, of=of, method=method, variance=variance)
         kept = evenly(len(inputs), subsample)
@@ -197,7 +197,7 @@ class KernelCurveDisplay:
             x=section.x,
             prediction=curve,
             x_train=None if is_slope else inputs[kept, column],
-            y_train=None if is_slope else np.asarray(y, dtype=np.float64).ravel()[kept],
+            y_train=None if is_slope else output.ravel()[kept],
             truth=None if truth is None else np.broadcast_to(truth(section.x), section.x.shape),
             bands=bands,
             prediction_interval=expected_along(estimator, section, prediction, prediction_method),
@@ -252,9 +252,8 @@ class KernelCurveDisplay:
         KernelCurveDisplay
             The display, drawn.
         """
-        x = np.ravel(np.asarray(x, dtype=np.float64))
+        x, prediction = as_numbers("x", x).ravel(), as_numbers("prediction", prediction).ravel()
         order = np.argsort(x, kind="stable")
-        prediction = np.ravel(np.asarray(prediction, dtype=np.float64))
         for what, given in (("prediction", prediction), ("truth", truth)):
             if given is not None and np.size(given) != len(x):
                 raise ValueError(f"x has {len(x)} entries and {what} {np.size(given)}; one {what} per input is needed")
@@ -264,9 +263,9 @@ class KernelCurveDisplay:
         return cls(
             x=x[order],
             prediction=prediction[order],
-            x_train=None if x_train is None else np.ravel(np.asarray(x_train)),
-            y_train=None if y_train is None else np.ravel(np.asarray(y_train)),
-            truth=None if truth is None else np.ravel(np.asarray(truth))[order],
+            x_train=None if x_train is None else as_numbers("x_train", x_train).ravel(),
+            y_train=None if y_train is None else as_numbers("y_train", y_train).ravel(),
+            truth=None if truth is None else as_numbers("truth", truth).ravel()[order],
             bands=[in_order(interval, order) for interval in bands],
             prediction_interval=expected_in_order(prediction_interval, order),
             name=name,

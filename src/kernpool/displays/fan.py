@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kernpool.core.empty import EmptyWindowWarning
+from kernpool.data.checks import refuse_foreign
 from kernpool.displays.samples import draw_samples
 from kernpool.displays.section import Section
-from kernpool.displays.style import BLACK, BLUE, evenly, mixed_with_white, new_axes, tidy
+from kernpool.displays.style import BLACK, BLUE, as_numbers, evenly, mixed_with_white, new_axes, tidy
 from kernpool.distribution import as_levels
 
 if TYPE_CHECKING:
@@ -171,7 +172,7 @@ class QuantileFanDisplay:
             )
         level = np.atleast_1d(as_levels(levels))
         section = Section.of(estimator, X, feature, grid_resolution, instead="QuantileFanDisplay.from_quantiles")
-        inputs, output = section.inputs, np.asarray(y)
+        inputs, output = section.inputs, as_numbers("y", y)
         if len(output) != len(inputs):
             raise ValueError(f"X has {len(inputs)} rows and y has {len(output)}; one output per row is needed")
         with warnings.catch_warnings():
@@ -186,7 +187,7 @@ class QuantileFanDisplay:
             quantile=found,
             levels=level,
             x_train=inputs[kept, section.column],
-            y_train=output.astype(np.float64).ravel()[kept],
+            y_train=output.ravel()[kept],
             x_label=section.label,
             y_label=target,
             note="other columns at their medians" if inputs.shape[1] > 1 else None,
@@ -235,12 +236,16 @@ class QuantileFanDisplay:
         ValueError
             As for the class, and if `x_train` and `y_train` are not of one length.
         """
-        x = np.ravel(np.asarray(x, dtype=np.float64))
+        x = as_numbers("x", x).ravel()
+        refuse_foreign("quantiles", quantiles)
         order = np.argsort(x, kind="stable")
         found = np.asarray(quantiles, dtype=np.float64)
         if found.ndim == 0 or len(found) != len(x):
             raise ValueError(f"x has {len(x)} entries and quantiles shape {found.shape}; one row per input is needed")
-        samples = [None if array is None else np.ravel(np.asarray(array)) for array in (x_train, y_train)]
+        samples = [
+            None if array is None else as_numbers(name, array).ravel()
+            for name, array in (("x_train", x_train), ("y_train", y_train))
+        ]
         if len({None if one is None else len(one) for one in samples}) > 1:
             raise ValueError("x_train and y_train belong together: give both, of one length, or neither")
         display = cls(

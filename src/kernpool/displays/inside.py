@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kernpool.data.checks import refuse_foreign
 from kernpool.displays.section import column_index
+from kernpool.displays.style import as_numbers
 from kernpool.inference.intervals import check_level
 
 Array = NDArray[np.float64]
@@ -58,7 +60,8 @@ class Inside:
             If `interval` has no ends.
         """
         lower, upper, level = _ends(interval, level)
-        x, y = np.asarray(x), np.asarray(y, dtype=np.float64)
+        refuse_foreign("x", x)
+        x, y = np.asarray(x), as_numbers("y", y)
         if x.ndim != 1 or not y.shape == lower.shape == upper.shape == x.shape:
             raise ValueError(
                 "x, y and both ends of the intervals must be one number for each row, of one output: got shapes "
@@ -94,7 +97,7 @@ def _ends(interval: Any, level: float | None) -> tuple[Array, Array, float]:
     level = getattr(interval, "level", None) if level is None else level
     if level is None:
         raise ValueError("level must say what a pair of ends promises, such as level=0.9")
-    return np.asarray(lower, dtype=np.float64), np.asarray(upper, dtype=np.float64), level
+    return as_numbers("lower", lower), as_numbers("upper", upper), level
 
 
 def is_training(estimator: Any, X: Any) -> bool:
@@ -102,6 +105,7 @@ def is_training(estimator: Any, X: Any) -> bool:
     key = getattr(estimator, "key_", None)
     if key is None or getattr(estimator, "encoding_", None) is not None:
         return False
+    refuse_foreign("X", X)
     given = np.asarray(X)
     return given.shape == key.shape and bool(np.array_equal(given, key))
 

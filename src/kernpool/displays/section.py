@@ -8,6 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kernpool.data.checks import refuse_foreign
+from kernpool.data.columns import series_as_frame
+
 Array = NDArray[np.float64]
 
 PER_BANDWIDTH, FEWEST, MOST = 8, 200, 4000  # points of the grid
@@ -93,6 +96,8 @@ def read_inputs(estimator: Any, X: Any, instead: str) -> tuple[Array, list[str],
     instead : str
         What to use where columns are categorical, for the message.
     """
+    refuse_foreign("X", X)
+    X = series_as_frame(X)
     names = list(getattr(X, "columns", []))
     if not all(isinstance(name, str) for name in names):  # scikit-learn ignores other names too
         names, X = [], np.asarray(X)
@@ -102,8 +107,9 @@ def read_inputs(estimator: Any, X: Any, instead: str) -> tuple[Array, list[str],
             f"time, and give it to {instead}"
         )
     inputs = np.asarray(X, dtype=np.float64)
-    if inputs.ndim != 2:
-        raise ValueError(f"X must have shape (n, columns), got {inputs.shape}; a single column is x[:, None]")
+    if inputs.ndim not in (1, 2):
+        raise ValueError(f"X must have shape (n,) or (n, columns), got {inputs.shape}")
+    inputs = inputs[:, None] if inputs.ndim == 1 else inputs
     return inputs, names, type(X)
 
 

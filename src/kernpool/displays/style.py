@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernpool.data.checks import refuse_foreign
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
@@ -47,10 +49,17 @@ def as_array(values: Any) -> NDArray[np.float64]:
         values = values.detach().cpu().double().numpy()
     elif isinstance(values, list | tuple):
         values = [as_array(value) for value in values]
+    refuse_foreign("an array of the picture", values)
     read = np.asarray(values)
     if read.dtype.kind not in "fiub":
         raise TypeError(f"real numbers are needed for a picture, got dtype {read.dtype}")
     return read.astype(np.float64)
+
+
+def as_numbers(name: str, values: Any) -> NDArray[np.float64]:
+    """Read numbers, among which NaN is allowed; masked arrays and the like are refused."""
+    refuse_foreign(name, values)
+    return np.asarray(values, dtype=np.float64)
 
 
 def mixed_with_white(color: Any, ink: float) -> tuple[float, float, float]:

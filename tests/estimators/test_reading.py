@@ -1,0 +1,296 @@
+"""Data in memory as estimators read them: every column type alone and in mixed tables, and what is refused by name."""
+
+import datetime as dt
+from decimal import Decimal
+
+import numpy as np
+import pytest
+
+from kernpool import (
+    LocalLinearRegressor,
+    NadarayaWatsonClassifier,
+    NadarayaWatsonRegressor,
+    RunningPool,
+    open_chunks,
+    pool,
+)
+
+pandas = pytest.importorskip("pandas", reason="frames of pandas are half of what this is about")
+
+N = 24
+V = np.arange(N) % 9 / 4.0  # which decimals, float32 and text hold exactly
+Y = np.cos(V) + np.arange(N) / 50
+SIDE = np.where(np.arange(N) % 3 == 0, "left", "right")
+MASK = np.arange(N) == 5
+
+
+def arrow(kind, cells=V):
+    pyarrow = pytest.importorskip("pyarrow", reason="types of Arrow need the extra 'arrow'")
+    return pandas.Series([*cells], dtype=pandas.ArrowDtype(kind(pyarrow)))
+
+
+def polars_frame(columns, **kinds):
+    polars = pytest.importorskip("polars", reason="types of polars need polars")
+    return polars.DataFrame(columns).cast({name: kind(polars) for name, kind in kinds.items()})
+
+
+DECIMALS = [Decimal(str(cell)) for cell in V]
+NUMBERS = {
+    "float32": lambda: pandas.Series(V, dtype="float32"),
+    "nullable float": lambda: pandas.Series(V, dtype="Float64"),
+    "object of floats": lambda: pandas.Series(V, dtype=object),
+    "object of decimals": lambda: pandas.Series(DECIMALS, dtype=object),
+    "arrow double": lambda: arrow(lambda pa: pa.float64()),
+    "arrow half": lambda: arrow(lambda pa: pa.float32()),
+    "arrow decimal": lambda: arrow(lambda pa: pa.decimal128(9, 3), DECIMALS),
+    "arrow large decimal": lambda: arrow(lambda pa: pa.decimal256(40, 3), DECIMALS),
+    "arrow dictionary": lambda: arrow(lambda pa: pa.float64()).astype(_dictionary("float64")),
+}
+INTEGERS = {
+    "int8": lambda cells: pandas.Series(cells, dtype="int8"),
+    "nullable": lambda cells: pandas.Series(cells, dtype="Int32"),
+    "arrow": lambda cells: arrow(lambda pa: pa.int64(), cells),
+    "boolean": lambda cells: pandas.Series(cells % 2 == 1),
+    "nullable boolean": lambda cells: pandas.Series(cells % 2 == 1, dtype="boolean"),
+    "arrow boolean": lambda cells: arrow(lambda pa: pa.bool_(), cells % 2 == 1),
+}
+TEXTS = {
+    "object": lambda: pandas.Series(SIDE, dtype=object),
+    "string": lambda: pandas.Series(SIDE, dtype="string"),
+    "category": lambda: pandas.Series(SIDE, dtype="category"),
+    "arrow": lambda: arrow(lambda pa: pa.string(), SIDE),
+    "arrow large": lambda: arrow(lambda pa: pa.large_string(), SIDE),
+    "arrow dictionary": lambda: arrow(lambda pa: pa.string(), SIDE).astype(_dictionary("string")),
+}
+
+
+def _dictionary(kind):
+    pyarrow = pytest.importorskip("pyarrow", reason="types of Arrow need the extra 'arrow'")
+    return pandas.ArrowDtype(pyarrow.dictionary(pyarrow.int32(), getattr(pyarrow, kind)()))
+
+
+def answer(table, value=Y):
+    smoothing = {"smoothing": 0.25} if len(table.columns) > 1 else {}
+    return NadarayaWatsonRegressor(bandwidth=0.5, **smoothing).fit(table, value).predict(table[:7])
+
+
+@pytest.mark.parametrize("kind", NUMBERS)
+def test_columns_of_numbers_are_read_the_same_alone_and_in_mixed_tables(kind):
+    expected = NadarayaWatsonRegressor(bandwidth=0.5).fit(V[:, None], Y).predict(V[:7, None])
+    np.testing.assert_allclose(answer(pandas.DataFrame({"v": NUMBERS[kind]()})), expected, rtol=2e-7)
+    mixed = pandas.DataFrame({"v": V, "side": SIDE})
+    np.testing.assert_allclose(answer(mixed.assign(v=NUMBERS[kind]())), answer(mixed), rtol=1e-12)
+
+
+@pytest.mark.parametrize("kind", INTEGERS)
+def test_integers_and_booleans_are_numbers_in_every_type(kind):
+    cells = np.arange(N) % 5
+    numbers = (cells % 2 if "boolean" in kind else cells).astype(float)
+    for others in ({}, {"side": SIDE}):
+        expected = answer(pandas.DataFrame({"v": numbers, **others}))
+        found = answer(pandas.DataFrame({"v": INTEGERS[kind](cells), **others}))
+        np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("kind", TEXTS)
+def test_text_is_categories_in_every_type(kind):
+    plain = pandas.DataFrame({"v": V, "side": pandas.Series(SIDE, dtype=object)})
+    np.testing.assert_array_equal(answer(plain.assign(side=TEXTS[kind]())), answer(plain))
+    alone = NadarayaWatsonRegressor(bandwidth=0.5, smoothing=0.25).fit(pandas.DataFrame({"side": TEXTS[kind]()}), Y)
+    assert alone.encoding_.kinds == ("unordered",)
+
+
+def test_frames_of_polars_and_tables_of_arrow_are_read_as_those_of_pandas():
+    columns = {"v": V, "side": SIDE}
+    expected = answer(pandas.DataFrame(columns))
+    np.testing.assert_allclose(answer(polars_frame(columns)), expected, rtol=1e-12)
+    decimals = polars_frame(columns, v=lambda pl: pl.Decimal(9, 3), side=lambda pl: pl.Categorical)
+    np.testing.assert_allclose(answer(decimals), expected, rtol=1e-12)
+    pyarrow = pytest.importorskip("pyarrow", reason="tables of Arrow need the extra 'arrow'")
+    model = NadarayaWatsonRegressor(bandwidth=0.5, smoothing=0.25).fit(pyarrow.table(columns), Y)
+    np.testing.assert_allclose(model.predict(pandas.DataFrame(columns)[:7]), expected, rtol=1e-12)
+    assert model.feature_names_in_.tolist() == ["v", "side"]
+
+
+def test_frames_of_single_precision_stay_single():
+    table = pandas.DataFrame({"a": V, "b": V[::-1]}).astype("float32")
+    assert NadarayaWatsonRegressor(bandwidth=1.0).fit(table, Y.astype("f4")).predict(table).dtype == np.float32
+
+
+def masked(array):
+    mask = MASK if np.ndim(array) == 1 else np.broadcast_to(MASK[:, None], np.shape(array))
+    return np.ma.array(array, mask=mask)
+
+
+X = V[:, None]
+MODEL = NadarayaWatsonRegressor(bandwidth=0.5).fit(X, Y)
+CLASSES = NadarayaWatsonClassifier(bandwidth=0.5, prior_share=0.1).fit(X, SIDE)
+ENTRANCES = {
+    "X": lambda spoil: NadarayaWatsonRegressor(bandwidth=0.5).fit(spoil(X), Y),
+    "y": lambda spoil: LocalLinearRegressor(bandwidth=0.5).fit(X, spoil(Y)),
+    "y of classes": lambda spoil: NadarayaWatsonClassifier(bandwidth=0.5).fit(X, spoil(np.arange(N) % 2)),
+    "sample_weight": lambda spoil: NadarayaWatsonRegressor(bandwidth=0.5).fit(X, Y, sample_weight=spoil(Y + 2)),
+    "groups": lambda spoil: NadarayaWatsonRegressor().fit(X, Y, groups=spoil(np.arange(N) % 6)),
+    "X of predict": lambda spoil: MODEL.predict(spoil(X)),
+    "X of predict_proba": lambda spoil: CLASSES.predict_proba(spoil(X)),
+    "X of partial_fit": lambda spoil: NadarayaWatsonRegressor(bandwidth=0.5).fit(X, Y).partial_fit(spoil(X), Y),
+    "y of partial_fit": lambda spoil: NadarayaWatsonRegressor(bandwidth=0.5).fit(X, Y).partial_fit(X, spoil(Y)),
+    "X of score": lambda spoil: MODEL.score(spoil(X), Y),
+    "y of score": lambda spoil: MODEL.score(X, spoil(Y)),
+    "sample_weight of score": lambda spoil: CLASSES.score(X, SIDE, spoil(Y + 2)),
+    "y of cdf": lambda spoil: MODEL.cdf(X, spoil(Y)),
+    "X_calibration": lambda spoil: MODEL.prediction_interval(
+        X, method="split", level=0.5, X_calibration=spoil(X), y_calibration=Y
+    ),
+    "y_calibration": lambda spoil: MODEL.prediction_interval(
+        X, method="split", level=0.5, X_calibration=X, y_calibration=spoil(Y)
+    ),
+    "y_calibration of sets": lambda spoil: CLASSES.predict_set(
+        X, level=0.5, X_calibration=X, y_calibration=spoil(np.array(SIDE, dtype=object))
+    ),
+    "weights": lambda spoil: MODEL.prediction_interval(
+        X, method="split", level=0.5, X_calibration=X, y_calibration=Y, weights=(spoil(np.ones(N)), np.ones(N))
+    ),
+    "query": lambda spoil: RunningPool(spoil(V)),
+    "key": lambda spoil: RunningPool(V).update(spoil(V), Y),
+    "value": lambda spoil: RunningPool(V).update(V, spoil(Y)),
+    "weight": lambda spoil: RunningPool(V).update(V, Y, spoil(Y + 2)),
+    "key of chunks": lambda spoil: pool([1.0], open_chunks([(spoil(V), Y)])),
+    "value of chunks": lambda spoil: pool([1.0], open_chunks(V, spoil(Y))),
+    "value of a list": lambda spoil: pool(V, V, [*spoil(Y[:, None])]),
+}
+
+
+@pytest.mark.parametrize("entrance", ENTRANCES)
+def test_masked_arrays_are_refused_unless_nothing_is_masked(entrance):
+    name = entrance.partition(" of ")[0]
+    with pytest.raises(TypeError, match=rf"{name}.* is a masked array, .*getmaskarray"):
+        ENTRANCES[entrance](masked)
+    ENTRANCES[entrance](np.ma.array)
+
+
+@pytest.mark.parametrize("entrance", [name for name in ENTRANCES if name != "value of a list"])
+def test_sparse_matrices_and_tensors_are_refused(entrance):
+    from scipy.sparse import csr_array
+
+    with pytest.raises(TypeError, match=r"is a sparse matrix; kernpool needs dense arrays: pass \w+.toarray\(\)"):
+        ENTRANCES[entrance](lambda array: csr_array(np.atleast_2d(np.ones(np.shape(array)))))
+    torch = pytest.importorskip("torch", reason="torch is an optional extra")
+    with pytest.raises(TypeError, match=r"is a torch tensor, whose gradients would be lost"):
+        ENTRANCES[entrance](lambda array: torch.ones(np.shape(array), requires_grad=True))
+
+
+def test_sparse_columns_of_frames_are_refused():
+    table = pandas.DataFrame({"v": pandas.arrays.SparseArray(V), "w": V})
+    for ask in (lambda: MODEL.fit(table, Y), lambda: MODEL.predict(table[["v"]]), lambda: pool(table, table, Y)):
+        with pytest.raises(TypeError, match=r"has a sparse column.*\.sparse\.to_dense\(\)"):
+            ask()
+
+
+@pytest.mark.parametrize("shape", [lambda v: v, list, lambda v: pandas.Series(v, name="v")])
+@pytest.mark.parametrize("model", [NadarayaWatsonRegressor, LocalLinearRegressor, NadarayaWatsonClassifier])
+def test_one_column_may_have_one_dimension_in_every_method(model, shape):
+    y = SIDE if model is NadarayaWatsonClassifier else Y
+    flat, table = (model(bandwidth=0.5).fit(form(V), y) for form in (shape, lambda v: v[:, None]))
+    at = V[3:9]
+    asked = shape(at) if shape is not list else at
+    for method in ("predict", "support_mask", "effective_sample_size", "attention_weights"):
+        np.testing.assert_array_equal(getattr(flat, method)(asked), getattr(table, method)(at[:, None]))
+    assert flat.score(shape(V), y) == table.score(V[:, None], y)
+
+
+def test_one_dimension_is_not_one_row_of_several_columns():
+    model = NadarayaWatsonRegressor(bandwidth=0.5).fit(np.column_stack([V, V[::-1]]), Y)
+    with pytest.raises(ValueError, match=r"X has one dimension, .* fitted to 2 columns.*one row is X.reshape\(1, -1\)"):
+        model.predict([1.0, 2.0])
+
+
+MISSING = {"None": None, "NaN": np.nan, "NA": pandas.NA, "NaT": pandas.NaT}
+
+
+@pytest.mark.parametrize("cell", MISSING)
+def test_missing_cells_are_named_by_row_and_column(cell):
+    cells = np.column_stack([V, Y]).astype(object)
+    cells[4, 1] = MISSING[cell]
+    for table, column in ((cells, "column 1"), (pandas.DataFrame(cells, columns=["v", "w"]), "column 'w'")):
+        with pytest.raises(
+            ValueError, match=rf"{column} of X is missing .* in row 4 \(counted from 0\); drop such rows"
+        ):
+            NadarayaWatsonRegressor().fit(table, Y)
+    for y in (cells[:, 1], cells[:, 1].tolist(), pandas.Series(cells[:, 1])):
+        with pytest.raises(ValueError, match=r"y is (missing|NaN) .*row 4"):
+            NadarayaWatsonRegressor().fit(X, y)
+    label = np.array(SIDE, dtype=object)
+    label[4] = MISSING[cell]
+    for y in (label, label.tolist(), pandas.Series(label)):
+        with pytest.raises(ValueError, match=r"y is .* in row 4 \(counted from 0\), and 1 of 24 labels are missing"):
+            NadarayaWatsonClassifier().fit(X, y)
+
+
+@pytest.mark.parametrize("cell", [np.nan, np.inf, -np.inf])
+def test_numbers_that_are_not_finite_are_named_by_row_and_column(cell):
+    table, y = np.column_stack([V, Y]), Y.copy()
+    table[6, 1] = y[7] = cell
+    word = "NaN" if np.isnan(cell) else str(cell)
+    for ask in (
+        lambda: NadarayaWatsonRegressor().fit(table, Y),
+        lambda: MODEL.fit(table[:, :1], Y).predict(table[:, 1:]),
+    ):
+        with pytest.raises(ValueError, match=rf"X is {word} in row 6, column \d \(counted from 0\)") as error:
+            ask()
+        assert len(str(error.value)) < 200
+    with pytest.raises(ValueError, match=rf"y is {word} in row 7 \(counted from 0\)"):
+        NadarayaWatsonRegressor().fit(X, y)
+    nullable = pandas.DataFrame({"v": pandas.Series(V, dtype="Float64"), "w": table[:, 1]})
+    with pytest.raises(ValueError, match=r"column 'w' of X is (missing|inf|-inf) .*row 6"):
+        NadarayaWatsonRegressor().fit(nullable, Y)
+
+
+def test_other_objects_are_named_by_row():
+    cells = np.column_stack([V, Y]).astype(object)
+    cells[2, 0] = dt.time(3)
+    with pytest.raises(
+        TypeError, match=r"column 0 of X must hold real numbers, got datetime.time\(3, 0\) \(time\) in row 2"
+    ):
+        NadarayaWatsonRegressor().fit(cells, Y)
+
+
+def test_text_as_output_of_a_regressor_names_the_classifier():
+    for model in (NadarayaWatsonRegressor(), LocalLinearRegressor()):
+        for y in (SIDE, [*SIDE], pandas.Series(SIDE)):
+            with pytest.raises(ValueError, match=r"y must hold numbers, got text such as .*NadarayaWatsonClassifier"):
+                model.fit(X, y)
+
+
+def test_models_that_learn_read_the_same():
+    pytest.importorskip("torch", reason="torch is an optional extra")
+    from kernpool import LearnedPoolingClassifier, LearnedPoolingRegressor
+
+    regressor = LearnedPoolingRegressor(max_epochs=0, random_state=0)
+    with pytest.raises(ValueError, match=r"got text such as .*LearnedPoolingClassifier"):
+        regressor.fit(X, SIDE)
+    with pytest.raises(
+        TypeError, match=r"takes columns of numbers, and column 'side' of X holds text; .*NadarayaWatson"
+    ):
+        regressor.fit(pandas.DataFrame({"side": SIDE}), Y)
+    with pytest.raises(TypeError, match="column 'day' of X holds dates"):
+        regressor.fit(pandas.DataFrame({"day": pandas.date_range("2024-01-01", periods=N)}), Y)
+    for spoil, words in ((masked, "masked array"), (lambda a: [[None], *a[1:].tolist()], "column 0 of X is missing")):
+        with pytest.raises((TypeError, ValueError), match=words):
+            regressor.fit(spoil(X), Y)
+        with pytest.raises((TypeError, ValueError), match=words):
+            LearnedPoolingClassifier(max_epochs=0).fit(spoil(X), SIDE)
+    fitted = regressor.fit(pandas.DataFrame({"v": NUMBERS["object of decimals"]()}), Y)
+    table = pandas.DataFrame({"v": V})
+    np.testing.assert_allclose(
+        fitted.predict(table), LearnedPoolingRegressor(max_epochs=0, random_state=0).fit(V, Y).predict(X), rtol=1e-9
+    )
+    with pytest.raises(TypeError, match="y is a masked array"):
+        fitted.score(X, masked(Y))
+
+
+def test_labels_in_another_container_are_the_same_classes():
+    expected = CLASSES.predict(X)
+    for y in (SIDE.tolist(), pandas.Series(SIDE, dtype="string"), TEXTS["arrow large"](), TEXTS["category"]()):
+        found = NadarayaWatsonClassifier(bandwidth=0.5, prior_share=0.1).fit(X, y)
+        assert found.predict(X).tolist() == expected.tolist()
