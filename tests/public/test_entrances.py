@@ -298,6 +298,21 @@ def test_every_function_of_the_table_answers_plain_numbers(name):
     assert_same(call.answer(), call.answer())
 
 
+@pytest.mark.parametrize("name", TABLE)
+def test_errors_that_the_caller_lets_numpy_raise_change_no_answer(name):
+    """Weights of far rows underflow, as they are meant to."""
+    call = call_of(name)
+    beyond = np.append(AT[:3], 97.75)
+    far = {"X": beyond[:, None], "query": beyond}
+    far = {argument: points for argument, points in far.items() if len(call.data.get(argument, ())) == 4}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of extrapolation
+        expected = call.answer(**far)
+        with np.errstate(all="raise"):
+            found = call.answer(**far)
+    assert_same(found, expected)
+
+
 def _kinds_for(name, argument, kinds):
     """Leave out what means something as a label, and what no collection of Dask holds."""
     if _holds_labels(name, argument):

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from kernpool.bandwidth.rules import RULES, rule_of_thumb
 from kernpool.core.reading import Rows, read_rows
 from kernpool.data.checks import as_bandwidth, as_key_weight
-from kernpool.execution.warnings import warn_caller
+from kernpool.execution.warnings import underflow_is_zero, warn_caller
 from kernpool.inference.warnings import InferenceWarning
 from kernpool.pooling import pool_state
 
@@ -144,6 +144,7 @@ class DensityRatio:
             return np.where(above, self.largest, np.exp(logarithm))
 
 
+@underflow_is_zero
 def density_ratio(
     X_train: ArrayLike,
     X_new: ArrayLike,

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.core.empty import Empty, fill_empty
+from kernpool.execution.warnings import underflow_is_zero
 
 
 @dataclass(frozen=True)
@@ -73,6 +74,7 @@ class PoolState:
         left.shift[which], left.denominator[which], left.numerator[which] = -np.inf, 0.0, 0.0
         return left
 
+    @underflow_is_zero
     def finalize(
         self, empty: Empty = "nan", fill: Callable[[NDArray[np.intp]], NDArray[np.float64]] | None = None
     ) -> NDArray[np.float64]:
@@ -126,6 +128,7 @@ def empty_state(n_queries: int, n_columns: int) -> PoolState:
     return PoolState(np.full(n_queries, -np.inf), np.zeros(n_queries), np.zeros((n_queries, n_columns)))
 
 
+@underflow_is_zero
 def merge(a: PoolState, b: PoolState) -> PoolState:
     """Add two states of the same queries over disjoint sets of keys.
 

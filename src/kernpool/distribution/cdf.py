@@ -13,6 +13,7 @@ from kernpool.distribution.chunk_functions import Function, array_functions, chu
 from kernpool.distribution.settled import as_thresholds
 from kernpool.distribution.y_bandwidth import check_y_bandwidth
 from kernpool.execution.progress import Progress
+from kernpool.execution.warnings import underflow_is_zero
 from kernpool.kernels import Kernel
 from kernpool.pooling.arrays import ArrayPairs
 from kernpool.pooling.choice import choose
@@ -23,6 +24,7 @@ from kernpool.pooling.recipe import Recipe
 Array = NDArray[np.float64]
 
 
+@underflow_is_zero
 def pool_cdf(
     query: ArrayLike,
     key: ArrayLike | Chunks,

@@ -14,6 +14,7 @@ from kernpool.data.chunks.base import Chunks
 from kernpool.distribution.arrays import quantiles
 from kernpool.distribution.chunks import chunk_quantiles
 from kernpool.execution.progress import Progress
+from kernpool.execution.warnings import underflow_is_zero
 from kernpool.kernels import Kernel
 from kernpool.pooling.arrays import ArrayPairs
 from kernpool.pooling.pool import as_pairs
@@ -22,6 +23,7 @@ from kernpool.pooling.recipe import Recipe
 Array = NDArray[np.float64]
 
 
+@underflow_is_zero
 def pool_quantile(
     query: ArrayLike,
     key: ArrayLike | Chunks,

@@ -14,6 +14,8 @@ from inspect import signature
 from types import FunctionType
 from typing import Any
 
+import numpy as np
+
 # What other libraries call an argument, and the names that it may have here: the first one that the method has.
 SYNONYMS: dict[str, tuple[str, ...]] = {
     "gamma": ("bandwidth",),
@@ -57,7 +59,10 @@ DEGREES = (
 
 
 class NamedCalls:
-    """Base class whose methods, inherited ones included, name the class of the object where a call does not fit."""
+    """Base class whose methods, inherited ones included, name the class of the object where a call does not fit.
+
+    They take weights that underflow for zeros, whatever `np.errstate` says.
+    """
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -79,7 +84,8 @@ def _named(function: FunctionType) -> Callable[..., Any]:
     @functools.wraps(function)
     def method(self: Any, *arguments: Any, **keywords: Any) -> Any:
         try:
-            return function(self, *arguments, **keywords)
+            with np.errstate(under="ignore"):  # as `kernpool.execution.warnings.underflow_is_zero`
+                return function(self, *arguments, **keywords)
         except TypeError as error:
             trace = error.__traceback__
             if trace is not None and trace.tb_next is not None:  # not of this call, but of something inside of it

@@ -1,11 +1,18 @@
-"""Warnings that point at the line that called the package, however deep in it they arise."""
+"""Warnings that point at the line that called the package, however deep in it they arise, and those of NumPy."""
 
 from __future__ import annotations
 
 import os
 import sys
 import warnings
+from collections.abc import Callable
+from functools import wraps
 from types import FrameType
+from typing import Any, TypeVar, cast
+
+import numpy as np
+
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 _PACKAGE = os.path.dirname(os.path.dirname(__file__)) + os.sep  # noqa: PTH120  # pathlib takes longer to load
 # Libraries that only pass calls on: pipelines call estimators, and decorators of torch wrap functions.
@@ -44,6 +51,28 @@ def warn_caller(message: str, category: type[Warning] = UserWarning) -> None:
         module=frame.f_globals.get("__name__") or "<string>",
         registry=frame.f_globals.setdefault("__warningregistry__", {}),
     )
+
+
+def underflow_is_zero(function: Function) -> Function:
+    """Let a public function take weights that underflow for zeros, as they are meant, whatever `np.errstate` says.
+
+    Decorates what users call, so that callers may have other errors of NumPy raised, and all of them in their own code.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> weight = underflow_is_zero(lambda distance: np.exp(-distance))
+    >>> with np.errstate(all="raise"):
+    ...     float(weight(np.float64(1000.0)))
+    0.0
+    """
+
+    @wraps(function)
+    def call(*arguments: Any, **options: Any) -> Any:
+        with np.errstate(under="ignore"):
+            return function(*arguments, **options)
+
+    return cast(Function, call)
 
 
 def _caller(frame: FrameType) -> FrameType:

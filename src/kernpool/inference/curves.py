@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kernpool.data.groups import labels_and_codes, named
+from kernpool.execution.warnings import underflow_is_zero
 from kernpool.inference import draws
 from kernpool.inference.linear_map import LinearMap
 from kernpool.inference.null_distribution import KINDS, resample
@@ -29,6 +30,7 @@ REPEATED = (
 LEAST_ROWS_OF_GROUP = 3  # of which a difference tells the noise
 
 
+@underflow_is_zero
 def compare_curves(
     X: ArrayLike,
     y: ArrayLike,

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from kernpool.bandwidth.rules import canonical_ratio
 from kernpool.data.checks import as_bandwidth
+from kernpool.execution.warnings import underflow_is_zero
 from kernpool.inference import draws
 from kernpool.inference.columns import slope_norms
 from kernpool.inference.linear_map import LinearMap
@@ -28,6 +29,7 @@ PLACES, LEAST_ROWS = 101, 20
 WIDEST, ROWS, MOST_WIDTHS = 0.25, 4.0, 8  # of the range; per bandwidth of the narrowest; each half the one before
 
 
+@underflow_is_zero
 def monotonicity_test(
     X: ArrayLike,
     y: ArrayLike,

@@ -12,6 +12,7 @@ from kernpool.bandwidth.categories import Categories
 from kernpool.data.checks import as_bandwidth
 from kernpool.data.columns import is_frame
 from kernpool.data.frames import Encoding
+from kernpool.execution.warnings import underflow_is_zero
 from kernpool.inference import draws
 from kernpool.inference.null_distribution import check_kind
 from kernpool.inference.pairs import PairStatistic, compare_pairs
@@ -23,6 +24,7 @@ from kernpool.pooling.recipe import Recipe
 Array = NDArray[np.float64]
 
 
+@underflow_is_zero
 def specification_test(
     X: Any,
     y: ArrayLike,

@@ -32,6 +32,7 @@ from kernpool.core.problem import Problem
 from kernpool.core.state import PoolState, empty_state
 from kernpool.execution.progress import Progress
 from kernpool.execution.threads import cut
+from kernpool.execution.warnings import underflow_is_zero
 from kernpool.pooling.plan import (
     FaultCount,
     check_algorithm,
@@ -95,6 +96,7 @@ class CellPlan(FaultCount):
     reason: str
     _asked: str = field(default="auto", repr=False, compare=False)
 
+    @underflow_is_zero
     def reduce(self, problem: Problem, *, n_jobs: int | None = None, progress: Progress | None = None) -> PoolState:
         """Sum weights and weighted values over all keys; parameters and result as of `Plan.reduce`.
 
@@ -111,6 +113,7 @@ class CellPlan(FaultCount):
             total.add(visit.rows, PoolState(shift, state.denominator, state.numerator))
         return PoolState(total.shift, total.denominator, layout.with_center(total.denominator, total.numerator, center))
 
+    @underflow_is_zero
     def pullback(
         self,
         problem: Problem,

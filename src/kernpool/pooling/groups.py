@@ -33,6 +33,7 @@ from kernpool.core.problem import Problem
 from kernpool.core.state import PoolState, empty_state
 from kernpool.execution.progress import Progress
 from kernpool.execution.threads import cut
+from kernpool.execution.warnings import underflow_is_zero
 from kernpool.pooling.cells import CellPlan
 from kernpool.pooling.plan import FaultCount, Plan, read_pullback, read_wanted
 
@@ -90,6 +91,7 @@ class GroupPlan(FaultCount):
     reason: str
     _choose: Callable[[Problem], Plan | CellPlan] = field(repr=False, compare=False)
 
+    @underflow_is_zero
     def reduce(self, problem: Problem, *, n_jobs: int | None = None, progress: Progress | None = None) -> PoolState:
         """Sum weights and weighted values over the keys of all other groups; parameters and result as of `Plan.reduce`.
 
@@ -104,6 +106,7 @@ class GroupPlan(FaultCount):
             total.add(visit.queries, state)
         return PoolState(total.shift, total.denominator, layout.with_center(total.denominator, total.numerator, center))
 
+    @underflow_is_zero
     def pullback(
         self,
         problem: Problem,

@@ -20,6 +20,7 @@ from kernpool.core.state import PoolState
 from kernpool.execution.processor import vector_bits
 from kernpool.execution.progress import Progress
 from kernpool.execution.threads import resolve_n_jobs
+from kernpool.execution.warnings import underflow_is_zero
 from kernpool.kernels.names import did_you_mean
 from kernpool.pooling.loading import LOADING, is_dense
 from kernpool.pooling.tiny_values import brought_back, enlarged, multiplied, without_shift
@@ -56,6 +57,7 @@ class Plan(FaultCount):
     reason: str
     _chosen: Algorithm = field(repr=False, compare=False)
 
+    @underflow_is_zero
     def reduce(self, problem: Problem, *, n_jobs: int | None = None, progress: Progress | None = None) -> PoolState:
         """Run the algorithm.
 
@@ -81,6 +83,7 @@ class Plan(FaultCount):
             self._count_faults(faults)
         return problem.restored(brought_back(problem, state, exponents))
 
+    @underflow_is_zero
     def pullback(
         self,
         problem: Problem,

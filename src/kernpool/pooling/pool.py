@@ -19,6 +19,7 @@ from kernpool.core.state import PoolState
 from kernpool.data.chunks.base import Chunks
 from kernpool.data.chunks.opening import open_chunks, refuse_keys_alone
 from kernpool.execution.progress import Progress
+from kernpool.execution.warnings import underflow_is_zero
 from kernpool.kernels import Kernel
 from kernpool.pooling.arrays import ArrayPairs, sum_states
 from kernpool.pooling.chunked import ChunkPairs
@@ -27,6 +28,7 @@ from kernpool.pooling.recipe import Recipe
 from kernpool.pooling.settle import settle
 
 
+@underflow_is_zero
 def pool(
     query: ArrayLike,
     key: ArrayLike | Chunks,
@@ -228,6 +230,7 @@ def as_pairs(
     return ArrayPairs(cast(ArrayLike, key), value, key_weight, attn_mask, exclude_self, self_index)
 
 
+@underflow_is_zero
 def pool_state(
     query: ArrayLike,
     key: ArrayLike,

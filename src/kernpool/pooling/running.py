@@ -18,6 +18,7 @@ from kernpool.data.chunks.base import ArrayChunks
 from kernpool.data.columns import labels_of, order_of_columns
 from kernpool.data.folders import Record, read_record, write_record
 from kernpool.execution.threads import OwnLock
+from kernpool.execution.warnings import underflow_is_zero
 from kernpool.kernels import Kernel, registered_name
 from kernpool.pooling.chunked import Asked, ChunkReason, center_of, reason_of_chunks
 from kernpool.pooling.recipe import Recipe
@@ -141,6 +142,7 @@ class RunningPool:
         """A median of the values of the first update, of shape (c,); None before it."""
         return self._seen.center
 
+    @underflow_is_zero
     def update(self, key: ArrayLike, value: ArrayLike, weight: ArrayLike | None = None) -> Self:
         """Add pairs.
 
@@ -184,6 +186,7 @@ class RunningPool:
             state = part if state is None else merge(state, part)
         return seen if state is None else _Seen(rows + (chunks.rows or 0), chunks.flat, state, center)
 
+    @underflow_is_zero
     def merge(self, other: RunningPool) -> Self:
         """Add what another pool of the same queries has seen.
 
@@ -239,6 +242,7 @@ class RunningPool:
         """
         return reason_of_chunks(self._asked.recipe)
 
+    @underflow_is_zero
     def values(self) -> NDArray[np.floating[Any]]:
         """Return the pooled values of what has been seen.
 

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from kernpool.algorithms.reference import pair_weights
 from kernpool.core.empty import Empty, check_empty, fill_empty
 from kernpool.core.problem import Problem
+from kernpool.execution.warnings import underflow_is_zero
 from kernpool.kernels import Kernel
 from kernpool.pooling.arrays import ArrayPairs
 from kernpool.pooling.limits import limit_problem
@@ -23,6 +24,7 @@ Array = NDArray[np.float64]
 PAIRS_AT_ONCE = 1 << 20  # dense temporaries of 8 MiB each
 
 
+@underflow_is_zero
 def pooling_weights(
     query: ArrayLike,
     key: ArrayLike,
