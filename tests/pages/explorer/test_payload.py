@@ -196,7 +196,7 @@ def test_column_and_query_to_begin_with():
         ({"column": "town"}, "'x', 'z'; got 'town'"),
         ({"column": 7}, "got 7"),
         ({"query": [1.0]}, "with 3 cells, got 1"),
-        ({"query": ["c", np.nan, 1.0]}, "query must be a row of X: .*nan"),
+        ({"query": ["c", np.nan, 1.0]}, "query must be a row of X: column 1 of X is missing"),
         ({"query": ["d", 1.0, 1.0]}, "query must be a row of X: .*'d'"),
     ):
         with pytest.raises(ValueError, match=words):
