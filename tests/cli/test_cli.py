@@ -13,9 +13,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, load_model
+from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, load_model, save_model
 from kernpool.cli.main import main
 from kernpool.cli.terminal import bar, progress_bar
+from kernpool.data.folders import ModelFileError
 from tests.support.commands import kernpool, process
 from tests.support.thinning import slow
 
@@ -190,7 +191,16 @@ def test_malformed_tables(table, message, tmp_path):
         (["fit", "t.csv", "--target", "y", "--model", "no/where"], 1, "does not exist; make it first"),
         (["fit", "t.csv", "--target", "y", "--jobs", "0"], 2, "n_jobs must be"),
         (["predict", "nothing", "t.csv"], 1, "is no kernpool model"),
-        (["info", "."], 1, "has no model.json"),
+        (["info", "."], 1, "has no model.json; kernpool fit --model DIR writes one"),
+        (["explore", "nothing"], 1, "nothing does not exist; name a table and its --target"),
+        (["fit", "t.csv", "--target", "y", "--degree", "2"], 2, "degree=2) in Python fits local quadratics"),
+        (
+            ["fit", "t.csv", "--target", "y", "--bandwith", "2"],
+            2,
+            "--bandwith 2; did you mean '--bandwidth'",
+        ),
+        (["predict", "m", "t.csv", "--empty", "near"], 2, "invalid choice: 'near'; did you mean 'nearest'? kernpool "),
+        (["tset", "t.csv"], 2, "invalid choice: 'tset'; did you mean 'test'? kernpool --help shows the options"),
         ([], 2, "a command is needed"),
         (["dance"], 2, "invalid choice"),
     ],
@@ -203,6 +213,7 @@ def test_wrong_usage(arguments, code, message, tmp_path):
     assert done.returncode == code
     assert message in done.stderr.decode()
     assert "Traceback" not in done.stderr.decode()
+    assert done.stderr.count(b"\n") == 1  # one line
     assert sorted(path.name for path in tmp_path.iterdir()) == ["t.csv"]
 
 
@@ -366,3 +377,24 @@ def test_force_through_a_symbolic_link(fitted, tmp_path):
     assert (tmp_path / "link").is_symlink()
     assert json.loads(kernpool("info", tmp_path / "real").stdout)["bandwidth"] == {"income": 50.0}
     assert sorted(path.name for path in tmp_path.iterdir()) == ["link", "real"]
+
+
+def test_outputs_that_exist_name_the_option_or_the_argument(fitted, tmp_path):
+    folder, _ = fitted
+    done = kernpool("fit", DATA / "engel.csv", "--target", "foodexp", "--bandwidth", "9", "--model", folder)
+    assert done.stderr.endswith(b"exists already; choose another name, or overwrite it with --force\n")
+    with pytest.raises(FileExistsError, match=r"overwrite it with force=True$"):
+        save_model(load_model(folder), folder)
+    with pytest.raises(ModelFileError, match=r"has no model.json; kernpool.save_model writes one$"):
+        load_model(tmp_path)
+
+
+@needs_matplotlib
+@pytest.mark.filterwarnings("default")  # as in a process of its own
+def test_a_fit_with_levels_has_no_picture_and_is_saved(tmp_path):
+    (tmp_path / "t.csv").write_text("a,side,y\n" + "".join(f"{i},{'lr'[i % 2]},{i}\n" for i in range(12)))
+    options = ("--target", "y", "--bandwidth", "2", "--smoothing", "0.1", "--model", "m", "--plot", "p.png")
+    done = kernpool("fit", "t.csv", *options, cwd=tmp_path)
+    assert done.returncode == 0
+    assert b"there will be no picture; name columns of numbers with --features" in done.stderr
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["m", "t.csv"]

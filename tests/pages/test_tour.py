@@ -162,7 +162,7 @@ def test_folders(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path / "empty")
     make_tour(".")  # the folder itself stays, also for a shell that is in it
     assert sorted(path.name for path in Path.cwd().iterdir()) == ["01-cues.png", "index.html"]
-    with pytest.raises(FileExistsError, match=r"holds a tour already.*--force"):
+    with pytest.raises(FileExistsError, match=r"holds a tour already.*replace it with force=True$"):
         make_tour(tmp_path / "empty")
     (tmp_path / "empty" / "index.html").chmod(0o600)
     make_tour(tmp_path / "empty", force=True)

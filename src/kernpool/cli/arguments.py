@@ -11,6 +11,7 @@ from typing import Any
 
 from kernpool.cli.asking import add_what_is_beside
 from kernpool.cli.parser import Parser
+from kernpool.cli.parsing import parse_degree
 from kernpool.cli.setting_up import add_compile, add_completion
 from kernpool.cli.table_options import add_json, add_table_options
 from kernpool.cli.terminal import stream_name
@@ -91,7 +92,11 @@ def _add_how(command: argparse.ArgumentParser) -> None:
         "a classifier log_loss (default)",
     )
     command.add_argument(
-        "--degree", type=int, default=0, choices=[0, 1], help="0 for local constant, 1 for local linear (default: 0)"
+        "--degree",
+        type=parse_degree,
+        default=0,
+        metavar="{0,1}",
+        help="0 for local constant, 1 for local linear (default: 0)",
     )
     command.add_argument(
         "--smoothing",

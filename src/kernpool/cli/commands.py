@@ -35,6 +35,7 @@ from kernpool.estimators.parameters import NAMED_BANDWIDTHS, NAMED_FOR_CLASSES, 
 from kernpool.estimators.regression import KernelRegressor
 from kernpool.estimators.saving import MODELS, load_model, save_model
 from kernpool.execution.threads import resolve_n_jobs
+from kernpool.execution.warnings import warn_caller
 from kernpool.kernels import get_kernel
 from kernpool.pages.tour import LANGUAGES, LARGEST_SEED, make_tour
 
@@ -93,7 +94,11 @@ def fit_rows(options: argparse.Namespace, model: Any) -> tuple[Any, Training]:
     features, mixed = training.features, isinstance(training.features.X, Mixed)
     levels = mixed and any(isinstance(cells, list) for cells in features.X.columns.values())
     if levels and options.plot is not None:
-        raise UsageError("--plot draws columns of numbers; leave columns of levels out with --features, or --plot")
+        warn_caller(
+            "--plot draws columns of numbers, and some hold levels, so there will be no picture; name columns of "
+            "numbers with --features"
+        )
+        options.plot = None
     model.set_params(unordered=features.unordered or None, ordered=features.ordered or None, smoothing=smoothing)
     options.columns = None if levels else training.names  # by which warnings about an array call its columns
     with progress_bar("fitting", options.quiet):

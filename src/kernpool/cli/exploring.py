@@ -15,6 +15,7 @@ from kernpool.cli.tables import Training
 from kernpool.cli.terminal import UsageError, say
 from kernpool.data.files import refuse_existing
 from kernpool.data.folders import read_header
+from kernpool.data.tables import TableError
 from kernpool.estimators.saving import MODELS, load_model
 from kernpool.pages.explorer import Explorer, explore
 from kernpool.pages.explorer.explore import LANGUAGES
@@ -64,6 +65,11 @@ def explorer_of(options: argparse.Namespace) -> tuple[Explorer, list[str]]:
     _refuse(options, {"seed": None}, f"{options.data} is no generator; those are {' and '.join(GENERATORS)}")
     path = Path(options.data)
     if options.target is None:
+        if options.data != "-" and not path.exists():
+            raise TableError(
+                f"{options.data} does not exist; name a table and its --target, a folder written by kernpool fit "
+                f"--model, or one of {', '.join(GENERATORS)}"
+            )
         if not path.is_dir():
             raise UsageError(f"--target must name the column of {options.data} that the others explain")
         _refuse(options, FITTING | READING, f"{path.name} is a fitted model; kernpool fit makes another one")

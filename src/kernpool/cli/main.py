@@ -77,7 +77,8 @@ def in_options(command: str, text: str) -> str:
     >>> in_options("fit", "2 queries have no key; use a larger bandwidth, or empty='nearest'")
     '2 queries have no key; use a larger --bandwidth, or a kernel of infinite support'
     """
-    text = text.replace(" (force=True)", "")
+    text = text.replace("force=True", "--force")
+    text = text.replace("kernpool.save_model writes", "kernpool fit --model DIR writes")
     text = re.sub(r"; [^;]*\bempty=[^;]*", f"; {ADVICE.get(command, '')}", text, count=1)
     if command == "predict":
         text = re.sub(r"\b(empty|variance|method)='([\w+]+)'", r"--\1 \2", text).replace("empty= says", "--empty says")

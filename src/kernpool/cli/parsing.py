@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import csv
 import re
 from collections.abc import Sequence
@@ -33,6 +34,20 @@ def parse_memory(text: str | None) -> int | None:
     if size < LEAST_MEMORY:
         raise UsageError(f"--memory must be at least 1MiB, got {text!r}")
     return size
+
+
+def parse_degree(text: str) -> int:
+    """Return the degree of a local fit that a model can have.
+
+    Examples
+    --------
+    >>> parse_degree("1")
+    1
+    """
+    if text not in ("0", "1"):
+        quadratic = "; kernpool.pool(..., degree=2) in Python fits local quadratics" if text == "2" else ""
+        raise argparse.ArgumentTypeError(f"must be 0 (local constant) or 1 (local linear), got {text!r}{quadratic}")
+    return int(text)
 
 
 def split_names(text: str) -> list[str]:

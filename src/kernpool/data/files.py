@@ -56,9 +56,7 @@ def refuse_existing(path: Path, force: bool, *, folder: bool = False) -> None:
     if path.is_dir() and not folder:
         raise OutputExistsError(f"{path} is a folder, and a file is to be written; choose another name")
     if path.exists() and not force and not (path.is_dir() and not any(path.iterdir())):
-        raise OutputExistsError(
-            f"{path} exists already; choose another name, or overwrite it with --force (force=True)"
-        )
+        raise OutputExistsError(f"{path} exists already; choose another name, or overwrite it with force=True")
     if not path.parent.is_dir():
         raise FileNotFoundError(f"the folder {path.parent} for {path.name} does not exist; make it first")
 

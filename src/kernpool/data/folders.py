@@ -177,7 +177,7 @@ def read_json(folder: Path) -> dict[str, Any]:
     """Read ``model.json`` as it is, of whatever program; empty if it is no object."""
     path = folder / HEADER
     if not path.is_file():
-        raise ModelFileError(f"{folder} is no kernpool model: it has no {HEADER}; 'kernpool fit --model DIR' makes one")
+        raise ModelFileError(f"{folder} is no kernpool model: it has no {HEADER}; kernpool.save_model writes one")
     try:
         header = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:  # no JSON, no text, a number of too many digits, or nested too deep

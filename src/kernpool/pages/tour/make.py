@@ -103,9 +103,7 @@ def check_folder(folder: Path, force: bool) -> None:
     if any(folder.iterdir()) and not (page.is_file() and MARK in page.read_bytes()[:1000]):
         raise FileExistsError(f"{folder} holds pictures or a page of something else; choose another or an empty folder")
     if any(folder.iterdir()) and not force:
-        raise FileExistsError(
-            f"{folder} holds a tour already; choose another name, or replace it: --force (force=True)"
-        )
+        raise FileExistsError(f"{folder} holds a tour already; choose another name, or replace it with force=True")
 
 
 def _tour_files(folder: Path) -> list[Path]:
