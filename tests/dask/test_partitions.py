@@ -132,3 +132,81 @@ def test_queries_of_one_dimension_are_one_column_in_memory_and_in_dask():
     expected = model.predict(TABLE[:7, :1])
     np.testing.assert_array_equal(model.predict(TABLE[:7, 0]), expected)
     np.testing.assert_array_equal(model.predict(da.from_array(TABLE[:7, 0], chunks=4)).compute(), expected)
+
+
+def frames_of_times():
+    """Return columns of dates and durations of all sorts, by what they are called."""
+    pandas = pytest.importorskip("pandas", reason="dataframes need pandas")
+    pytest.importorskip("pyarrow", reason="Arrow columns need the extra 'arrow'")
+    naive = pandas.Series(pandas.Timestamp("2031-03-01") + pandas.to_timedelta(np.arange(50) * 7 % 50 * 5.0, unit="h"))
+    return {
+        "naive": naive,
+        "other units": naive.astype("datetime64[s]"),
+        "a time zone": naive.dt.tz_localize("Asia/Tokyo"),
+        "durations": naive - naive.min(),
+        "Arrow": naive.astype("timestamp[ms][pyarrow]"),
+        "days of Arrow": naive.dt.floor("D").astype("date32[pyarrow]"),
+    }
+
+
+@pytest.mark.parametrize("apart", [False, True], ids=["one frame", "y apart"])
+@pytest.mark.parametrize("name", ["naive", "other units", "a time zone", "durations", "Arrow", "days of Arrow"])
+def test_dates_of_dask_frames_are_days_as_in_memory(name, apart):
+    frames = pytest.importorskip("dask.dataframe", reason="clusters need the extra 'dask'")
+    pandas = pytest.importorskip("pandas", reason="dataframes need pandas")
+    from kernpool import DaskNadarayaWatsonRegressor, NadarayaWatsonRegressor
+
+    whole = pandas.DataFrame({"when": frames_of_times()[name], "a": TABLE[:50, 0], "y": TABLE[:50, 1]})
+    X, options = whole[["when", "a"]], {"bandwidth": [2.0, 1.5]}
+    expected = NadarayaWatsonRegressor(**options).fit(X, whole["y"]).predict(X[:9])
+    lazy = [frames.from_pandas(table, npartitions=3) for table in (X, whole["y"])] if apart else None
+    given = lazy or [frames.from_pandas(whole, npartitions=3), "y"]
+    model = DaskNadarayaWatsonRegressor(**options).fit(*given)
+    close = {"rtol": 1e-10, "atol": 1e-12}
+    np.testing.assert_allclose(model.predict(X[:9]), expected, **close)
+    np.testing.assert_allclose(model.predict(frames.from_pandas(X[:9], npartitions=2)).compute(), expected, **close)
+    np.testing.assert_allclose(model.to_local().predict(X[:9]), expected, **close)
+    for other in (
+        X.assign(when=X["a"]),
+        X.assign(when=frames_of_times()["durations" if name != "durations" else "naive"]),
+    ):
+        with pytest.raises(ValueError, match="when the model was fitted"):
+            model.predict(other[:9])
+        with pytest.raises(ValueError, match="when the model was fitted"):
+            model.predict(frames.from_pandas(other[:9], npartitions=1)).compute()
+    with pytest.raises(TypeError, match="X must be a dataframe, in which columns are dates"):
+        model.predict(frames.from_pandas(X[["a"]], npartitions=1).to_dask_array())
+
+
+def test_dates_are_refused_where_no_model_keeps_their_kind():
+    frames = pytest.importorskip("dask.dataframe", reason="clusters need the extra 'dask'")
+    pandas = pytest.importorskip("pandas", reason="dataframes need pandas")
+    from kernpool import DaskNadarayaWatsonRegressor
+    from kernpool.dask import pool
+
+    table = pandas.DataFrame({"when": frames_of_times()["naive"], "y": TABLE[:50, 1]})
+    lazy = frames.from_pandas(table, npartitions=2)
+    for call in (
+        lambda: pool([[1.0]], lazy, target="y"),
+        lambda: DaskNadarayaWatsonRegressor(bandwidth=1.0).fit(lazy, "when"),
+        lambda: DaskNadarayaWatsonRegressor(bandwidth=1.0).fit(lazy.assign(a=1.0)[["a"]], lazy["when"]),
+    ):
+        with pytest.raises((TypeError, TableError), match="convert dates to days"):
+            call()
+    missing = frames.from_pandas(table.assign(when=table["when"].where(table.index != 3)), npartitions=2)
+    model = DaskNadarayaWatsonRegressor(bandwidth=1.0)
+    with pytest.raises(ValueError, match="column 'when' of X is missing"):
+        model.fit(missing, "y").predict(table[["when"]])
+
+
+def test_decimals_of_arrow_are_numbers():
+    frames = pytest.importorskip("dask.dataframe", reason="clusters need the extra 'dask'")
+    pandas = pytest.importorskip("pandas", reason="dataframes need pandas")
+    pyarrow = pytest.importorskip("pyarrow", reason="Arrow columns need the extra 'arrow'")
+    from kernpool.dask import pool
+
+    numbers = np.arange(40) / 4
+    table = pandas.DataFrame({"a": numbers, "y": TABLE[:40, 1]})
+    decimals = table.assign(a=table["a"].astype(pandas.ArrowDtype(pyarrow.decimal128(8, 2))))
+    expected = pool([[1.5]], frames.from_pandas(table, npartitions=2), target="y")
+    np.testing.assert_array_equal(pool([[1.5]], frames.from_pandas(decimals, npartitions=2), target="y"), expected)

@@ -6,20 +6,23 @@ by `read_block`; on the way to the cluster a block is a reference, never the num
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 import dask.array as da
 import numpy as np
 from dask.base import is_dask_collection
 
-from kernpool.data.checks import as_real_array
+from kernpool.data.checks import as_real_array, dates_refused
 from kernpool.data.chunks.base import ArrayChunks, Chunks, check_exact
 from kernpool.data.chunks.opening import open_chunks
 from kernpool.data.chunks.parquet import ColumnNames
-from kernpool.data.columns import Columns, refuse_other_columns
+from kernpool.data.columns import Columns, Kind, refuse_other_columns
 from kernpool.data.tables import TableError
+
+NO_DATES: Mapping[Any, Kind] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -38,6 +41,8 @@ class Partitions:
         Whether values are one column without an axis of its own.
     names : tuple or None
         Labels of the columns of keys.
+    kinds : tuple of str or None
+        What the columns of keys are, as of `Encoding`; None where all are numbers.
     """
 
     blocks: tuple[Any, ...]
@@ -45,6 +50,7 @@ class Partitions:
     outputs: int
     flat: bool
     names: tuple[Any, ...] | None = None
+    kinds: tuple[Kind, ...] | None = None
 
 
 def read_block(block: Any) -> Chunks:
@@ -67,6 +73,7 @@ def as_partitions(
     *,
     target: str | Sequence[str] | None = None,
     features: Sequence[str] | None = None,
+    dates: bool = False,
 ) -> Partitions:
     """Find the blocks of whatever holds pairs.
 
@@ -74,6 +81,8 @@ def as_partitions(
     ----------
     key, value, key_weight, target, features
         As in `kernpool.dask.pool`.
+    dates : bool, default=False
+        Read columns of dates and durations of a Dask dataframe as days, for a caller that keeps `Partitions.kinds`.
 
     Returns
     -------
@@ -94,11 +103,15 @@ def as_partitions(
     ((3, 2), 1, True)
     """
     if is_frame(key) and value is None:
-        return _of_frame(key, target, features, key_weight)
+        return _of_frame(key, target, features, key_weight, dates)
     if is_dask_collection(key):
         key = key[list(features)] if is_frame(key) and features is not None else key
-        names = tuple(key.columns) if is_frame(key) else None
-        return _of_arrays(as_dask_array(key), value, key_weight, names)
+        if not is_frame(key):
+            return _of_arrays(as_dask_array(key), value, key_weight)
+        kinds = time_kinds(key) if dates else {}
+        names = tuple(key.columns)
+        found = _of_arrays(as_dask_array(key, kinds, fitting=True), value, key_weight)
+        return replace(found, names=names, kinds=_kinds_of(names, kinds))
     if is_dask_collection(value) or is_dask_collection(key_weight):
         raise TypeError(f"value and key_weight are Dask collections, so key must be one too, got {type(key).__name__}")
     return _of_chunks(open_chunks(key, value, key_weight, target=target, features=features))
@@ -117,9 +130,30 @@ def select(frame: Any, labels: Sequence[Any] | None) -> Any:
     return frame[list(labels)]
 
 
-def as_dask_array(collection: Any) -> Any:
-    """Return a Dask array or frame as an array whose blocks are blocks of rows."""
-    collection = _as_numbers(collection) if is_frame(collection) else collection
+def time_kinds(frame: Any) -> dict[Any, Kind]:
+    """Return which columns of a Dask dataframe are dates or durations, by their labels, and of which kind."""
+    sample = frame._meta_nonempty
+    columns = ((label, Columns.of(sample[label].to_frame("X")).columns[0]) for label in frame.columns)
+    return {label: column.kind for label, column in columns if column.times is not None}
+
+
+def _kinds_of(labels: Sequence[Any], kinds: Mapping[Any, Kind]) -> tuple[Kind, ...] | None:
+    return tuple(kinds.get(label, "numeric") for label in labels) if kinds else None
+
+
+def as_dask_array(collection: Any, kinds: Mapping[Any, Kind] = NO_DATES, *, fitting: bool = False) -> Any:
+    """Return a Dask array or frame as an array whose blocks are blocks of rows.
+
+    Parameters
+    ----------
+    collection : Dask array, dataframe or series
+        What is read.
+    kinds : mapping, optional
+        By label, of which kind the dates or durations of columns of a dataframe have to be; they are read as days.
+    fitting : bool, default=False
+        Refuse dates of a partition that are too close together for days in float64.
+    """
+    collection = _as_numbers(collection, kinds, fitting) if is_frame(collection) else collection
     array = collection.to_dask_array() if hasattr(collection, "to_dask_array") else collection
     if not isinstance(array, da.Array) or array.ndim not in (1, 2):
         raise ValueError(
@@ -129,35 +163,47 @@ def as_dask_array(collection: Any) -> Any:
     return array.rechunk({1: -1}) if array.ndim == 2 and array.numblocks[1] > 1 else array
 
 
-def _as_numbers(frame: Any) -> Any:
+def _as_numbers(frame: Any, kinds: Mapping[Any, Kind], fitting: bool) -> Any:
     """Return a dataframe of numbers: integers are looked at before they become floats, as they do next to others."""
-    for name, kind in zip(frame.columns, _kinds(frame), strict=True):
-        text = kind.categories if hasattr(kind, "categories") else kind
-        if text is not None and getattr(text, "dtype", text).kind not in "fiub":
+    for name, dtype in zip(frame.columns, _dtypes(frame), strict=True):
+        text = dtype.categories if hasattr(dtype, "categories") else dtype
+        kind = "b" if text is None else getattr(text, "dtype", text).kind
+        if kind in "mM" and name not in kinds:
+            raise TableError(dates_refused(f"the Dask dataframe: {name}", str(dtype)))
+        if kind not in "fiubmM" and not is_decimal(dtype) and name not in kinds:
             raise TableError(
-                f"the Dask dataframe: column {name!r} holds {kind}, not real numbers; leave it out, encode it with "
+                f"the Dask dataframe: column {name!r} holds {dtype}, not real numbers; leave it out, encode it with "
                 "dask.dataframe.get_dummies, or fit it in memory with NadarayaWatsonRegressor"
             )
-    return frame.map_partitions(_checked, meta=_checked(frame._meta), enforce_metadata=False)
+    meta = _checked(frame._meta, {}) if not kinds else _checked(frame._meta_nonempty, kinds).iloc[:0]
+    return frame.map_partitions(_checked, dict(kinds), fitting, meta=meta, enforce_metadata=False)
 
 
-def _kinds(frame: Any) -> list[Any]:
+def _dtypes(frame: Any) -> list[Any]:
     """Return the types of the columns of a Dask frame, or of a series."""
     return [frame.dtype] if frame.ndim == 1 else list(frame.dtypes)
 
 
-def _checked(frame: Any) -> Any:
+def is_decimal(dtype: Any) -> bool:
+    """Whether a column of pandas holds decimals of Arrow."""
+    return str(getattr(dtype, "pyarrow_dtype", "")).startswith("decimal")
+
+
+def _checked(frame: Any, kinds: Mapping[Any, Kind], fitting: bool = False) -> Any:
     """Return a partition of a dataframe as numbers, if float64 holds its integers."""
     if frame.ndim == 1:
-        return _checked(frame.to_frame(frame.name)).iloc[:, 0]
+        return _checked(frame.to_frame(frame.name), kinds, fitting).iloc[:, 0]
     frame = frame.copy(deep=False)
     for name, column in frame.items():
-        if isinstance(column.dtype, np.dtype) and column.dtype.kind in "iu":
+        if isinstance(column.dtype, np.dtype) and column.dtype.kind in "iu" and name not in kinds:
             # Called before the next turn.
             place = lambda row, _: f"column {name!r}, at {column.index[row]!r},"  # noqa: B023, E731
             check_exact(column.to_numpy(), "the Dask dataframe", place)
-        elif not isinstance(column.dtype, np.dtype) or column.dtype.kind not in "f":
-            frame[name] = Columns.of(column.to_frame(str(name))).columns[0].numbers() if len(frame) else np.empty(0)
+        elif not isinstance(column.dtype, np.dtype) or column.dtype.kind not in "f" or name in kinds:
+            read = Columns.of(column.to_frame(str(name))).columns[0] if len(frame) else None
+            if fitting and read is not None and read.times is not None:
+                read.times.check_steps(read.label)
+            frame[name] = np.empty(0) if read is None else read.numbers(kinds.get(name))
     return frame
 
 
@@ -171,20 +217,21 @@ def delayed_blocks(array: Any) -> list[Any]:
     return list(array.to_delayed(optimize_graph=False).ravel())
 
 
-def _of_frame(frame: Any, target: Any, features: Sequence[str] | None, weight: Any) -> Partitions:
+def _of_frame(frame: Any, target: Any, features: Sequence[str] | None, weight: Any, dates: bool) -> Partitions:
     if target is None:
         raise TypeError("target must name the column of values, or the columns, of a Dask dataframe; or give value=")
     labels = {str(label): label for label in frame.columns}
     frame = frame.rename(columns=str)
     names = ColumnNames("the Dask dataframe", list(frame.columns), features, target, weight)
+    kinds = time_kinds(frame[names.features]) if dates else {}
     # One table, not three arrays: what makes a partition runs once.
-    table = as_dask_array(_as_numbers(frame[names.all]).astype("float64"))
+    table = as_dask_array(_as_numbers(frame[names.all], kinds, True).astype("float64"))
     blocks = tuple((number, block, names) for number, block in enumerate(delayed_blocks(table)))
     keys = tuple(labels[name] for name in names.features)
-    return Partitions(blocks, row_counts(table), len(names.target), names.flat, keys)
+    return Partitions(blocks, row_counts(table), len(names.target), names.flat, keys, _kinds_of(names.features, kinds))
 
 
-def _of_arrays(key: Any, value: Any, weight: Any, names: tuple[Any, ...] | None) -> Partitions:
+def _of_arrays(key: Any, value: Any, weight: Any) -> Partitions:
     if value is None:
         raise TypeError("value is missing: the values of keys that are a Dask array")
     arrays = [key, _along("value", value, key)]
@@ -192,7 +239,7 @@ def _of_arrays(key: Any, value: Any, weight: Any, names: tuple[Any, ...] | None)
         arrays.append(_along("key_weight", weight, key))
     blocks = tuple((number, *block) for number, block in enumerate(zip(*map(delayed_blocks, arrays), strict=True)))
     flat = arrays[1].ndim == 1
-    return Partitions(blocks, row_counts(key), 1 if flat else int(arrays[1].shape[1]), flat, names)
+    return Partitions(blocks, row_counts(key), 1 if flat else int(arrays[1].shape[1]), flat)
 
 
 def _along(name: str, other: Any, key: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from copy import deepcopy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -19,6 +20,8 @@ from kernpool.dask.pool import RETRIES, pool_partitions
 from kernpool.data.checks import as_real_array
 from kernpool.data.chunks.base import Chunks
 from kernpool.data.chunks.opening import open_chunks
+from kernpool.data.dates import TIME_KINDS
+from kernpool.data.frames import Encoding
 from kernpool.estimators.bandwidth_choice import given_bandwidth
 from kernpool.estimators.dask_distribution import DaskDistribution
 from kernpool.estimators.dask_inference import DaskInference, refuse_without_rows
@@ -76,6 +79,9 @@ class DaskNadarayaWatsonRegressor(DaskInference, DaskDistribution, NamedCalls, R
         Number of columns.
     feature_names_in_ : ndarray of str
         Names of the columns, if they have any.
+    encoding_ : Encoding or None
+        Which columns of a dataframe are dates or durations, read as days since 1970-01-01 UTC and as days; None if all
+        are numbers.
     client_ : distributed.Client or None
         The cluster that is used.
 
@@ -182,7 +188,7 @@ class DaskNadarayaWatsonRegressor(DaskInference, DaskDistribution, NamedCalls, R
             X, sample_weight = open_chunks(X, None, sample_weight, target=target, features=features), None
         if isinstance(X, Chunks) and (y is not None or sample_weight is not None):
             raise TypeError("chunks bring their outputs and weights along, so y and sample_weight must be None")
-        partitions = as_partitions(X, y, sample_weight, target=target, features=features)
+        partitions = as_partitions(X, y, sample_weight, target=target, features=features, dates=True)
         partitions, columns = count_rows(partitions, self.client_)
         found = self._find_bandwidth(partitions, columns)
         # Nothing is assigned before everything is known, so that a failed refit leaves the old fit whole.
@@ -191,6 +197,9 @@ class DaskNadarayaWatsonRegressor(DaskInference, DaskDistribution, NamedCalls, R
         self.__dict__ |= found
         self.partitions_, self.n_rows_, self.n_features_in_ = partitions, sum(filter(None, partitions.rows)), columns
         keep_labels(self, partitions.names)
+        names, self.encoding_ = vars(self).get("feature_names_in_"), None
+        if partitions.kinds is not None:
+            self.encoding_ = replace(Encoding.of_numbers(names, columns), kinds=partitions.kinds)
         return self
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
@@ -214,7 +223,9 @@ class DaskNadarayaWatsonRegressor(DaskInference, DaskDistribution, NamedCalls, R
         if not is_dask_collection(X):
             X = read_query(self, X)
         else:
-            X = as_dask_array(select(X, fitted_labels(self)) if is_frame(X) else X)
+            if self.encoding_ is not None and not is_frame(X):
+                raise TypeError(f"X must be a dataframe, in which columns are dates as in fit, got {type(X).__name__}")
+            X = as_dask_array(*self._columns_of(X)) if is_frame(X) else as_dask_array(X)
             X = X[:, None] if X.ndim == 1 and self.n_features_in_ == 1 else X
             if X.ndim != 2 or X.shape[1] != self.n_features_in_:
                 raise ValueError(f"X must have {self.n_features_in_} columns, as in fit, got shape {X.shape}")
@@ -282,6 +293,7 @@ class DaskNadarayaWatsonRegressor(DaskInference, DaskDistribution, NamedCalls, R
             if hasattr(self, name):
                 setattr(model, name, getattr(self, name))
         keep_labels(model, fitted_labels(self))
+        model.encoding_ = self.encoding_
         model.set_params(bandwidth=self.bandwidth, bandwidth_convention=self.bandwidth_convention)
         return model
 
@@ -296,6 +308,14 @@ class DaskNadarayaWatsonRegressor(DaskInference, DaskDistribution, NamedCalls, R
     def __sklearn_clone__(self) -> Self:
         given = self.get_params(deep=False)
         return type(self)(**{name: value if name == "client" else deepcopy(value) for name, value in given.items()})
+
+    def _columns_of(self, frame: Any) -> tuple[Any, dict[Any, Any]]:
+        """Return the columns of a Dask dataframe that the model was fitted to, and which of them are dates."""
+        found = select(frame, fitted_labels(self))
+        if self.encoding_ is None:
+            return found, {}
+        kinds = zip(found.columns, self.encoding_.kinds, strict=True)
+        return found, {label: kind for label, kind in kinds if kind in TIME_KINDS}
 
     def _recipe(self, bandwidth: Any) -> Recipe:
         return Recipe.of(

@@ -26,7 +26,7 @@ Places = list[NDArray[np.intp]]
 
 def read_query(model: Any, X: Any) -> NDArray[np.float64]:
     """Read queries in memory, of as many columns as the model has."""
-    query, _ = read_inputs(model, as_table(X, vars(model).get("n_features_in_")), None, reset=False)
+    query, _ = read_inputs(model, as_table(X, vars(model).get("n_features_in_")), model.encoding_, reset=False)
     return np.asarray(query, dtype=np.float64)
 
 
