@@ -116,3 +116,28 @@ def test_bands_leave_out_places_without_an_interval():
     assert found.critical == pytest.approx(expected.critical, rel=1e-12)
     np.testing.assert_allclose(found.lower[:11], expected.lower, rtol=1e-12)
     assert np.isnan(found.upper[11:]).all()
+
+
+@pytest.mark.parametrize("variance", ["local", "sandwich", "nn", "hc0", "hc1", "hc2", "hc3", "clusters", "cr0"])
+@pytest.mark.parametrize("regressor", BOTH)
+@pytest.mark.parametrize("exact", [False, True])
+@pytest.mark.filterwarnings("ignore::kernpool.EmptyWindowWarning", "ignore::kernpool.RankDeficiencyWarning")
+@pytest.mark.filterwarnings("ignore::kernpool.InferenceWarning")
+def test_a_window_without_rows_has_no_standard_error(regressor, variance, exact, generator):
+    """Whatever residuals are: sums over no rows are zero, and zero would look certain."""
+    Z, at = generator.uniform(size=(70, 2)), generator.uniform(0.05, 0.95, size=(90, 2))
+    y = Z @ [2.0, -1.0] if exact else np.cos(5 * Z[:, 1]) + 0.3 * generator.normal(size=70)
+    model = regressor("triweight", [0.1, 0.08]).fit(Z, y)
+    empty = model.effective_sample_size(at) == 0
+    assert 3 < empty.sum() < 80
+    options = {"variance": variance}
+    if variance in ("clusters", "cr0"):
+        options = {"groups": np.arange(70) // 2, "variance": "local" if variance == "clusters" else "hc0"}
+    for of in ("fit", "derivative") if regressor is LocalLinearRegressor else ("fit",):
+        found = model.standard_error(at, of=of, **options)
+        assert np.isnan(found[empty]).all()
+        assert np.isfinite(found[~empty]).any() or exact
+    whole = model.confidence_interval(at, method="naive", **options)
+    assert np.isnan(whole.width[empty]).all()
+    _, std = model.predict(at, return_std=True)
+    assert np.isnan(std[empty]).all()

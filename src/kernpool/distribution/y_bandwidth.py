@@ -64,7 +64,7 @@ def find_y_bandwidth(
     """
     weight = np.ones(len(value)) if left_out.key_weight is None else left_out.key_weight * left_out.weight_unit
     rows = _some_rows(weight)
-    tables = np.concatenate([share for _, share in weight_rows(left_out.block(rows))])
+    tables = np.concatenate([np.empty((0, len(value))), *(share for _, share in weight_rows(left_out.block(rows)))])
     alone = ~tables.any(axis=1)
     rows, tables = rows[~alone], tables[~alone]
     if not rows.size:

@@ -76,6 +76,11 @@ class Estimate:
     column: int | None = None
     known: tuple[tuple[Problem, PoolState], ...] = ()
 
+    @property
+    def log_mass(self) -> Array:
+        """Logarithm of the least sum of weights of all fits, of shape (m,); -inf where a window is empty."""
+        return np.asarray(np.min([share.log_mass for _, share in self.terms], axis=0))
+
 
 def estimate(smoother: Smoother, places: Places, method: str = "robust", column: int | None = None) -> Estimate:
     """Estimate the curve, or one of its slopes: the first of `estimates`."""

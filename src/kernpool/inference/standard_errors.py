@@ -149,7 +149,7 @@ def errors_of_each(
             error = np.where(quiet, 0.0, spread)
         if one.column is not None and size is not None:
             error = _where_there_is_a_slope(one, error, size * math.sqrt(training.rows))
-        errors.append(Errors(error, noise.df, noise, residual, spread))
+        errors.append(Errors(_where_occupied(one, error), noise.df, noise, residual, spread))
     return errors
 
 
@@ -160,12 +160,17 @@ def _of_clusters(smoother: Smoother, training: Training, found: Estimate, cluste
     error = np.where(quiet & np.isfinite(spread), 0.0, spread)
     if found.column is not None:
         error = _where_there_is_a_slope(found, error, size * math.sqrt(training.rows))
-    return Errors(error, df, None, clusters.residual, spread, clusters.code)
+    return Errors(_where_occupied(found, error), df, None, clusters.residual, spread, clusters.code)
 
 
 def rounding_of(training: Training) -> Array:
     """Return up to which size residuals of each output are nothing but rounding."""
     return nothing_left(training.value[training.weight > 0])
+
+
+def _where_occupied(found: Estimate, error: Array) -> Array:
+    """Return errors, NaN where a window is empty: a sum over no rows is zero, and zero would look certain."""
+    return np.where(np.isfinite(found.log_mass)[:, None], error, np.nan)
 
 
 def _where_there_is_a_slope(found: Estimate, error: Array, size: Array) -> Array:

@@ -32,7 +32,7 @@ class InferenceWarning(RuntimeWarning):
 
 def warn_of_empty(found: Estimate) -> None:
     """Warn of places without training rows."""
-    (empty,) = np.nonzero(~np.isfinite(_log_mass(found)))
+    (empty,) = np.nonzero(~np.isfinite(found.log_mass))
     if empty.size:
         warn_caller(
             f"{empty.size} of {len(found.center)} queries have no key with positive weight (the first is query "
@@ -54,7 +54,7 @@ def warn_of_ranks(found: Estimate, columns: int, report_rank: ReportRank) -> Non
     report_rank : callable
         Who hears of planes.
     """
-    occupied = np.isfinite(_log_mass(found))
+    occupied = np.isfinite(found.log_mass)
     report_rank(found.rank, occupied, columns)
     if found.curvature_rank is not None:
         full = found.terms[0][1].tilt.shape[1]
@@ -77,7 +77,7 @@ def checked_errors(found: Estimate, errors: Errors) -> tuple[Array, Array]:
         The same, with NaN.
     """
     error, df = errors.standard_error.copy(), errors.df.copy()
-    rounded = ROUNDED * np.abs(_log_mass(found))
+    rounded = ROUNDED * np.abs(found.log_mass)
     lost = np.isfinite(rounded) & (rounded > LOST)
     if lost.any():
         error[lost], df[lost] = np.nan, np.nan
@@ -124,8 +124,3 @@ def warn_of_bias(found: Estimate, error: Array) -> None:
 def _which(preposition: str, places: NDArray[np.intp], found: Estimate) -> str:
     slope = "" if found.column is None else f" for the slope by column {found.column}"
     return f"{preposition}{places.size} of {len(found.center)} queries (the first is query {places[0]}){slope}"
-
-
-def _log_mass(found: Estimate) -> Array:
-    """Return the logarithm of the least sum of weights of all fits; minus infinity where one window is empty."""
-    return np.asarray(np.min([share.log_mass for _, share in found.terms], axis=0))
