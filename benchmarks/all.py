@@ -160,7 +160,7 @@ BENCHMARKS = (
         "tables.md",
         "real tables that chose nothing: R^2 at most 0.015 behind the best peer of each on average, more than 0.03 on "
         "two at most; a better mean rank than all peers but one; log loss at most 0.03 behind on average, nowhere "
-        "more than 1.5 times; `expected_error_` within 10 % on average, its bias within 3 %",
+        "more than 1.5 times; `expected_error` within 10 % on average, its bias within 3 %",
     ),
     Benchmark(
         "layers.py",

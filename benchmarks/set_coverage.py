@@ -103,7 +103,8 @@ def one_of_classes(setting: SetSetting, seed: int) -> Outcome:
 def ours(model, kind: SetKind, calibration, X_new: np.ndarray, seed: int) -> np.ndarray:
     """Return membership, of shape (m, classes)."""
     asked = {"X_calibration": calibration[0], "y_calibration": calibration[1]} if kind.calibrated else {}
-    found = model.predict_set(X_new, LEVEL, method=kind.method, by_class=kind.by_class, random_state=seed, **asked)
+    asked |= {"by_class": kind.by_class, "allow_empty": True, "random_state": seed}
+    found = model.predict_set(X_new, LEVEL, method=kind.method, **asked)
     return np.asarray(getattr(found, "member", found), dtype=bool)
 
 

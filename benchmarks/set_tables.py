@@ -92,7 +92,8 @@ def members(model, kind: Kind, other, X_new: np.ndarray, seed: int) -> np.ndarra
     if kind.last is None:
         asked = {} if kind.own else {"X_calibration": other[0], "y_calibration": other[1]}
         method, by_class = kind.method, kind.by_class
-        return model.predict_set(X_new, LEVEL, method=method, by_class=by_class, random_state=seed, **asked).member
+        options = {"method": method, "by_class": by_class, "allow_empty": True, "random_state": seed}
+        return model.predict_set(X_new, LEVEL, **options, **asked).member
     peer = SplitConformalClassifier(
         model, confidence_level=LEVEL, conformity_score=kind.method, prefit=True, random_state=seed
     ).conformalize(*other)

@@ -28,7 +28,7 @@ class Bars:
             f"{self.behind} behind.\n"
             f"- Classes: the mean gap in log loss at most {self.loss_gap}; on no table more than {self.loss_ratio} "
             f"times the best peer's.\n"
-            f"- `expected_error_`: on average within {100 * self.promise:.0f} % of the error held out, and its mean "
+            f"- `expected_error`: on average within {100 * self.promise:.0f} % of the error held out, and its mean "
             f"over it within {100 * self.bias:.0f} % of 1."
         )
 
@@ -54,8 +54,8 @@ def missed(found: Summary, ours: str) -> list[str]:
         lines += [f"log loss {gaps.mean():.4f} behind the best peer on average"] if gaps.mean() > BARS.loss_gap else []
         if ratios[worst] > BARS.loss_ratio:
             lines.append(f"log loss {ratios[worst]:.2f} times the best peer's on {worst}")
-    said = np.array([*found.promises(ours, "expected_error_").values()])
-    what = f"`expected_error_` of {ours}"
+    said = np.array([*found.promises(ours, "expected_error").values()])
+    what = f"`expected_error` of {ours}"
     if len(said) and np.mean(np.abs(said - 1)) > BARS.promise:
         lines.append(f"{what} off by {100 * np.mean(np.abs(said - 1)):.0f} % on average")
     if len(said) and abs(said.mean() - 1) > BARS.bias:

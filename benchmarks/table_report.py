@@ -120,7 +120,7 @@ def against_each(found: Summary, ours: str) -> str:
 
 def promises(found: Summary, ours: str) -> str:
     """What a model says of its error, over what it was."""
-    names = {name: found.promises(ours, name) for name in ("expected_error_", "loo_error_")}
+    names = {name: found.promises(ours, name) for name in ("expected_error", "loo_error_")}
     names = {name: ratios for name, ratios in names.items() if ratios}
     if not names:
         return ""

@@ -27,7 +27,7 @@ from table_scores import class_scores, number_scores
 
 TEST = 1 / 3
 SEEDS = ((600, 10), (1200, 5), (3000, 3), (10**9, 2))  # splits, for tables of at most so many rows
-KEPT = ("loo_error_", "expected_error_", "bandwidth_note_")
+KEPT = ("loo_error_", "expected_error", "bandwidth_note_")
 MOST_ROWS_FOR_EXPECTED, SPLITS_FOR_EXPECTED = 1200, 5  # five searches more for each
 
 
@@ -58,8 +58,9 @@ def one_fit(table: Table, model: Model, X, y: np.ndarray, seed: int) -> dict:
     scores = class_scores(y[test], answer, fitted.classes_) if table.classes else number_scores(y[test], answer)
     wanted = [name for name in KEPT if model.ours]
     if seed >= SPLITS_FOR_EXPECTED or len(y) > MOST_ROWS_FOR_EXPECTED or not model.is_default:
-        wanted = [name for name in wanted if name != "expected_error_"]
+        wanted = [name for name in wanted if name != "expected_error"]
     found = {name: getattr(fitted, name) for name in wanted if hasattr(fitted, name)}
+    found = {name: value() if callable(value) else value for name, value in found.items()}
     numbers = {name: value if isinstance(value, str) else float(value) for name, value in found.items()}
     return scores | {name: round(value, 4) for name, value in seconds.items()} | numbers
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from kernpool import datasets
+    from kernpool.bandwidth import RepeatedRowsWarning
     from kernpool.conformal import DensityRatio, PredictionInterval, PredictionSet, density_ratio
     from kernpool.core import EmptyWindowWarning, PoolState, Problem, RankDeficiencyWarning, empty_state, merge
     from kernpool.data import SuspectColumnWarning, open_chunks
@@ -86,6 +87,7 @@ __all__ = [
     "QuantileFanDisplay",
     "QuantileInterval",
     "RankDeficiencyWarning",
+    "RepeatedRowsWarning",
     "ResidualDisplay",
     "Residuals",
     "RunningPool",
@@ -121,6 +123,7 @@ __all__ = [
 
 _LAZY = {
     "EmptyWindowWarning": "kernpool.core",
+    "RepeatedRowsWarning": "kernpool.bandwidth",
     "Kernel": "kernpool.kernels",
     "Plan": "kernpool.pooling",
     "PoolState": "kernpool.core",

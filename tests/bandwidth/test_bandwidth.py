@@ -63,6 +63,7 @@ def test_spreads_and_weights_shape_the_search(generator):
 
 @pytest.mark.parametrize("bandwidth", ["loo", "scott", "silverman"])
 @pytest.mark.parametrize("kernel", ["gaussian", "biweight"])
+@pytest.mark.filterwarnings("ignore::kernpool.RepeatedRowsWarning")
 def test_weighted_and_repeated_rows_are_the_same_problem(bandwidth, kernel, generator):
     X, y = generator.normal(size=(40, 2)), generator.normal(size=40)
     weight = generator.integers(0, 4, 40)

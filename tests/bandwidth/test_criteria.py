@@ -54,6 +54,7 @@ def from_hat_matrix(rows, criterion, bandwidth, degree, kernel):
 @pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov", "laplace"])
 @pytest.mark.parametrize("criterion", ["loo", "aicc", "gcv"])
 @pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.filterwarnings("ignore::kernpool.RepeatedRowsWarning")
 def test_criteria_are_what_their_definitions_say(criterion, kernel, degree, weighted):
     rows = make_rows(n=30, outputs=2, weighted=weighted)
     bandwidth = np.array([2.5, 3.5])

@@ -103,6 +103,7 @@ def test_the_criterion_is_the_penalised_leave_one_out_error():
 
 
 @pytest.mark.parametrize("make", [NadarayaWatsonRegressor, LocalLinearRegressor])
+@pytest.mark.filterwarnings("ignore::kernpool.RepeatedRowsWarning")
 def test_weights_are_repeated_rows(make):
     generator = np.random.default_rng(6)
     X, times = generator.normal(size=(40, 2)), generator.integers(1, 3, size=40)

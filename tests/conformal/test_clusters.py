@@ -104,6 +104,7 @@ def test_too_few_clusters_are_said_to_be():
 
 
 @pytest.mark.parametrize("method", ["adaptive", "jackknife", "jackknife+"])
+@pytest.mark.filterwarnings("ignore::kernpool.RepeatedRowsWarning")
 def test_weights_are_repeated_rows_of_a_cluster(method):
     X, y, group = clustered()
     weight = np.random.default_rng(1).integers(1, 4, len(y))

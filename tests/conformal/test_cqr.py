@@ -92,6 +92,7 @@ def test_two_columns_of_a_product():
 
 
 @pytest.mark.parametrize("kind", [NadarayaWatsonRegressor, LocalLinearRegressor])
+@pytest.mark.filterwarnings("ignore::kernpool.RepeatedRowsWarning")
 def test_weights_are_rows(kind):
     X, y, new, _ = rows()
     times = np.random.default_rng(3).integers(0, 4, len(X))

@@ -1,9 +1,11 @@
 """Sentences promise what holds, and no more."""
 
+import warnings
+
 import numpy as np
 import pytest
 
-from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor
+from kernpool import InferenceWarning, LocalLinearRegressor, NadarayaWatsonRegressor
 from kernpool.conformal import METHODS
 
 GENERATOR = np.random.default_rng(0)
@@ -19,7 +21,9 @@ def sentence(model, method, **options):
 @pytest.mark.parametrize("method", EXACT)
 def test_given_bandwidths_have_the_level(method):
     said = sentence(NadarayaWatsonRegressor(bandwidth=0.1).fit(X, Y), method, level=0.8)
-    assert said.startswith("Covers a new value with a probability of at least 0.8, on average over new places")
+    assert said.startswith(
+        "Covers a new value with a probability of at least 0.8 for new rows like these, on average over new places"
+    )
     assert "the bandwidth was not chosen by them" in said
 
 
@@ -48,7 +52,7 @@ def test_the_jackknife_plus_promises_with_twice_the_error_rate():
 @pytest.mark.parametrize("method", ["adaptive", "jackknife"])
 def test_methods_without_a_guarantee_say_so(method):
     said = sentence(NadarayaWatsonRegressor(bandwidth=0.1).fit(X, Y), method)
-    assert "about 0.9, without a finite-sample guarantee" in said
+    assert "about 0.9 for new rows like these, without a finite-sample guarantee" in said
     assert "at least" not in said
 
 
@@ -140,3 +144,39 @@ def test_intervals_hold_their_own_ends_whatever_rounding_does(method):
         interval = model.prediction_interval(new, method=method, random_state=0, **rows)
         found += float(np.mean((interval.lower <= y_new) & (y_new <= interval.upper))) / 20
     assert found >= 0.9
+
+
+def copied(share):
+    kept = np.r_[np.arange(60), np.arange(int(60 * share))]
+    return X[kept], Y[kept]
+
+
+@pytest.mark.filterwarnings("ignore::kernpool.RepeatedRowsWarning")
+@pytest.mark.parametrize("method", [*EXACT, "jackknife+", "cv+", "adaptive"])
+def test_copies_of_rows_and_weights_above_one_end_the_guarantee(method):
+    model = NadarayaWatsonRegressor(bandwidth=0.1)
+    for said in (
+        sentence(model.fit(*copied(0.5)), method),
+        sentence(model.fit(X, Y, sample_weight=np.full(60, 2.0)), method),
+    ):
+        assert "about 0.9 for new rows like these, without a finite-sample guarantee: rows are repeated" in said
+        assert "weights above one" in said
+    others = {"X_calibration": X[40:], "y_calibration": Y[40:]}
+    if method == "adaptive":  # rows that the fit has not seen calibrate whatever the fit is
+        assert "at least 0.9 for new rows like these" in sentence(model.fit(*copied(0.5)), method, **others)
+
+
+@pytest.mark.filterwarnings("ignore::kernpool.RepeatedRowsWarning")
+@pytest.mark.parametrize("method", ["adaptive", "full", "jackknife+", "jackknife", "cqr"])
+@pytest.mark.parametrize("share", [0.3, 0.5, 0.8, 1.0])
+def test_intervals_of_copies_are_infinite_or_said_to_have_no_width(method, share):
+    """A score over a scale of zero is infinite: no width of 1e166; and none of 4e-14 without a word."""
+    model = NadarayaWatsonRegressor(bandwidth="loo").fit(*copied(share))
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        width = model.prediction_interval(X, method=method, random_state=0).width
+    said = " ".join(str(one.message) for one in said if one.category is InferenceWarning)
+    assert np.all((width < 2e3 * np.ptp(Y)) | np.isinf(width))
+    assert ("have no width" in said) == bool(np.any(width < 1e-13))
+    assert ("are infinite" in said) == bool(np.any(np.isinf(width)))
+    assert method != "adaptive" or said or share < 0.5

@@ -117,6 +117,7 @@ def test_levels_and_several_outputs(method, level):
 
 
 @pytest.mark.parametrize("method", METHODS)
+@pytest.mark.filterwarnings("ignore::kernpool.RepeatedRowsWarning")
 def test_a_weight_of_three_is_three_rows(method):
     X, y, new, _ = rows()
     times = np.random.default_rng(3).integers(0, 4, len(X))

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import tests.support.dense_classes as twin
-from kernpool import InferenceWarning, NadarayaWatsonClassifier
+from kernpool import InferenceWarning, NadarayaWatsonClassifier, RepeatedRowsWarning
 from kernpool.conformal.class_scores import (
     PENALTIES,
     ClassRows,
@@ -62,13 +62,13 @@ def test_least_ambiguous_sets_by_the_formula(level, model, rows, generator):
     X, y = rows
     X_new, y_new = sample(generator, 80)
     places = generator.uniform(-1.2, 1.2, size=(50, 2))
-    found = model.predict_set(places, level, X_calibration=X_new, y_calibration=y_new)
+    found = model.predict_set(places, level, allow_empty=True, X_calibration=X_new, y_calibration=y_new)
     score = 1.0 - own(model.predict_proba(X_new), y_new)
     as_mapie = np.quantile(score, ceil(Fraction(str(level)) * 81) / 80, method="lower")
     np.testing.assert_allclose(found.threshold, as_mapie, rtol=1e-13)
     np.testing.assert_array_equal(found.member, model.predict_proba(places) >= 1.0 - as_mapie - 1e-12)
     assert found.n_calibration == 80
-    alone = model.predict_set(places, level)
+    alone = model.predict_set(places, level, allow_empty=True)
     threshold = kth_smallest(1.0 - own(twin.left_out(model, X), y), level)
     np.testing.assert_allclose(alone.threshold, threshold, rtol=1e-12)
     np.testing.assert_array_equal(alone.member, model.predict_proba(places) >= 1.0 - threshold - 1e-12)
@@ -146,7 +146,8 @@ def test_random_sets_by_the_formula(method, by_class, with_rows, model, rows, ge
         X_new, y_new = sample(generator, 90)
         probability, y = model.predict_proba(X_new), y_new
         options = {"X_calibration": X_new, "y_calibration": y_new}
-    found = model.predict_set(places, 0.8, method=method, by_class=by_class, random_state=3, **options)
+    options |= {"by_class": by_class, "allow_empty": True}
+    found = model.predict_set(places, 0.8, method=method, random_state=3, **options)
     random = np.random.RandomState(3)
     draw, there = random.uniform(size=len(y)), random.uniform(size=30)
 
@@ -167,7 +168,7 @@ def test_random_sets_by_the_formula(method, by_class, with_rows, model, rows, ge
 
 def test_thresholds_by_class(model, rows):
     X, y = rows
-    found = model.predict_set(X, 0.8, by_class=True)
+    found = model.predict_set(X, 0.8, by_class=True, allow_empty=True)
     score = 1.0 - own(twin.left_out(model, X), y)
     np.testing.assert_allclose(found.threshold, [kth_smallest(score[y == name], 0.8) for name in NAMES], rtol=1e-12)
     np.testing.assert_array_equal(found.member, 1.0 - model.predict_proba(X) <= found.threshold + 1e-12)
@@ -176,6 +177,7 @@ def test_thresholds_by_class(model, rows):
 
 @pytest.mark.parametrize("method", ["lac", "aps", "raps", "full"])
 @pytest.mark.parametrize("by_class", [False, True])
+@pytest.mark.filterwarnings("ignore::kernpool.RepeatedRowsWarning")
 def test_weights_are_repeated_rows(method, by_class, rows, generator):
     X, y = rows
     weight, places = generator.integers(0, 4, size=60), generator.uniform(-1.0, 1.0, size=(40, 2))
@@ -200,10 +202,11 @@ def test_sets_grow_with_the_level(method, model, generator):
 
 
 @pytest.mark.parametrize("method", ["lac", "aps", "raps", "full"])
-def test_no_set_is_empty_if_none_may_be(method, model, generator):
+def test_no_set_is_empty_unless_it_may_be(method, model, generator):
     places = generator.uniform(-1.0, 1.0, size=(200, 2))
     one, other = (
-        model.predict_set(places, 0.3, method=method, never_empty=choice, random_state=0) for choice in (False, True)
+        model.predict_set(places, 0.3, method=method, random_state=0, **choice)
+        for choice in ({"allow_empty": True}, {})
     )
     assert one.size.min() == 0
     assert other.size.min() == 1
@@ -226,6 +229,7 @@ def test_too_few_rows_name_the_least_number(method, rows):
 
 
 @pytest.mark.parametrize("method", ["lac", "full"])
+@pytest.mark.filterwarnings("ignore::kernpool.RepeatedRowsWarning")
 def test_ties_are_in(method, model, rows, generator):
     """Places where calibration rows are: the score of the class is the threshold, but for rounding."""
     place, other = np.array([[0.05, 0.1]]), generator.uniform(-1.0, 1.0, size=(97, 2))
@@ -289,8 +293,10 @@ def test_what_is_guaranteed(rows, generator):
         return model.predict_set(X[:3], 0.8, **options).guarantee
 
     for model in (given, found, ranked):
-        assert "at least 0.8, on average over new places and calibration rows" in says(model, **other)
-        assert "about 0.8, without a finite-sample guarantee" in says(model)
+        assert "at least 0.8 for new rows like these, on average over new places and calibration rows" in says(
+            model, **other
+        )
+        assert "about 0.8 for new rows like these, without a finite-sample guarantee" in says(model)
     assert "The class of a new row is one of the 3 classes of the fit and not in its set" in says(given, method="full")
     assert "at most 0.2" in says(given, method="full")
     assert "Whichever class a new row has, it is one of the 3 classes" in says(given, method="full", by_class=True)
@@ -336,3 +342,17 @@ def test_sets_have_classes_of_their_own():
     model.predict_set(X, level=0.5, method="full").classes[:] = 7
     model.probability_interval(X).classes[:] = 7
     assert model.classes_.tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("weight", [0.4, 2.5, 2.0])
+@pytest.mark.parametrize("by_class", [False, True])
+def test_weights_that_are_no_single_rows_give_no_guarantee_of_sets(weight, by_class):
+    generator = np.random.default_rng(1)
+    X, y = generator.uniform(size=(100, 1)), generator.integers(0, 2, size=100)
+    model = NadarayaWatsonClassifier(bandwidth=0.1, prior_share=0.1)
+    said = model.fit(X, y, sample_weight=np.full(100, weight)).predict_set(X[:1], method="full", by_class=by_class)
+    assert "about 0.9 for new rows like these, without a finite-sample guarantee" in said.guarantee
+    assert ("no whole numbers" if weight < 1 else "rows are repeated or have weights above one") in said.guarantee
+    with pytest.warns(RepeatedRowsWarning, match="100 of 200 rows"):
+        model.fit(np.r_[X, X], np.r_[y, y])
+    assert "rows are repeated" in model.predict_set(X[:1], method="full", by_class=by_class).guarantee

@@ -12,6 +12,7 @@ import matplotlib.pyplot as plt
 from matplotlib.colors import to_rgb
 
 from kernpool import ClassSetDisplay, NadarayaWatsonClassifier, NadarayaWatsonRegressor
+from kernpool.displays.class_regions import EMPTY
 from tests.support.pictures import pixels_of
 
 
@@ -42,7 +43,7 @@ def test_regions_are_the_sets_of_the_model(rows, method):
     expected = model.predict_set(np.c_[x.ravel(), y.ravel()], 0.8, method=method).labels
     names = [display.regions_[number] for number in display.mesh_.get_array().ravel()]
     for name, labels in zip(names, expected, strict=True):
-        assert sorted(name.replace(" or ", ", ").split(", ")) == (labels or ["none"])
+        assert sorted(name.replace(" or ", ", ").split(", ")) == (labels or [EMPTY])
     assert entries(display.ax_) == display.regions_
     assert {"ash", "elm", "oak"} <= set(display.regions_)
     assert display.ax_.get_legend().get_title().get_text() == "80 % sets of classes"
@@ -86,7 +87,7 @@ def test_every_kind_of_region_has_its_color_and_hatch():
     member = np.zeros((4, 2, 2), dtype=bool)
     member[1, :, 0], member[2, :, 1], member[3] = True, True, True
     display = ClassSetDisplay.from_sets([0.0, 1.0], [0.0, 1.0, 2.0, 3.0], member, ["no", "yes"], note="mine")
-    assert display.regions_ == ["none", "no", "yes", "no or yes"]
+    assert display.regions_ == [EMPTY, "no", "yes", "no or yes"]
     np.testing.assert_array_equal(display.mesh_.get_array(), np.repeat([[0], [1], [2], [3]], 2, axis=1))
     fills = [to_rgb(color) for color in display.mesh_.get_cmap().colors]
     assert len(set(fills)) == 4
@@ -102,11 +103,11 @@ def test_every_kind_of_region_has_its_color_and_hatch():
 def test_many_sets_go_by_their_size():
     member = np.array([[[bool(i >> c & 1) for c in range(4)] for i in range(16)]] * 2)
     display = ClassSetDisplay.from_sets(np.arange(16.0), [0.0, 1.0], member, list("abcd"))
-    assert display.regions_ == ["none", "a", "b", "c", "d", "2 classes", "3 classes", "4 classes"]
+    assert display.regions_ == [EMPTY, "a", "b", "c", "d", "2 classes", "3 classes", "4 classes"]
     names = [display.regions_[number] for number in display.mesh_.get_array()[0]]
     for i, name in enumerate(names):
         of = [label for c, label in enumerate("abcd") if i >> c & 1]
-        assert name == ("none" if not of else of[0] if len(of) == 1 else f"{len(of)} classes")
+        assert name == (EMPTY if not of else of[0] if len(of) == 1 else f"{len(of)} classes")
 
 
 def test_what_has_no_regions(rows):

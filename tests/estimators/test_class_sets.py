@@ -143,7 +143,7 @@ def test_empty_windows_have_the_sets_of_the_priors(rows):
         ({"level": np.nan}, ValueError, "level must lie between 0 and 1, got nan; the usual one"),
         ({"level": [0.8, 0.9]}, ValueError, "level must lie between 0 and 1"),
         ({"by_class": "yes"}, ValueError, "by_class must be True or False, got 'yes'"),
-        ({"never_empty": 1}, ValueError, "never_empty must be True or False, got 1"),
+        ({"allow_empty": 1}, ValueError, "allow_empty must be True or False, got 1"),
         ({"X_calibration": [[0.0, 0.0]]}, ValueError, "go together, and y_calibration is None"),
         ({"y_calibration": ["a"]}, ValueError, "go together, and X_calibration is None"),
         (
@@ -239,7 +239,7 @@ def test_classes_whose_rows_have_no_weight(rows):
 def test_sets_of_one_class(method, rows):
     X, _ = rows
     model = NadarayaWatsonClassifier(bandwidth=0.4).fit(X, np.full(80, "only"))
-    found = model.predict_set(X, 0.9, method=method, random_state=0, never_empty=True)
+    found = model.predict_set(X, 0.9, method=method, random_state=0)
     assert found.labels == [["only"]] * 80
     if method in ("lac", "full"):
         assert model.predict_set(X, 0.9, method=method).member.all()
@@ -355,6 +355,7 @@ def test_no_class_becomes_impossible(rows):
     assert probability.min() > 0.5 * model.class_prior_.min() / 81
 
 
+@pytest.mark.filterwarnings("ignore::kernpool.RepeatedRowsWarning")
 def test_recalibrated_weights_are_repeated_rows(rows, generator):
     X, y = rows
     weight = generator.integers(0, 4, size=80)

@@ -240,6 +240,7 @@ def test_bandwidths_in_y_follow_parameters_that_are_set():
     np.testing.assert_array_equal(model.set_params(kernel="boxcar").y_bandwidth(), other.y_bandwidth())
 
 
+@pytest.mark.filterwarnings("ignore::kernpool.RepeatedRowsWarning")
 def test_the_rule_of_weights_is_that_of_repeated_rows():
     generator = np.random.default_rng(0)
     X, y = generator.uniform(-1, 1, (60, 1)), generator.normal(size=60)

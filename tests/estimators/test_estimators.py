@@ -50,6 +50,7 @@ def test_attention_weights_make_the_prediction(kernel, sample):
 
 @pytest.mark.parametrize("kernel", kernel_names())
 @pytest.mark.parametrize("algorithm", ["reference", "brute"])
+@pytest.mark.filterwarnings("ignore::kernpool.RepeatedRowsWarning")
 def test_effective_sample_size(kernel, algorithm, sample, generator):
     X, query = sample.x_train[:, None], np.r_[sample.x_test, 60.0][:, None]
     weight = generator.integers(1, 4, 50)

@@ -6,6 +6,7 @@ import pytest
 
 from kernpool import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor
 from kernpool.estimators.fitted import scaled_keys
+from kernpool.execution.progress import report_progress
 from tests.support.thinning import slow
 
 
@@ -21,7 +22,7 @@ def test_it_is_what_new_rows_show_where_leave_one_out_is_too_small():
         model = NadarayaWatsonRegressor(bandwidth="loo").fit(*noise(50, 4, seed))
         X, y = noise(1000, 4, 100 + seed)
         unit = np.var(model.value_)  # fifty rows vary by a half, and what is expected with them
-        found.append([model.loo_error_ / unit, model.expected_error_ / unit, np.mean((model.predict(X) - y) ** 2)])
+        found.append([model.loo_error_ / unit, model.expected_error() / unit, np.mean((model.predict(X) - y) ** 2)])
     promised, expected, met = np.mean(found, axis=0)
     assert promised < 0.9 * met
     assert expected == pytest.approx(met, rel=0.15)
@@ -30,22 +31,22 @@ def test_it_is_what_new_rows_show_where_leave_one_out_is_too_small():
 def test_it_is_computed_once_and_shown():
     model = NadarayaWatsonRegressor().fit(*noise(40, 1, 0))
     assert "to be expected" not in str(model.bandwidth_search_)
-    first = model.expected_error_
-    assert model.expected_error_ == first
+    first = model.expected_error()
+    assert model.expected_error() == first
     assert f"to be expected of new rows {first:.6g}" in str(model.bandwidth_search_)
     model.fit(*noise(40, 1, 1))
-    assert model.expected_error_ != first
+    assert model.expected_error() != first
 
 
 def test_of_a_bandwidth_that_was_given_it_is_that_of_leave_one_out():
     model = NadarayaWatsonRegressor(bandwidth=0.5).fit(*noise(30, 1, 0))
-    assert model.expected_error_ == model.leave_one_out().error
+    assert model.expected_error() == model.leave_one_out().error
 
 
 @pytest.mark.parametrize("bandwidth", ["scott", "plugin"])
 def test_of_a_rule_and_the_plug_in_it_is_that_of_leave_one_out(bandwidth):
     model = NadarayaWatsonRegressor(bandwidth=bandwidth).fit(*noise(60, 1, 0))
-    assert model.expected_error_ == model.leave_one_out().error
+    assert model.expected_error() == model.leave_one_out().error
 
 
 @pytest.mark.covering
@@ -62,13 +63,13 @@ def test_every_criterion_is_searched_again_without_each_fold(make, bandwidth):
         without = make(bandwidth=bandwidth).fit(X[fold], y[fold])
         met += np.sum((without.predict(X[there]) - y[there]) ** 2)
         promised += np.sum(there) * without.leave_one_out().error
-    assert model.expected_error_ == pytest.approx(model.leave_one_out().error * met / promised, rel=1e-6)
+    assert model.expected_error() == pytest.approx(model.leave_one_out().error * met / promised, rel=1e-6)
 
 
 def test_rows_that_were_added_have_not_been_searched_on():
     X, y = noise(40, 1, 2)
     model = NadarayaWatsonRegressor(bandwidth="aicc").fit(X[:30], y[:30]).partial_fit(X[30:], y[30:])
-    assert model.expected_error_ == model.leave_one_out().error
+    assert model.expected_error() == model.leave_one_out().error
 
 
 @pytest.mark.parametrize("make", [NadarayaWatsonRegressor, LocalLinearRegressor])
@@ -76,17 +77,17 @@ def test_a_criterion_that_is_not_defined_without_a_fold(make):
     X, y = noise(4 if make is NadarayaWatsonRegressor else 6, 2, 0)
     model = make(bandwidth="aicc").fit(X, y)
     with pytest.raises(ValueError, match=r"without some of the rows.*not defined for"):
-        model.expected_error_  # noqa: B018  # computed by being asked for
-    assert not hasattr(model, "expected_error_")
+        model.expected_error()
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("columns", [1, 2])
+@pytest.mark.filterwarnings("ignore::kernpool.RepeatedRowsWarning")
 def test_weights_are_repeated_rows(columns):
     X, y = noise(40, columns, 3)
     weighted = NadarayaWatsonRegressor().fit(X, y, sample_weight=np.full(40, 2.0))
     repeated = NadarayaWatsonRegressor().fit(np.repeat(X, 2, axis=0), np.repeat(y, 2))
-    assert weighted.expected_error_ == pytest.approx(repeated.expected_error_, rel=1e-6)
+    assert weighted.expected_error() == pytest.approx(repeated.expected_error(), rel=1e-6)
 
 
 @pytest.mark.slow
@@ -94,13 +95,13 @@ def test_levels():
     X, y = noise(60, 2, 4)
     frame = pd.DataFrame({"a": X[:, 0], "b": pd.Categorical(np.where(X[:, 1] > 0.5, "x", np.where(y > 0, "y", "z")))})
     model = LocalLinearRegressor().fit(frame, y)
-    assert 0.0 < model.expected_error_ < 2.0 * np.var(y)
+    assert 0.0 < model.expected_error() < 2.0 * np.var(y)
 
 
 def test_classes():
     X, _ = noise(60, 1, 4)
     classes = NadarayaWatsonClassifier().fit(X, X[:, 0] > 0)
-    assert 0.0 < classes.expected_error_ < 1.0
+    assert 0.0 < classes.expected_error() < 1.0
 
 
 @pytest.mark.parametrize("make", [NadarayaWatsonRegressor, *slow(LocalLinearRegressor, NadarayaWatsonClassifier)])
@@ -108,7 +109,7 @@ def test_rows_of_few_places_are_held_out_one_by_one(make, generator):
     X = generator.integers(0, 2, (200, 2)).astype(float)
     y = (generator.random(200) < np.where(X[:, 0] > 0, 0.8, 0.2)).astype(float)
     model = make().fit(X, y)
-    assert model.expected_error_ == pytest.approx(model.loo_error_, rel=0.1)
+    assert model.expected_error() == pytest.approx(model.loo_error_, rel=0.1)
 
 
 @pytest.mark.slow
@@ -118,20 +119,92 @@ def test_ranks_are_searched_as_ranks(columns):
     X = np.exp(2 * X)
     model = NadarayaWatsonRegressor(scale="rank").fit(X, y + np.log(X[:, 0]))
     ranks = NadarayaWatsonRegressor().fit(scaled_keys(model), y + np.log(X[:, 0]))
-    assert model.expected_error_ == pytest.approx(ranks.expected_error_, rel=1e-9)
+    assert model.expected_error() == pytest.approx(ranks.expected_error(), rel=1e-9)
 
 
 def test_more_rows_are_another_model():
     X, y = noise(60, 2, 6)
     model = NadarayaWatsonRegressor().fit(X[:30], y[:30])
-    before = model.expected_error_
+    before = model.expected_error()
     model.partial_fit(X[30:], y[30:] + 5.0)
-    assert model.expected_error_ != before
+    assert model.expected_error() != before
     assert "to be expected" in str(model.bandwidth_search_)
 
 
 def test_three_rows_are_too_few():
     model = NadarayaWatsonRegressor().fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 0.0])
     with pytest.raises(ValueError, match="at least four rows"):
-        model.expected_error_  # noqa: B018  # computed by being asked for
+        model.expected_error()
+
+
+def heavy_tails(n, columns, seed):
+    """Rows whose planes go far beyond the outputs at a few points."""
+    random = np.random.default_rng(seed)
+    X = random.standard_t(2, size=(n, columns))
+    return X, np.tanh(X[:, 0]) + 0.3 * random.normal(size=n)
+
+
+def clipped(prediction, y):
+    margin = 0.1 * np.ptp(y)
+    return np.clip(prediction, np.min(y) - margin, np.max(y) + margin)
+
+
+def test_clipped_predictions_have_their_own_error():
+    X, y = heavy_tails(50, 3, 1)
+    plane, clip = (LocalLinearRegressor(bandwidth=0.35, extrapolate=how).fit(X, y) for how in ("plane", "clip"))
+    prediction = plane.leave_one_out().prediction[:, 0]
+    assert clip.expected_error() == pytest.approx(np.mean((clipped(prediction, y) - y) ** 2), rel=1e-12)
+    assert plane.expected_error() == plane.leave_one_out().error > 2.0 * clip.expected_error()
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::kernpool.RankDeficiencyWarning")
+def test_folds_and_all_rows_are_clipped_alike():
+    X, y = heavy_tails(40, 1, 3)
+    order, fold_of = np.argsort(X[:, 0]), np.random.default_rng(0).permutation(40) % 10
+    X, y = X[order], y[order]
+    model = LocalLinearRegressor(bandwidth="loo", extrapolate="clip").fit(X, y)
+    met = promised = 0.0
+    for k in range(10):
+        fold, there = fold_of != k, fold_of == k
+        without = LocalLinearRegressor(bandwidth="loo").fit(X[fold], y[fold])
+        met += np.sum((clipped(without.predict(X[there]), y[fold]) - y[there]) ** 2)
+        left_out = clipped(without.leave_one_out().prediction[:, 0], y[fold])
+        promised += there.sum() * np.mean((left_out - y[fold]) ** 2)
+    left_out = clipped(model.leave_one_out().prediction[:, 0], y)
+    assert model.expected_error() == pytest.approx(np.mean((left_out - y) ** 2) * met / promised, rel=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore::kernpool.RepeatedRowsWarning")
+@pytest.mark.parametrize("bandwidth", [0.3, "loo"])
+@pytest.mark.parametrize("share", [0.4, 1.0])
+def test_folds_keep_copies_together(bandwidth, share):
+    """The error on new rows of the model of all copies, which leave-one-out does not see."""
+    X, y = noise(90, 1, 7)
+    y = np.sin(2 * X[:, 0]) + 0.4 * y
+    X_new, noise_new = noise(2000, 1, 8)
+    y_new = np.sin(2 * X_new[:, 0]) + 0.4 * noise_new
+    copied = np.r_[np.arange(90), np.arange(int(share * 90))]
+    model = NadarayaWatsonRegressor(bandwidth=bandwidth).fit(X[copied], y[copied])
+    met = np.mean((model.predict(X_new) - y_new) ** 2)
+    assert model.expected_error() == pytest.approx(met, rel=0.3)
+    assert model.leave_one_out().error < 0.8 * met
+    grouped = NadarayaWatsonRegressor(bandwidth=0.3).fit(X[copied], y[copied], groups=copied)
+    if bandwidth == 0.3:
+        assert model.expected_error() == pytest.approx(grouped.leave_one_out().error, rel=1e-12)
+
+
+def test_progress_goes_on_to_the_end():
+    model, seen = NadarayaWatsonRegressor().fit(*noise(40, 1, 3)), []
+    with report_progress(lambda done, total: seen.append((done, total))):
+        model.expected_error()
+    done = [one for one, _ in seen]
+    assert done == sorted(done)
+    assert len(set(done)) > 30
+    assert len({total for _, total in seen}) == 1
+    assert seen[-1][0] == seen[-1][1]
+
+
+def test_an_attribute_of_that_name_is_gone():
+    model = NadarayaWatsonRegressor(bandwidth=1.0).fit(*noise(30, 1, 0))
     assert not hasattr(model, "expected_error_")

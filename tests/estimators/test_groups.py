@@ -89,7 +89,7 @@ def test_bandwidths_that_see_no_y_keep_the_groups(model, bandwidth):
     assert alone.key_group_ is None
     expected = left_out(X, y[:, None], fitted.key_group_, h=fitted.bandwidth_, degree=fitted._degree)
     np.testing.assert_allclose(fitted.leave_one_out().prediction, expected, rtol=1e-10, atol=1e-12)
-    assert fitted.expected_error_ == fitted.leave_one_out().error
+    assert fitted.expected_error() == fitted.leave_one_out().error
 
 
 def test_a_fit_without_groups_forgets_them():
@@ -141,14 +141,14 @@ def test_the_error_to_expect_holds_whole_groups_out():
         met += np.sum((part.predict(X[out]) - y[out]) ** 2)
         promised += out.sum() * part.loo_error_
     assert len(folds) == 8
-    assert model.expected_error_ == pytest.approx(model.loo_error_ * met / promised, rel=1e-9)
+    assert model.expected_error() == pytest.approx(model.loo_error_ * met / promised, rel=1e-9)
 
 
 def test_the_error_to_expect_needs_four_groups():
     X, y, school = make_schools(groups=3)
     model = NadarayaWatsonRegressor().fit(X, y, groups=school)
-    with pytest.raises(ValueError, match="expected_error_ needs at least four groups"):
-        _ = model.expected_error_
+    with pytest.raises(ValueError, match="expected_error needs at least four groups"):
+        model.expected_error()
 
 
 @pytest.mark.parametrize("model", [*REGRESSORS, NadarayaWatsonClassifier])

@@ -51,6 +51,7 @@ def test_an_estimated_ratio_leaves_training_rows_out_of_their_own_density(situat
     np.testing.assert_allclose(found.upper - found.center, width, rtol=1e-10)
 
 
+@pytest.mark.filterwarnings("ignore::kernpool.RepeatedRowsWarning")
 def test_rows_of_weight_zero_and_repeated_rows(situation):
     X, y, _, _, new = situation
     times = np.random.default_rng(0).integers(0, 3, len(X))

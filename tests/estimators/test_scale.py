@@ -110,6 +110,7 @@ def test_a_skewed_column_is_fitted_better_by_ranks(generator):
 
 @pytest.mark.parametrize("make", REGRESSORS)
 @pytest.mark.filterwarnings("ignore::kernpool.core.local_fit.RankDeficiencyWarning")
+@pytest.mark.filterwarnings("ignore::kernpool.RepeatedRowsWarning")
 def test_weights_count_as_repeated_rows_count(make, skewed, generator):
     X, y = np.round(skewed[0], 1), skewed[1]
     times = generator.integers(0, 4, len(y))

@@ -227,6 +227,7 @@ def test_places_that_are_none(regressor):
 @pytest.mark.parametrize("regressor", BOTH)
 @pytest.mark.parametrize("kind", ["integers", "booleans", "singles", "frames"])
 @pytest.mark.filterwarnings("ignore:.*the correction for bias is larger than two standard errors")
+@pytest.mark.filterwarnings("ignore::kernpool.RepeatedRowsWarning")
 def test_other_types_are_the_same_numbers(regressor, kind):
     x, y = np.round(40 * X), np.round(9 * Y)
     if kind == "booleans":

@@ -37,6 +37,7 @@ def test_resampled_outputs_are_pooled(degree, kernel):
 
 
 @pytest.mark.parametrize("degree", [0, 1])
+@pytest.mark.filterwarnings("ignore::kernpool.RepeatedRowsWarning")
 def test_exchanged_residuals_and_resampled_rows(degree):
     X, y = rows()
     query, h = X[:7] + 0.1, 0.8
@@ -57,6 +58,7 @@ def test_exchanged_residuals_and_resampled_rows(degree):
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("outputs", [None, 2])
+@pytest.mark.filterwarnings("ignore::kernpool.RepeatedRowsWarning")
 def test_a_weight_of_three_is_three_equal_rows(kind, outputs):
     X, y = rows(30, outputs=outputs)
     weight = np.arange(30) % 4
@@ -113,6 +115,7 @@ def test_the_spread_is_the_standard_error():
     np.testing.assert_allclose(found.std(axis=0), error, rtol=0.08)
 
 
+@pytest.mark.filterwarnings("ignore::kernpool.RepeatedRowsWarning")
 def test_clusters_share_a_draw():
     X, y = rows()
     groups = np.repeat(np.array(list("abcdefghij")), 4)

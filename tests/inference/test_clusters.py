@@ -130,6 +130,7 @@ def test_clusters_of_single_rows_are_the_sandwich(degree, of):
     )  # fmt: skip
 
 
+@pytest.mark.filterwarnings("ignore::kernpool.RepeatedRowsWarning")
 def test_clusters_of_equal_rows_are_weights_without_their_certainty():
     """Three copies of each row, a cluster each, tell no more than one: standard errors are those of single rows."""
     x, y = bend(80)

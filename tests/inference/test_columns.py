@@ -204,6 +204,7 @@ def test_levels_alone():
 
 
 @pytest.mark.parametrize("method", ["residual", "gradient"])
+@pytest.mark.filterwarnings("ignore::kernpool.RepeatedRowsWarning")
 def test_a_weight_of_three_is_three_equal_rows(method):
     X, y = rows(40)
     # Where most rows are repeated, each predicts its equal, and leave-one-out finds fits through every row.

@@ -65,6 +65,7 @@ def test_levels(generator):
     np.testing.assert_allclose(found, twin.standard_errors(model, frame, frame), rtol=1e-11)
 
 
+@pytest.mark.filterwarnings("ignore::kernpool.RepeatedRowsWarning")
 def test_weights_are_repeated_rows(generator):
     X, y = sample(generator)
     weight = generator.integers(0, 4, size=40)

@@ -31,10 +31,11 @@ print(model.predict_set(X.iloc[[0, 133, 105]], level=0.9))
 
 # %%
 # The petals tell the species apart. With all four columns the sets are smaller, at the same level. Fewer than one
-# flower in ten is wrong there, so sets of level 90 % may even be empty where a flower is like no species:
+# flower in ten is wrong there, so the smallest sets of level 90 % are empty for some flowers between two species, if
+# sets may be empty:
 
 four = NadarayaWatsonClassifier().fit(data.data, species)
 for words, fitted, columns in (("two columns", model, X), ("four columns", four, data.data)):
-    size = fitted.predict_set(columns, level=0.9).member.sum(axis=1)
+    size = fitted.predict_set(columns, level=0.9, allow_empty=True).member.sum(axis=1)
     wrong = np.mean(fitted.leave_one_out().probability.argmax(axis=1) != data.target)
     print(f"{words}: {size.mean():.2f} species per set, {wrong:.1%} of the flowers wrong when left out")

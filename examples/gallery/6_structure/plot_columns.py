@@ -41,4 +41,4 @@ for column in X.columns:
 # The error to expect of new rows includes the error of the search. The leave-one-out error of the bandwidths found does
 # not. With three columns and hundreds of rows they differ little:
 
-print(f"leave-one-out {model.loo_error_:.0f}, to expect {model.expected_error_:.0f}, of a constant {y.var():.0f}")
+print(f"leave-one-out {model.loo_error_:.0f}, to expect {model.expected_error():.0f}, of a constant {y.var():.0f}")

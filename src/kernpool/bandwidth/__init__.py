@@ -7,6 +7,7 @@ from kernpool.bandwidth.criteria import CRITERIA
 from kernpool.bandwidth.leave_one_out import LeaveOneOut, leave_one_out
 from kernpool.bandwidth.plugin import plugin_bandwidth
 from kernpool.bandwidth.rate import rate_factor
+from kernpool.bandwidth.repeated import RepeatedRowsWarning
 from kernpool.bandwidth.rules import RULES, column_spread, rule_of_thumb
 from kernpool.bandwidth.search import BandwidthSearch, search_bandwidth, search_log_loss
 
@@ -15,6 +16,7 @@ __all__ = [
     "RULES",
     "BandwidthSearch",
     "LeaveOneOut",
+    "RepeatedRowsWarning",
     "column_spread",
     "leave_one_out",
     "plugin_bandwidth",

@@ -52,7 +52,7 @@ def add_what_is_beside(predict: argparse.ArgumentParser) -> None:
         type=float,
         metavar="LEVEL",
         help="of a classifier, write sets that hold the class of the next row with this probability, such as 0.9: a "
-        "column Y_in_CLASS of 1 and 0 for each class",
+        "column Y_in_CLASS of 1 and 0 for each class; a set has the most probable class at least",
     )
     value.add_argument(
         "--calibration",

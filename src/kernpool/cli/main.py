@@ -45,6 +45,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         module, function = options.run.split(":")
         with warnings.catch_warnings():
+            if not sys.warnoptions:  # a command says what it warns of, whatever a caller in Python filters
+                warnings.simplefilter("default", UserWarning)
+                warnings.simplefilter("default", RuntimeWarning)
             warnings.showwarning = lambda message, *_, **__: complain(
                 "warning",
                 in_options(options.command, name_columns(str(message), getattr(options, "columns", None))),
@@ -86,7 +89,10 @@ def in_options(command: str, text: str) -> str:
         text = re.sub(r"\bX_calibration( and y_calibration)?", "--calibration", text)
         text = text.replace("leave variance out, or groups", "leave --variance out")
     if command == "fit":
-        text = text.replace("groups has ", "--groups has ")
+        text = text.replace("groups has ", "--groups has ").replace(
+            "drop duplicates first (DataFrame.drop_duplicates of pandas), or give groups= with one label for each",
+            "drop duplicates first, or name a --groups column with one label for each",
+        )
         text = re.sub("^smoothing must", "--smoothing must", text)
     if command == "test":
         text = re.sub(r"\b(method|kind)='(\w+)'", r"--\1 \2", text).replace("bandwidth= ", "--bandwidth ")

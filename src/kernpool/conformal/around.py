@@ -29,11 +29,17 @@ from kernpool.conformal.predicting import predict, predict_problem, thinned
 from kernpool.conformal.ranks import upper_rank, upper_statistic
 from kernpool.conformal.setting import Bounds, Setting
 from kernpool.conformal.shift import upper_scores
+from kernpool.inference.residuals import nothing_left
 from kernpool.inference.smoother import Smoother
 
 Array = NDArray[np.float64]
 
 WIDER = 3.0  # bandwidths of the scale: a mean of absolute residuals is rougher than the mean of outputs
+NO_SCALE = (
+    "too many rows have no other row in their window, or are off where all rows around them are fitted without a "
+    "residual, as copies of rows are; drop duplicates or give groups=, use a larger bandwidth, or a kernel of infinite "
+    "support"
+)
 LEAST_SCALE = 1e-3  # of the median scale: flat parts without noise would make the ratio of one row decide all
 
 
@@ -70,11 +76,11 @@ def constant_width(setting: Setting) -> Bounds:
 
 def adaptive(setting: Setting) -> Bounds:
     """Find the same with scores in units of the noise around each row."""
-    score = setting.calibration.score
+    score, rounding = setting.calibration.score, nothing_left(setting.smoother.value[setting.smoother.weight > 0])
     there, at_rows = _scales(setting)
-    with np.errstate(invalid="ignore"):
-        scaled = np.where(np.isinf(score), np.inf, score / at_rows)
-    scaled = np.where(np.isnan(scaled), 0.0, scaled)  # no residual anywhere, and none here
+    scaled = np.divide(score, at_rows, out=np.full_like(score, np.inf), where=at_rows > rounding)
+    scaled[scaled * LEAST_SCALE > 1.0] = np.inf  # over a scale of zero, but for neighbours far away
+    scaled[score <= rounding] = 0.0
     quantile = score_quantile(setting, scaled)
     with np.errstate(invalid="ignore"):
         width = np.where(np.isinf(quantile), np.inf, there * quantile)

@@ -14,12 +14,15 @@ from kernpool.conformal.results import PredictionInterval
 from kernpool.conformal.setting import Bounds, MethodRecord, Setting
 from kernpool.core.empty import fill_empty
 from kernpool.execution.warnings import warn_caller
+from kernpool.inference.residuals import nothing_left
 from kernpool.inference.warnings import InferenceWarning
 
 Array = NDArray[np.float64]
 
 METHODS: Mapping[str, MethodRecord] = {
-    "adaptive": MethodRecord(around.adaptive, sentences.of_adaptive, clusters=True, shift=True),
+    "adaptive": MethodRecord(
+        around.adaptive, sentences.of_adaptive, clusters=True, shift=True, unbounded=around.NO_SCALE
+    ),
     "full": MethodRecord(full.full, sentences.at_least, rows="own", shift=True),
     "jackknife+": MethodRecord(leaving.jackknife_plus, sentences.of_twice, rows="own", clusters=True),
     "minmax": MethodRecord(leaving.minmax, sentences.at_least, rows="own"),
@@ -58,7 +61,8 @@ def prediction_interval(setting: Setting, method: str) -> PredictionInterval:
     Warns
     -----
     InferenceWarning
-        If there are too few rows for the level, or places around which nothing bounds the interval.
+        If there are too few rows for the level, points around which nothing bounds the interval, or intervals without
+        a width.
     """
     record = check_method(method, setting.calibration.own, bool(setting.calibration.clusters))
     calibration = setting.calibration
@@ -75,6 +79,7 @@ def prediction_interval(setting: Setting, method: str) -> PredictionInterval:
     if empty in ("nan", "raise"):
         fill_empty(bounds.center, known, empty)  # which warns of them, or raises
     _warn_of_unbounded(setting, bounds, known, count, record.unbounded if calibration.shift is None else shift.BEYOND)
+    _warn_of_no_width(setting, bounds)
     return PredictionInterval(
         bounds.center, bounds.lower, bounds.upper, float(setting.level), method, record.sentence(setting),
         count, "clusters" if clustered else "rows",
@@ -137,5 +142,22 @@ def _warn_of_unbounded(setting: Setting, bounds: Bounds, known: NDArray[np.bool_
         warn_caller(
             f"{places.size} of {len(known)} prediction intervals (the first is of query {places[0]}) are infinite: "
             f"{reason}",
+            InferenceWarning,
+        )
+
+
+def _warn_of_no_width(setting: Setting, bounds: Bounds) -> None:
+    """Warn of intervals whose ends differ by rounding alone."""
+    smoother = setting.smoother
+    rounding = (
+        nothing_left(smoother.value[smoother.weight > 0]) + 4.0 * ROUNDING * np.abs(setting.calibration.value).max()
+    )
+    with np.errstate(invalid="ignore"):
+        (points,) = np.nonzero(np.any(bounds.upper - bounds.lower <= rounding, axis=1))
+    if points.size:
+        warn_caller(
+            f"{points.size} of {len(bounds.center)} prediction intervals (the first is of query {points[0]}) have no "
+            "width: the residuals that calibrate them are zero but for rounding, which is no certainty; if rows are "
+            "copies of others, drop duplicates or give groups=",
             InferenceWarning,
         )

@@ -1,14 +1,29 @@
-"""Whether a row that is left out, or a new one, would change which levels a categorical column has."""
+"""What makes training rows and a new row not exchangeable: levels of a single row, copies, fractions of rows."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kernpool.bandwidth.repeated import count_copies
+from kernpool.inference.smoother import Smoother
+
 Array = NDArray[np.float64]
 Codes = NDArray[np.int64]
 
+COPIED = (
+    "rows are repeated or have weights above one, so that their own copies predict them, as none predicts a new row"
+)
+FRACTIONS = "weights are no whole numbers of rows"
 LONELY = "some level of a categorical column is that of one training row alone, or of new rows only"
+
+
+def are_copied(smoother: Smoother, value: Array) -> bool:
+    """Whether rows, with the outputs or labels given, are copies of others, or stand for several by their weights."""
+    rows, weight = smoother.training, smoother.weight
+    kept, code = weight > 0, np.zeros((len(weight), 0), dtype=np.int64) if rows.code is None else rows.code
+    times = None if np.all(weight[kept] == 1.0) else weight[kept]
+    return count_copies(rows.query[kept], code[kept], value[kept], weight=times) > 0
 
 
 def lonely_levels(

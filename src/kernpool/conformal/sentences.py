@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kernpool.conformal.folds import fold_sizes
+from kernpool.conformal.levels import COPIED
 from kernpool.conformal.setting import Setting
 
 
@@ -30,7 +31,14 @@ def at_least(setting: Setting, promised: str | None = None) -> str:
         return approximately(setting, setting.doubt)
     number = f"{float(setting.level):g}" if promised is None else promised
     what = "a new value" if not setting.calibration.clusters else "a value of a new cluster"
-    return f"Covers {what} with a probability of at least {number}, on average over {whom(setting)}."
+    return f"Covers {what} with a probability of at least {number}{_new(setting)}, on average over {whom(setting)}."
+
+
+def _new(setting: Setting) -> str:
+    """Return for which new rows a sentence is, where likelihood ratios do not say so."""
+    if setting.calibration.shift is not None:
+        return ""
+    return f" for new {'clusters' if setting.calibration.clusters else 'rows'} like these"
 
 
 def whom(setting: Setting) -> str:
@@ -71,10 +79,15 @@ def whom(setting: Setting) -> str:
 
 
 def approximately(setting: Setting, why: str) -> str:
-    """Return the sentence of methods without a guarantee in finite samples, which says why there is none."""
+    """Return the sentence of methods without a guarantee in finite samples, which says why there is none.
+
+    Copies of rows are the reason where there are any: they take more than a guarantee.
+    """
+    why = COPIED if setting.doubt == COPIED else why
     what = "a new value" if not setting.calibration.clusters else "a value of a new cluster"
     return (
-        f"Covers {what} with a probability of about {float(setting.level):g}, without a finite-sample guarantee: {why}."
+        f"Covers {what} with a probability of about {float(setting.level):g}{_new(setting)}, without a finite-sample "
+        f"guarantee: {why}."
     )
 
 

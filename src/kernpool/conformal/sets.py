@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from kernpool.conformal.class_results import PredictionSet
 from kernpool.conformal.class_scores import ClassRows, choose_regularisation, score_of
 from kernpool.conformal.full_sets import full_p_values
+from kernpool.conformal.levels import COPIED
 from kernpool.conformal.ranks import SLACK, least_rows, upper_rank, upper_statistic
 from kernpool.execution.warnings import warn_caller
 from kernpool.inference.probabilities import Probabilities
@@ -49,8 +50,8 @@ class SetSetting:
         For scores that draw.
     by_class : bool
         Whether the level is of each class by itself.
-    never_empty : bool
-        Whether the most probable class is in every set.
+    allow_empty : bool
+        Whether a set may be empty; otherwise it has the most probable class at least.
     others : ClassRows or None
         Rows that calibrate in place of the training rows.
     doubt : str
@@ -63,7 +64,7 @@ class SetSetting:
     level: Fraction
     random: Any = field(repr=False)
     by_class: bool = False
-    never_empty: bool = False
+    allow_empty: bool = False
     others: ClassRows | None = None
     doubt: str = ""
 
@@ -149,7 +150,7 @@ def _full(setting: SetSetting) -> PredictionSet:
 
 
 def _with_top(member: NDArray[np.bool_], probability: Array, setting: SetSetting) -> NDArray[np.bool_]:
-    if setting.never_empty:
+    if not setting.allow_empty:
         member[np.arange(len(member)), np.argmax(probability, axis=1)] = True
     return member
 
@@ -193,21 +194,24 @@ def _guarantee(setting: SetSetting, method: str) -> str:
     whose = f"a new row of {known}" + ", whichever it is," * setting.by_class
     own = setting.others is None
     doubt = setting.doubt
-    if own and method != "full":
+    if own and method != "full" and doubt != COPIED:
         doubt = "training rows, each left out, calibrate sets of a fit that they are part of"
     if own and doubt:
         clusters = "" if setting.of.group is None else " in a new cluster"
         return (
-            f"Holds the class of {whose}{clusters} with a probability of about {level}, without a finite-sample "
-            f"guarantee: {doubt}."
+            f"Holds the class of {whose}{clusters} with a probability of about {level} for new rows like these, "
+            f"without a finite-sample guarantee: {doubt}."
         )
     rows = "training" if own else "calibration"
     these = "those of its class" if setting.by_class else "these"
-    promise = f"Holds the class of {whose} with a probability of at least {level}"
+    promise = f"Holds the class of {whose} with a probability of at least {level} for new rows like these"
     rest = "the fit has seen none of them"
     if own:  # which classes there are depends on the rows that calibrate, and a new row may have another
         subject = "Whichever class a new row has, it" if setting.by_class else "The class of a new row"
-        promise = f"{subject} is {known} and not in its set with a probability of at most {float(1 - setting.level):g}"
+        promise = (
+            f"{subject} is {known} and not in its set with a probability of at most {float(1 - setting.level):g} for "
+            "new rows like these"
+        )
         rest = "the bandwidth and the share of the priors were not chosen by them"
     return (
         f"{promise}, on average over new places and {rows} rows, if new rows are exchangeable with {these} and {rest}."

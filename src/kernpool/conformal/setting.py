@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.conformal.levels import LONELY, lonely_levels
+from kernpool.conformal.levels import COPIED, FRACTIONS, LONELY, are_copied, lonely_levels
 from kernpool.conformal.predicting import predict, predict_without_clusters, predict_without_each
 from kernpool.inference.smoother import Places, Smoother
 
@@ -161,13 +161,16 @@ class Setting:
         code[calibration.which] = calibration.group
         return code
 
-    @property
+    @cached_property
     def doubt(self) -> str:
         """Why statements are approximate only; empty if they hold."""
         if self.calibration.estimated:
             return "the likelihood ratios are estimates of density_ratio"
         if not (self.calibration.own or self.calibration.held_back):
             return ""
+        smoother = self.smoother
+        if self.calibration.own and self.calibration.group is None and are_copied(smoother, smoother.value):
+            return COPIED
         if self.bandwidth == "found":
             return "the bandwidth was found on the rows that calibrate the interval"
         if self.bandwidth == "repeated":
@@ -177,11 +180,11 @@ class Setting:
         if self.calibration.held_back:
             single = np.all(self.calibration.weight == 1.0)
             return "" if single else "rows stand for several, and are held back with all that they stand for"
-        levels = self.smoother.key_code, self.places.code
-        if lonely_levels(*levels, self.smoother.weight, self.training_code, self.calibration.which):
+        levels = smoother.key_code, self.places.code
+        if lonely_levels(*levels, smoother.weight, self.training_code, self.calibration.which):
             return LONELY
         whole = np.all(self.calibration.weight == np.floor(self.calibration.weight))
-        return "" if whole else "weights are no whole numbers of rows"
+        return "" if whole else FRACTIONS
 
 
 Method = Callable[[Setting], Bounds]

@@ -15,6 +15,7 @@ Array = NDArray[np.float64]
 Color = tuple[float, float, float]
 
 NAMED = 6  # so many sets of several classes are told apart; if there are more, they go by their size
+EMPTY = "not sure enough of any class"
 HATCHES = ("////", "\\\\\\\\", "xxx", "---", "|||", "+++")
 ONE, SEVERAL = 0.42, 0.2  # ink of the regions
 
@@ -30,7 +31,7 @@ class Region:
     fill : tuple of three float
         Color.
     hatch : str or None
-        What tells it apart without colors: lines for several classes, dots for none.
+        What tells it apart without colors: lines for several classes, dots for an empty set.
     only : int or None
         Number of the class, of a set of one.
     """
@@ -44,7 +45,7 @@ class Region:
 def regions_of(
     member: NDArray[np.bool_], classes: Sequence[Any], colors: Sequence[Any]
 ) -> tuple[NDArray[np.intp], list[Region]]:
-    """Return the number of the region of each place, and the regions: none first, then by size and class.
+    """Return the number of the region of each place, and the regions: empty sets first, then by size and class.
 
     Parameters
     ----------
@@ -70,7 +71,7 @@ def regions_of(
 
 
 def sets_of(member: NDArray[np.bool_]) -> tuple[NDArray[np.intp], list[tuple[int, ...]]]:
-    """Return the number of the set of each place, and the sets: none first, then by size and class.
+    """Return the number of the set of each place, and the sets: the empty one first, then by size and class.
 
     Examples
     --------
@@ -90,10 +91,10 @@ def name_of(kind: Sequence[int], classes: Sequence[Any]) -> str:
     Examples
     --------
     >>> name_of((0, 2, 3), ["oak", "elm", "ash", "fir"]), name_of((), ["oak"])
-    ('oak, ash or fir', 'none')
+    ('oak, ash or fir', 'not sure enough of any class')
     """
     names = [str(classes[c]) for c in kind]
-    return "none" if not names else names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
+    return EMPTY if not names else names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
 
 
 def _region(

@@ -24,8 +24,9 @@ RANDOMISED = ("aps", "raps")  # their sets differ from place to place by their d
 class ClassSetDisplay:
     """Regions of two columns, colored by the set of classes that a new row there is expected to be of.
 
-    Plain regions have one class; hatched ones several, which the training rows do not tell apart at this level; dotted
-    ones none: no class there is as probable as the right classes of the rows that calibrate.
+    Plain regions have one class; hatched ones several, which the training rows do not separate at this level. Dotted
+    ones are empty sets (``allow_empty=True``): the model is not sure enough of any class there, typically between
+    classes when the classifier is accurate.
 
     Parameters
     ----------
@@ -53,7 +54,7 @@ class ClassSetDisplay:
     mesh_ : matplotlib QuadMesh
         The regions, by their numbers in `regions_`.
     regions_ : list of str
-        Legend entries: none, classes by themselves, several of them; beyond six sets of several, how many.
+        Legend entries: empty sets, classes by themselves, several of them; beyond six sets of several, how many.
     scatter_ : list of matplotlib PathCollection
         Training rows, class by class.
 
@@ -137,7 +138,7 @@ class ClassSetDisplay:
             As in `predict_set`. Sets of ``"aps"`` and ``"raps"`` are drawn at random, place by place, and have no
             regions.
         set_kwargs : dict, optional
-            Further arguments of `predict_set`, such as `by_class` or `X_calibration`.
+            Further arguments of `predict_set`, such as `by_class`, `allow_empty` or `X_calibration`.
         grid_resolution : int, default=150
             Places along each column.
         subsample : int or None, default=1000

@@ -10,7 +10,7 @@ from sklearn.utils import check_random_state
 
 from kernpool.conformal.class_results import PredictionSet
 from kernpool.conformal.class_scores import ClassRows
-from kernpool.conformal.levels import LONELY, lonely_levels
+from kernpool.conformal.levels import COPIED, FRACTIONS, LONELY, are_copied, lonely_levels
 from kernpool.conformal.ranks import as_level
 from kernpool.conformal.sets import SET_METHODS, SetSetting, find_sets
 from kernpool.estimators.calibrating import check_rows, origin_of, places_of
@@ -33,7 +33,7 @@ class ClassSets:
         *,
         method: str = "lac",
         by_class: bool = False,
-        never_empty: bool = False,
+        allow_empty: bool = False,
         X_calibration: ArrayLike | None = None,
         y_calibration: ArrayLike | None = None,
         random_state: Any = None,
@@ -52,17 +52,19 @@ class ClassSets:
             Probability that a set holds the class.
         method : {"lac", "aps", "raps", "full"}, default="lac"
             ``"lac"``: all classes whose probability is large enough, :math:`s_c = 1 - p_c`; the smallest sets on
-            average [1]_, which may be empty where no class is likely. ``"aps"``: the most probable classes up to a
-            mass, the last one at random [2]_, so that a set may be empty by its draw; larger where the model is unsure.
+            average [1]_. ``"aps"``: the most probable classes up to a mass, the last one at random [2]_; larger where
+            the model is unsure.
             ``"raps"``: the same with a penalty on improbable classes, for many classes [3]_. ``"full"``: for each class
             the p-value that it would have as one more row of the fit, with the scores of ``"lac"``; exact without rows
             that are kept from the fit.
         by_class : bool, default=False
             Whether the level is to hold for rows of each class, by one threshold per class: rare classes are missed as
             seldom as others, for larger sets.
-        never_empty : bool, default=False
-            Whether to add the most probable class to every set; with `recalibrate` the most probable one before the
-            map, which need not be that of `predict`.
+        allow_empty : bool, default=False
+            Whether a set may be empty. By default it holds the most probable class at least, which can only raise the
+            coverage. True gives the sets of the literature, the smallest of the level: an empty one says that no class
+            is probable enough, typically between classes when the classifier is accurate. With `recalibrate` the most
+            probable class is that before the map, which need not be that of `predict`.
         X_calibration : array_like of shape (n_calibration, d), optional
             Rows that the model was not fitted to; by default the training rows calibrate, each left out. Not for
             ``"full"``.
@@ -128,7 +130,7 @@ class ClassSets:
         need_rows(self, "sets of classes need")
         if not isinstance(method, str) or method not in SET_METHODS:
             raise ValueError(f"method must be one of {', '.join(map(repr, SET_METHODS))}, got {method!r}")
-        for name, value in (("by_class", by_class), ("never_empty", never_empty)):
+        for name, value in (("by_class", by_class), ("allow_empty", allow_empty)):
             if not isinstance(value, bool | np.bool_):
                 raise ValueError(f"{name} must be True or False, got {value!r}")
         model: Any = self
@@ -143,9 +145,9 @@ class ClassSets:
             exact,
             random_state if isinstance(random_state, np.random.Generator) else check_random_state(random_state),
             by_class=bool(by_class),
-            never_empty=bool(never_empty),
+            allow_empty=bool(allow_empty),
             others=_calibration_rows(model, of, X_calibration, y_calibration),
-            doubt=_doubt(model, places, of.weight),
+            doubt=_doubt(model, places, of),
         )
         return find_sets(setting, method)
 
@@ -194,8 +196,10 @@ def _numbers(classes: NDArray[Any], label: NDArray[Any]) -> NDArray[np.intp]:
     return np.array([position[name] for name in given], dtype=np.intp)
 
 
-def _doubt(model: Any, places: Places, weight: Array) -> str:
+def _doubt(model: Any, places: Places, of: Probabilities) -> str:
     """Return why statements about a new row and the training rows are approximate; empty if they are exact."""
+    if of.group is None and are_copied(of.smoother, of.label):
+        return COPIED
     found = ["the bandwidth"] * (origin_of(model) == "found")
     found += ["the share of the priors"] * (model.prior_share != model.prior_share_)
     if found:
@@ -203,4 +207,6 @@ def _doubt(model: Any, places: Places, weight: Array) -> str:
     ranked = not (isinstance(model.scale, str) and model.scale == "raw")
     if ranked:
         return "columns are compared by ranks that count the training rows"
-    return LONELY if lonely_levels(model.key_code_, places.code, weight) else ""
+    if lonely_levels(model.key_code_, places.code, of.weight):
+        return LONELY
+    return "" if np.all(of.weight == np.floor(of.weight)) else FRACTIONS

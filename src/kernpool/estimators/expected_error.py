@@ -1,19 +1,24 @@
 r"""The error to expect of new rows, of a model whose bandwidths were searched for.
 
 The leave-one-out error at the bandwidths found is the smallest of all that were tried, and so too small: a search finds
-where noise helped most. How much too small, other searches tell that do not know some of the rows. With the rows cut
+where noise helped most. How much too small, other searches show that have not seen some of the rows. With the rows cut
 into K folds, the search is done K times without one of them,
 
 .. math:: \hat E = CV(\hat h) \cdot \frac{\sum_k \sum_{i \in k} w_i (y_i - \hat y^{(-k)}_i)^2}
                                       {\sum_k \sum_{i \in k} w_i\, CV^{(-k)}(\hat h^{(-k)})},
 
-the leave-one-out error of all rows times the ratio of what the K searches were judged by and what they promised. The
-ratio, not the numerator itself, because a model of fewer rows is worse: both of its parts are of as many rows. The
-numerator is nested cross-validation [1]_. Searches by every criterion are repeated so, each by its own. After a fit
-with groups each fold holds whole groups.
+the leave-one-out error of all rows times the ratio of held-out to promised error of the K searches. The ratio, not the
+numerator itself, because a model of fewer rows is worse: both of its parts are of as many rows. The numerator is nested
+cross-validation [1]_. Searches by every criterion are repeated so, each by its own. After a fit with groups each fold
+holds whole groups. Predictions are those of the model: with ``extrapolate="clip"`` all three errors are of clipped
+planes.
+
+Where rows are copies of others (`kernpool.bandwidth.repeated`), leave-one-out errors are of rows that are predicted
+from themselves. Folds then keep the copies of a row together, and the error is the held-out one, without the ratio.
 
 A bandwidth that was given, or is of a rule, has not seen the outputs at all, and the plug-in estimates three numbers
-from them and minimises nothing: their leave-one-out error is expected of new rows as it is.
+from them and minimises nothing: their leave-one-out error is expected of new rows as it is; without the copies of each
+row, where there are any.
 
 References
 ----------
@@ -25,6 +30,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -32,25 +38,26 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from kernpool.bandwidth import CRITERIA, leave_one_out
+from kernpool.bandwidth import CRITERIA, LeaveOneOut, leave_one_out
+from kernpool.bandwidth.repeated import count_copies
 from kernpool.bandwidth.search.rows import TrainingRows, canonical_rows
 from kernpool.core.keys import Keys
 from kernpool.core.reading import as_tol
 from kernpool.estimators.bandwidth_choice import choose_bandwidth
+from kernpool.estimators.extrapolation import limits_of, widened
 from kernpool.estimators.fitted import recipe_of, scaled_keys
 from kernpool.estimators.parameters import search_parameters
+from kernpool.execution.progress import current_progress, report_progress
 from kernpool.pooling.arrays import KeyPairs
 from kernpool.pooling.recipe import Recipe
 from kernpool.pooling.settle import settle
 
 Array = NDArray[np.float64]
+Limits = tuple[Array, Array] | None
 
 FOLDS, FOLDS_OF_FEW, FEW_ROWS = 5, 10, 200
 FEWEST = 4
-
-
-class TooFewRowsError(AttributeError, ValueError):
-    """Raised where no rows can be kept from a search; also an AttributeError, so that `hasattr` says no."""
+STEPS = 1000  # of progress in each part of the work
 
 
 def expected_error(model: Any) -> float:
@@ -68,11 +75,9 @@ def expected_error(model: Any) -> float:
 
     Raises
     ------
-    TooFewRowsError
+    ValueError
         If there are fewer than four rows or groups, or too few for the criterion without some of them.
     """
-    if not _was_searched(model):
-        return float(model.leave_one_out().error)
     rows = canonical_rows(
         scaled_keys(model).astype(np.float64),
         np.asarray(model.value_, dtype=np.float64).reshape(len(model.value_), -1),
@@ -80,27 +85,31 @@ def expected_error(model: Any) -> float:
         model.key_code_,
         model.key_group_,
     )
+    copies = rows.group is None and count_copies(rows.X, rows.code, rows.value, weight=rows.weight) > 0
+    if not _was_searched(model):
+        return _without_copies(model, rows) if copies else _left_out(model)
     if rows.group is not None and rows.groups < FEWEST:
-        raise TooFewRowsError(
-            f"expected_error_ needs at least four groups to search without some of them, got {rows.groups}"
-        )
+        raise ValueError(f"expected_error needs at least four groups to search without some of them, got {rows.groups}")
     if rows.number < FEWEST:
-        raise TooFewRowsError(
-            f"expected_error_ needs at least four rows to search without some of them, got {rows.number:g}"
-        )
-    met = promised = 0.0
-    for held in _folds(rows):
+        raise ValueError(f"expected_error needs at least four rows to search without some of them, got {rows.number:g}")
+    met = promised = held_out = 0.0
+    folds = [*_folds(rows, together=copies)]
+    for k, held in enumerate(folds):
         fold, there = (_part(rows, weight) for weight in (rows.weight - held, held))
         if not (len(fold.X) > 1 and len(there.X)):
             continue
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), _progress_of(k, len(folds) + 1):
             warnings.simplefilter("ignore")  # what the search of all rows has said already
             found = _search(model, fold)
-            squared = np.sum((_predict(model, found, fold, there) - there.value) ** 2, axis=1)
-            met += float(there.weight @ squared)
-            promised += there.total * _left_out(model, found, fold)
-    error = vars(model)["loo_error_"] if "loo_error_" in vars(model) else model.leave_one_out().error
-    return float(error) * (met / promised if promised > 0 else 1.0)
+            limits = _limits(model, fold)
+            met += float(there.weight @ _squared(there.value, _predict(model, found, fold, there, limits)))
+            held_out += there.total
+            promised += 0.0 if copies else there.total * _left_out_of(model, found, fold, limits)
+    if copies:
+        return met / held_out
+    with _progress_of(len(folds), len(folds) + 1):
+        error = _left_out(model)
+    return error * (met / promised if promised > 0 else 1.0)
 
 
 def _was_searched(model: Any) -> bool:
@@ -126,18 +135,36 @@ def _search(model: Any, fold: TrainingRows) -> dict[str, Any]:
             **search_parameters(model),
         )
     except ValueError as error:  # some criteria want more rows than the fold has left
-        raise TooFewRowsError(f"expected_error_ needs a search without some of the rows, and there {error}") from error
+        raise ValueError(f"expected_error needs a search without some of the rows, and there {error}") from error
 
 
-def _folds(rows: TrainingRows) -> Iterator[Array]:
+@contextmanager
+def _progress_of(part: int, parts: int) -> Iterator[None]:
+    """Report the progress of one of some parts of the work as that of the whole."""
+    listener = current_progress()
+    if listener is None:
+        yield
+        return
+
+    def listen(done: int, total: int) -> None:
+        listener(STEPS * part + STEPS * min(done, total) // max(total, 1), STEPS * parts)
+
+    with report_progress(listen):
+        yield
+    listener(STEPS * (part + 1), STEPS * parts)
+
+
+def _folds(rows: TrainingRows, *, together: bool = False) -> Iterator[Array]:
     """Yield how much of the weight of each row is held out: its units go to fold after fold, as equal rows do.
 
-    Groups are held out as a whole.
+    Groups are held out as a whole, and so are rows with all of their copies if these are to stay together.
     """
     weight, generator = rows.weight, np.random.default_rng(0)
     folds = int(min(rows.number, FOLDS_OF_FEW if rows.number <= FEW_ROWS else FOLDS))
-    if rows.group is not None:
-        folds, (found, place) = min(folds, rows.groups), np.unique(rows.group, return_inverse=True)
+    group = np.arange(len(weight)) if together else rows.group
+    if group is not None:
+        found, place = np.unique(group, return_inverse=True)
+        folds = min(folds, len(found))
         mine = (generator.permutation(len(found)) % folds)[place]
         for k in range(folds):
             yield np.where(mine == k, weight, 0.0)
@@ -160,22 +187,57 @@ def _recipe(model: Any, found: dict[str, Any]) -> Recipe:
     return replace(recipe_of(one), empty="mean")
 
 
-def _predict(model: Any, found: dict[str, Any], fold: TrainingRows, there: TrainingRows) -> Array:
+def _limits(model: Any, rows: TrainingRows) -> Limits:
+    """Return between what a model of some rows clips its predictions; None if it does not."""
+    return None if limits_of(model) is None else widened([(rows.value, rows.weight)])
+
+
+def _squared(value: Array, prediction: Array) -> Array:
+    return np.asarray(np.sum((prediction - value) ** 2, axis=1))
+
+
+def _predict(model: Any, found: dict[str, Any], fold: TrainingRows, there: TrainingRows, limits: Limits) -> Array:
     """Pool the outputs of the rows of a fold at others; empty windows become the mean, as in leave-one-out."""
     factors = model._categories().factors(there.code, fold.code, found["smoothing_"])
     pairs, recipe = KeyPairs(Keys.read(fold.X, fold.value, fold.weight), factors), _recipe(model, found)
-    return settle(recipe, pairs.reduce(recipe, there.X), _say_nothing).astype(np.float64)
+    return settle(recipe, pairs.reduce(recipe, there.X), _say_nothing, limits).astype(np.float64)
 
 
-def _left_out(model: Any, found: dict[str, Any], fold: TrainingRows) -> float:
+def _left_out_of(model: Any, found: dict[str, Any], fold: TrainingRows, limits: Limits) -> float:
     """Return the leave-one-out error of a fold, which most criteria have found."""
-    if "loo_error_" in found:
+    if "loo_error_" in found and limits is None:
         return float(found["loo_error_"])
     factors = model._categories().factors(fold.code, fold.code, found["smoothing_"])
-    pairs, recipe = KeyPairs(Keys.read(fold.X, fold.value, fold.weight), factors, True), _recipe(model, found)
+    group, recipe = fold.group, _recipe(model, found)
+    pairs = KeyPairs(Keys.read(fold.X, fold.value, fold.weight), factors, group is None)
     problem = replace(pairs.problem(recipe, fold.X), tol=as_tol(None))
+    problem = problem if group is None else problem.with_groups(group, group)
     ridge = recipe.ridge_weight(fold.X.shape[1])
-    return leave_one_out(problem, algorithm=model.algorithm, n_jobs=model.n_jobs, ridge=ridge).error
+    one = leave_one_out(problem, algorithm=model.algorithm, n_jobs=model.n_jobs, ridge=ridge)
+    return _error(one, fold.value, fold.weight, limits)
+
+
+def _left_out(model: Any) -> float:
+    """Return the leave-one-out error of a model, of clipped planes if it clips."""
+    limits = limits_of(model)
+    if limits is None and "loo_error_" in vars(model):
+        return float(model.loo_error_)
+    return _error(model.leave_one_out(), model.value_, model.key_weight_, limits)
+
+
+def _without_copies(model: Any, rows: TrainingRows) -> float:
+    """Return the leave-one-out error of a model whose rows are left out with all of their copies."""
+    alone = replace(rows, group=np.arange(len(rows.X)))
+    found = {name: vars(model)[name] for name in ("bandwidth_", "smoothing_", "ridge_") if name in vars(model)}
+    return _left_out_of(model, found, alone, limits_of(model))
+
+
+def _error(one: LeaveOneOut, value: NDArray[Any], weight: Array | None, limits: Limits) -> float:
+    """Return the weighted mean of squared leave-one-out errors, of clipped predictions if there are limits."""
+    if limits is None:
+        return float(one.error)
+    prediction = np.where(one.occupied[:, None], np.clip(one.prediction, *limits), one.prediction)
+    return float(np.average(_squared(value.reshape(prediction.shape), prediction), weights=weight))
 
 
 def _say_nothing(rank: NDArray[np.intp], occupied: NDArray[np.bool_], columns: int) -> None:

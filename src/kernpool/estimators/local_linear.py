@@ -52,7 +52,7 @@ class LocalLinearRegressor(KernelRegressor):
         widened by a tenth of it on both sides. For several outputs each has its range; rows of weight zero have none.
         Planes by default: over 15 real tables clipping raised the held-out R^2 with ``"loo"`` by .01 on average, by .13
         on one and by nothing on most of them; and a straight line of the data is not followed beyond them any more.
-        `derivative` and `leave_one_out` are those of the planes either way.
+        `derivative` and `leave_one_out` are those of the planes either way, `expected_error` that of predictions.
     n_jobs : int or None, default=None
         As in `NadarayaWatsonRegressor`.
 
@@ -64,7 +64,7 @@ class LocalLinearRegressor(KernelRegressor):
         difference. Only after a search.
     ridge_ : float
         The ridge, given or found; zero for none.
-    bandwidth_, smoothing_, encoding_, bandwidth_search_, loo_error_, expected_error_, loo_empty_windows_
+    bandwidth_, smoothing_, encoding_, bandwidth_search_, loo_error_, loo_empty_windows_
         As in `NadarayaWatsonRegressor`.
     key_, value_, key_weight_, search_rows_, chunks_, reference_, bandwidth_note_, n_features_in_, feature_names_in_
         As in `NadarayaWatsonRegressor`.

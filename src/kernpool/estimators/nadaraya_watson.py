@@ -96,10 +96,7 @@ class NadarayaWatsonRegressor(KernelRegressor):
         Leave-one-out mean squared error at `bandwidth_`, summed over outputs; leave-cluster-out after a fit with
         `groups`. Only with ``bandwidth="regularised"`` or ``"loo"``, because it costs a pass over all pairs.
         `leave_one_out` computes it for any bandwidth. Of the rows that the bandwidth was chosen by, it is too small for
-        new ones.
-    expected_error_ : float
-        An honest estimate of that: the leave-one-out error, corrected for the search, whatever the criterion; as it is
-        where nothing was searched for. Computed when it is first asked for, by five searches more.
+        new ones; `expected_error` corrects it for the search.
     loo_empty_windows_ : int
         Training rows that had no other row in their window there, or none of another group; likewise.
     key_, value_, key_weight_ : ndarray

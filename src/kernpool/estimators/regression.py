@@ -92,7 +92,7 @@ class KernelRegressor(
         -----
         Groups are for ``bandwidth="regularised"``, the default, and ``"loo"``. With a number, or a rule that looks at X
         alone, they are kept (`key_group_`) and change no prediction; ``"aicc"``, ``"gcv"`` and ``"plugin"`` refuse
-        them. `loo_error_`, `leave_one_out` and `expected_error_` are of left-out clusters then. With G clusters a pass
+        them. `loo_error_`, `leave_one_out` and `expected_error` are of left-out clusters then. With G clusters a pass
         takes about as many plain ones as G has octal digits, and never more than all pairs
         (`kernpool.pooling.groups`).
 

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from kernpool.bandwidth import LeaveOneOut, leave_one_out
 from kernpool.bandwidth.categories import NO_CATEGORIES, Categories
+from kernpool.bandwidth.repeated import warn_of_copies
 from kernpool.core.keys import Prepared
 from kernpool.core.reading import as_tol
 from kernpool.data.folders import Record
@@ -139,6 +140,7 @@ class KernelSmoother(NamedCalls, BaseEstimator):  # type: ignore[misc]  # scikit
         key, code, _, encoding = rows
         weight = None if sample_weight is None else frequencies(sample_weight, len(key))
         group = None if groups is None else group_codes(groups, len(key))
+        warn_of_copies(key, code, value, weight, group)
         found = choose_bandwidth(
             new_scale(self, key, weight, encoding).apply(key),
             value,
@@ -178,17 +180,47 @@ class KernelSmoother(NamedCalls, BaseEstimator):  # type: ignore[misc]  # scikit
         model: Self = restored(cls, record)
         return model
 
-    @property
-    def expected_error_(self) -> float:
-        r"""Mean squared error to expect of new rows, summed over outputs.
+    def expected_error(self) -> float:
+        r"""Estimate the mean squared error of predictions for new rows, summed over outputs.
 
-        The leave-one-out error is of the rows that the bandwidths were chosen by, and too small for that. It is
-        corrected by what searches by the same criterion without some of the rows promise, and what the rows then say of
-        them (nested cross-validation, see `kernpool.estimators.expected_error`). Computed when it is first asked for:
-        five searches more, or ten of up to 200 rows, each within `max_search_seconds`.
+        .. math:: \widehat{\mathrm{CV}} \cdot \frac{\text{held-out error of } K \text{ searches}}
+                  {\text{their leave-one-out error}}
+
+        The leave-one-out error is of the rows that the bandwidths were chosen by, and too small for that. Searches by
+        the same criterion without a fold of the rows show by how much (nested cross-validation [1]_).
+
+        Returns
+        -------
+        float
+            In squared units of the outputs. The model keeps it: the second call is free.
+
+        Raises
+        ------
+        ValueError
+            If there are fewer than four rows or groups, or too few for the criterion without a fold of them.
+
+        Notes
+        -----
+        Five searches, or ten of up to 200 rows, each within `max_search_seconds`: up to ten times as long as the fit.
+        `kernpool.execution.progress.report_progress` listens. With ``extrapolate="clip"`` it is the error of clipped
+        predictions. After a fit with `groups` folds hold whole groups. Where rows are copies of others, folds keep all
+        copies of a row together (`RepeatedRowsWarning`).
 
         Where nothing was searched for, because the bandwidth was given, is of a rule or of the plug-in, and after
-        `partial_fit` has added rows that no search has seen, it is the error of `leave_one_out` as it is.
+        `partial_fit` has added rows that no search has seen, it is the leave-one-out error.
+
+        References
+        ----------
+        .. [1] S. Varma and R. Simon, "Bias in error estimation when using cross-validation for model selection", BMC
+           Bioinformatics 7 (2006), 91.
+
+        Examples
+        --------
+        >>> from kernpool import NadarayaWatsonRegressor
+        >>> x = np.linspace(0.0, 1.0, 40)
+        >>> model = NadarayaWatsonRegressor().fit(x[:, None], np.sin(5 * x) + np.cos(99 * x) / 5)
+        >>> model.loo_error_ < model.expected_error() < 2 * model.loo_error_
+        True
         """
         check_is_fitted(self)
         known = vars(self).get("_expected_error")

@@ -60,7 +60,7 @@ class BandwidthSearch:
     groups : int, default=0
         Number of groups, if all rows of a group were left out together; zero if each row was by itself.
     expected_error : float, optional
-        What to expect of new rows, in the units of `error`; None before the model is asked for `expected_error_`.
+        What to expect of new rows, in the units of `error`; None before the model is asked for `expected_error`.
     """
 
     criterion: str
