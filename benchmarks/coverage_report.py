@@ -101,6 +101,9 @@ standard deviation of the figure, for the mean over runs since places of one sam
 and a band. *Width*: mean width in times that of the naive interval of the same fits, which is the prediction and its
 standard error (of clusters: of the interval that ignores them).
 
+Rows without another word, sandwiches and clusters are of `method="robust"`, the default where the rows chose the
+bandwidth; where it was given, as a number or a multiple of the one found, *local quadratic* is.
+
 A bar is a percent on either side of 95, and of what a prototype of the same formulas had where that is further away:
 2000 runs see a percent as two standard deviations. With fewer runs a figure beside its bar by less than two of its
 errors is *open*: more runs will tell. Rows for comparison have the same samples and fits, and no bars.

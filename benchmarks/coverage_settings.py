@@ -17,8 +17,8 @@ PLACES = np.array([0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0])
 CURVE = np.linspace(0.0, 1.0, 101)[:, None]
 # Each of these is counted on the same fits, for comparison.
 RIVALS = {
-    "robust": {},
-    "sandwich": {"variance": "sandwich"},
+    "robust": {"method": "robust"},
+    "sandwich": {"method": "robust", "variance": "sandwich"},
     "quadratic": {"method": "quadratic"},
     "naive": {"method": "naive"},
 }
@@ -136,7 +136,25 @@ fixed = partial(LocalLinearRegressor, **SMALL)
 CORNERS = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0], [0.5, 0.5], [0.25, 0.5], [0.5, 0.75]])
 INSIDE = np.array([[0.1, 0.5, 0.5], [0.25, 0.5, 0.5], [0.5, 0.5, 0.5], [0.5, 0.25, 0.25], [0.75, 0.75, 0.5]])
 BOTH = np.column_stack([np.tile(PLACES, 2), np.repeat([0.0, 1.0], len(PLACES))])
-CLUSTERED = {"robust": {}, "unclustered": {}}
+CLUSTERED = {"robust": {"method": "robust"}, "unclustered": {"method": "robust"}}
+
+
+@dataclass(frozen=True)
+class Widened:
+    """A model at a multiple of the bandwidth found, as one that is given by eye may be."""
+
+    factor: float
+
+    def fit(self, X, y) -> LocalLinearRegressor:
+        return fixed(bandwidth=self.factor * searched().fit(X, y).bandwidth_).fit(X, y)
+
+
+def widened(words: str, factor: float) -> Setting:
+    kinds = {kind: RIVALS[kind] for kind in ("robust", "quadratic", "naive")}
+    draw, model = partial(growing, n=200), partial(Widened, factor)
+    return Setting(
+        f"peak, n = 200, {words} the bandwidth found", draw, model, peak, PLACES[:, None], CURVE, kinds, stream=200
+    )
 
 
 def peaked(words: str, n: int, goals: tuple[float, float], **changes) -> Setting:
@@ -155,6 +173,8 @@ SETTINGS = {
         curve=CURVE,
         stream=200,
     ),
+    "twice-200": widened("twice", 2.0),
+    "thrice-200": widened("2.8 times", 2.8),
     "peak-1000": peaked("peak, n = 1000", 1000, (0.947, 0.95), each=EDGES, runs=500),
     "heavy": peaked("Student noise, 5 df, n = 200", 200, (0.956, 0.968), draw=partial(growing, n=200, noise=heavy)),
     "skew": peaked("exponential noise, n = 200", 200, (0.956, 0.95), draw=partial(growing, n=200, noise=skew)),

@@ -11,6 +11,11 @@ COVERAGE = {
     "peak, bandwidth by leave-one-out": "peak, n = 200",
     "the same, a local quadratic fit": "peak, n = 200, local quadratic",
     'the same, `variance="sandwich"`': "peak, n = 200, sandwich",
+    "the same, at twice the bandwidth found, robust": "peak, n = 200, twice the bandwidth found",
+    "the same, at twice the bandwidth found, quadratic": "peak, n = 200, twice the bandwidth found, local quadratic",
+    "the same, at 2.8 times the bandwidth found, robust": "peak, n = 200, 2.8 times the bandwidth found",
+    "the same, at 2.8 times the bandwidth found, quadratic": "peak, n = 200, 2.8 times the bandwidth found, "
+    "local quadratic",
     "Student's noise, 5 degrees of freedom": "Student noise, 5 df, n = 200",
     "curve of Calonico, Cattaneo and Farrell, 500 rows": "curve of CCF, n = 500",
     "peak, biweight, h = 0.1": "biweight, h = .1, n = 200",

@@ -4,6 +4,7 @@ import pickle
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from kernpool import (
@@ -47,13 +48,15 @@ def test_shapes_and_numbers_are_those_of_the_twin(regressor, degree, variance):
     mean, std = model.predict(Q, return_std=True)
     np.testing.assert_array_equal(mean, model.predict(Q))
     np.testing.assert_allclose(std**2, dense.noise(Q)[0] * (1 + dense.quadratic(share)), rtol=1e-11)
-    robust = model.confidence_interval(Q, variance=variance)
+    robust = model.confidence_interval(Q, method="robust", variance=variance)
     np.testing.assert_allclose(robust.center, dense.shares(Q, method="robust") @ two, rtol=1e-10)
     assert robust.lower.shape == robust.upper.shape == robust.standard_error.shape == (7, 2)
     assert robust.df.shape == (7,)
     one = regressor(bandwidth=0.06).fit(X, Y, sample_weight=weight)
     np.testing.assert_allclose(one.standard_error(Q, variance=variance), error[:, 0], rtol=1e-11)
-    np.testing.assert_allclose(one.confidence_interval(Q, variance=variance).upper, robust.upper[:, 0], rtol=1e-10)
+    np.testing.assert_allclose(
+        one.confidence_interval(Q, method="robust", variance=variance).upper, robust.upper[:, 0], rtol=1e-10
+    )
 
 
 def test_least_squares_of_statsmodels():
@@ -212,3 +215,25 @@ def test_an_empty_window_has_no_standard_error_whatever_the_policy():
         mean, std = model.predict([[9.0]], return_std=True)
     assert np.isfinite(mean)
     assert np.isnan(std)
+
+
+@pytest.mark.parametrize("regressor", [NadarayaWatsonRegressor, LocalLinearRegressor])
+def test_which_correction_the_curve_has_depends_on_where_the_bandwidth_is_from(regressor):
+    """Of a bandwidth that the rows chose the robust one; of others the quadratic one, which covers if it is large."""
+    rows = X, Y
+    for bandwidth, expected in (("loo", "robust"), (0.1, "quadratic"), ("scott", "quadratic"), ("plugin", "robust")):
+        model = regressor(bandwidth=bandwidth).fit(*rows)
+        found, named = model.confidence_interval(Q), model.confidence_interval(Q, method=expected)
+        assert found.method == expected
+        np.testing.assert_array_equal(found.upper, named.upper)
+        assert model.confidence_interval(Q, of="derivative").method == "robust"
+    moved = regressor(bandwidth="loo").fit(*rows).set_params(bandwidth=0.3)
+    assert moved.confidence_interval(Q).method == "robust"
+
+
+def test_more_than_three_columns_and_levels_alone_have_the_robust_correction(generator):
+    Z, y = generator.uniform(size=(80, 4)), generator.normal(size=80)
+    assert NadarayaWatsonRegressor(bandwidth=2.0).fit(Z, y).confidence_interval(Z[:2]).method == "robust"
+    levels = pd.DataFrame({"kind": pd.Categorical(list("abcd") * 20)})
+    model = NadarayaWatsonRegressor(bandwidth=1.0, smoothing=0.2).fit(levels, y)
+    assert model.confidence_interval(levels[:4]).method == "robust"

@@ -72,7 +72,8 @@ def test_the_length_does_not_depend_on_units_and_hardly_on_the_grid():
     one = LocalLinearRegressor(bandwidth=0.06).fit(x[:, None], y)
     other = LocalLinearRegressor(bandwidth=60.0).fit(1000 * x[:, None] - 7, y)
     at = np.linspace(0, 1, 11)[:, None]
-    found = one.confidence_interval(at, simultaneous=True), other.confidence_interval(1000 * at - 7, simultaneous=True)
+    options = {"method": "robust", "simultaneous": True}
+    found = one.confidence_interval(at, **options), other.confidence_interval(1000 * at - 7, **options)
     assert found[0].critical == pytest.approx(found[1].critical, rel=1e-9)
     assert found[0].critical == pytest.approx(3.043171, abs=2e-3)
 
@@ -108,7 +109,7 @@ def test_critical_values_are_those_of_the_formula_and_grow(level):
 def test_gaps_make_pieces():
     x = np.r_[np.linspace(0, 1, 40), np.linspace(3, 4, 40)]
     model = NadarayaWatsonRegressor("epanechnikov", bandwidth=0.2).fit(x[:, None], np.cos(99 * x))
-    found = model.confidence_interval(np.linspace(0, 4, 81)[:, None], simultaneous=True)
+    found = model.confidence_interval(np.linspace(0, 4, 81)[:, None], method="robust", simultaneous=True)
     assert np.isnan(found.width).any()
     assert np.isfinite(found.critical)
     smoother, _, _ = pair("epanechnikov", "line", 0)

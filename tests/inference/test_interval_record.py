@@ -26,7 +26,7 @@ def test_a_few_places_are_all_there():
     assert {name: words.strip() for name, words in head.items()} == {
         "places": "2",
         "level": "0.95, each place by itself",
-        "method": "robust",
+        "method": "quadratic",
     }
     assert names == ["place", "center", "lower", "upper", "se", "df"]
     assert [row[0] for row in rows] == ["0", "1"]

@@ -218,6 +218,6 @@ def warn_of_curvature(rank: NDArray[np.intp], occupied: NDArray[np.bool_], colum
         warn_caller(
             f"around {deficient.size} of {rank.size} queries (the first is query {deficient[0]}) the keys do not "
             "determine a quadratic, and the fit is linear or constant in some direction; use a larger bandwidth, or "
-            "degree=1",
+            "degree=1 (for intervals: method='robust')",
             RankDeficiencyWarning,
         )

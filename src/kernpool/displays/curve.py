@@ -114,7 +114,7 @@ class KernelCurveDisplay:
         of: str = "fit",
         band: str | None = None,
         level: float = 0.95,
-        method: str = "robust",
+        method: str = "auto",
         variance: str = "local",
         prediction: float | None = None,
         prediction_method: str = "adaptive",
