@@ -187,7 +187,8 @@ def draw(model: KernelRegressor, X: Any, y: Any, features: list[str], target: st
     figure, axes = plt.subplots(1, len(features), figsize=size, squeeze=False, layout="constrained")
     for i, (ax, name) in enumerate(zip(axes[0], features, strict=True)):
         KernelCurveDisplay.from_estimator(model, X, y, feature=i, target=target, ax=ax)
-        ax.set_xlabel(name)
+        if not isinstance(X, Mixed):  # whose columns have names
+            ax.set_xlabel(name)
         if len(features) > 1:
             ax.set_title(f"over {name}, other columns at their median", fontsize=10)
     figure.savefig(path, dpi=150)

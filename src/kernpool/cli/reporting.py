@@ -78,7 +78,8 @@ def say_report(report: Report) -> None:
     if "classes" in report:
         say(f"classes    {', '.join(map(str, report['classes']))}")
     say(f"kernel     {report['kernel']}")
-    found = ", ".join(f"{name} {h:.6g}" for name, h in report["bandwidth"].items())
+    dates = report.get("dates", ()) if report["scale"] == "raw" else ()
+    found = ", ".join(f"{name} {h:.6g}{' days' * (name in dates)}" for name, h in report["bandwidth"].items())
     if found:
         say(f"bandwidth  {found}{' (in ranks, from 0 to 1)' if report['scale'] == 'rank' else ''}")
     if "smoothing" in report:

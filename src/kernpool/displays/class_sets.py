@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from kernpool.data.checks import refuse_foreign
 from kernpool.displays.class_regions import regions_of
 from kernpool.displays.plane import Plane
-from kernpool.displays.style import BLACK, CLASSES, GRAY, MARKERS, as_numbers, evenly, new_axes, tidy
+from kernpool.displays.style import BLACK, CLASSES, GRAY, MARKERS, as_numbers, evenly, label_axis, new_axes, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -71,6 +71,8 @@ class ClassSetDisplay:
     >>> model = NadarayaWatsonClassifier().fit(X[:, :2], y)
     >>> display = ClassSetDisplay.from_estimator(model, X[:, :2], y)  # doctest: +SKIP
     """
+
+    kinds = "numeric", "numeric"  # or what x and y are in days: dates or durations
 
     def __init__(
         self,
@@ -177,7 +179,7 @@ class ClassSetDisplay:
         found = ask(plane.query, level=level, method=method, **(set_kwargs or {}))
         kept = evenly(len(label), subsample)
         more = ", other columns at their medians" * (plane.inputs.shape[1] > 2)
-        return cls(
+        display = cls(
             x=plane.x,
             y=plane.y,
             member=np.asarray(found.member).reshape(len(plane.y), len(plane.x), -1),
@@ -187,7 +189,9 @@ class ClassSetDisplay:
             x_label=plane.labels[0],
             y_label=plane.labels[1],
             note=f"{100 * level:.6g} % sets of classes{more}",
-        ).plot(ax=ax, **style)
+        )
+        display.kinds = plane.kinds
+        return display.plot(ax=ax, **style)
 
     @classmethod
     def from_sets(
@@ -312,7 +316,8 @@ class ClassSetDisplay:
                 mark.set(markeredgecolor=BLACK, markeredgewidth=0.4)
                 handles.append((patch, mark))
         self.scatter_ = self._rows(ax, colors, scatter_kwargs or {})
-        ax.set(xlabel=self.x_label, ylabel=self.y_label)
+        label_axis(ax.xaxis, self.x_label, self.kinds[0])
+        label_axis(ax.yaxis, self.y_label, self.kinds[1])
         ax.set(xlim=(self.x[0], self.x[-1]), ylim=(self.y[0], self.y[-1]))
         ax.legend(
             handles, self.regions_, title=self.note, frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0),

@@ -12,7 +12,7 @@ from kernpool.displays.bands import bands_of, curve_along, draw_bands, in_order,
 from kernpool.displays.expected import draw_expected, expected_along, expected_in_order, need_places
 from kernpool.displays.samples import draw_samples
 from kernpool.displays.section import Section
-from kernpool.displays.style import BLACK, GRAY, RED, as_numbers, evenly, new_axes, tidy
+from kernpool.displays.style import BLACK, GRAY, RED, as_numbers, evenly, label_axis, new_axes, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -73,6 +73,8 @@ class KernelCurveDisplay:
     >>> model = NadarayaWatsonRegressor(bandwidth=0.3).fit(X, sample.y_train)
     >>> display = KernelCurveDisplay.from_estimator(model, X, sample.y_train, band="simultaneous")  # doctest: +SKIP
     """
+
+    x_kind = "numeric"  # or what x is in days: dates or durations
 
     def __init__(
         self,
@@ -193,7 +195,8 @@ class KernelCurveDisplay:
         curve = curve_along(estimator, section, of)
         bands = bands_of(estimator, section, band, level=level, of=of, method=method, variance=variance)
         kept = evenly(len(inputs), subsample)
-        return cls(
+        per = "day" if section.kind != "numeric" else f"unit of {section.label}"
+        display = cls(
             x=section.x,
             prediction=curve,
             x_train=None if is_slope else inputs[kept, column],
@@ -203,9 +206,11 @@ class KernelCurveDisplay:
             prediction_interval=expected_along(estimator, section, prediction, prediction_method),
             name=name if name is not None else "slope" if is_slope else "prediction",
             x_label=section.label,
-            y_label=f"slope of {target} per unit of {section.label}" if is_slope else target,
+            y_label=f"slope of {target} per {per}" if is_slope else target,
             zero_line=is_slope,
-        ).plot(ax=ax, **style)
+        )
+        display.x_kind = section.kind
+        return display.plot(ax=ax, **style)
 
     @classmethod
     def from_predictions(
@@ -322,7 +327,8 @@ class KernelCurveDisplay:
         shades: list[Any] = [*self.bands, *([] if self.prediction_interval is None else [self.prediction_interval])]
         if shades:
             limit_height(ax, [self.prediction, self.truth, self.y_train], shades)
-        ax.set(xlabel=self.x_label, ylabel=self.y_label)
+        label_axis(ax.xaxis, self.x_label, self.x_kind)
+        ax.set_ylabel(self.y_label)
         tidy(ax)
         ax.legend(frameon=bool(shades), framealpha=0.75, edgecolor="none")  # which lies on the shades
         return self

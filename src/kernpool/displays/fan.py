@@ -13,7 +13,7 @@ from kernpool.core.empty import EmptyWindowWarning
 from kernpool.data.checks import refuse_foreign
 from kernpool.displays.samples import draw_samples
 from kernpool.displays.section import Section
-from kernpool.displays.style import BLACK, BLUE, as_numbers, evenly, mixed_with_white, new_axes, tidy
+from kernpool.displays.style import BLACK, BLUE, as_numbers, evenly, label_axis, mixed_with_white, new_axes, tidy
 from kernpool.distribution import as_levels
 
 if TYPE_CHECKING:
@@ -72,6 +72,8 @@ class QuantileFanDisplay:
     >>> model = NadarayaWatsonRegressor().fit(X, sample.y_train)
     >>> display = QuantileFanDisplay.from_estimator(model, X, sample.y_train)  # doctest: +SKIP
     """
+
+    x_kind = "numeric"  # or what x is in days: dates or durations
 
     def __init__(
         self,
@@ -182,7 +184,7 @@ class QuantileFanDisplay:
         if found.ndim != 2:
             raise ValueError(f"one output can be drawn at a time, the estimator has {found.shape[1]}")
         kept = evenly(len(inputs), subsample)
-        return cls(
+        display = cls(
             x=section.x,
             quantile=found,
             levels=level,
@@ -191,7 +193,9 @@ class QuantileFanDisplay:
             x_label=section.label,
             y_label=target,
             note="other columns at their medians" if inputs.shape[1] > 1 else None,
-        ).plot(ax=ax, **style)
+        )
+        display.x_kind = section.kind
+        return display.plot(ax=ax, **style)
 
     @classmethod
     def from_quantiles(
@@ -309,7 +313,8 @@ class QuantileFanDisplay:
             style = {"color": BLACK, "linewidth": 1.6, "zorder": 3}
             style |= {"label": "median" if level == 0.5 else f"quantile {level:g}"}
             (self.line_,) = ax.plot(self.x, self.quantile[:, middle], **(style | (median_kwargs or {})))
-        ax.set(xlabel=self.x_label, ylabel=self.y_label)
+        label_axis(ax.xaxis, self.x_label, self.x_kind)
+        ax.set_ylabel(self.y_label)
         tidy(ax)
         ax.legend(
             title=self.note, frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, fontsize="small",

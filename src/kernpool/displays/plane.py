@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kernpool.displays.section import as_query, column_index, read_inputs
+from kernpool.displays.section import as_query, column_index, kind_of, known_names, read_inputs
 
 Array = NDArray[np.float64]
 
@@ -31,7 +31,9 @@ class Plane:
     labels : tuple of two str
         What to call them.
     inputs : ndarray of shape (n, d)
-        Training inputs, as numbers.
+        Training inputs, as numbers; dates and durations in days.
+    kinds : tuple of two str
+        What the two columns hold, as in `kernpool.data.columns.Column`.
     """
 
     x: Array
@@ -40,6 +42,7 @@ class Plane:
     columns: tuple[int, int]
     labels: tuple[str, str]
     inputs: Array
+    kinds: tuple[str, str] = ("numeric", "numeric")
 
     @classmethod
     def of(
@@ -87,8 +90,10 @@ class Plane:
         x, y = (_axis(inputs[:, column], grid_resolution) for column in (first, second))
         query = np.tile(np.median(inputs, axis=0), (len(x) * len(y), 1))
         query[:, first], query[:, second] = np.tile(x, len(y)), np.repeat(y, len(x))
-        labels = [names[column] if names else f"column {column}" for column in (first, second)]
-        return cls(x, y, as_query(query, names, make_frame), (first, second), (labels[0], labels[1]), inputs)
+        known = known_names(estimator, names)
+        labels = [known[column] if known else f"column {column}" for column in (first, second)]
+        kinds = kind_of(estimator, first), kind_of(estimator, second)
+        return cls(x, y, as_query(query, names, make_frame), (first, second), (labels[0], labels[1]), inputs, kinds)
 
 
 def _axis(values: Array, resolution: int) -> Array:

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.bandwidth.rules import rule_of_thumb
-from kernpool.displays.style import BLACK, BLUE, GRAY, RED, evenly, new_axes, tidy
+from kernpool.displays.section import kind_of
+from kernpool.displays.style import BLACK, BLUE, GRAY, RED, evenly, label_axis, new_axes, tidy
 from kernpool.pooling.pool import pool
 
 if TYPE_CHECKING:
@@ -60,6 +61,8 @@ class ResidualDisplay:
     >>> model = LocalLinearRegressor().fit(sample.x_train[:, None], sample.y_train)
     >>> display = ResidualDisplay.from_estimator(model)  # doctest: +SKIP
     """
+
+    x_kind = "numeric"  # or what x is in days: dates or durations
 
     def __init__(
         self,
@@ -139,14 +142,16 @@ class ResidualDisplay:
         if fitted.ndim > 1:
             fitted, residual, noise = (of[:, _output(output, of.shape[1])] for of in (fitted, residual, noise))
         (kept,) = np.nonzero(found.weight > 0)
-        at, label = fitted, f"fit of {target}"
+        at, label, kind = fitted, f"fit of {target}", "numeric"
         if against is not None:
             column, label = _column(estimator, against)
+            kind = kind_of(estimator, column)
             at = np.asarray(estimator.key_[:, column], dtype=np.float64)
-        exact = against is not None and estimator.key_.shape[1] == 1 and getattr(estimator, "encoding_", None) is None
+        encoding = getattr(estimator, "encoding_", None)
+        exact = against is not None and estimator.key_.shape[1] == 1 and (encoding is None or encoding.numbers_alone)
         shade = _along if exact else _averaged
         noise_at, along = shade(at[kept], noise[kept], found.weight[kept])
-        return cls(
+        display = cls(
             at=at[kept],
             residual=residual[kept],
             leverage=found.leverage[kept],
@@ -155,7 +160,9 @@ class ResidualDisplay:
             row=kept,
             x_label=label,
             y_label=f"leave-{'one' if found.cluster is None else 'cluster'}-out residual of {target}",
-        ).plot(ax=ax, **style)
+        )
+        display.x_kind = kind
+        return display.plot(ax=ax, **style)
 
     def plot(
         self,
@@ -220,7 +227,8 @@ class ResidualDisplay:
                     textcoords="offset points", ha="left" if right else "right", va="bottom" if up else "top",
                     color=RED, fontsize="small", zorder=3,
                 )  # fmt: skip
-        ax.set(xlabel=self.x_label, ylabel=self.y_label)
+        label_axis(ax.xaxis, self.x_label, self.x_kind)
+        ax.set_ylabel(self.y_label)
         ax.legend(frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, fontsize="small")
         tidy(ax)
         return self

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,6 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from kernpool.data.checks import refuse_foreign
 from kernpool.data.columns import series_as_frame
+from kernpool.data.dates import TIME_KINDS, Times
+from kernpool.data.mixed import Mixed
 
 Array = NDArray[np.float64]
 
@@ -31,7 +35,9 @@ class Section:
     label : str
         What to call it.
     inputs : ndarray of shape (n, d)
-        Training inputs, as numbers.
+        Training inputs, as numbers; dates and durations in days.
+    kind : str, default="numeric"
+        What the column holds, as in `kernpool.data.columns.Column`.
     """
 
     x: Array
@@ -39,6 +45,7 @@ class Section:
     column: int
     label: str
     inputs: Array
+    kind: str = "numeric"
 
     @classmethod
     def of(
@@ -80,8 +87,10 @@ class Section:
         grid = _grid(estimator, inputs[:, column], column, grid_resolution)
         query = np.tile(np.median(inputs, axis=0), (len(grid), 1))
         query[:, column] = grid
-        label = names[column] if names else ("x" if inputs.shape[1] == 1 else f"column {column}")
-        return cls(grid, as_query(query, names, make_frame), column, label, inputs)
+        known = known_names(estimator, names)
+        label = known[column] if known else ("x" if inputs.shape[1] == 1 else f"column {column}")
+        kind = kind_of(estimator, column)
+        return cls(grid, as_query(query, names, make_frame), column, label, inputs, kind)
 
 
 def read_inputs(estimator: Any, X: Any, instead: str) -> tuple[Array, list[str], Any]:
@@ -98,10 +107,14 @@ def read_inputs(estimator: Any, X: Any, instead: str) -> tuple[Array, list[str],
     """
     refuse_foreign("X", X)
     X = series_as_frame(X)
+    encoding = getattr(estimator, "encoding_", None)
+    if encoding is not None and encoding.numbers_alone:  # dates among numbers
+        inputs = np.asarray(encoding.encode(X)[0], dtype=np.float64)
+        return inputs, list(encoding.names or map(str, range(inputs.shape[1]))), partial(_with_times, encoding.kinds)
     names = list(getattr(X, "columns", []))
     if not all(isinstance(name, str) for name in names):  # scikit-learn ignores other names too
         names, X = [], np.asarray(X)
-    if getattr(estimator, "encoding_", None) is not None:
+    if encoding is not None:
         raise ValueError(
             "X has categorical columns, and a picture over columns needs numbers; find what to draw for one level at a "
             f"time, and give it to {instead}"
@@ -111,6 +124,24 @@ def read_inputs(estimator: Any, X: Any, instead: str) -> tuple[Array, list[str],
         raise ValueError(f"X must have shape (n,) or (n, columns), got {inputs.shape}")
     inputs = inputs[:, None] if inputs.ndim == 1 else inputs
     return inputs, names, type(X)
+
+
+def known_names(estimator: Any, names: list[str]) -> list[str]:
+    """Return the names of columns as pictures show them: none where the estimator was fitted to arrays of dates."""
+    encoding = getattr(estimator, "encoding_", None)
+    return names if encoding is None or encoding.names is not None else []
+
+
+def kind_of(estimator: Any, column: int) -> str:
+    """Return what a numeric column of a fitted estimator holds: numbers, or dates or durations in days."""
+    encoding = getattr(estimator, "encoding_", None)
+    return "numeric" if encoding is None else str(encoding.kinds[encoding.numeric[column]])
+
+
+def _with_times(kinds: Sequence[Any], columns: Mapping[str, Array]) -> Mixed:
+    """Return columns in days as the dates and durations that the estimator takes."""
+    pairs = zip(columns.items(), kinds, strict=True)
+    return Mixed({name: Times(kind, cells) if kind in TIME_KINDS else cells for (name, cells), kind in pairs})
 
 
 def as_query(query: Array, names: list[str], make_frame: Any) -> Any:

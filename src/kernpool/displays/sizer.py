@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kernpool.displays.style import BLACK, BLUE, RED, new_axes, tidy
+from kernpool.displays.section import kind_of
+from kernpool.displays.style import BLACK, BLUE, RED, label_axis, new_axes, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -58,6 +59,8 @@ class SiZerDisplay:
     >>> model = LocalLinearRegressor().fit(sample.x_train[:, None], sample.y_train)
     >>> display = SiZerDisplay.from_estimator(model)  # doctest: +SKIP
     """
+
+    x_kind = "numeric"  # or what x is in days: dates or durations
 
     def __init__(
         self,
@@ -134,6 +137,9 @@ class SiZerDisplay:
             x_label="x" if names is None else str(names[0]),
             y_label="bandwidth h" if is_raw else "bandwidth h, share of the rows",
         )
+        display.x_kind = kind_of(estimator, 0)
+        if display.x_kind != "numeric" and is_raw:
+            display.y_label = "bandwidth h (days)"
         return display.plot(ax=ax, **style)
 
     def plot(
@@ -171,7 +177,8 @@ class SiZerDisplay:
         x, height = slopes.x[across], slopes.bandwidth[down]
         edges = _edges(x), np.exp(_edges(np.log(height)))
         self.mesh_ = ax.pcolormesh(*edges, cells, cmap=ListedColormap(colors), vmin=-0.5, vmax=3.5, rasterized=True)
-        ax.set(yscale="log", xlabel=self.x_label, ylabel=self.y_label)
+        ax.set(yscale="log", ylabel=self.y_label)
+        label_axis(ax.xaxis, self.x_label, self.x_kind)
         ax.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
         ax.yaxis.set_major_formatter(FormatStrFormatter("%g"))
         ax.yaxis.set_minor_formatter(NullFormatter())

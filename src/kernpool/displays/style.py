@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -73,6 +74,27 @@ def mixed_with_white(color: Any, ink: float) -> tuple[float, float, float]:
 def tidy(ax: Axes) -> None:
     """Remove the frame lines without ticks."""
     ax.spines[["top", "right"]].set_visible(False)
+
+
+def label_axis(axis: Any, label: str, kind: str = "numeric") -> None:
+    """Label an axis; one of dates, in days since 1970-01-01, has ticks of dates, and one of durations says days.
+
+    Parameters
+    ----------
+    axis : matplotlib Axis
+        The x axis or the y axis.
+    label : str
+        Name of the column.
+    kind : str, default="numeric"
+        What the column holds, as in `kernpool.data.columns.Column`.
+    """
+    if kind.startswith("date"):
+        dates: Any = import_module("matplotlib.dates")
+        locator = dates.AutoDateLocator()
+        axis.set_major_locator(locator)
+        axis.set_major_formatter(dates.ConciseDateFormatter(locator))
+    units = {"date with a time zone": " (UTC)", "duration": " (days)"}
+    axis.set_label_text(label + units.get(kind, ""))
 
 
 def evenly(n: int, at_most: int | None) -> NDArray[np.intp]:

@@ -125,6 +125,10 @@ def validated(model: Any, X: Any, *y: Any, reset: bool = True, **options: Any) -
     labels = labels_of(X)
     if not reset:
         refuse_other_columns(labels, fitted_labels(model), f"use X[model.{_label_attribute(model)}]")
+    if isinstance(X, Mixed) and not reset:  # scikit-learn knows no names of its columns
+        if X.shape[1] != model.n_features_in_:
+            raise ValueError(f"X has {X.shape[1]} columns, and the model was fitted to {model.n_features_in_}")
+        return X
     read = validate_data(model, X, *y, reset=reset, **options)
     if reset:
         keep_labels(model, labels)

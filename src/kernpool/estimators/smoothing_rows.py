@@ -173,7 +173,15 @@ def printed_columns(model: Any) -> tuple[Column, ...]:
     numeric = range(count) if encoding is None else encoding.numeric
     levels = () if encoding is None else encoding.categorical
     widths = dict(zip(numeric, model.bandwidth_, strict=False)) | dict(zip(levels, model.smoothing_, strict=False))
+    is_raw = isinstance(model.scale, str) and model.scale == "raw"
+    in_days = encoding.dates if encoding is not None and is_raw else ()
     return tuple(
-        Column(names[i], float(widths[i]), i in levels, None if relevance is None else float(relevance[i]))
+        Column(
+            names[i],
+            float(widths[i]),
+            i in levels,
+            None if relevance is None else float(relevance[i]),
+            "days" if i in in_days else "",
+        )
         for i in range(count)
     )

@@ -55,12 +55,15 @@ class Column:
         Which of the two.
     relevance : float or None
         Spread over bandwidth, or how far its levels are from making no difference; None where nothing was searched.
+    unit : str, default=""
+        Of the bandwidth: ``"days"`` of dates and durations, else that of the column, which has no name here.
     """
 
     name: str
     width: float
     has_levels: bool
     relevance: float | None
+    unit: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,11 +151,12 @@ class Summary:
         head = f"{self.title}: {self.rows:g} rows, {d} column{'s' * (d > 1)}, {c} output{'s' * (c > 1)}"
         lines = [head, f"kernel {self.kernel}, {self.chosen}", ""]
         width = max(6, *(len(column.name) for column in self.columns))
-        lines.append(f"  {'column':{width}}  bandwidth  relevance")
-        for column in self.columns:
-            size = f"{column.width:.4g}" + " (smoothing)" * column.has_levels
+        sizes = [f"{c.width:.4g}{c.unit and ' '}{c.unit}{' (smoothing)' * c.has_levels}" for c in self.columns]
+        wide = max(9, *(len(size) for size, c in zip(sizes, self.columns, strict=True) if c.unit), 0)
+        lines.append(f"  {'column':{width}}  {'bandwidth':{wide}}  relevance")
+        for column, size in zip(self.columns, sizes, strict=True):
             relevance = "" if column.relevance is None else f"{column.relevance:.3g}"
-            lines.append(f"  {column.name:{width}}  {size:9}  {relevance}".rstrip())
+            lines.append(f"  {column.name:{width}}  {size:{wide}}  {relevance}".rstrip())
         low, middle, high = self.effective_rows
         facts = [
             ("effective parameters", f"{self.trace:.2f} (tr H), {self.trace_squared:.2f} (tr H'H)"),

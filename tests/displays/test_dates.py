@@ -1,0 +1,91 @@
+"""Columns of dates and durations: ticks are dates, units are said, and curves are those of days."""
+
+import numpy as np
+import pytest
+
+pd = pytest.importorskip("pandas", reason="frames need pandas")
+plt = pytest.importorskip("matplotlib.pyplot", reason="pictures need the extra 'plot'")
+from matplotlib.dates import ConciseDateFormatter
+
+from kernpool import (
+    ClassSetDisplay,
+    KernelCurveDisplay,
+    LocalLinearRegressor,
+    NadarayaWatsonClassifier,
+    NadarayaWatsonRegressor,
+    QuantileFanDisplay,
+    ResidualDisplay,
+    SiZerDisplay,
+)
+
+N = 60
+RNG = np.random.default_rng(11)
+DAYS = np.sort(RNG.integers(18_000, 18_700, N)).astype(float)
+Y = np.cos(DAYS / 90) + 0.1 * RNG.normal(size=N)
+KINDS = {
+    "dates": (pd.to_datetime(DAYS, unit="D"), "when"),
+    "dates with a zone": (pd.to_datetime(DAYS, unit="D", utc=True).tz_convert("Asia/Tokyo"), "when (UTC)"),
+    "durations": (pd.to_timedelta(DAYS, unit="D"), "when (days)"),
+}
+DISPLAYS = {
+    "curve": lambda model, X: KernelCurveDisplay.from_estimator(model, X, Y, band="confidence"),
+    "slope": lambda model, X: KernelCurveDisplay.from_estimator(model, X, Y, of="derivative"),
+    "fan": lambda model, X: QuantileFanDisplay.from_estimator(model, X, Y),
+    "SiZer": lambda model, _: SiZerDisplay.from_estimator(model, bandwidths=[10.0, 40.0, 90.0]),
+    "residuals": lambda model, _: ResidualDisplay.from_estimator(model, against="when"),
+}
+
+
+@pytest.fixture(autouse=True)
+def without_a_screen():
+    plt.switch_backend("agg")
+    yield
+    plt.close("all")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", DISPLAYS)
+def test_axes_of_dates(name, kind):
+    cells, label = KINDS[kind]
+    X = pd.DataFrame({"when": cells})
+    display = DISPLAYS[name](LocalLinearRegressor(bandwidth=40.0, ridge=0.0).fit(X, Y), X)
+    assert display.ax_.get_xlabel() == label
+    assert isinstance(display.ax_.xaxis.get_major_formatter(), ConciseDateFormatter) == kind.startswith("dates")
+    assert display.plot().ax_.get_xlabel() == label  # drawn again
+    if name == "slope":
+        assert display.ax_.get_ylabel() == "slope of y per day"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_curve_is_that_of_days(kind):
+    X = pd.DataFrame({"when": KINDS[kind][0], "z": RNG.normal(size=N)})
+    days = np.column_stack([DAYS, X["z"]])
+    for columns, numbers in ((X, days), (X[["when"]].to_numpy(), days[:, :1])):
+        if kind == "dates with a zone" and numbers.shape[1] == 1:
+            continue  # an array has no zone
+        options = {"bandwidth": [40.0, 1.0][: numbers.shape[1]]}
+        found = KernelCurveDisplay.from_estimator(
+            NadarayaWatsonRegressor(**options).fit(columns, Y), columns, Y, feature=0
+        )
+        expected = KernelCurveDisplay.from_estimator(
+            NadarayaWatsonRegressor(**options).fit(numbers, Y), numbers, Y, feature=0
+        )
+        np.testing.assert_allclose(found.x, expected.x, rtol=1e-12)
+        np.testing.assert_allclose(found.prediction, expected.prediction, rtol=1e-9)
+
+
+def test_sets_of_classes_over_dates():
+    X = pd.DataFrame({"when": KINDS["dates"][0], "lag": KINDS["durations"][0]})
+    model = NadarayaWatsonClassifier(bandwidth=60.0).fit(X, Y > 0)
+    display = ClassSetDisplay.from_estimator(model, X, Y > 0, grid_resolution=5)
+    assert isinstance(display.ax_.xaxis.get_major_formatter(), ConciseDateFormatter)
+    assert display.ax_.get_ylabel() == "lag (days)"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_summary_says_days(kind):
+    X = pd.DataFrame({"when": KINDS[kind][0], "z": RNG.normal(size=N)})
+    text = str(LocalLinearRegressor(bandwidth=[40.0, 1.0], ridge=0.0).fit(X, Y).summary())
+    assert "  when    40 days\n  z       1\n" in text
+    ranks = LocalLinearRegressor(bandwidth=[0.4, 1.0], ridge=0.0, scale=["rank", "raw"]).fit(X, Y)
+    assert "days" not in str(ranks.summary())
