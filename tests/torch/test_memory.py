@@ -8,6 +8,7 @@ torch = pytest.importorskip("torch", reason="the layers need the extra 'torch'")
 
 from kernpool import pool
 from kernpool.torch import AttentionPooling, GaussianSimilarity, KernelSimilarity, KeyValueMemory, attention_pool
+from tests.support.together import often, together
 
 
 def gaussian(width=0.7):
@@ -346,3 +347,29 @@ def test_what_a_half_life_does_not_go_with():
     for options in ({"degree": 1}, {"algorithm": "fused"}):
         with pytest.raises(ValueError, match="half_life adds to the logits"):
             KeyValueMemory(2, 1, half_life=3.0, pooling=AttentionPooling(GaussianSimilarity(), **options))
+
+
+def test_threads_that_change_one_memory_lose_nothing():
+    """Rows of one thread are ones, of another minus ones, in pairs of which an answer never sees one alone."""
+    memory = KeyValueMemory(1, 1, pooling=AttentionPooling(gaussian()), dtype=torch.float64)
+    key, value = torch.zeros(2, 1).double(), torch.tensor([[1.0], [-1.0]]).double()
+    seen = []
+
+    def append():
+        for _ in range(100):
+            memory.append(key, value)
+
+    def forget():
+        for _ in range(50):
+            memory.evict(min(2, len(memory)))
+
+    def ask():
+        for _ in range(100):
+            seen.append((memory(key[:1]).item(), len(memory) % 2))
+
+    with often():
+        together(append, forget, append, ask)
+    assert all(abs(mean) < 1e-12 and odd == 0 for mean, odd in seen)
+    assert 300 <= len(memory) <= 400  # some were to be forgotten before any came
+    assert torch.equal(memory.value, value.repeat(len(memory) // 2, 1))
+    assert (memory.age[:-1] > memory.age[1:]).all()

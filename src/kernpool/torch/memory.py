@@ -3,17 +3,32 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
+from kernpool.execution.threads import OwnLock
 from kernpool.torch.masks import check_tensors
 from kernpool.torch.pooling import AttentionPooling, attention_pool
 from kernpool.torch.request import Similarity
 
 SAVED = ("key", "value", "position", "appended")
 MOST_APPENDED = 1 << 53
+
+
+class _Held(NamedTuple):
+    """Rows, their positions in the order of appending, and the number of all that were ever appended."""
+
+    key: Tensor
+    value: Tensor
+    position: Tensor
+    appended: int
+
+    @property
+    def age(self) -> Tensor:
+        """How many rows were appended after each."""
+        return self.appended - 1 - self.position
 
 
 class KeyValueMemory(nn.Module):
@@ -57,6 +72,9 @@ class KeyValueMemory(nn.Module):
 
     Notes
     -----
+    Threads may append, evict and ask at once: changes wait for each other, none is lost, and what is asked is answered
+    from the rows before or after a change.
+
     Rows are copied in, without their gradient; gradients reach queries and the similarity. The copy is into space held
     in reserve, which doubles when it is full: n rows take O(n) time however they come, and at most twice the space of
     the most rows it held at once. Rows that a gradient may still need are never written over, so that one may append
@@ -117,24 +135,36 @@ class KeyValueMemory(nn.Module):
         self.register_buffer("_values", torch.empty(0, value_size, device=device, dtype=dtype), persistent=False)
         self.register_buffer("_positions", torch.empty(0, dtype=torch.int64, device=device), persistent=False)
         self._first, self._last, self._appended = 0, 0, 0
+        self._changing = OwnLock()
 
     def __len__(self) -> int:
-        return self._last - self._first
+        return len(self.key)
 
     @property
     def key(self) -> Tensor:
         """The keys it holds, the oldest first."""
-        return self._keys[self._first : self._last]
+        return self._held().key
 
     @property
     def value(self) -> Tensor:
         """The values it holds, the oldest first."""
-        return self._values[self._first : self._last]
+        return self._held().value
 
     @property
     def age(self) -> Tensor:
         """How many rows were appended after each."""
-        return self._appended - 1 - self._positions[self._first : self._last]
+        return self._held().age
+
+    def _held(self) -> _Held:
+        """Return what it holds, before or after what another thread is changing."""
+        if torch.compiler.is_compiling():  # in one thread, for which a lock is no tensor
+            return self._in_use()
+        with self._changing:
+            return self._in_use()
+
+    def _in_use(self) -> _Held:
+        used = slice(self._first, self._last)
+        return _Held(self._keys[used], self._values[used], self._positions[used], self._appended)
 
     @torch.inference_mode(False)  # what it holds may be trained over later
     def append(self, key: Tensor, value: Tensor) -> None:
@@ -158,8 +188,9 @@ class KeyValueMemory(nn.Module):
         _check_rows("value", value, self._values)
         if len(key) != len(value):
             raise ValueError(f"key has {len(key)} rows and value has {len(value)}; each key needs its value")
-        position = torch.arange(self._appended, self._appended + len(key), device=self._positions.device)
-        self._put(key, value, position, self._appended + len(key))
+        with self._changing:
+            last = self._appended + len(key)
+            self._put(key, value, torch.arange(self._appended, last, device=self._positions.device), last)
 
     @torch.inference_mode(False)
     def evict(self, rows: int | Tensor) -> None:
@@ -177,24 +208,14 @@ class KeyValueMemory(nn.Module):
         TypeError
             If it is neither a count nor a boolean tensor.
         """
-        if isinstance(rows, int) and not isinstance(rows, bool):
-            if not 0 <= rows <= len(self):
-                raise ValueError(f"cannot evict {rows} rows of {len(self)}; give a number between 0 and len(memory)")
-            self._first += rows
-            return
-        if not isinstance(rows, Tensor) or rows.dtype != torch.bool:
-            found = f"a tensor of {rows.dtype}" if isinstance(rows, Tensor) else type(rows).__name__
-            raise TypeError(f"rows must be a count or a boolean tensor, True where to forget, got {found}")
-        if rows.shape != (len(self),):
-            raise ValueError(f"rows must have shape ({len(self)},), one entry per row, got {tuple(rows.shape)}")
-        kept = ~rows.to(self._keys.device)
-        self._replace(self.key[kept], self.value[kept], self._positions[self._first : self._last][kept])
+        with self._changing:
+            self._evict(rows)
 
     @torch.inference_mode(False)
     def reset(self) -> None:
         """Forget everything, the count of appended rows included."""
-        self._replace(self._keys[:0].clone(), self._values[:0].clone(), self._positions[:0].clone())
-        self._appended = 0
+        with self._changing:
+            self._reset()
 
     def forward(
         self, query: Tensor, *, similarity: Similarity | None = None, return_weights: bool = False
@@ -220,18 +241,18 @@ class KeyValueMemory(nn.Module):
         ValueError, TypeError
             If there is nothing to pool with; and as in `attention_pool`.
         """
-        age_weight = None
+        held, age_weight = self._held(), None
         if self.half_life is not None:
-            precise = torch.promote_types(self._keys.dtype, torch.float32)
-            age_weight = self.age.to(precise).mul(-math.log(2.0) / self.half_life).unsqueeze(0)
+            precise = torch.promote_types(held.key.dtype, torch.float32)
+            age_weight = held.age.to(precise).mul(-math.log(2.0) / self.half_life).unsqueeze(0)
         if similarity is not None:
             return attention_pool(
-                query, self.key, self.value, age_weight, similarity=similarity, return_weights=return_weights
+                query, held.key, held.value, age_weight, similarity=similarity, return_weights=return_weights
             )
         if self.pooling is None:
             raise ValueError("nothing to pool with; pass similarity=, or make the memory with pooling=AttentionPooling")
         pooled: Tensor | tuple[Tensor, Tensor] = self.pooling(
-            query, self.key, self.value, age_weight, return_weights=return_weights
+            query, held.key, held.value, age_weight, return_weights=return_weights
         )
         return pooled
 
@@ -242,13 +263,33 @@ class KeyValueMemory(nn.Module):
         )
         return f"key_size={self.key_size}, value_size={self.value_size}, rows={len(self)}{limits}"
 
+    def _evict(self, rows: int | Tensor) -> None:
+        held = self._in_use()
+        count = len(held.key)
+        if isinstance(rows, int) and not isinstance(rows, bool):
+            if not 0 <= rows <= count:
+                raise ValueError(f"cannot evict {rows} rows of {count}; give a number between 0 and len(memory)")
+            self._first += rows
+            return
+        if not isinstance(rows, Tensor) or rows.dtype != torch.bool:
+            found = f"a tensor of {rows.dtype}" if isinstance(rows, Tensor) else type(rows).__name__
+            raise TypeError(f"rows must be a count or a boolean tensor, True where to forget, got {found}")
+        if rows.shape != (count,):
+            raise ValueError(f"rows must have shape ({count},), one entry per row, got {tuple(rows.shape)}")
+        kept = ~rows.to(self._keys.device)
+        self._replace(held.key[kept], held.value[kept], held.position[kept])
+
+    def _reset(self) -> None:
+        self._replace(self._keys[:0].clone(), self._values[:0].clone(), self._positions[:0].clone())
+        self._appended = 0
+
     def _put(self, key: Tensor, value: Tensor, position: Tensor, appended: int) -> None:
         if self.capacity is not None:
             key, value, position = (tensor[-self.capacity :] for tensor in (key, value, position))
-            self._first += max(0, len(self) + len(key) - self.capacity)
+            self._first += max(0, self._last - self._first + len(key) - self.capacity)
         stop = self._last + len(key)
         if stop > len(self._keys):
-            self._reserve(2 * (len(self) + len(key)))
+            self._reserve(2 * (self._last - self._first + len(key)))
             stop = self._last + len(key)
         for buffer, rows in ((self._keys, key), (self._values, value), (self._positions, position)):
             # .data, since these rows are new to every graph: autograd would otherwise take a write behind the rows that
@@ -258,7 +299,7 @@ class KeyValueMemory(nn.Module):
 
     def _reserve(self, rows: int) -> None:
         """Move what is in use to the front of new buffers of so many rows."""
-        used = len(self)
+        used = self._last - self._first
         for name in ("_keys", "_values", "_positions"):
             old = getattr(self, name)
             new = old.new_zeros(rows, *old.shape[1:])
@@ -272,8 +313,8 @@ class KeyValueMemory(nn.Module):
 
     def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
         super()._save_to_state_dict(destination, prefix, keep_vars)
-        position = self._positions[self._first : self._last]
-        saved = (self.key, self.value, position, torch.tensor(self._appended))
+        held = self._held()
+        saved = (*held[:3], torch.tensor(held.appended))
         for name, tensor in zip(SAVED, saved, strict=True):
             destination[prefix + name] = tensor.clone()  # of a view the whole reserve would be written to disk
 
@@ -299,8 +340,9 @@ class KeyValueMemory(nn.Module):
         except (TypeError, ValueError) as error:
             error_msgs.append(f"rows of {prefix or 'the memory'} cannot be loaded, and stay as they are: {error}")
             return
-        self.reset()
-        self._put(found["key"], found["value"], found["position"], int(found["appended"]))
+        with self._changing:
+            self._reset()
+            self._put(found["key"], found["value"], found["position"], int(found["appended"]))
 
 
 def _check_rows(name: str, rows: Tensor, buffer: Tensor) -> None:
