@@ -364,8 +364,7 @@ def test_threads_that_change_one_memory_lose_nothing():
             memory.evict(min(2, len(memory)))
 
     def ask():
-        for _ in range(100):
-            seen.append((memory(key[:1]).item(), len(memory) % 2))
+        seen.extend((memory(key[:1]).item(), len(memory) % 2) for _ in range(100))
 
     with often():
         together(append, forget, append, ask)
