@@ -205,6 +205,24 @@ def test_one_dimension_is_not_one_row_of_several_columns():
         model.predict([1.0, 2.0])
 
 
+@pytest.mark.parametrize("value", [3.0, {"v": [1.0, 2.0]}, np.zeros((3, 2, 1))])
+def test_what_is_no_table_is_told_by_its_shape(value):
+    for ask in (lambda: NadarayaWatsonRegressor().fit(value, Y), lambda: MODEL.predict(value)):
+        with pytest.raises(ValueError, match=r"X must have shape \(rows,\) or \(rows, columns\), got \w+ of shape"):
+            ask()
+
+
+def test_an_index_and_an_array_of_arrow_are_one_column():
+    pyarrow = pytest.importorskip("pyarrow", reason="arrays of Arrow need the extra 'arrow'")
+    index = pandas.date_range("2024-01-01", periods=N, freq="36h")
+    expected = NadarayaWatsonRegressor(bandwidth=3.0).fit(index.to_numpy(), Y)
+    for rows in (index, pyarrow.array(index.tolist(), pyarrow.timestamp("us"))):
+        model = NadarayaWatsonRegressor(bandwidth=3.0).fit(rows, Y)
+        np.testing.assert_array_equal(model.predict(rows), expected.predict(index.to_numpy()))
+    zoned = pyarrow.array(index.tolist(), pyarrow.timestamp("us", "UTC"))
+    assert NadarayaWatsonRegressor(bandwidth=3.0).fit(zoned, Y).encoding_.kinds == ("date with a time zone",)
+
+
 MISSING = {"None": None, "NaN": np.nan, "NA": pandas.NA, "NaT": pandas.NaT}
 
 

@@ -177,7 +177,7 @@ def _objects_as_floats(name: str, read: NDArray[Any]) -> NDArray[Any]:
     if isinstance(item, date | timedelta | np.datetime64 | np.timedelta64):
         raise TypeError(dates_refused(name, f"{type(item).__name__} objects"))
     raise TypeError(
-        f"{name} must hold real numbers, got an object array with {item!r} ({type(item).__name__}) in it; "
+        f"{name} must hold real numbers, got an object array with {item!r:.60} ({type(item).__name__}) in it; "
         "encode or drop such columns first"
     )
 

@@ -86,8 +86,8 @@ class Column:
         cells = np.asarray(self.read_numbers()) if self.times is None else self.times.days()
         if cells.dtype.kind in "OUS" and (text := [str(cell) for cell in cells if isinstance(cell, str)]):
             raise ValueError(
-                f"{self.label} holds text such as {text[0]!r} and is no categorical column; name it in unordered= or "
-                "ordered=, convert it to numbers, or drop it"
+                f"{self.label} holds text such as {text[0]!r:.60} and is no categorical column; name it in unordered= "
+                "or ordered=, convert it to numbers, or drop it"
             )
         if cells.dtype.kind == "O" or (cells.dtype.kind == "f" and not np.isfinite(cells).all()):
             self._refuse_missing(cells)
@@ -105,9 +105,9 @@ class Column:
                 raise ValueError(f"{self.label} is {cell} in row {row} (counted from 0); drop or replace such rows")
             if not isinstance(cell, checks.NUMBERS):
                 raise TypeError(
-                    f"{self.label} must hold real numbers, got {cell!r} ({type(cell).__name__}) in row {row} (counted "
-                    "from 0); the argument must be numeric apart from columns of strings that are named in unordered= "
-                    "or ordered=, so convert such cells to numbers, or drop the column"
+                    f"{self.label} must hold real numbers, got {cell!r:.60} ({type(cell).__name__}) in row {row} "
+                    "(counted from 0); the argument must be numeric apart from columns of strings that are named in "
+                    "unordered= or ordered=, so convert such cells to numbers, or drop the column"
                 )
 
     def items(self) -> list[Level]:
@@ -219,7 +219,7 @@ def is_frame(X: Any) -> bool:
 
 
 def series_as_frame(X: Any) -> Any:
-    """Return a Series of pandas or polars as a frame of one column, and anything else as it is.
+    """Return a Series of pandas or polars, or an index, as a frame of one column, and anything else as it is.
 
     Parameters
     ----------
@@ -238,7 +238,7 @@ def series_as_frame(X: Any) -> Any:
     """
     for library in ("pandas", "polars"):
         module = sys.modules.get(library)
-        if module is not None and isinstance(X, module.Series):
+        if module is not None and isinstance(X, (module.Series, getattr(module, "Index", module.Series))):
             return X.to_frame()
     return X
 

@@ -17,7 +17,7 @@ from kernpool.estimators.class_sets import ClassSets
 from kernpool.estimators.labels import class_prior, one_hot
 from kernpool.estimators.parameters import check_parameters
 from kernpool.estimators.recalibration import isotonic_maps
-from kernpool.estimators.rows import ReadScores, read_rows
+from kernpool.estimators.rows import Scoring, read_rows
 from kernpool.estimators.smoother import KernelSmoother
 from kernpool.kernels import Kernel
 
@@ -25,7 +25,7 @@ Array = NDArray[np.float64]
 
 
 # Scikit-learn is not typed.
-class NadarayaWatsonClassifier(ClassSets, ClassProbabilities, ReadScores, ClassifierMixin, KernelSmoother):  # type: ignore[misc]
+class NadarayaWatsonClassifier(ClassSets, ClassProbabilities, Scoring, ClassifierMixin, KernelSmoother):  # type: ignore[misc]
     r"""Nadaraya-Watson (local constant) kernel classification.
 
     .. math:: \hat p_c(x) = (1 - s) \frac{\sum_j w_j K((x - x_j)/h)\, [y_j = c]}{\sum_j w_j K((x - x_j)/h)}
@@ -209,8 +209,8 @@ class NadarayaWatsonClassifier(ClassSets, ClassProbabilities, ReadScores, Classi
         Raises
         ------
         ValueError
-            If X holds NaN or infinity, y is continuous, shapes do not match, or a parameter is out of its range; or as
-            for the groups of `NadarayaWatsonRegressor.fit`.
+            If X holds NaN or infinity, a cell or label is missing, y is continuous, shapes do not match, or a parameter
+            is out of its range; or as for the groups of `NadarayaWatsonRegressor.fit`.
         """
         if isinstance(X, Chunks | str | Path):
             raise TypeError(

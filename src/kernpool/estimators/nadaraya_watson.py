@@ -82,11 +82,11 @@ class NadarayaWatsonRegressor(KernelRegressor):
     ----------
     bandwidth_ : ndarray of shape (d,)
         One bandwidth per numeric column, in the convention ``"support"`` whatever the parameter was given in; of a
-        column with ``scale="rank"`` in ranks, from 0 to 1.
+        column with ``scale="rank"`` in ranks, from 0 to 1; of a column of dates or durations in days.
     smoothing_ : ndarray of shape (k,)
         One lambda per categorical column.
     encoding_ : Encoding or None
-        How categorical columns were read, if there are any.
+        How columns were read, if any holds categories, dates or durations; ``encoding_.kinds`` says what each is.
     relevance_ : ndarray of shape (columns,)
         Spread of each numeric column over its bandwidth; zero where the best bandwidth is infinite, so that the column
         plays no role. Of a categorical one, how far its smoothing is from that. Only after a search.

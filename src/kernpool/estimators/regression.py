@@ -20,7 +20,7 @@ from kernpool.estimators.prediction import PredictionIntervals
 from kernpool.estimators.rank_notes import RankNotes
 from kernpool.estimators.resampled import Resampled
 from kernpool.estimators.rows import (
-    ReadScores,
+    Scoring,
     answers_by_snapshots,
     append_rows,
     as_table,
@@ -43,7 +43,7 @@ class KernelRegressor(
     PredictionIntervals,
     Diagnostics,
     Resampled,
-    ReadScores,
+    Scoring,
     RegressorMixin,  # type: ignore[misc]  # scikit-learn is not typed
     KernelSmoother,
 ):
@@ -60,10 +60,11 @@ class KernelRegressor(
 
         Parameters
         ----------
-        X : array_like of shape (n, d), frame, Chunks or path
-            Inputs; a frame of pandas or polars may have categorical columns. Chunks from `kernpool.open_chunks`, or the
-            path of a Parquet or `.npy` file or of a folder of Parquet files, need not fit into memory: the model keeps
-            a reference, and `predict` reads the rows.
+        X : array_like of shape (n,) or (n, d), frame, Chunks or path
+            Inputs; one dimension is one column. A frame of pandas or polars or a table of pyarrow may have categorical
+            columns, and dates and durations, which become days (dates: since 1970-01-01 UTC). Chunks from
+            `kernpool.open_chunks`, or the path of a Parquet or `.npy` file or of a folder of Parquet files, need not
+            fit into memory: the model keeps a reference, and `predict` reads the rows.
         y : array_like of shape (n,) or (n, c), str, or sequence of str
             Outputs; integers and booleans count as numbers. For a file, or anything with an Arrow stream, the name of
             the target; chunks bring theirs.
@@ -82,11 +83,13 @@ class KernelRegressor(
         Raises
         ------
         ValueError
-            If X or y holds NaN or infinity, a cell of a categorical column is missing, shapes do not match, or a
-            parameter is out of its range; if a label of `groups` is missing, there is a single one, or `bandwidth` is
-            the name of a search that leaves no rows out.
+            If X or y holds NaN or infinity, or a cell is missing (the message names row and column), shapes do not
+            match, or a parameter is out of its range; if dates are too close together for days in float64; if a label
+            of `groups` is missing, there is a single one, or `bandwidth` is the name of a search that leaves no rows
+            out.
         TypeError
-            If there are `groups` of rows in chunks.
+            If there are `groups` of rows in chunks; or an argument is a masked array, sparse or a tensor, or y holds
+            dates.
 
         Notes
         -----
@@ -139,7 +142,7 @@ class KernelRegressor(
         Parameters
         ----------
         X : array_like of shape (n, d)
-            Inputs, numeric columns.
+            Inputs, columns of numbers, dates or durations.
         y : array_like of shape (n,) or (n, c)
             Outputs.
         sample_weight : array_like of shape (n,), optional
@@ -153,7 +156,7 @@ class KernelRegressor(
         Raises
         ------
         TypeError
-            If there are categorical columns, or the model was fitted to chunks.
+            If there are categorical columns, the model was fitted to chunks, or an argument is masked or sparse.
         ValueError
             If the columns or the outputs are not those of the first rows, the first rows had groups, or as for `fit`.
 

@@ -98,15 +98,21 @@ def as_table(X: Any, columns: int | None = None) -> Any:
     if type(X) is np.ndarray and X.ndim == 2 and X.dtype.kind == "f":  # as nearly always
         return X
     refuse_foreign("X", X)
-    X = series_as_frame(X)
+    given, X = X, series_as_frame(X)
     if is_frame(X):
         return X
+    if hasattr(X, "to_pylist"):  # of pyarrow, whose arrays NumPy reads without their time zones
+        X = np.array(X.to_pylist(), dtype=object)
     if not hasattr(X, "dtype"):
         try:
             read = np.asarray(X)
         except (TypeError, ValueError):
             read = np.asarray(X, dtype=object)
         X = read if read.dtype.kind in "fiubcmM" and _is_exact(X, read) else np.asarray(X, dtype=object)
+    if X.ndim not in (1, 2):
+        raise ValueError(
+            f"X must have shape (rows,) or (rows, columns), got {type(given).__name__} of shape {tuple(X.shape)}"
+        )
     if X.ndim == 1 and columns not in (None, 1):
         raise ValueError(
             f"X has one dimension, which is one column, and the model was fitted to {columns} columns. Reshape your "
@@ -253,7 +259,8 @@ def _refuse_no_outputs(read: NDArray[Any], owner: str) -> None:
         if isinstance(cell, str | bytes):
             classifier = owner.replace("Regressor", "Classifier").replace("LocalLinear", "NadarayaWatson")
             raise ValueError(
-                f"y must hold numbers, got text such as {cell!r}; {owner} predicts numbers, and {classifier} classes"
+                f"y must hold numbers, got text such as {cell!r:.60}; {owner} predicts numbers, and "
+                f"{classifier} classes"
             )
         if is_missing(cell):
             column = f", column {index[1]}" if len(index) > 1 else ""
@@ -263,7 +270,7 @@ def _refuse_no_outputs(read: NDArray[Any], owner: str) -> None:
             )
 
 
-class ReadScores:
+class Scoring:
     """Score of an estimator whose y and weights are read as those of `fit` are."""
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:

@@ -13,13 +13,13 @@ from kernpool.bandwidth.prior_share import prior_of_others, prior_share
 from kernpool.core.problem import Problem
 from kernpool.estimators.labels import class_prior, mixed, one_hot
 from kernpool.estimators.learned.base import LearnedPooling
-from kernpool.estimators.rows import ReadScores, read_numbers
+from kernpool.estimators.rows import Scoring, read_numbers
 
 Array = NDArray[np.float64]
 
 
 # Scikit-learn ships no types.
-class LearnedPoolingClassifier(ReadScores, ClassifierMixin, LearnedPooling):  # type: ignore[misc]
+class LearnedPoolingClassifier(Scoring, ClassifierMixin, LearnedPooling):  # type: ignore[misc]
     r"""Nadaraya-Watson (local constant) classification with a similarity that learns; needs the extra ``torch``.
 
     .. math:: \hat p_c(x) = (1 - s) \sum_j \operatorname{softmax}_j\big(-\tfrac12 |f(x) - f(x_j)|^2\big)\, [y_j = c]

@@ -9,13 +9,13 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import RegressorMixin
 
 from kernpool.estimators.learned.base import LearnedPooling
-from kernpool.estimators.rows import ReadScores, read_numbers
+from kernpool.estimators.rows import Scoring, read_numbers
 
 Array = NDArray[np.float64]
 
 
 # Scikit-learn ships no types.
-class LearnedPoolingRegressor(ReadScores, RegressorMixin, LearnedPooling):  # type: ignore[misc]
+class LearnedPoolingRegressor(Scoring, RegressorMixin, LearnedPooling):  # type: ignore[misc]
     r"""Nadaraya-Watson (local constant) regression with a similarity that learns; needs the extra ``torch``.
 
     .. math:: \hat y(x) = \sum_j \operatorname{softmax}_j\big(-\tfrac12 |f(x) - f(x_j)|^2\big)\, y_j
