@@ -16,6 +16,7 @@ from kernpool import (
     CoverageDisplay,
     KernelCurveDisplay,
     KernelDisplay,
+    LocalLinearRegressor,
     NadarayaWatsonRegressor,
     QuantileFanDisplay,
     TrainingDisplay,
@@ -342,3 +343,38 @@ def test_weights_straight_from_a_layer():
         AttentionDisplay.from_weights(tensor)
     with pytest.raises(TypeError, match="real numbers are needed"):
         AttentionDisplay.from_weights([[1j]])
+
+
+def test_weights_of_local_linear_fits_are_drawn_with_their_signs(generator):
+    X = np.sort(generator.uniform(size=(25, 1)), axis=0)
+    model = LocalLinearRegressor(bandwidth=0.2).fit(X, X[:, 0])
+    weights = model.attention_weights(X)
+    assert weights.min() < 0
+    display = AttentionDisplay.from_estimator(model, X)
+    (image,) = display.images_
+    np.testing.assert_array_equal(image.get_array(), weights)
+    assert image.get_cmap().name == "RdBu_r"
+    assert image.get_clim() == (-np.abs(weights).max(), np.abs(weights).max())
+    with pytest.raises(ValueError, match="weights that may be negative, as those of local linear fits"):
+        AttentionDisplay.from_weights(weights)
+
+
+@pytest.mark.parametrize("library", [None, "pandas", "polars"])
+def test_curves_of_the_rows_that_a_model_holds(library, generator):
+    X, y = generator.uniform(size=(30, 2)), generator.uniform(size=30)
+    if library is not None:
+        frames = pytest.importorskip(library, reason="frames have names")
+        X = frames.DataFrame({"rain": X[:, 0], "sun": X[:, 1]})
+    model = NadarayaWatsonRegressor(bandwidth=0.4).fit(X, y)
+    one, other = (KernelCurveDisplay.from_estimator(model, *rows, feature=1) for rows in ((), (X, y)))
+    for name in ("x", "prediction", "x_train", "y_train"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
+    assert one.x_label == other.x_label == ("sun" if library else "column 1")
+    with pytest.raises(ValueError, match="X and y go together, got only X"):
+        KernelCurveDisplay.from_estimator(model, X, feature=1)
+
+
+def test_curves_of_rows_that_are_no_numbers_need_them():
+    model = NadarayaWatsonRegressor(bandwidth=1.0, smoothing=[0.1], unordered=[1]).fit([[0.5, 1], [1.5, 2]], [0.0, 1.0])
+    with pytest.raises(ValueError, match="does not hold its rows as numbers; pass X and y"):
+        KernelCurveDisplay.from_estimator(model)

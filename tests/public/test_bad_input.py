@@ -280,3 +280,57 @@ def test_the_package_lists_its_public_names():
     assert set(kernpool.__all__) <= set(dir(kernpool))
     listed = {name for name in dir(kernpool) if not name.startswith("_")}
     assert listed <= {*kernpool.__all__, *kernpool._ROOMS}
+
+
+def test_formulas_and_names_of_columns_say_how_to_select():
+    pandas = pytest.importorskip("pandas", reason="columns are selected from frames")
+    pytest.importorskip("pyarrow", reason="a frame with the name of its target is a stream of Arrow")
+    frame = pandas.DataFrame({"rain": X, "soil": ["clay", "sand", "clay"], "crop": X})
+    for arguments in (("crop ~ rain + soil", frame), (frame, "crop~rain+soil")):
+        for model in (NadarayaWatsonRegressor(), NadarayaWatsonClassifier()):
+            with pytest.raises(TypeError, match=r"fit\(frame\[\['rain', 'soil'\]\], frame\['crop'\]\)$"):
+                model.fit(*arguments)
+    with pytest.raises(TypeError, match=r"fit\(frame\[\['a', 'b'\]\], frame\['y'\]\)$"):
+        NadarayaWatsonRegressor().fit("crop ~ log(rain)", frame)
+    with pytest.raises(FileNotFoundError):
+        NadarayaWatsonRegressor().fit("~/there-is-none.parquet", "crop")
+    with pytest.raises(ValueError, match=r"fit\(frame.drop\(columns='crop'\), frame\['crop'\]\) for a frame in memory"):
+        NadarayaWatsonRegressor().fit(frame, "crop")
+    for model, y in ((NadarayaWatsonRegressor(), ["crop"]), (NadarayaWatsonClassifier(), "soil")):
+        with pytest.raises(TypeError, match=r"y must hold a value per row, got .*; pass the column: fit\(frame.drop"):
+            model.fit(frame, y)
+
+
+def raise_sites():
+    """Return path, place and text of every error of the package, without what calls inside of it look for."""
+    root = Path(kernpool.__file__).parent
+    for path in sorted(root.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Raise) and node.exc is not None:
+                calls = [one for one in ast.walk(node.exc) if isinstance(one, ast.Call) and one is not node.exc]
+                skipped = {id(part) for call in calls for argument in call.args for part in ast.walk(argument)}
+                parts = [one for one in ast.walk(node.exc) if isinstance(one, ast.Constant) and id(one) not in skipped]
+                yield path.relative_to(root), f"{path}:{node.lineno}", " ".join(str(part.value) for part in parts)
+
+
+def test_no_error_names_an_internal_class():
+    words = {"Gaussian", "Columns"}  # that are classes too
+    layers = (Path(kernpool.__file__).parent / "torch").rglob("*.py")
+    public = {
+        node.name for path in layers for node in ast.parse(path.read_text()).body if isinstance(node, ast.ClassDef)
+    }
+    internal = internal_classes() - words - public - set(kernpool.kernels.__all__)
+    pattern = re.compile(rf"\b({'|'.join(internal)})\b")
+    assert [(at, pattern.search(text)[0]) for _, at, text in raise_sites() if pattern.search(text)] == []
+
+
+def test_errors_of_python_name_no_option_of_the_command_line():
+    """But for what reads tables as people have them, which only the command line does."""
+    readers = {"codes", "decimals", "decoding", "kinds", "separators", "tables", "texts", "cells", "dates", "suspects"}
+    option = re.compile(r"(?<![\w-])--[a-z]")
+    found = [
+        at
+        for path, at, text in raise_sites()
+        if path.parts[0] != "cli" and path.stem not in readers and option.search(text)
+    ]
+    assert found == []

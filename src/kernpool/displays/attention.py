@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kernpool.displays.style import WEIGHT_COLORS, as_array, import_pyplot
+from kernpool.displays.style import SIGNED_COLORS, WEIGHT_COLORS, as_array, import_pyplot
 
 Array = NDArray[np.float64]
 
@@ -71,8 +71,8 @@ class AttentionDisplay:
 
         Parameters
         ----------
-        estimator : NadarayaWatsonRegressor or NadarayaWatsonClassifier
-            Fitted.
+        estimator : NadarayaWatsonRegressor, LocalLinearRegressor or NadarayaWatsonClassifier
+            Fitted. The weights of local linear fits may be negative; they are drawn blue, and positive ones red.
         X : array_like of shape (m, d)
             Queries.
         sort : bool, default=True
@@ -95,7 +95,8 @@ class AttentionDisplay:
             weights = weights[np.argsort(np.asarray(X)[:, 0], kind="stable")]
             weights = weights[:, np.argsort(np.asarray(estimator.key_)[:, 0], kind="stable")]
             labels = {"x_label": "sorted training inputs", "y_label": "sorted queries"}
-        return cls.from_weights(weights, ax=ax, max_cells=max_cells, **(labels | style))
+        signed = {"distributions": False} if weights.min() < 0 else {}
+        return cls.from_weights(weights, ax=ax, max_cells=max_cells, **(labels | signed | style))
 
     @classmethod
     def from_weights(
@@ -128,7 +129,8 @@ class AttentionDisplay:
         ax : matplotlib Axes, optional
             Where to draw a single head; a new figure by default.
         cmap : str, default="Reds"
-            Colors; the default gets darker with the weight and so prints well.
+            Colors; the default gets darker with the weight and so prints well. Where weights are negative, it is
+            "RdBu_r", white at zero.
         colorbar : bool, default=True
             Whether to draw the scale.
 
@@ -185,15 +187,17 @@ class AttentionDisplay:
             raise ValueError(f"title must be one text, or one per column of heads, got {len(titles)} for {columns}")
         cells = np.stack([[_grouped(head, self.max_cells) for head in row] for row in self.weights])
         self.axes_, self.figure_, self.images_ = axes, axes[0, 0].figure, []
+        largest = max(float(np.abs(cells).max()), 1e-300)  # one scale for all heads
+        signed = bool(cells.min() < 0)
         covered = [
             -(-size // self.max_cells) * count for size, count in ((queries, cells.shape[2]), (keys, cells.shape[3]))
         ]
         for (i, j), panel in np.ndenumerate(axes):
             image = panel.imshow(
                 cells[i, j],
-                cmap=cmap,
-                vmin=0.0,
-                vmax=max(float(cells.max()), 1e-300),  # one scale for all heads
+                cmap=SIGNED_COLORS if signed and cmap == WEIGHT_COLORS else cmap,
+                vmin=-largest if signed else 0.0,
+                vmax=largest,
                 aspect="auto",
                 interpolation="nearest",
                 extent=(-0.5, covered[1] - 0.5, covered[0] - 0.5, -0.5),
@@ -237,7 +241,8 @@ def _as_grid(weights: ArrayLike, distributions: bool) -> Array:
         what = f"the row of query {place[-1]} sums to {sums[place]:.4g}" if place else f"one is {grid.min():.4g}"
         raise ValueError(
             f"weights must be non-negative and each row must sum to one (or to zero, if masked), but {what}; "
-            "apply a softmax first, or pass distributions=False to draw any matrix"
+            "apply a softmax first if these are scores; pass distributions=False if they are weights that may be "
+            "negative, as those of local linear fits, or to draw any matrix"
         )
     return grid
 

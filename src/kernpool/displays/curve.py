@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from kernpool.displays.bands import bands_of, curve_along, draw_bands, in_order, leaves, limit_height, need_intervals
 from kernpool.displays.expected import draw_expected, expected_along, expected_in_order, need_places
 from kernpool.displays.samples import draw_samples
-from kernpool.displays.section import Section
+from kernpool.displays.section import Section, training_rows
 from kernpool.displays.style import BLACK, GRAY, RED, as_numbers, evenly, label_axis, new_axes, tidy
 
 if TYPE_CHECKING:
@@ -109,8 +109,8 @@ class KernelCurveDisplay:
     def from_estimator(
         cls,
         estimator: Any,
-        X: ArrayLike,
-        y: ArrayLike,
+        X: ArrayLike | None = None,
+        y: ArrayLike | None = None,
         *,
         feature: int | str | None = None,
         of: str = "fit",
@@ -134,10 +134,10 @@ class KernelCurveDisplay:
         ----------
         estimator : fitted regressor
             With a `predict` of one output.
-        X : array_like or data frame of shape (n, d)
-            Training inputs.
-        y : array_like of shape (n,)
-            Training outputs.
+        X : array_like or data frame of shape (n, d), optional
+            Training inputs; by default those that the estimator holds.
+        y : array_like of shape (n,), optional
+            Training outputs, likewise.
         feature : int or str, optional
             Which column; needed if there are several.
         of : {"fit", "derivative"}, default="fit"
@@ -178,7 +178,8 @@ class KernelCurveDisplay:
         Raises
         ------
         ValueError
-            If X has several columns and `feature` is not given or not one of them; or `of`, `band`, a level or a method
+            If one of X and y is given without the other; neither is, and the estimator does not hold numbers alone; X
+            has several columns and `feature` is not given or not one of them; or `of`, `band`, a level or a method
             are none of the above; or a slope is to have a prediction band.
         TypeError
             If a band is asked for, and the estimator has no intervals or was fitted to chunks.
@@ -188,6 +189,7 @@ class KernelCurveDisplay:
         is_slope = of == "derivative"
         if is_slope and prediction is not None:
             raise ValueError("prediction bands are of values, and no slope is observed; leave prediction out")
+        X, y = training_rows(estimator, X, y)
         section, output = Section.of(estimator, X, feature, grid_resolution), as_numbers("y", y)
         inputs, column = section.inputs, section.column
         if len(output) != len(inputs):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -91,6 +92,33 @@ class Section:
         label = known[column] if known else ("x" if inputs.shape[1] == 1 else f"column {column}")
         kind = kind_of(estimator, column)
         return cls(grid, as_query(query, names, make_frame), column, label, inputs, kind)
+
+
+def training_rows(estimator: Any, X: Any, y: Any) -> tuple[Any, Any]:
+    """Return training inputs and outputs, those that the estimator holds where the caller passes none.
+
+    Parameters
+    ----------
+    estimator : fitted
+        Whose rows they are.
+    X, y : array_like or None
+        What the caller passed.
+    """
+    if X is not None and y is not None:
+        return X, y
+    name = type(estimator).__name__
+    if X is not None or y is not None:
+        given = "X" if y is None else "y"
+        raise ValueError(f"X and y go together, got only {given}; leave both out to draw the rows of fit")
+    if getattr(estimator, "encoding_", None) is not None or not hasattr(estimator, "key_"):
+        raise ValueError(f"this {name} does not hold its rows as numbers; pass X and y, the training rows")
+    names, key = getattr(estimator, "feature_names_in_", None), estimator.key_
+    if names is not None:
+        frames = next((sys.modules[library] for library in ("pandas", "polars") if library in sys.modules), None)
+        if frames is None:
+            raise ValueError(f"this {name} was fitted to a frame; pass X and y, the training rows, as a frame")
+        key = frames.DataFrame(dict(zip(names.tolist(), key.T, strict=True)))
+    return key, estimator.value_
 
 
 def read_inputs(estimator: Any, X: Any, instead: str) -> tuple[Array, list[str], Any]:

@@ -24,6 +24,7 @@ CLASSES = (
 )  # fmt: skip
 # From white to dark red with falling lightness: more weight is more ink, in black and white too.
 WEIGHT_COLORS = "Reds"
+SIGNED_COLORS = "RdBu_r"  # of weights that may be negative, white at zero
 
 
 def import_pyplot() -> Any:

@@ -14,11 +14,13 @@ from numpy.typing import NDArray
 
 from kernpool.data.chunks.base import Chunks
 from kernpool.data.chunks.opening import open_chunks
+from kernpool.data.columns import is_frame
+from kernpool.data.tables import TableError
 from kernpool.distribution import chunk_quantiles, without_axes
 from kernpool.estimators.bandwidth_choice import choose_bandwidth
 from kernpool.estimators.fitted import check_unchanged, numeric_query, recipe_of
 from kernpool.estimators.parameters import check_parameters, search_parameters
-from kernpool.estimators.rows import keep_labels
+from kernpool.estimators.rows import keep_labels, refuse_formula, selection
 from kernpool.estimators.search_sample import DEFAULT_SEARCH_ROWS, SearchDraw, bandwidth_of_sample, draw, seed_of
 from kernpool.execution.progress import current_progress
 
@@ -38,6 +40,7 @@ def as_chunks(X: Any, y: Any, sample_weight: Any) -> Chunks | None:
     named = isinstance(y, str)
     if not (named or isinstance(X, Chunks | str | Path)):
         return None
+    refuse_formula(X, y)
     if isinstance(X, Chunks):
         if y is not None or sample_weight is not None:
             raise TypeError("chunks bring their values and weights: leave y and sample_weight out")
@@ -51,7 +54,14 @@ def as_chunks(X: Any, y: Any, sample_weight: Any) -> Chunks | None:
             raise TypeError(
                 f"y={y!r} names a column, so X must be a file, a folder or a stream of Arrow, got {type(X).__name__}"
             )
-        chunks = open_chunks(X, target=y, weight=sample_weight)
+        try:
+            chunks = open_chunks(X, target=y, weight=sample_weight)
+        except TableError as error:
+            advice = "name the others as features"
+            if not is_frame(X) or advice not in str(error):
+                raise
+            remedy = f"use {selection(y)} for a frame in memory"
+            raise TableError(str(error).replace(advice, remedy)) from None
     if not chunks.again:
         raise ValueError(
             "the rows are read again by predict, which an iterator does not allow; give a list, a file or arrays"

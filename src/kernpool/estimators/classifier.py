@@ -17,7 +17,7 @@ from kernpool.estimators.class_sets import ClassSets
 from kernpool.estimators.labels import class_prior, one_hot
 from kernpool.estimators.parameters import check_parameters
 from kernpool.estimators.recalibration import isotonic_maps
-from kernpool.estimators.rows import Scoring, read_rows
+from kernpool.estimators.rows import Scoring, read_rows, refuse_formula
 from kernpool.estimators.smoother import KernelSmoother
 from kernpool.kernels import Kernel
 
@@ -212,6 +212,7 @@ class NadarayaWatsonClassifier(ClassSets, ClassProbabilities, Scoring, Classifie
             If X holds NaN or infinity, a cell or label is missing, y is continuous, shapes do not match, or a parameter
             is out of its range; or as for the groups of `NadarayaWatsonRegressor.fit`.
         """
+        refuse_formula(X, y)
         if isinstance(X, Chunks | str | Path):
             raise TypeError(
                 "NadarayaWatsonClassifier takes rows in memory; for rows in chunks fit NadarayaWatsonRegressor to one "

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import wraps
 from inspect import isfunction
+from pathlib import Path
 from threading import Lock
 from typing import Any, NamedTuple, TypeVar, cast
 
@@ -54,6 +56,8 @@ def read_rows(model: Any, X: Any, y: Any, *, numbers: bool, reset: bool = True) 
     reset : bool, default=True
         False compares the columns with those of an earlier fit.
     """
+    refuse_formula(X, y)
+    refuse_name(y, numbers=numbers)
     table = as_table(X)
     encoding = encoding_of(model, table) if reset else vars(model).get("encoding_")
     key, code = read_inputs(model, table, encoding, reset=reset)
@@ -66,8 +70,33 @@ def read_rows(model: Any, X: Any, y: Any, *, numbers: bool, reset: bool = True) 
     return Rows(key, code, output, encoding)
 
 
+def refuse_formula(X: Any, y: Any) -> None:
+    """Refuse a formula as X or y, and say how to select the columns; paths such as ~/rows.parquet are none."""
+    for given in (X, y):
+        if isinstance(given, str) and re.match(r"\s*\w[\w. ]*~", given) and not Path(given).exists():
+            target, _, terms = given.partition("~")
+            names = [term.strip() for term in terms.split("+")]
+            plain = target.strip().isidentifier() and all(name.isidentifier() for name in names)
+            how = f"frame[{names}], frame[{target.strip()!r}]" if plain else "frame[['a', 'b']], frame['y']"
+            raise TypeError(f"formulas are not supported, got {given!r}; select the columns: fit({how})")
+
+
+def refuse_name(y: Any, *, numbers: bool) -> None:
+    """Refuse the name of a column, or for numbers a list with one, where the column itself is needed."""
+    name = y[0] if numbers and isinstance(y, list | tuple) and len(y) == 1 else y
+    if isinstance(name, str):
+        raise TypeError(f"y must hold a value per row, got {y!r}; pass the column: {selection(name)}")
+
+
+def selection(name: Any) -> str:
+    """Return how to fit to a frame in memory of which one column is the target, for messages."""
+    return f"fit(frame.drop(columns={name!r}), frame[{name!r}])"
+
+
 def read_numbers(model: Any, X: Any, y: Any, *, numbers: bool) -> tuple[Array, NDArray[Any]]:
     """Read training rows for a model of numbers alone, as `read_rows`; text, categories and dates are an error."""
+    refuse_formula(X, y)
+    refuse_name(y, numbers=numbers)
     table, owner = as_table(X), type(model).__name__
     if _has_columns(table):
         for column in Columns.of(table).columns:
@@ -259,7 +288,7 @@ def _refuse_no_outputs(read: NDArray[Any], owner: str) -> None:
         if isinstance(cell, str | bytes):
             classifier = owner.replace("Regressor", "Classifier").replace("LocalLinear", "NadarayaWatson")
             raise ValueError(
-                f"y must hold numbers, got text such as {cell!r:.60}; {owner} predicts numbers, and "
+                f"y must hold numbers, got text such as {str(cell)!r:.60}; {owner} predicts numbers, and "
                 f"{classifier} classes"
             )
         if is_missing(cell):
