@@ -7,6 +7,7 @@ import pytest
 
 from kernpool import NadarayaWatsonRegressor, load_model, save_model
 from kernpool.cli.main import main
+from kernpool.data.writers import row_writer
 
 ROWS = "dose,effect\n" + "".join(f"{i / 7},{(i / 7) ** 2}\n" for i in range(12))
 
@@ -82,6 +83,27 @@ def test_other_files_are_replaced(here):
     assert main(["fit", "in.csv", "--target", "effect", "--model", "m", "--force", "--quiet"]) == 0
     assert (here / "m" / "predicted.csv").exists()
     assert len(load_model("m").key_) == 12
+
+
+@pytest.mark.parametrize("out", ["-", "out.csv", "out.tsv"])
+def test_no_name_and_no_class_is_run_by_a_spreadsheet(out, here, capsys):
+    """Names and classes that the program writes get an apostrophe; cells that are kept, and numbers, stay."""
+    rows = [f"{i},{('=cmd(1)', '+')[i > 5]},{('-2', '=2*3')[i % 2]}" for i in range(12)]
+    (here / "t.csv").write_text("=a,@y,-b\n" + "\n".join(rows) + "\n")
+    fixed = ("--bandwidth", "1", "--quiet")
+    assert main(["fit", "t.csv", "--target", "@y", "--features", "=a", "--model", "c", *fixed]) == 0
+    assert main(["predict", "c", "t.csv", "--keep", "=a,-b", "--out", out]) == 0
+    written = capsys.readouterr().out if out == "-" else (here / out).read_text()
+    cells = [line.split("\t" if out.endswith("tsv") else ",") for line in written.splitlines()]
+    assert cells[0] == ["'=a", "'-b", "'@y"]
+    assert cells[1] == ["0", "-2", "'=cmd(1)"]
+    assert cells[-1] == ["11", "=2*3", "+"]
+
+
+def test_names_of_columns_that_come_in_pieces_are_not_run_either(capsys):
+    with row_writer("-", ["=a", "-1", "y"], 1) as write:
+        write(np.array([[-1.0, 2.0, 3.0]]))
+    assert capsys.readouterr().out == "'=a,-1,y\n-1.0,2.0,3.0\n"
 
 
 def test_a_bad_input_leaves_the_old_output(here, capsys):

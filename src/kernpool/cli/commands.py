@@ -19,7 +19,7 @@ from kernpool.cli.describing import describe_model
 from kernpool.cli.kept import beside_inputs, plain_json, query_rows, records_of
 from kernpool.cli.parsing import parse_bandwidth, parse_memory, parse_numbers
 from kernpool.cli.reporting import report_of, say_report
-from kernpool.cli.tables import Training, say_notes, say_notes_of_records, training_rows
+from kernpool.cli.tables import Training, listed, say_notes, say_notes_of_records, training_rows
 from kernpool.cli.terminal import UsageError, bar, is_terminal, need_output, progress_bar, say
 from kernpool.cli.testing import run_test
 from kernpool.cli.uncertainty import named_summary, need_rows
@@ -217,13 +217,14 @@ def run_predict(options: argparse.Namespace) -> None:
     with progress_bar("predicting", options.quiet):
         columns = asked.columns(model, X, header["target"] or "prediction", model.predict)
     columns = beside_inputs(columns, table, header["target"] or "prediction", options)
+    kept = () if options.keep is None else listed(options.keep) or table.names
     if not options.json:
-        write_table(options.out, columns, force=options.force)
+        write_table(options.out, columns, force=options.force, kept=kept)
     elif options.out == "-":
         print_json(records_of(columns))
         say_notes_of_records(table, options)
     else:
-        write_table(options.out, columns, force=options.force)
+        write_table(options.out, columns, force=options.force, kept=kept)
         print_json(
             {"out": options.out, "rows": len(X), "columns": list(columns), "notes": [*table.notes, *asked.notes]}
         )

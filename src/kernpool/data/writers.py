@@ -1,11 +1,16 @@
-"""Writing tables, whole or rows as they come, into a file that appears under its name once it is complete."""
+"""Writing tables, whole or rows as they come, into a file that appears under its name once it is complete.
+
+Spreadsheets run text that begins with ``=``, ``+``, ``-`` or ``@`` as a formula. In CSV and TSV such names of columns
+and such words get an apostrophe in front, as OWASP recommends; cells of the input that are kept are not changed.
+"""
 
 from __future__ import annotations
 
 import csv
 import io
+import re
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
@@ -19,6 +24,8 @@ from kernpool.data.tables import TableError, import_parquet, table_format
 Array = NDArray[np.float64]
 Write = Callable[[Array], None]
 
+# What spreadsheets run; a sign alone and a number with a sign are no formulas.
+FORMULA = re.compile(r"[=@\t\r]|[+-](?!$|\d*\.?\d+(e[+-]?\d+)?$|\d+\.$)", re.IGNORECASE)
 TEXT_ROWS = 1 << 16  # numbers as Python objects take ten times the memory
 
 
@@ -75,7 +82,7 @@ def row_writer(name: str, columns: Sequence[str], rows: int, *, force: bool = Fa
 
 def _text(file: IO[str], columns: Sequence[str], format: str) -> Write:
     writer = csv.writer(file, delimiter="\t" if format == "tsv" else ",", lineterminator="\n")
-    writer.writerow(columns)
+    writer.writerow(map(no_formula, columns))
 
     def write(block: Array) -> None:
         for start in range(0, len(block), TEXT_ROWS):
@@ -116,7 +123,25 @@ def _parquet(file: IO[bytes], columns: Sequence[str], _: int) -> Iterator[Write]
     writer.close()
 
 
-def write_table(name: str, columns: Mapping[str, Any], *, format: str | None = None, force: bool = False) -> None:
+def no_formula(cell: Any) -> Any:
+    """Return a cell as text files hold it: with an apostrophe in front of text that spreadsheets would run.
+
+    Examples
+    --------
+    >>> [no_formula(cell) for cell in ("=1+1", "@a", "-x", "-1.5", "+", "a", -2.0)]
+    ["'=1+1", "'@a", "'-x", '-1.5', '+', 'a', -2.0]
+    """
+    return f"'{cell}" if isinstance(cell, str) and FORMULA.match(cell) else cell
+
+
+def write_table(
+    name: str,
+    columns: Mapping[str, Any],
+    *,
+    format: str | None = None,
+    force: bool = False,
+    kept: Collection[str] = (),
+) -> None:
     """Write columns to a file, whole or not at all, or to standard output.
 
     Parameters
@@ -129,11 +154,13 @@ def write_table(name: str, columns: Mapping[str, Any], *, format: str | None = N
         By suffix if not given.
     force : bool, default=False
         Overwrite.
+    kept : collection of str
+        Columns whose cells are those of an input, and are written as they are.
     """
     format = table_format(name, format)
     if name == "-":
         if format in ("csv", "tsv"):
-            _write_text(sys.stdout, columns, format)
+            _write_text(sys.stdout, columns, format, kept)
         else:
             buffer = io.BytesIO()
             _write_binary(buffer, columns, format)
@@ -143,16 +170,20 @@ def write_table(name: str, columns: Mapping[str, Any], *, format: str | None = N
     with whole_file(Path(name), force=force) as temporary:
         if format in ("csv", "tsv"):
             with temporary.open("w", encoding="utf-8", newline="") as text:
-                _write_text(text, columns, format)
+                _write_text(text, columns, format, kept)
         else:
             with temporary.open("wb") as binary:
                 _write_binary(binary, columns, format)
 
 
-def _write_text(file: IO[str], columns: Mapping[str, Any], format: str) -> None:
+def _write_text(file: IO[str], columns: Mapping[str, Any], format: str, kept: Collection[str]) -> None:
     writer = csv.writer(file, delimiter="\t" if format == "tsv" else ",", lineterminator="\n")
-    writer.writerow(columns)
-    lists = [column.tolist() if isinstance(column, np.ndarray) else column for column in columns.values()]
+    writer.writerow(map(no_formula, columns))
+    lists = []
+    for name, column in columns.items():
+        is_number = isinstance(column, np.ndarray) and column.dtype.kind in "fiub"
+        cells = column.tolist() if isinstance(column, np.ndarray) else column
+        lists.append(cells if is_number or name in kept else map(no_formula, cells))
     writer.writerows(zip(*lists, strict=True))
 
 
