@@ -139,6 +139,15 @@ def test_what_was_made_of_fewer_rows_is_not_kept(estimator):
     assert before() is None
 
 
+def test_a_model_keeps_its_expected_error_until_rows_are_added(monkeypatch):
+    X, y, _ = make_rows(40)
+    model = NadarayaWatsonRegressor(max_search_seconds=1.0).fit(X, y)
+    first = model.expected_error()
+    monkeypatch.setattr("kernpool.estimators.smoother.expected_error", lambda model: -float(len(model.key_)))
+    assert model.expected_error() == first
+    assert model.partial_fit(X, y).expected_error() == -80.0
+
+
 def pieces(numbers, size=300):
     """Return blocks of rows, each of one number, which is its output as well."""
     return [(np.full((size, 1), float(number)), np.full(size, float(number))) for number in numbers]

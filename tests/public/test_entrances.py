@@ -369,14 +369,6 @@ def test_one_column_may_have_one_dimension(name, argument):
         assert_same(call.answer(**{argument: call.data[argument][:, 0]}), call.answer())
 
 
-@pytest.mark.parametrize("name", TABLE)
-def test_floating_point_errors_that_a_caller_raises_change_nothing(name):
-    call = call_of(name)
-    expected = call.answer()
-    with np.errstate(all="raise"):
-        assert_same(call.answer(), expected)
-
-
 METHODS = [
     (name.partition(".")[0], name.partition(".")[2])
     for name, arguments in TABLE.items()

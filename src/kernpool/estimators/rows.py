@@ -29,7 +29,7 @@ Model = TypeVar("Model")
 
 UNUSUAL_MEAN_WEIGHT = 10.0
 LEAST_CAPACITY = 64
-WRITERS = ("fit", "partial_fit", "set_params")  # change the model itself
+WRITERS = ("fit", "partial_fit", "set_params", "expected_error")  # change the model itself
 NAMES, LABELS = "feature_names_in_", "column_labels_"  # of columns: strings, and labels of any other type
 
 
