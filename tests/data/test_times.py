@@ -5,6 +5,7 @@ import datetime as dt
 import numpy as np
 import pytest
 
+import kernpool
 from kernpool import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor, load_model, save_model
 from kernpool.data.dates import TIME_KINDS, Times, times_of, times_of_text
 from kernpool.data.frames import Encoding
@@ -228,3 +229,22 @@ def test_dates_may_be_named_as_categories():
     encoding = Encoding.fit(table, unordered=["t"])
     assert encoding.kinds == ("unordered", "numeric")
     assert encoding.encode(table)[1].max() == len(encoding.levels[0]) - 1
+
+
+@pytest.mark.parametrize("kind", ["Datetime", "Date", "Duration", "Time"])
+def test_times_next_to_numbers_in_a_frame_of_polars_are_no_ticks(kind):
+    """Where no columns are read, NumPy gets one table of floats, in which dates are numbers of their unit."""
+    polars = pytest.importorskip("polars", reason="polars comes with the test extra")
+    y = np.arange(6.0)
+    ticks = polars.Series(np.arange(6) * (1 if kind == "Date" else 3_600_000_000), dtype=polars.Int64)
+    table = polars.DataFrame({"a": y, "t": ticks.cast(getattr(polars, kind))})
+    for call in (
+        lambda: kernpool.pool([[1.0, 2.0]], table, y),
+        lambda: kernpool.pool(table, np.c_[y, y], y),
+        lambda: kernpool.pool([1.0], y, table),
+        lambda: kernpool.pool([[1.0, 2.0]], kernpool.open_chunks([(table, y)])),
+        lambda: kernpool.RunningPool([[1.0, 2.0]]).update(table, y),
+        lambda: kernpool.NadarayaWatsonRegressor(bandwidth=1.0).fit(y[:, None], table),
+    ):
+        with pytest.raises(TypeError, match="convert dates to days"):
+            call()

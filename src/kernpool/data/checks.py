@@ -58,9 +58,8 @@ def as_real_array(name: str, array: Any, largest: float = LARGEST) -> NDArray[np
     """
     if type(array) is np.ndarray and array.dtype is FLOAT64 and array.size and _in_range(array):
         return array  # as nearly always
-    refuse_foreign(name, array)
     try:
-        read = np.asarray(array)
+        read = as_array(name, array)
     except ValueError as error:
         raise ValueError(
             f"{name} must be a rectangular array of numbers, got {type(array).__name__}: {error}"
@@ -137,6 +136,36 @@ def refuse_foreign(name: str, array: Any) -> None:
         types = [getattr(array, "dtype", None)] if array.ndim == 1 else getattr(array, "dtypes", ())
         if any(type(dtype).__name__ == "SparseDtype" for dtype in types):
             raise TypeError(f"{name} has a sparse column; kernpool needs dense ones: pass {short}.sparse.to_dense()")
+
+
+def as_array(name: str, array: Any) -> NDArray[Any]:
+    """Return `np.asarray` of containers that it converts rightly, and refuse all others.
+
+    Parameters
+    ----------
+    name : str
+        The argument's name, for messages.
+    array : array_like
+        What the caller passed, where no columns of dates are read.
+
+    Returns
+    -------
+    ndarray
+        Of any dtype.
+
+    Raises
+    ------
+    TypeError
+        As in `refuse_foreign`; if it is a frame of polars that has dates or durations next to numbers, which polars
+        turns into ticks of their unit.
+    """
+    if type(array) is not np.ndarray:
+        refuse_foreign(name, array)
+        if type(array).__module__.partition(".")[0] == "polars":
+            for dtype in getattr(array, "dtypes", ()):
+                if dtype.is_temporal():
+                    raise TypeError(dates_refused(name, f"a column of {dtype}"))
+    return np.asarray(array)
 
 
 def dates_refused(name: str, what: str) -> str:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.data.checks import as_real_array, dates_refused, refuse_foreign
+from kernpool.data.checks import as_array, as_real_array, dates_refused
 from kernpool.data.integers import find_inexact, would_round
 from kernpool.data.tables import COUNTED, TableError
 
@@ -120,10 +120,11 @@ class ArrayChunks(Chunks):
         self, key: Any, value: Any, weight: Any = None, *, rows: int | None = None, source: str = "chunks"
     ) -> None:
         parts = {"key": key, "value": value} | ({} if weight is None else {"weight": weight})
-        for name, part in parts.items():
-            refuse_foreign(f"{source}: {name}", part)
         # Memory maps stay as they are; lists and frames become arrays.
-        self._parts = {name: part if isinstance(part, np.ndarray) else np.asarray(part) for name, part in parts.items()}
+        self._parts = {
+            name: part if isinstance(part, np.memmap) else as_array(f"{source}: {name}", part)
+            for name, part in parts.items()
+        }
         for name, part in self._parts.items():
             if part.ndim not in (1, 2) or (name == "weight" and part.ndim != 1):
                 raise TableError(f"{source}: {name} must have shape (rows,) or (rows, columns), got {part.shape}")
