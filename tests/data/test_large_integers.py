@@ -2,6 +2,7 @@
 
 import io
 import sys
+from decimal import Decimal
 
 import numpy as np
 import pytest
@@ -127,6 +128,22 @@ def test_estimators(make, kind):
                 make(bandwidth=1.0).fit(fine, y)
             with pytest.raises(ValueError, match=f"y holds the integer {BIG + 1}"):
                 model.partial_fit(fine, y)
+
+
+def test_decimals_that_are_integers():
+    pandas = pytest.importorskip("pandas", reason="frames need pandas")
+    polars = pytest.importorskip("polars", reason="frames of polars are half of this")
+    pyarrow = pytest.importorskip("pyarrow", reason="types of Arrow need the extra 'arrow'")
+    cells, other = [Decimal(0), Decimal(BIG + 1)], ["a", "b"]
+    arrow = pandas.Series(cells, dtype=pandas.ArrowDtype(pyarrow.decimal128(20, 0)))
+    for table in (
+        pandas.DataFrame({"t": cells}), pandas.DataFrame({"t": cells, "s": other}), pandas.DataFrame({"t": arrow}),
+        polars.DataFrame({"t": cells}, schema={"t": polars.Decimal(20, 0)}), np.array(cells)[:, None],
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match=f"X holds the integer {BIG + 1}"):
+            NadarayaWatsonRegressor(bandwidth=1.0).fit(table, [0.0, 1.0])
+    exact = [Decimal(2**60), Decimal("6.02214076e23"), Decimal("0.5")]  # the second is a measurement
+    assert NadarayaWatsonRegressor(bandwidth=1.0).fit(pandas.DataFrame({"t": exact}), [0, 1, 2]).key_[0, 0] == 2**60
 
 
 def test_labels_may_be_any_integers():

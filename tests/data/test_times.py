@@ -204,6 +204,13 @@ def test_missing_dates_are_named_by_column_and_row():
             ask()
 
 
+@pytest.mark.parametrize("cell", [None, pandas.NaT, pandas.NA, np.nan])
+def test_a_column_of_missing_cells_alone_is_missing_and_not_of_another_kind(cell):
+    model = NadarayaWatsonRegressor(bandwidth=2.0).fit(pandas.DataFrame({"when": MOMENTS.astype("M8[s]")}), Y)
+    with pytest.raises(ValueError, match=r"column 'when' of X is missing .* in row 0"):
+        model.predict(pandas.DataFrame({"when": [cell, cell]}))
+
+
 @pytest.mark.parametrize("argument", ["y", "sample_weight"])
 @pytest.mark.parametrize("cells", [MOMENTS, HOURS.astype("m8[h]"), np.array([dt.date(2020, 1, 1)] * 10, dtype=object)])
 def test_times_where_numbers_are_needed_are_refused_with_the_remedy(argument, cells):

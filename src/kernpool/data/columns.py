@@ -79,6 +79,8 @@ class Column:
             durations.
         """
         if kind is not None and kind != self.kind and (kind in TIME_KINDS or self.kind in TIME_KINDS):
+            if self.kind == "numeric":
+                self._refuse_missing(np.asarray(self.read_numbers()))  # which have no kind
             raise ValueError(
                 f"{self.label} holds {self.content}, and it held {KIND_WORDS[kind]} when the model was fitted; "
                 f"{_REMEDIES.get((self.kind, kind), 'convert it to the same')}"
@@ -443,6 +445,8 @@ def _polars_column(series: Any, label: str) -> Column:
         return Column(label, "ordered", tuple(series.dtype.categories.to_list()), series.to_numpy, series.to_list)
     if dtype == "Categorical":
         return Column(label, "unordered", None, series.to_numpy, series.to_list)
+    if dtype == "Decimal" and not series.dtype.scale:  # integers, which are checked before they become floats
+        return Column(label, "numeric", None, lambda: np.array(series.to_list(), dtype=object), series.to_list)
     if dtype == "Boolean" or series.dtype.is_numeric():
         exact = series.dtype.is_integer() and not series.null_count()
         read = series if exact or dtype == "Float32" else series.cast(float)
@@ -457,6 +461,8 @@ def _arrow_column(array: Any, label: str) -> Column:
         array = array.cast(array.type.value_type)
     kind = array.type
     if types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind) or types.is_decimal(kind):
+        if types.is_decimal(kind) and kind.scale <= 0:  # integers, which are checked before they become floats
+            return Column(label, "numeric", None, lambda: np.array(array.to_pylist(), dtype=object), array.to_pylist)
         exact = types.is_integer(kind) and not array.null_count
         read = array if exact or types.is_float32(kind) else array.cast(float64())
         return Column(label, "numeric", None, lambda: _numpy_of(read), array.to_pylist)

@@ -6,6 +6,7 @@ differences of keys, and those of rounded keys are wrong. Integers that float64 
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -122,7 +123,10 @@ def _first_inexact(read: NDArray[Any]) -> tuple[tuple[int, ...], int] | None:
 
 def _of_objects(objects: NDArray[Any]) -> tuple[tuple[int, ...], int] | None:
     for place, item in enumerate(objects.flat):
-        if isinstance(item, int | np.integer) and not -LARGEST <= item <= LARGEST and int(float(item)) != item:
+        whole = isinstance(item, int | np.integer) or (
+            isinstance(item, Decimal) and abs(item) < 1 << 64 and item == item.to_integral_value()
+        )
+        if whole and not -LARGEST <= item <= LARGEST and int(float(item)) != item:
             return tuple(int(i) for i in np.unravel_index(place, objects.shape)), int(item)
     return None
 
