@@ -7,7 +7,14 @@ import pandas as pd
 import pytest
 from sklearn.datasets import load_digits, load_iris
 
-from kernpool import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor, RepeatedRowsWarning
+from kernpool import (
+    LearnedPoolingRegressor,
+    LocalLinearRegressor,
+    NadarayaWatsonClassifier,
+    NadarayaWatsonRegressor,
+    RepeatedRowsWarning,
+    open_chunks,
+)
 from kernpool.bandwidth import repeated
 from kernpool.bandwidth.repeated import count_copies
 from tests.support.commands import kernpool
@@ -126,6 +133,20 @@ def test_the_classifier_and_the_first_rows_of_partial_fit_warn():
         NadarayaWatsonClassifier(bandwidth=0.5).fit(X, np.where(y > 0, "up", "down"))
     with pytest.warns(RepeatedRowsWarning, match="40 of 80 rows"):
         NadarayaWatsonRegressor(bandwidth=0.5).partial_fit(X, y)
+
+
+def test_rows_in_chunks_warn_of_their_sample():
+    X, y = (again(part, 1.0) for part in curve(40))
+    with pytest.warns(RepeatedRowsWarning, match=r"40 of 80 rows repeat another row.*drop duplicates") as said:
+        NadarayaWatsonRegressor().fit(open_chunks([(X[:50], y[:50]), (X[50:], y[50:])]))
+    assert "groups=" not in str(said[0].message)
+
+
+def test_learned_models_warn():
+    pytest.importorskip("torch", reason="learned models need the extra 'torch'")
+    X, y = (again(part, 1.0) for part in curve(40))
+    with pytest.warns(RepeatedRowsWarning, match="40 of 80 rows repeat another row"):
+        LearnedPoolingRegressor(max_epochs=1, warm_start_bandwidth=False, random_state=0).fit(X, y)
 
 
 def test_rows_of_weight_zero_are_no_copies():

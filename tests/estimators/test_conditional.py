@@ -250,6 +250,18 @@ def test_the_rule_of_weights_is_that_of_repeated_rows():
     np.testing.assert_allclose(once.y_bandwidth(), repeated.y_bandwidth(), rtol=1e-10)
 
 
+@pytest.mark.parametrize("make", [NadarayaWatsonRegressor, LocalLinearRegressor])
+@pytest.mark.filterwarnings("ignore::kernpool.EmptyWindowWarning", "ignore::kernpool.RankDeficiencyWarning")
+def test_a_single_row_has_no_spread_and_is_told_so(make):
+    model = make(bandwidth=2.0).fit([[3.0]], [5.0])
+    for ask in (lambda: model.density([[3.0]], [5.0]), model.y_bandwidth):
+        with pytest.raises(ValueError, match="y_bandwidth cannot be found: no row has another one in its window; give"):
+            ask()
+    for ask in (model.cdf, model.density, model.crps):
+        options = {"y_bandwidth": 1.0} if ask == model.density else {}
+        assert np.shape(ask([[3.0]], [5.0], **options)) in ((1,), (1, 1))
+
+
 def test_an_interval_says_what_it_is():
     X, y, _ = make_rows()
     found = NadarayaWatsonRegressor(bandwidth=0.3).fit(X, np.column_stack([y, y])).quantile_interval(X, [0.5, 0.9])

@@ -46,19 +46,33 @@ def warn_of_copies(
     value: NDArray[Any],
     weight: Array | None = None,
     group: NDArray[np.int64] | None = None,
+    *,
+    takes_groups: bool = True,
 ) -> None:
-    """Warn of rows that are copies of others; parameters as of `count_copies`, but rows of weight zero are ignored."""
+    """Warn of rows that are copies of others.
+
+    Parameters
+    ----------
+    X, code, value, group : ndarray
+        As of `count_copies`.
+    weight : ndarray of shape (n,), optional
+        Rows of weight zero are ignored; weights are what the caller says, and are no reason to warn.
+    takes_groups : bool, default=True
+        Whether the fit has ``groups=``, which is the other remedy then.
+    """
     if weight is not None and not np.all(weight > 0):
         kept = weight > 0
         X, code, value, group = X[kept], code[kept], value[kept], None if group is None else group[kept]
     copies = count_copies(X, code, value, group=group)
     if copies:
         more = "" if group is None else " in another group"
+        remedy = "drop duplicates first (DataFrame.drop_duplicates of pandas)"
+        if takes_groups:
+            remedy += ", or give groups= with one label for each distinct row, which leaves its copies out together"
         warn_caller(
             f"{copies:g} of {len(X)} rows repeat another row{more}, with the same inputs and the same y: leave-one-out "
-            "predicts each from its own copies, so that bandwidths, errors and intervals come out far too small; drop "
-            "duplicates first (DataFrame.drop_duplicates of pandas), or give groups= with one label for each distinct "
-            "row, which leaves its copies out together",
+            f"predicts each from its own copies, so that bandwidths, errors and intervals come out far too small; "
+            f"{remedy}",
             RepeatedRowsWarning,
         )
 

@@ -211,6 +211,11 @@ class NadarayaWatsonClassifier(ClassSets, ClassProbabilities, Scoring, Classifie
         ValueError
             If X holds NaN or infinity, a cell or label is missing, y is continuous, shapes do not match, or a parameter
             is out of its range; or as for the groups of `NadarayaWatsonRegressor.fit`.
+
+        Warns
+        -----
+        RepeatedRowsWarning
+            As for `NadarayaWatsonRegressor.fit`.
         """
         refuse_formula(X, y)
         if isinstance(X, Chunks | str | Path):

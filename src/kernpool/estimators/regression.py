@@ -91,6 +91,12 @@ class KernelRegressor(
             If there are `groups` of rows in chunks; or an argument is a masked array, sparse or a tensor, or y holds
             dates.
 
+        Warns
+        -----
+        RepeatedRowsWarning
+            If a tenth of the rows or more are copies of others, and chance does not explain it: leave-one-out predicts
+            them from their own copies.
+
         Notes
         -----
         Groups are for ``bandwidth="regularised"``, the default, and ``"loo"``. With a number, or a rule that looks at X

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from kernpool.bandwidth.rate import rate_factor
+from kernpool.bandwidth.repeated import warn_of_copies
 from kernpool.data.chunks.base import Chunk
 from kernpool.data.tables import TableError
 from kernpool.estimators.bandwidth_choice import choose_bandwidth
@@ -165,6 +166,7 @@ def bandwidth_of_sample(
         raise ValueError("there are no rows of positive weight: the source is empty")
     value = sample.value[:, 0] if flat else sample.value
     weight = None if np.all(sample.weight == 1.0) else sample.weight
+    warn_of_copies(sample.key, np.zeros((len(value), 0), dtype=np.int64), value, takes_groups=False)
     found = choose_bandwidth(sample.key, value, weight, bandwidth=bandwidth, random_state=random_state, **options)
     few, many, chosen = len(sample.key), sample.rows, found["bandwidth_"]
     if few == many:

@@ -14,6 +14,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from kernpool.bandwidth import BandwidthSearch, rule_of_thumb, search_bandwidth, search_log_loss
+from kernpool.bandwidth.repeated import warn_of_copies
 from kernpool.data.folders import Record, read_record, write_record
 from kernpool.estimators.fitted import read_query
 from kernpool.estimators.keywords import NamedCalls
@@ -85,6 +86,7 @@ class LearnedPooling(NamedCalls, BaseEstimator):  # type: ignore[misc]  # scikit
         from kernpool.torch.learning.fitting import Start, as_device, learn_similarity  # says which extra is missing
 
         as_device(self.device)  # to be refused before the long work
+        warn_of_copies(X, np.zeros((len(X), 0), dtype=np.int64), value, takes_groups=False)
         generator, progress = check_random_state(self.random_state), current_progress()
         output = value.reshape(len(value), -1).astype(np.float64)
         search, bandwidth, spread = self._start(X, output, standardise)
