@@ -30,8 +30,8 @@ GROUPS = {
     "TrainingDisplay ResidualDisplay SiZerDisplay CurveComparisonDisplay QuantileFanDisplay "
     "CoverageDisplay ClassSetDisplay",
     "Kernels and bandwidths": "Kernel kernel_names get_kernel make_kernel register_kernel convert_bandwidth",
-    "What happens, and why": "choose Plan Problem EmptyWindowWarning RankDeficiencyWarning SuspectColumnWarning "
-    "RepeatedRowsWarning",
+    "What happens, and why": "choose Plan Problem EmptyWindowWarning RankDeficiencyWarning "
+    "SuspectColumnWarning RepeatedRowsWarning ExtrapolationWarning",
 }
 # Rooms with names of their own, from those that callers meet to those that hold the parts.
 ROOMS = (

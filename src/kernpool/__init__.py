@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from kernpool.estimators.dask_regressor import DaskNadarayaWatsonRegressor
     from kernpool.estimators.saving import load_model, save_model
     from kernpool.inference import (
+        ExtrapolationWarning,
         InferenceWarning,
         Interval,
         ProbabilityInterval,
@@ -68,6 +69,7 @@ __all__ = [
     "DensityRatio",
     "EmptyWindowWarning",
     "Explorer",
+    "ExtrapolationWarning",
     "InferenceWarning",
     "Interval",
     "Kernel",
@@ -151,6 +153,7 @@ _LAZY = {
     "DaskNadarayaWatsonRegressor": "kernpool.estimators.dask_regressor",
     "DensityRatio": "kernpool.conformal",
     "Explorer": "kernpool.pages.explorer",
+    "ExtrapolationWarning": "kernpool.inference",
     "InferenceWarning": "kernpool.inference",
     "Interval": "kernpool.inference",
     "KernelCurveDisplay": "kernpool.displays",

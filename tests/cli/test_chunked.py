@@ -235,6 +235,7 @@ RECIPES = {
 @pytest.mark.parametrize("setting", [*RECIPES, "none"])
 @pytest.mark.filterwarnings("ignore::kernpool.RankDeficiencyWarning")
 @pytest.mark.filterwarnings("ignore::kernpool.EmptyWindowWarning")
+@pytest.mark.filterwarnings("ignore::kernpool.ExtrapolationWarning")  # of the row that is farthest out
 def test_a_cluster_pools_as_the_model_does(setting, folder, tables, scheduler, monkeypatch):
     monkeypatch.chdir(folder)
     options = RECIPES.get(setting, {})
@@ -256,7 +257,7 @@ def test_a_cluster_pools_as_the_model_does(setting, folder, tables, scheduler, m
 
 
 def test_recipes_are_tried_on_a_cluster_field_by_field():
-    assert {field.name for field in fields(Recipe)} - {"n_jobs"} <= set(RECIPES)
+    assert {field.name for field in fields(Recipe)} - {"n_jobs", "warns_of_nearest"} <= set(RECIPES)
 
 
 def test_a_cluster_reads_the_files_of_a_model(fitted, tables, scheduler):
@@ -292,6 +293,7 @@ def test_rows_are_reported(fitted, monkeypatch):
 
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="this system has no SIGKILL")
+@pytest.mark.filterwarnings("ignore::kernpool.ExtrapolationWarning")  # of one of 4096 rows
 def test_a_process_killed_half_way(folder):
     small = (
         "from kernpool.data.chunks import opening, parquet\n"

@@ -137,7 +137,7 @@ def test_ends_that_pass_each_other_meet_in_the_middle():
 @pytest.mark.parametrize("kind", [NadarayaWatsonRegressor, LocalLinearRegressor])
 def test_windows_that_are_empty_bound_nothing(kind):
     X, y, _, other = rows()
-    model = kind(kernel="epanechnikov", bandwidth=0.1).fit(X, y)
+    model = kind(kernel="epanechnikov", bandwidth=0.1, empty="nan").fit(X, y)
     with pytest.warns(EmptyWindowWarning, match="1 of 2 queries"):
         found = prediction_interval(setting_of(model, [[0.5], [9.0]], 0.9, other), "cqr")
     assert np.isfinite(found.upper[:, 0]).tolist() == [True, False]

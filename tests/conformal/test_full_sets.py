@@ -53,6 +53,7 @@ def test_levels(generator):
     np.testing.assert_allclose(found, twin.p_values(model, frame, y, new), rtol=1e-12)
 
 
+@pytest.mark.filterwarnings("ignore::kernpool.ExtrapolationWarning")  # of the place at 9
 @settings(max_examples=25, deadline=None)
 @given(st.data())
 def test_p_values_of_any_rows(data):

@@ -217,7 +217,7 @@ def test_no_more_than_some_thousand_rows_are_held(monkeypatch):
 @pytest.mark.parametrize("model", MODELS)
 def test_empty_windows_are_infinite_or_what_the_policy_says(model):
     X, y, _ = rows()
-    fitted = model("epanechnikov", bandwidth=0.2).fit(in_chunks(X, y))
+    fitted = model("epanechnikov", bandwidth=0.2, empty="nan").fit(in_chunks(X, y))
     far = [[0.5], [9.0]]
     for method in ("split", "adaptive"):
         with pytest.warns(EmptyWindowWarning, match="1 of 2 queries"):
@@ -225,6 +225,9 @@ def test_empty_windows_are_infinite_or_what_the_policy_says(model):
         assert np.isfinite([found.lower[0], found.upper[0]]).all()
         assert (found.lower[1], found.upper[1]) == (-np.inf, np.inf)
         assert np.isnan(found.center[1])
+    with pytest.warns(EmptyWindowWarning, match="1 of 2 queries .* nearest") as caught:
+        assert np.isfinite(fitted.set_params(empty="nearest").prediction_interval(far).center).all()
+    assert len(caught) == 1
     for empty, expected in (("zero", 0.0), ("mean", y[np.sort(order_of(N)[N // 4 :])].mean())):
         found = fitted.set_params(empty=empty).prediction_interval(far)
         assert found.center[1] == pytest.approx(expected, abs=1e-12)

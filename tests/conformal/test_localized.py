@@ -6,7 +6,14 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from kernpool import EmptyWindowWarning, InferenceWarning, LocalLinearRegressor, NadarayaWatsonRegressor, get_kernel
+from kernpool import (
+    EmptyWindowWarning,
+    ExtrapolationWarning,
+    InferenceWarning,
+    LocalLinearRegressor,
+    NadarayaWatsonRegressor,
+    get_kernel,
+)
 from kernpool.conformal import prediction_interval
 from kernpool.conformal.intervals import ROUNDING
 from kernpool.conformal.neighbours import WINDOW, Neighbours
@@ -206,7 +213,7 @@ def test_levels_that_the_model_has_not_seen_are_a_level_of_their_own(method):
 @pytest.mark.parametrize("method", METHODS)
 def test_places_with_too_few_rows_are_counted_in_one_warning(method):
     X, y, _, other = rows()
-    model = NadarayaWatsonRegressor(kernel="epanechnikov", bandwidth=0.1, empty="nearest").fit(X, y)
+    model = NadarayaWatsonRegressor(kernel="epanechnikov", bandwidth=0.1, empty="mean").fit(X, y)
     new = np.array([[0.5], [40.0], [-30.0]])
     setting = setting_of(model, new, calibration=other)
     with pytest.warns(InferenceWarning, match=r"2 of 3 prediction intervals \(the first is of query 1\) are infinite: "
@@ -221,8 +228,10 @@ def test_far_away_the_row_itself_has_all_the_weight():
     """A Gaussian leaves no window empty, and the ratio of two weights that underflow is still known."""
     X, y, _, other = rows()
     model = NadarayaWatsonRegressor(bandwidth=0.05).fit(X, y)
+    with pytest.warns(ExtrapolationWarning, match="2 of 2 queries"):
+        setting = setting_of(model, [[1e3], [-1e8]], calibration=other)
     with pytest.warns(InferenceWarning, match="2 of 2 prediction intervals"):
-        found = prediction_interval(setting_of(model, [[1e3], [-1e8]], calibration=other), "localized")
+        found = prediction_interval(setting, "localized")
     assert np.isinf(found.upper).all()
 
 

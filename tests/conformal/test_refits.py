@@ -21,7 +21,7 @@ def scarce(seed):
         X = np.round(X, 1)
     if seed % 4 == 1 and d == 2:
         X[:, 1] = q[:, 1] = 0.5
-    return X, y, q, {"kernel": KERNELS[seed % 3], "bandwidth": float(generator.uniform(0.08, 0.3))}
+    return X, y, q, {"kernel": KERNELS[seed % 3], "bandwidth": float(generator.uniform(0.08, 0.3)), "empty": "nan"}
 
 
 def predicted(model, X, y, q, options):

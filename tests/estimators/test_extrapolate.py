@@ -1,10 +1,23 @@
-"""Planes beyond the range of the outputs, clipped or not, over every kind of rows."""
+"""Queries beyond the training rows: who is warned of them, and planes there, clipped or not."""
+
+import inspect
+import itertools
+import warnings
 
 import numpy as np
 import pytest
 
-from kernpool import LocalLinearRegressor, load_model, open_chunks, save_model
-from kernpool.estimators.extrapolation import widened
+from kernpool import (
+    EmptyWindowWarning,
+    ExtrapolationWarning,
+    LocalLinearRegressor,
+    NadarayaWatsonClassifier,
+    NadarayaWatsonRegressor,
+    load_model,
+    open_chunks,
+    save_model,
+)
+from kernpool.estimators.extrapolation import reach_of_rows, widened
 
 
 @pytest.fixture
@@ -17,10 +30,12 @@ def make(**options):
     return LocalLinearRegressor(bandwidth=1.0, **options)
 
 
+beyond = pytest.mark.filterwarnings("ignore::kernpool.ExtrapolationWarning")  # of the tests of what planes become
 FAR = np.array([[-9.0], [-0.5], [5.0], [10.5], [19.0]])
 CLIPPED = [-1.0, -0.5, 5.0, 10.5, 11.0]
 
 
+@beyond
 def test_planes_are_clipped_to_the_widened_range_of_each_output(line):
     plane, clip = make().fit(*line).predict(FAR), make(extrapolate="clip").fit(*line).predict(FAR)
     np.testing.assert_allclose(plane[:, 0], FAR[:, 0], rtol=1e-6)
@@ -30,12 +45,14 @@ def test_planes_are_clipped_to_the_widened_range_of_each_output(line):
     np.testing.assert_allclose(one, CLIPPED, rtol=1e-9)
 
 
+@beyond
 def test_rows_of_weight_zero_have_no_range(line):
     x, y = np.vstack([line[0], [[11.0]]]), np.append(line[1][:, 0], 1e6)
     model = make(extrapolate="clip").fit(x, y, np.append(np.ones(11), 0.0))
     np.testing.assert_allclose(model.predict(FAR), CLIPPED, rtol=1e-9)
 
 
+@beyond
 def test_inside_of_the_range_nothing_changes(generator):
     x = generator.normal(size=(80, 2))
     y = np.sin(x[:, 0]) + x[:, 1]
@@ -46,6 +63,7 @@ def test_inside_of_the_range_nothing_changes(generator):
     assert np.any(plane != clip)
 
 
+@beyond
 @pytest.mark.parametrize("sizes", [(11,), (4, 7), (1, 1, 9)])
 def test_chunks_have_the_range_of_all_of_them(line, sizes):
     ends = np.cumsum(sizes)[:-1]
@@ -55,6 +73,7 @@ def test_chunks_have_the_range_of_all_of_them(line, sizes):
     np.testing.assert_allclose(model.predict(FAR)[:, 0], CLIPPED, rtol=1e-9)
 
 
+@beyond
 def test_saved_models_clip(line, tmp_path):
     np.save(tmp_path / "rows.npy", np.column_stack([line[0], line[1][:, 0]]))
     in_memory = make(extrapolate="clip").fit(line[0], line[1][:, 0])
@@ -66,6 +85,7 @@ def test_saved_models_clip(line, tmp_path):
         np.testing.assert_allclose(again.predict(FAR), CLIPPED, rtol=1e-9)
 
 
+@beyond
 def test_more_rows_widen_the_range(line):
     x, y = line[0], line[1][:, 0]
     model = make(extrapolate="clip").partial_fit(x[:6], y[:6])
@@ -89,6 +109,7 @@ def test_slopes_and_leave_one_out_are_those_of_the_planes(line, generator):
     np.testing.assert_array_equal(plane.leave_one_out().prediction, clip.leave_one_out().prediction)
 
 
+@beyond
 def test_a_constant_output_has_a_range_of_one_number():
     model = make(extrapolate="clip").fit(np.arange(5.0)[:, None], np.full(5, 3.0))
     np.testing.assert_allclose(model.predict(FAR[:4]), 3.0, rtol=1e-12)
@@ -98,3 +119,169 @@ def test_a_constant_output_has_a_range_of_one_number():
 def test_policies_that_there_are_not(line, extrapolate):
     with pytest.raises(ValueError, match="extrapolate must be 'plane' or 'clip', got "):
         make(extrapolate=extrapolate).fit(*line)
+
+
+def slow_rule(key, weight, query, bandwidth):
+    """Say of each query, one number after the other, whether it is beyond the training rows."""
+    found = []
+    for row in query:
+        beyond = False
+        for a, value in enumerate(row):
+            known = sorted(x for x, w in zip(key[:, a], weight, strict=True) if w > 0)
+            gap = max((b - a for a, b in itertools.pairwise(known)), default=0.0)
+            excess = max(known[0] - value, value - known[-1])
+            beyond |= excess > 2 * bandwidth[a] and excess > 3 * gap
+        found.append(beyond)
+    return np.array(found)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_the_rule_is_that_of_a_loop_over_all_numbers(dtype, generator):
+    for _ in range(60):
+        n, d = generator.integers(1, 30), generator.integers(1, 4)
+        key = generator.choice([generator.normal(size=(n, d)), generator.integers(0, 3, (n, d))]).astype(dtype)
+        weight, bandwidth = generator.integers(0, 3, n) * 1.0, generator.uniform(0.05, 1.0, d)
+        weight[0] = 1.0
+        query = (3.0 * generator.normal(size=(20, d))).astype(dtype)
+        expected = slow_rule(key.astype(float), weight, query.astype(float), bandwidth)
+        model = NadarayaWatsonRegressor(bandwidth=bandwidth).fit(key, np.zeros(n), weight)
+        with warnings.catch_warnings(record=True, action="always") as caught:
+            model.predict(query)
+        messages = [str(one.message) for one in caught if one.category is ExtrapolationWarning]
+        assert len(messages) == expected.any()
+        if messages:
+            assert messages[0].startswith(f"{expected.sum()} of 20 queries (the first is query {expected.argmax()})")
+
+
+X5 = np.linspace(0.0, 5.0, 60)[:, None]
+OUT, IN = [[8.0]], [[2.0]]
+AT = {
+    "predict": lambda m, X: m.predict(X),
+    "score": lambda m, X: m.score([*X, [1.0]], m.predict(np.array([*IN, [1.0]]))),
+    "attention_weights": lambda m, X: m.attention_weights(X),
+}
+REGRESSION = AT | {
+    "predict, std": lambda m, X: m.predict(X, return_std=True),
+    "derivative": lambda m, X: m.derivative(X),
+    "standard_error": lambda m, X: m.standard_error(X),
+    "confidence_interval": lambda m, X: m.confidence_interval(X),
+    "prediction_interval": lambda m, X: m.prediction_interval(X),
+    "prediction_interval, other rows": lambda m, X: m.prediction_interval(
+        X, method="split", X_calibration=np.vstack([X5[::3], [[50.0]]]), y_calibration=np.zeros(21)
+    ),
+    "quantile": lambda m, X: m.quantile(X),
+    "quantile_interval": lambda m, X: m.quantile_interval(X),
+    "sample": lambda m, X: m.sample(X),
+    "cdf": lambda m, X: m.cdf(X, 0.0),
+    "density": lambda m, X: m.density(X, 0.0),
+    "pit": lambda m, X: m.pit(X, [0.0]),
+    "crps": lambda m, X: m.crps(X, [0.0]),
+    "bootstrap": lambda m, X: m.bootstrap(X, n_resamples=9),
+    "slope_map": lambda m, X: m.slope_map(X, bandwidths=[0.5]),
+}
+CLASSES = AT | {
+    "predict_proba": lambda m, X: m.predict_proba(X),
+    "predict_proba, std": lambda m, X: m.predict_proba(X, return_std=True),
+    "probability_interval": lambda m, X: m.probability_interval(X),
+    "predict_set": lambda m, X: m.predict_set(X),
+}
+ABOUT_DISTANCE = {"effective_sample_size", "support_mask"}  # they answer how far away queries are
+METHODS = [(make, name) for make in (NadarayaWatsonRegressor, LocalLinearRegressor) for name in REGRESSION]
+METHODS += [(NadarayaWatsonClassifier, name) for name in CLASSES]
+
+
+def fitted(make, kernel="gaussian", **options):
+    y = np.sin(X5[:, 0]) + 0.3 * np.cos(77 * X5[:, 0])
+    y = np.where(y > 0, "up", "down") if make is NadarayaWatsonClassifier else y
+    return make(kernel, bandwidth=0.4, **options).fit(X5, y)
+
+
+def kinds_of_warnings(model, call, X):
+    with warnings.catch_warnings(record=True, action="always") as caught:
+        call(model, X)
+    kinds = [one.category for one in caught]
+    return [kind for kind in kinds if kind in (ExtrapolationWarning, EmptyWindowWarning)]
+
+
+@pytest.mark.parametrize(("make", "name"), METHODS)
+def test_every_method_that_answers_at_new_rows_warns_once(make, name):
+    call, model = (CLASSES if make is NadarayaWatsonClassifier else REGRESSION)[name], fitted(make)
+    if name == "score" and make is NadarayaWatsonClassifier:
+        call = lambda m, X: m.score([*X, [1.0]], ["up", "down"])  # noqa: E731  # as the others are written
+    assert kinds_of_warnings(model, call, OUT) == [ExtrapolationWarning]
+    assert kinds_of_warnings(model, call, IN) == []
+
+
+# A slope map has a value of its own for windows of few rows.
+@pytest.mark.parametrize("name", [name for name in REGRESSION if name != "slope_map"])
+@pytest.mark.parametrize("make", [NadarayaWatsonRegressor, LocalLinearRegressor])
+def test_compact_kernels_warn_of_the_empty_window_instead(make, name):
+    assert kinds_of_warnings(fitted(make, "epanechnikov"), REGRESSION[name], OUT) == [EmptyWindowWarning]
+
+
+@pytest.mark.parametrize("make", [NadarayaWatsonRegressor, LocalLinearRegressor, NadarayaWatsonClassifier])
+def test_no_method_of_new_rows_is_forgotten(make):
+    tested = {name.partition(",")[0] for one, name in METHODS if one is make} | ABOUT_DISTANCE
+    training = {"fit", "partial_fit"}
+    for name, method in inspect.getmembers(make, inspect.isfunction):
+        if not name.startswith("_") and "X" in inspect.signature(method).parameters:
+            assert name in tested | training, name
+    model = fitted(make)
+    for name in ABOUT_DISTANCE:
+        assert kinds_of_warnings(model, lambda m, X, name=name: getattr(m, name)(X), OUT) == []
+
+
+def test_the_message_names_the_column_and_its_range(generator):
+    pandas = pytest.importorskip("pandas", reason="frames need pandas")
+    frame = pandas.DataFrame({"kind": ["a", "b"] * 30, "age": X5[:, 0], "size": np.cos(X5[:, 0])})
+    model = NadarayaWatsonRegressor(bandwidth=0.4, smoothing=[0.1]).fit(frame, X5[:, 0])
+    far = frame[:3].assign(age=[1.0, 1.0, 30.0])
+    with pytest.warns(ExtrapolationWarning, match=r"the first is query 2\) .*: column 'age' is 30, .* have 0 to 5\."):
+        model.predict(far)
+    with pytest.warns(ExtrapolationWarning, match="column 1 is -4, the training rows have 1 to 6"):
+        NadarayaWatsonRegressor(bandwidth=0.4, scale="rank").fit(np.c_[X5, X5 + 1], X5[:, 0]).predict([[3.0, -4.0]])
+
+
+@pytest.mark.parametrize("bandwidth", ["loo", 0.4])
+def test_rows_in_chunks_have_a_range(bandwidth, tmp_path):
+    np.save(tmp_path / "rows.npy", np.column_stack([X5, np.sin(X5)]))
+    model = NadarayaWatsonRegressor(bandwidth=bandwidth).fit(tmp_path / "rows.npy", "1")
+    save_model(model, tmp_path / "model")
+    for one in (model, load_model(tmp_path / "model")):
+        for name in ("predict", "quantile", "prediction_interval"):
+            assert kinds_of_warnings(one, REGRESSION[name], OUT) == [ExtrapolationWarning], name
+            assert kinds_of_warnings(one, REGRESSION[name], IN) == [], name
+
+
+def test_a_constant_kernel_and_an_infinite_bandwidth_have_no_windows_to_leave():
+    for kernel, bandwidth in (("constant", 1.0), ("gaussian", 1e9)):
+        model = LocalLinearRegressor(kernel, bandwidth=bandwidth).fit(X5, 3 * X5[:, 0])
+        assert kinds_of_warnings(model, REGRESSION["predict"], OUT) == []
+
+
+@pytest.mark.parametrize("where", [6.0, 8.0, 100.0, -50.0])
+def test_a_sine_beyond_its_rows_is_told(where, generator):
+    x = generator.uniform(0, 5, (200, 1))
+    model = LocalLinearRegressor().fit(x, np.sin(x[:, 0]) + 0.1 * generator.normal(size=200))
+    for name in ("predict", "prediction_interval"):
+        assert ExtrapolationWarning in kinds_of_warnings(model, REGRESSION[name], [[where]])
+
+
+SHAPES = [(1, 50), (1, 1000), (2, 50), (2, 300), (3, 100), (5, 50), (5, 200)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("draw", ["uniform", "normal"])
+@pytest.mark.parametrize(("d", "n"), SHAPES)
+@pytest.mark.parametrize("make", [NadarayaWatsonRegressor, LocalLinearRegressor, NadarayaWatsonClassifier])
+def test_new_rows_like_the_training_rows_are_rarely_extrapolation(make, d, n, draw):
+    fits, share = (8 if n <= 100 else 3), []
+    for seed in range(fits):
+        g = np.random.default_rng(seed)
+        every = g.uniform(-2, 2, (n + 4000, d)) if draw == "uniform" else g.normal(size=(n + 4000, d))
+        X = every[:n]
+        y = np.sin(2 * X).sum(axis=1) + 0.3 * g.normal(size=n)
+        model = make(max_search_seconds=20).fit(X, y > 0 if make is NadarayaWatsonClassifier else y)
+        beyond = reach_of_rows(X, None, model.bandwidth_).beyond(every[n:])
+        share.append(0.0 if beyond is None else beyond.any(axis=1).mean())
+    assert np.mean(share) <= 0.01

@@ -21,17 +21,19 @@ def table(text):
 
 
 def test_a_few_places_are_all_there():
-    found = LocalLinearRegressor(bandwidth=0.1).fit(X, Y).confidence_interval(AT[:2])
+    model = LocalLinearRegressor(bandwidth=0.1).fit(X, Y)
+    found = model.confidence_interval(AT[:2])
     head, names, rows = table(str(found))
     assert {name: words.strip() for name, words in head.items()} == {
         "places": "2",
         "level": "0.95, each place by itself",
         "method": "quadratic",
     }
-    assert names == ["place", "center", "lower", "upper", "se", "df"]
+    assert names == ["place", "center", "lower", "upper", "se", "df", "n_eff"]
+    sizes = model.effective_sample_size(AT[:2])
     assert [row[0] for row in rows] == ["0", "1"]
     for i, row in enumerate(rows):
-        numbers = [found.center[i], found.lower[i], found.upper[i], found.standard_error[i], found.df[i]]
+        numbers = [found.center[i], found.lower[i], found.upper[i], found.standard_error[i], found.df[i], sizes[i]]
         np.testing.assert_allclose(np.array(row[1:], dtype=float), numbers, rtol=5e-3)
 
 
@@ -65,12 +67,15 @@ def test_outputs_and_slopes_have_their_names(columns, outputs, of, labels, group
     model = LocalLinearRegressor(bandwidth=0.5).fit(Z, y)
     found = model.confidence_interval(Z[:3], of=of, groups=groups, simultaneous=True, n_resamples=39)
     _, names, rows = table(str(found))
-    assert names == ["place", *labels, "center", "lower", "upper", "se", "df"]
+    assert names == ["place", *labels, "center", "lower", "upper", "se", "df", "n_eff"]
+    sizes = model.effective_sample_size(Z[:3])
     for row in rows[:6]:
         at = tuple(int(cell) for cell in row[: 1 + len(labels)])
         df = found.df[at[: found.df.ndim]]
         target = [getattr(found, name)[at] for name in ("center", "lower", "upper", "standard_error")]
-        np.testing.assert_allclose(np.array(row[1 + len(labels) :], dtype=float), [*target, df], rtol=5e-3)
+        np.testing.assert_allclose(
+            np.array(row[1 + len(labels) :], dtype=float), [*target, df, sizes[at[0]]], rtol=5e-3
+        )
 
 
 @pytest.mark.parametrize("offset", [0.0, 1e8, -1e-9])

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from statsmodels.stats.proportion import proportion_confint
 
 import tests.support.dense_classes as twin
-from kernpool import EmptyWindowWarning, InferenceWarning, NadarayaWatsonClassifier, kernel_names
+from kernpool import EmptyWindowWarning, ExtrapolationWarning, NadarayaWatsonClassifier, kernel_names
 from kernpool.inference.wilson import wilson_interval
 
 
@@ -124,9 +124,11 @@ def test_empty_windows_are_told(generator):
 
 def test_far_away_the_nearest_row_is_all(generator):
     _, model = fitted(generator, prior_share=0.0)
-    assert model.probability_interval([[50.0, 50.0]]).effective_rows == pytest.approx(1.0)
-    with pytest.warns(InferenceWarning, match="so far from all rows that rounding of their weights leaves no digit"):
+    with pytest.warns(ExtrapolationWarning, match="2 bandwidths beyond"):
+        assert model.probability_interval([[50.0, 50.0]]).effective_rows == pytest.approx(1.0)
+    with pytest.warns(ExtrapolationWarning, match="1 of 1 queries") as caught:
         assert np.isnan(model.predict_proba([[1e7, 0.0]], return_std=True)[1]).all()
+    assert len(caught) == 1
 
 
 def test_too_few_rows_and_groups(generator):

@@ -5,6 +5,7 @@ the table without it, and everything that is returned, warned of and raised has 
 """
 
 import warnings
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -77,7 +78,9 @@ def test_weights_of_empty_windows_are_what_the_policy_says(make, mixed):
     np.testing.assert_array_equal(np.isnan(found).all(axis=1), EMPTY)
     np.testing.assert_array_equal(np.isnan(found).any(axis=1), EMPTY)
     np.testing.assert_array_equal(fitted(make, "zero", mixed=mixed).attention_weights(queries)[EMPTY], 0.0)
-    nearest = fitted(make, "nearest", mixed=mixed).attention_weights(queries)[EMPTY]
+    with pytest.warns(EmptyWindowWarning, match="2 of 5 queries .* nearest") as caught:
+        nearest = fitted(make, "nearest", mixed=mixed).attention_weights(queries)[EMPTY]
+    assert len(caught) == 1
     np.testing.assert_array_equal(nearest, np.eye(31)[[30, 0]])
     mean = fitted(make, "mean", mixed=mixed, weights=True).attention_weights(queries)[EMPTY]
     share = 1.0 + np.arange(31) % 3
@@ -92,7 +95,8 @@ def test_weights_of_empty_windows_are_what_the_policy_says(make, mixed):
 def test_weights_times_outputs_are_the_predictions(make, empty, mixed, weights):
     model = fitted(make, empty, mixed=mixed, weights=weights)
     queries = rows_of(QUERIES, mixed=mixed)
-    shares = model.attention_weights(queries)
-    np.testing.assert_allclose(shares @ model.value_, model.predict(queries), rtol=1e-10, atol=1e-13)
+    with pytest.warns(EmptyWindowWarning) if empty == "nearest" else nullcontext():
+        shares, prediction = model.attention_weights(queries), model.predict(queries)
+    np.testing.assert_allclose(shares @ model.value_, prediction, rtol=1e-10, atol=1e-13)
     rows = ~EMPTY if empty == "zero" else slice(None)
     np.testing.assert_allclose(shares[rows].sum(axis=1), 1.0, rtol=1e-12)

@@ -101,7 +101,7 @@ class _Weighed:
         low, high : ndarray of shape (m, c)
             In the units of the outputs; NaN where the window is empty and the policy of the model says so.
         """
-        recipe = self.smoother.recipe
+        recipe = replace(self.smoother.recipe, warns_of_nearest=False)  # training rows are asked, too
         whole = self._problem(self.smoother.of_degree(0), places, which)
         found, occupied = known_quantiles(recipe, self._counted(whole), self.value, levels)
         if recipe.degree:

@@ -12,7 +12,6 @@ from kernpool.conformal import around, cqr, enclosure, folds, full, leaving, loc
 from kernpool.conformal.ranks import warn_of_few
 from kernpool.conformal.results import PredictionInterval
 from kernpool.conformal.setting import Bounds, MethodRecord, Setting
-from kernpool.core.empty import fill_empty
 from kernpool.execution.warnings import warn_caller
 from kernpool.inference.residuals import nothing_left
 from kernpool.inference.warnings import InferenceWarning
@@ -74,16 +73,26 @@ def prediction_interval(setting: Setting, method: str) -> PredictionInterval:
     count = float(calibration.clusters) if clustered else rows
     if calibration.shift is None:
         warn_of_few(setting.level, count, "clusters" if clustered else "rows")
-    bounds, empty = _with_ends(record.find(setting), calibration.value), setting.smoother.recipe.empty
+    bounds = _with_ends(record.find(setting), calibration.value)
     known = np.asarray(~np.isnan(bounds.center).any(axis=1))
-    if empty in ("nan", "raise"):
-        fill_empty(bounds.center, known, empty)  # which warns of them, or raises
+    _warn_of_empty(setting, bounds.center, known)
     _warn_of_unbounded(setting, bounds, known, count, record.unbounded if calibration.shift is None else shift.BEYOND)
     _warn_of_no_width(setting, bounds)
     return PredictionInterval(
         bounds.center, bounds.lower, bounds.upper, float(setting.level), method, record.sentence(setting),
         count, "clusters" if clustered else "rows",
     )  # fmt: skip
+
+
+def _warn_of_empty(setting: Setting, center: Array, known: NDArray[np.bool_]) -> None:
+    """Warn of empty windows, or raise, as the policy of the model says."""
+    smoother = setting.smoother
+    if smoother.recipe.empty == "nearest":  # which leaves no trace in the center
+        if setting.center is not None or not (smoother.recipe.kernel.is_compact or len(smoother.categories)):
+            return
+        known = smoother.sums(smoother.problem(setting.places)).denominator > 0
+    if smoother.recipe.empty in ("nan", "nearest", "raise"):
+        smoother.recipe.fill_empty(center, known, lambda rows: center[rows])
 
 
 def _with_ends(bounds: Bounds, value: Array) -> Bounds:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.inference.printing import ROWS, columns_of_text, digits_beside
+from kernpool.inference.printing import ROWS, columns_of_text, digits_beside, with_sizes
 
 Array = NDArray[np.float64]
 
@@ -33,6 +33,9 @@ class PredictionInterval:
         clusters.
     units : {"rows", "clusters"}
         Which of both.
+    effective_rows : ndarray of shape (m,), optional
+        Effective sample size of the windows of the first places, those of the printed table (column ``n_eff``): near 1
+        an interval rests on one row. None for rows that are not in memory.
 
     Examples
     --------
@@ -59,6 +62,7 @@ class PredictionInterval:
     guarantee: str
     n_calibration: float
     units: str = "rows"
+    effective_rows: Array | None = None
 
     @property
     def width(self) -> Array:
@@ -74,6 +78,7 @@ class PredictionInterval:
             digits = digits_beside(ends, 0.1 * np.diff(ends[1:]))
             table.append([*(str(i) for i in at), *(f"{end:.{digits}g}" for end in ends)])
         names = ["place", *["output"] * (few.ndim - 1), "center", "lower", "upper"]
+        names, table = with_sizes(names, table, self.effective_rows)
         lines = [
             f"places     {len(self.center)}" + ", the first below" * (self.center.size > len(shown)),
             f"level      {self.level:g}",

@@ -16,7 +16,7 @@ Fill = Callable[[NDArray[np.intp]], Array]
 
 
 class EmptyWindowWarning(RuntimeWarning):
-    """Some queries have no key with positive weight, so that their pooled value is NaN."""
+    """Some queries have no key with positive weight, so that their value is NaN, or that of the nearest row."""
 
 
 def check_empty(empty: str) -> None:
@@ -36,7 +36,9 @@ def check_empty(empty: str) -> None:
         raise ValueError(f"empty must be one of {', '.join(map(repr, get_args(Empty)))}, got {empty!r}")
 
 
-def fill_empty(values: Array, occupied: NDArray[np.bool_], empty: Empty, fill: Fill | None = None) -> Array:
+def fill_empty(
+    values: Array, occupied: NDArray[np.bool_], empty: Empty, fill: Fill | None = None, *, warn: bool = False
+) -> Array:
     """Give the rows of empty windows what the policy says.
 
     Parameters
@@ -49,6 +51,8 @@ def fill_empty(values: Array, occupied: NDArray[np.bool_], empty: Empty, fill: F
         ``"nan"`` warns once, ``"zero"`` does not, ``"raise"`` raises; ``"nearest"`` and ``"mean"`` ask `fill`.
     fill : callable, optional
         Maps the flat indices of the empty rows to their values.
+    warn : bool, default=False
+        Whether ``"nearest"`` warns, too: where it is a default that a caller need not have chosen.
 
     Returns
     -------
@@ -63,7 +67,7 @@ def fill_empty(values: Array, occupied: NDArray[np.bool_], empty: Empty, fill: F
     Warns
     -----
     EmptyWindowWarning
-        If a value becomes NaN.
+        If a value becomes NaN, or with `warn` that of the nearest key.
 
     Examples
     --------
@@ -90,6 +94,12 @@ def fill_empty(values: Array, occupied: NDArray[np.bool_], empty: Empty, fill: F
     elif fill is None:
         raise ValueError(f"empty={empty!r} needs fill=, a function from the indices of empty rows to their values")
     else:
+        if warn and empty == "nearest":
+            warn_caller(
+                f"{story} and get the answer of the nearest one; use a larger bandwidth, a kernel of infinite support "
+                "such as kernel='gaussian', or another empty=",
+                EmptyWindowWarning,
+            )
         values[is_empty] = fill(rows)
         alone = rows[np.isnan(values[is_empty]).any(axis=-1)]
         if alone.size:

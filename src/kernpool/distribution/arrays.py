@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.core.empty import fill_empty
 from kernpool.core.problem import Problem
 from kernpool.distribution.line import narrow
 from kernpool.distribution.places import Sums
@@ -51,7 +50,7 @@ def with_limits(
         some = level if level.ndim == 1 else level[rows]
         return known_quantiles(recipe, limit, value, some)[0].reshape(len(rows), -1)
 
-    return fill_empty(found.reshape(len(found), -1), occupied, recipe.empty, fill).reshape(found.shape)
+    return recipe.fill_empty(found.reshape(len(found), -1), occupied, fill).reshape(found.shape)
 
 
 def known_quantiles(

@@ -18,11 +18,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.algorithms import ALGORITHMS
 from kernpool.algorithms.reference import pair_weights
 from kernpool.core.problem import Problem
 from kernpool.core.state import PoolState, empty_state
 from kernpool.pooling.choice import choose
+from kernpool.pooling.plan import algorithm_within
 from kernpool.pooling.recipe import Recipe
 
 Array = NDArray[np.float64]
@@ -210,10 +210,7 @@ def _sum(recipe: Recipe, ordered: Problem, queries: slice | Index, keys: slice) 
 
 def _summed(recipe: Recipe, part: Problem) -> PoolState:
     """Sum by the algorithm that was asked for where that can do it, which not all can under a mask."""
-    algorithm = recipe.algorithm
-    if algorithm != "auto" and ALGORITHMS[algorithm].refusal(part.without_factors()) is not None:
-        algorithm = "auto"
-    return choose(part, algorithm, often=True).reduce(part, n_jobs=recipe.n_jobs)
+    return choose(part, algorithm_within(part, recipe.algorithm), often=True).reduce(part, n_jobs=recipe.n_jobs)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kernpool.core.empty import fill_empty
 from kernpool.core.problem import Problem
 from kernpool.data.chunks.base import Chunks
 from kernpool.distribution.arrays import known_quantiles, quantiles
@@ -90,7 +89,7 @@ def counted_quantiles(asked: Asked, ask: Ask, level: Array) -> Array:
         one = replace(asked.at(rows[:1]), recipe=mean)
         return np.repeat(Counting(one, ask).quantiles(level, of_rows)[0].reshape(1, -1), len(rows), axis=0)
 
-    return fill_empty(found.reshape(len(found), -1), occupied, recipe.empty, fill).reshape(found.shape)
+    return recipe.fill_empty(found.reshape(len(found), -1), occupied, fill).reshape(found.shape)
 
 
 def ask_all(chunks: Chunks, progress: Progress | None, question: Any) -> Any:

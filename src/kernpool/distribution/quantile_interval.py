@@ -51,7 +51,7 @@ class QuantileInterval:
     places  1
     level   0.95, each place by itself
     <BLANKLINE>
-      place  quantile  center  lower  upper  rows
+      place  quantile  center  lower  upper  n_eff
       0      0.01      0       -inf   3      100
       0      0.5       49      39     60     100
     """
@@ -77,7 +77,7 @@ class QuantileInterval:
             )
             shown += 1
         cut = self.center.size > shown
-        names = [*axes, "quantile", "center", "lower", "upper", "rows"]
+        names = [*axes, "quantile", "center", "lower", "upper", "n_eff"]
         widths = [max(map(len, column)) for column in zip(names, *lines, strict=True)]
         table = [
             "".join(f"  {cell:{width}}" for cell, width in zip(row, widths, strict=True)).rstrip()

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.core.empty import Fill, fill_empty
+from kernpool.core.empty import Fill
 from kernpool.core.problem import Problem
 from kernpool.data.checks import as_real_array, refuse_foreign
 from kernpool.distribution.below import shares_below
@@ -167,7 +167,7 @@ def settled(recipe: Recipe, problem: Problem, known: Known, at_zero: Any, limit:
 
 def filled(recipe: Recipe, found: Array, occupied: NDArray[np.bool_], at_zero: Any, fill: Fill) -> Array:
     """Return what is known with empty windows as the recipe says; parameters as of `settled` and `fill_empty`."""
-    whole = fill_empty(found.reshape(len(found), -1), occupied, recipe.empty, fill).reshape(found.shape)
+    whole = recipe.fill_empty(found.reshape(len(found), -1), occupied, fill).reshape(found.shape)
     if recipe.empty == "zero" and not occupied.all():
         whole[~occupied] = np.broadcast_to(at_zero, whole.shape)[~occupied]
     return whole

@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
-from kernpool.algorithms import ALGORITHMS
 from kernpool.core.problem import Problem
 from kernpool.distribution.arrays import known_quantiles
 from kernpool.distribution.pairs import look_through, tables_of
 from kernpool.pooling.choice import choose
+from kernpool.pooling.plan import algorithm_within
 from kernpool.pooling.recipe import Recipe
 
 Array = NDArray[np.float64]
@@ -89,9 +89,7 @@ def _pooled(
     recipe: Recipe, problem: Problem, value: Array, threshold: Array, width: float, profile: Profile
 ) -> tuple[Array, NDArray[np.bool_]]:
     """Pool columns, some thresholds at a time."""
-    algorithm = recipe.algorithm
-    if algorithm != "auto" and ALGORITHMS[algorithm].refusal(problem.without_factors()) is not None:
-        algorithm = "auto"
+    algorithm = algorithm_within(problem, recipe.algorithm)
     found, occupied = np.full((len(problem.query), len(threshold)), np.nan), np.zeros(len(problem.query), dtype=bool)
     at_once = max(1, COLUMN_NUMBERS // len(value))
     for start in range(0, len(threshold), at_once):

@@ -16,10 +16,9 @@ from kernpool.conformal.shift import read_weights
 from kernpool.core.keys import Prepared
 from kernpool.data.groups import group_codes
 from kernpool.estimators.bandwidth_choice import given_bandwidth
-from kernpool.estimators.fitted import read_query, scale_of
 from kernpool.estimators.rows import as_outputs
-from kernpool.estimators.smoothing_rows import fit_of_rows
-from kernpool.inference import Places, Smoother, number_clusters
+from kernpool.estimators.smoothing_rows import fit_of_rows, places_of
+from kernpool.inference import Smoother, number_clusters
 from kernpool.kernels import get_kernel
 
 Array = NDArray[np.float64]
@@ -27,12 +26,6 @@ Integers = NDArray[np.int64]
 
 MANY_ROWS = 100_000  # from which on those that were not searched are enough
 CALIBRATIONS = (None, "all", "unsearched")
-
-
-def places_of(model: Any, X: ArrayLike) -> Places:
-    """Read places in the units in which a model compares them."""
-    numeric, code = read_query(model, X)
-    return Places(np.asarray(scale_of(model).apply(numeric), dtype=np.float64), code)
 
 
 def check_rows(X_calibration: Any, y_calibration: Any, calibration: Any) -> bool:
@@ -52,7 +45,7 @@ def check_rows(X_calibration: Any, y_calibration: Any, calibration: Any) -> bool
 def other_rows(model: Any, smoother: Smoother, X: Any, y: Any, groups: Any) -> Calibration:
     """Return rows that the model was not fitted to, and its predictions at them."""
     try:
-        places = places_of(model, X)
+        places = places_of(model, X, warn=False)
     except (ValueError, TypeError) as error:
         raise type(error)(f"X_calibration: {error}") from None
     table = read_outputs(y, (len(places.query), *model.value_.shape[1:]))

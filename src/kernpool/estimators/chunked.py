@@ -18,7 +18,7 @@ from kernpool.data.columns import is_frame
 from kernpool.data.tables import TableError
 from kernpool.distribution import chunk_quantiles, without_axes
 from kernpool.estimators.bandwidth_choice import choose_bandwidth
-from kernpool.estimators.fitted import check_unchanged, numeric_query, recipe_of
+from kernpool.estimators.fitted import check_unchanged, numeric_query, recipe_of, refuse_unable
 from kernpool.estimators.parameters import check_parameters, search_parameters
 from kernpool.estimators.rows import keep_labels, refuse_formula, selection
 from kernpool.estimators.search_sample import DEFAULT_SEARCH_ROWS, SearchDraw, bandwidth_of_sample, draw, seed_of
@@ -93,6 +93,7 @@ def fit_chunks(model: Any, chunks: Chunks) -> None:
             raise ValueError("there are no rows: the source is empty")
         found = choose_bandwidth(first.key, first.value, **options) | {"bandwidth_note_": "as given"}
         columns = first.key.shape[1]
+    refuse_unable(model, columns)
     model._replace_fit(found | {"chunks_": chunks, "reference_": reference, "encoding_": None})
     model.n_features_in_ = columns
     keep_labels(model, chunks.labels)

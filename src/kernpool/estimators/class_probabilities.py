@@ -11,11 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 from kernpool.bandwidth import LeaveOneOut
 from kernpool.bandwidth.prior_share import priors_of_others
 from kernpool.core.keys import Prepared
-from kernpool.estimators.calibrating import places_of
 from kernpool.estimators.fitted import pool_at
 from kernpool.estimators.labels import mixed
 from kernpool.estimators.recalibration import recalibrated
-from kernpool.estimators.smoothing_rows import fit_of_rows, smoother_of
+from kernpool.estimators.smoothing_rows import fit_of_rows, places_of, smoother_of
 from kernpool.inference.intervals import check_level
 from kernpool.inference.probabilities import Probabilities, effective_rows, standard_errors
 from kernpool.inference.wilson import ProbabilityInterval, wilson_interval
@@ -110,7 +109,7 @@ class ClassProbabilities:
         probability = probability if map_ is None else recalibrated(probability, map_)
         if not return_std:
             return probability
-        return probability, standard_errors(_independent(model, "standard errors"), places_of(model, X))
+        return probability, standard_errors(_independent(model, "standard errors"), places_of(model, X, warn=False))
 
     def probability_interval(self, X: ArrayLike, level: float = 0.95) -> ProbabilityInterval:
         r"""Find intervals for the probabilities of classes, by Wilson's formula.

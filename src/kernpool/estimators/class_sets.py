@@ -13,10 +13,10 @@ from kernpool.conformal.class_scores import ClassRows
 from kernpool.conformal.levels import COPIED, FRACTIONS, LONELY, are_copied, lonely_levels
 from kernpool.conformal.ranks import as_level
 from kernpool.conformal.sets import SET_METHODS, SetSetting, find_sets
-from kernpool.estimators.calibrating import check_rows, origin_of, places_of
+from kernpool.estimators.calibrating import check_rows, origin_of
 from kernpool.estimators.class_probabilities import probabilities_of
 from kernpool.estimators.labels import as_labels
-from kernpool.estimators.smoothing_rows import need_rows
+from kernpool.estimators.smoothing_rows import need_rows, places_of
 from kernpool.inference.probabilities import Probabilities
 from kernpool.inference.smoother import Places
 
@@ -170,7 +170,7 @@ def _calibration_rows(model: Any, of: Probabilities, X: Any, y: Any) -> ClassRow
     if not check_rows(X, y, None):
         return None
     try:
-        places, label = places_of(model, X), as_labels(y)
+        places, label = places_of(model, X, warn=False), as_labels(y)
         probability = of.at(places)[0]
     except (ValueError, TypeError) as error:
         raise type(error)(f"X_calibration or y_calibration: {error}") from None

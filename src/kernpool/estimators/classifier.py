@@ -123,10 +123,10 @@ class NadarayaWatsonClassifier(ClassSets, ClassProbabilities, Scoring, Classifie
 
     >>> round(model.prior_share_, 3), model.class_prior_.round(3)
     (0.143, array([0.333, 0.667]))
-    >>> model.predict_proba([[3.0], [20.0]]).round(3)
+    >>> model.predict_proba([[3.0], [12.0]]).round(3)
     array([[0.15 , 0.85 ],
            [0.905, 0.095]])
-    >>> model.set_params(prior_share=0.0).fit(X, y).predict_proba([[3.0], [20.0]]).round(3)
+    >>> model.set_params(prior_share=0.0).fit(X, y).predict_proba([[3.0], [12.0]]).round(3)
     array([[0.12, 0.88],
            [1.  , 0.  ]])
     """

@@ -264,10 +264,11 @@ def std_of_new(model: Any, X: ArrayLike) -> Array:
 
     With groups it is that of an observation in a new cluster: residuals are those of fits without the whole cluster.
     """
-    smoother, places, training = read_places(model, X, "fit")
+    smoother, places, training = read_places(model, X, "fit", warn=False)
     clusters = clusters_of(model, smoother, None)
     found = estimate(smoother, places, "naive")
-    warn_of_empty(found)
+    if smoother.recipe.empty not in ("nan", "nearest"):  # of which `predict` warns
+        warn_of_empty(found)
     errors = errors_of(smoother, training, places, found, clusters=clusters)
     noise = errors.noise if clusters is None else local_noise(smoother, places, clusters.residual**2)
     assert noise is not None

@@ -41,11 +41,11 @@ class PartitionSource:
         self.recipe = model._recipe(model.bandwidth_)
         self.outputs, self.flat = self._partitions.outputs, self._partitions.flat
 
-    def read(self, X: ArrayLike) -> Array:
+    def read(self, X: ArrayLike, *, warn: bool = True) -> Array:
         """Read places in memory."""
         if is_dask_collection(X):
             raise TypeError("X must be in memory for prediction intervals; compute it, or some of it")
-        return read_query(self._model, X)
+        return read_query(self._model, X, warn=warn)
 
     def draw(self, size: int, seed: int) -> Sample | None:
         """Draw rows in tasks."""

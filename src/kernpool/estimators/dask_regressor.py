@@ -124,7 +124,7 @@ class DaskNadarayaWatsonRegressor(DaskInference, DaskDistribution, NamedCalls, R
         random_state: Any = 0,
         algorithm: str = "auto",
         tol: float | None = None,
-        empty: str = "nan",
+        empty: str = "nearest",
         n_jobs: int | None = None,
         client: Any = None,
     ) -> None:
@@ -192,7 +192,7 @@ class DaskNadarayaWatsonRegressor(DaskInference, DaskDistribution, NamedCalls, R
         partitions, columns = count_rows(partitions, self.client_)
         found = self._find_bandwidth(partitions, columns)
         # Nothing is assigned before everything is known, so that a failed refit leaves the old fit whole.
-        for stale in ("loo_error_", "loo_empty_windows_", "_search_draw"):
+        for stale in ("loo_error_", "loo_empty_windows_", "_search_draw", "key_range_"):
             self.__dict__.pop(stale, None)
         self.__dict__ |= found
         self.partitions_, self.n_rows_, self.n_features_in_ = partitions, sum(filter(None, partitions.rows)), columns
@@ -318,7 +318,7 @@ class DaskNadarayaWatsonRegressor(DaskInference, DaskDistribution, NamedCalls, R
         return found, {label: kind for label, kind in kinds if kind in TIME_KINDS}
 
     def _recipe(self, bandwidth: Any) -> Recipe:
-        return Recipe.of(
+        recipe = Recipe.of(
             self.kernel,
             bandwidth,
             composition=self.composition,
@@ -326,7 +326,10 @@ class DaskNadarayaWatsonRegressor(DaskInference, DaskDistribution, NamedCalls, R
             algorithm=self.algorithm,
             empty=self.empty,
             n_jobs=1,  # per task
+            warns_of_nearest=True,
         )
+        recipe.refuse_unable(len(np.atleast_1d(bandwidth)))
+        return recipe
 
     def _find_bandwidth(self, partitions: Partitions, columns: int) -> dict[str, Any]:
         if not isinstance(self.bandwidth, str):
@@ -335,7 +338,7 @@ class DaskNadarayaWatsonRegressor(DaskInference, DaskDistribution, NamedCalls, R
         size, seed = self.max_search_rows or DEFAULT_SEARCH_ROWS, seed_of(self.random_state)
         sample = draw_sample(partitions, size, seed, self.client_)
         search = bandwidth_of_sample(sample, partitions.flat, **search_parameters(self))
-        found = {name: search[name] for name in ("bandwidth_", "bandwidth_note_")}
+        found = {name: search[name] for name in ("bandwidth_", "bandwidth_note_", "key_range_")}
         found["_search_draw"] = SearchDraw(size, seed)
         if self.bandwidth not in ("loo", "regularised"):
             return found

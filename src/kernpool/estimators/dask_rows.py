@@ -14,8 +14,16 @@ from kernpool.dask.leave_one_out import draw_rows, joined
 from kernpool.dask.partitions import Partitions, read_block
 from kernpool.dask.pool import RETRIES
 from kernpool.data.chunks.base import Chunk
+from kernpool.estimators.extrapolation import (
+    joined_ranges,
+    may_extrapolate,
+    range_of,
+    reach_of_range,
+    warn_of_extrapolation,
+)
 from kernpool.estimators.rows import as_table, read_inputs
 from kernpool.estimators.search_sample import Sample, draw, join
+from kernpool.kernels import get_kernel
 
 # after kernpool.dask.partitions, which says what to install
 # isort: split
@@ -24,10 +32,19 @@ from dask.delayed import delayed
 Places = list[NDArray[np.intp]]
 
 
-def read_query(model: Any, X: Any) -> NDArray[np.float64]:
-    """Read queries in memory, of as many columns as the model has."""
-    query, _ = read_inputs(model, as_table(X, vars(model).get("n_features_in_")), model.encoding_, reset=False)
-    return np.asarray(query, dtype=np.float64)
+def read_query(model: Any, X: Any, *, warn: bool = True) -> NDArray[np.float64]:
+    """Read queries in memory, of as many columns as the model has; `warn` says whether to warn of extrapolation."""
+    table = as_table(X, vars(model).get("n_features_in_"))
+    query = np.asarray(read_inputs(model, table, model.encoding_, reset=False)[0], dtype=np.float64)
+    if warn and may_extrapolate(get_kernel(model.kernel)):
+        if "key_range_" not in vars(model):  # the bandwidth was given, and no row has been looked at
+            blocks = model.partitions_.blocks
+            ranges = compute([delayed(_range_of)(block) for block in blocks], model.client_, RETRIES)
+            model.key_range_ = joined_ranges([part for part in ranges if part is not None])
+        low, high = model.key_range_
+        names = vars(model).get("feature_names_in_")
+        warn_of_extrapolation(reach_of_range(low, high, model.bandwidth_), query, low, high, names)
+    return query
 
 
 def count_rows(partitions: Partitions, client: Any) -> tuple[Partitions, int]:
@@ -90,6 +107,12 @@ def fetch_all(partitions: Partitions, client: Any) -> Chunk:
 def _draw_from(block: Any, size: int, seed: int, first: int, limit: float) -> Sample | None:
     """Draw rows of a block, in a task."""
     return draw(read_block(block), size, seed, first=first, limit=limit)
+
+
+def _range_of(block: Any) -> NDArray[np.float64] | None:
+    """Return the range of the keys of a block, in a task; None of no rows."""
+    ranges = [range_of(chunk.key) for chunk in read_block(block)]
+    return joined_ranges(ranges) if ranges else None
 
 
 def _describe(block: Any) -> tuple[int, int]:

@@ -1,22 +1,143 @@
-"""Predictions of local planes beyond the range of the outputs: as they are, or clipped.
+"""Queries beyond the training rows: which are, a warning, and predictions of local planes there, which may be clipped.
 
 At the edge of the rows a plane is the slope of a few of them, followed as far as the query is away.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.core.keys import Prepared
+from kernpool.execution.warnings import warn_caller
+from kernpool.inference.warnings import ExtrapolationWarning
+from kernpool.kernels import Kernel
 
 Array = NDArray[np.float64]
 
 POLICIES = ("plane", "clip")
 MARGIN = 0.1  # of the range, on both sides
+BANDWIDTHS, GAPS = 2.0, 3.0
+
+
+class Reach(NamedTuple):
+    """Between which numbers each column of a query is within reach of the training rows, of shape (d,) each."""
+
+    low: Array
+    high: Array
+
+    def beyond(self, query: NDArray[Any]) -> NDArray[np.bool_] | None:
+        """Return for queries of shape (m, d) which cells are beyond; None if no cell is, which takes a few passes."""
+        columns = zip(query.T, self.low.tolist(), self.high.tolist(), strict=True)
+        if all(column.min() >= low and column.max() <= high for column, low, high in columns):
+            return None
+        return np.asarray((query < self.low) | (query > self.high))
+
+
+def reach_of_range(low: Array, high: Array, bandwidth: Array, gap: Array | float = 0.0) -> Reach:
+    r"""Return how far queries may be without being extrapolation.
+
+    .. math:: \min_i x_{ia} - \max(2 h_a, 3 g_a) \quad\text{to}\quad \max_i x_{ia} + \max(2 h_a, 3 g_a)
+
+    in each column, where g is the widest gap between neighbouring values of the training rows.
+
+    Parameters
+    ----------
+    low, high : ndarray of shape (d,)
+        Range of the training rows.
+    bandwidth : ndarray of shape (d,)
+        Of the fit.
+    gap : ndarray of shape (d,), default=0.0
+        The widest gap; zero where it is not known, as for rows in chunks.
+
+    Notes
+    -----
+    New rows that are drawn as the training rows were are beyond their range in 2 of n + 1 cases for each column, so a
+    multiple of the bandwidth alone would warn of 2 to 7 percent of them for 50 rows and one or two columns. With the
+    gaps it is 0.0 percent (uniform), 0.1 (normal), 0.4 (exponential) and 0.4 (Student's t, 4 degrees of freedom) for 50
+    rows of one column, whatever the bandwidth; at most 0.7 (normal) and 2.2 (exponential) for 50 rows of five columns
+    and bandwidths of a twentieth to three fifths of a standard deviation, and at most 0.5 for 200 rows.
+
+    Examples
+    --------
+    >>> reach_of_range(np.array([0.0]), np.array([5.0]), np.array([0.25]), np.array([0.1]))
+    Reach(low=array([-0.5]), high=array([5.5]))
+    """
+    with np.errstate(over="ignore"):
+        margin = np.maximum(BANDWIDTHS * np.asarray(bandwidth, dtype=np.float64), GAPS * np.asarray(gap))
+        return Reach(low - margin, high + margin)
+
+
+def reach_of_rows(key: NDArray[Any], weight: Array | None, bandwidth: Array) -> Reach:
+    """Return the same of rows in memory, of which those of weight zero do not count; O(n d log n) time."""
+    rows = np.sort(np.asarray(key if weight is None else key[weight > 0], dtype=np.float64), axis=0)
+    with np.errstate(over="ignore"):
+        gap = np.diff(rows, axis=0).max(axis=0, initial=0.0)
+    return reach_of_range(rows[0], rows[-1], bandwidth, gap)
+
+
+def range_of(key: Array) -> Array:
+    """Return the least and the largest number of each column, of shape (2, d); infinity and its opposite of no row."""
+    return np.stack([key.min(axis=0, initial=np.inf), key.max(axis=0, initial=-np.inf)])
+
+
+def joined_ranges(ranges: Iterable[Array]) -> Array:
+    """Return the range of all rows from those of parts of them."""
+    every = np.stack(list(ranges))
+    return np.stack([every[:, 0].min(axis=0), every[:, 1].max(axis=0)])
+
+
+def may_extrapolate(kernel: Kernel) -> bool:
+    """Whether queries can be beyond the reach of a kernel's rows and have an answer made of them.
+
+    Windows of compact kernels are empty there, which has a policy and a warning of its own; a constant kernel has no
+    windows.
+    """
+    return not kernel.is_compact and kernel.name != "constant"
+
+
+def warn_of_extrapolation(
+    reach: Reach,
+    query: NDArray[Any],
+    low: Array | None = None,
+    high: Array | None = None,
+    names: Sequence[Any] | None = None,
+    given: NDArray[Any] | None = None,
+) -> None:
+    """Warn once of queries beyond the training rows.
+
+    Parameters
+    ----------
+    reach : Reach
+        Of the model.
+    query : ndarray of shape (m, d)
+        In the units of the reach.
+    low, high : ndarray of shape (d,), optional
+        Range of the training rows, in the units of `given`; None if columns have no meaning to a caller.
+    names : sequence of d names, optional
+        Of the columns.
+    given : ndarray of shape (m, d), optional
+        The queries as the caller knows them; by default `query`.
+    """
+    beyond = reach.beyond(query) if len(query) else None
+    if beyond is None:
+        return
+    (far,) = np.nonzero(beyond.any(axis=1))
+    first, column = int(far[0]), int(np.argmax(beyond[far[0]]))
+    where = "in the space that the model maps rows to"
+    if low is not None and high is not None:
+        label = column if names is None else repr(str(names[column]))
+        value = (query if given is None else given)[first, column]
+        where = f"column {label} is {value:.6g}, the training rows have {low[column]:.6g} to {high[column]:.6g}"
+    warn_caller(
+        f"{far.size} of {len(query)} queries (the first is query {first}) are more than {BANDWIDTHS:g} bandwidths "
+        f"beyond the range of the training rows: {where}. The answer is extrapolation, and intervals promise nothing "
+        "there; leave such queries out, or fit rows that reach as far",
+        ExtrapolationWarning,
+    )
 
 
 def check_extrapolate(extrapolate: Any) -> None:

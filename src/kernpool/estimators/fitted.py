@@ -17,10 +17,20 @@ from kernpool.data.chunks.base import Chunks
 from kernpool.data.chunks.opening import open_chunks
 from kernpool.data.frames import Encoding
 from kernpool.data.tables import TableError
-from kernpool.estimators.extrapolation import limits_of
+from kernpool.estimators.extrapolation import (
+    Reach,
+    joined_ranges,
+    limits_of,
+    may_extrapolate,
+    range_of,
+    reach_of_range,
+    reach_of_rows,
+    warn_of_extrapolation,
+)
 from kernpool.estimators.rows import as_table, read_inputs
 from kernpool.estimators.scale import Scale, ranked_columns
 from kernpool.execution.progress import current_progress
+from kernpool.kernels import get_kernel
 from kernpool.pooling.arrays import KeyPairs, local_fit
 from kernpool.pooling.chunked import ChunkPairs
 from kernpool.pooling.recipe import Recipe
@@ -31,8 +41,8 @@ Codes = NDArray[np.int64]
 
 
 def recipe_of(model: Any) -> Recipe:
-    """Return how a fitted model pools."""
-    return Recipe.of(
+    """Return how a fitted model pools; refuse a named algorithm that cannot, whatever is asked of the model."""
+    recipe = Recipe.of(
         model.kernel,
         model.bandwidth_,
         composition=model.composition,
@@ -42,12 +52,21 @@ def recipe_of(model: Any) -> Recipe:
         empty=model.empty,
         n_jobs=model.n_jobs,
         ridge=vars(model).get("ridge_", 0.0),
+        warns_of_nearest=True,
     )
+    recipe.refuse_unable(len(model.bandwidth_))
+    return recipe
 
 
-def numeric_query(model: Any, X: ArrayLike) -> Array:
-    """Read queries of a fitted model without categorical columns."""
-    return read_query(model, X)[0]
+def refuse_unable(model: Any, columns: int) -> None:
+    """Refuse to fit so many numeric columns with an algorithm that cannot pool them."""
+    options = {"composition": model.composition, "degree": model._degree, "algorithm": model.algorithm}
+    Recipe.of(model.kernel, np.ones(columns), **options).refuse_unable(columns)
+
+
+def numeric_query(model: Any, X: ArrayLike, *, warn: bool = True) -> Array:
+    """Read queries of a fitted model without categorical columns; `warn` as of `read_query`."""
+    return read_query(model, X, warn=warn)[0]
 
 
 def _refuse_parts(X: Any) -> None:
@@ -58,12 +77,62 @@ def _refuse_parts(X: Any) -> None:
         )
 
 
-def read_query(model: Any, X: ArrayLike) -> tuple[Array, Codes | None]:
-    """Read queries of a fitted model, numbers in the units of X and level numbers."""
+def read_query(model: Any, X: ArrayLike, *, warn: bool = True) -> tuple[Array, Codes | None]:
+    """Read queries of a fitted model, numbers in the units of X and level numbers.
+
+    Parameters
+    ----------
+    model : estimator
+        Fitted.
+    X : array_like of shape (m, d)
+        Queries.
+    warn : bool, default=True
+        Whether to warn of extrapolation. False where a call reads the same queries again, where they are calibration
+        rows, and where the answer is about how far away they are.
+    """
     _refuse_parts(X)
     table, encoding = as_table(X, vars(model).get("n_features_in_")), vars(model).get("encoding_")
     numeric, code = read_inputs(model, table, encoding, reset=False, unseen=vars(model).get("unseen", "raise"))
+    if warn:
+        _warn_of_extrapolation(model, numeric)
     return numeric, None if encoding is None else code
+
+
+def _warn_of_extrapolation(model: Any, query: Array) -> None:
+    """Warn of queries, in the units of X, that are beyond the training rows; see `ExtrapolationWarning`."""
+    if not may_extrapolate(get_kernel(model.kernel)):
+        return
+    h, names, prepared = model.bandwidth_, vars(model).get("feature_names_in_"), _prepared(model)
+    if "chunks_" in vars(model):
+        check_unchanged(model)
+        low, high = _range_of_chunks(model)
+        warn_of_extrapolation(reach_of_range(low, high, h), query, low, high, names)
+        return
+    key, weight = scaled_keys(model), model.key_weight_
+    reach, low, high = prepared.get("reach", (key, weight, h), lambda: _reach_of_rows(model, key, weight))
+    if model.encoding_ is not None and model.encoding_.names is not None:
+        names = [model.encoding_.names[place] for place in model.encoding_.numeric] or [""]
+    warn_of_extrapolation(reach, scale_of(model).apply(query), low, high, names, query)
+
+
+def _reach_of_rows(model: Any, key: Array, weight: Array | None) -> tuple[Reach, Array, Array]:
+    """Return how far queries may be, and the range of the training rows in the units of X."""
+    counted = model.key_ if weight is None else model.key_[weight > 0]
+    return reach_of_rows(key, weight, model.bandwidth_), *range_of(counted)
+
+
+def _range_of_chunks(model: Any) -> Array:
+    """Return the range of each column of rows in chunks: known from the fit, or found by a pass over the rows."""
+    known: Array | None = vars(model).get("key_range_")
+    if known is not None:
+        return known
+    chunks = model.chunks_
+    return _prepared(model).get("range", (chunks,), lambda: joined_ranges([range_of(rows.key) for rows in chunks]))
+
+
+def _prepared(model: Any) -> Prepared:
+    prepared: Prepared = vars(model).setdefault("_prepared", Prepared())
+    return prepared
 
 
 def new_scale(model: Any, key: NDArray[Any], weight: Array | None, encoding: Encoding | None) -> Scale:
@@ -90,8 +159,7 @@ def _scale_and_keys(model: Any) -> tuple[Scale, NDArray[Any]]:
         scale = new_scale(model, model.key_, model.key_weight_, model.encoding_)
         return scale, scale.apply(model.key_)
 
-    prepared: Prepared = vars(model).setdefault("_prepared", Prepared())
-    return prepared.get("scale", (model.key_, model.key_weight_, repr(model.scale)), make)
+    return _prepared(model).get("scale", (model.key_, model.key_weight_, repr(model.scale)), make)
 
 
 def pairs_of(model: Any, code: Codes | None = None, *, exclude_self: bool = False) -> KeyPairs:
@@ -104,13 +172,13 @@ def pairs_of(model: Any, code: Codes | None = None, *, exclude_self: bool = Fals
     return KeyPairs(keys, factors, exclude_self)
 
 
-def problem_of(model: Any, X: ArrayLike | None, *, exclude_self: bool = False) -> Problem:
+def problem_of(model: Any, X: ArrayLike | None, *, exclude_self: bool = False, warn: bool = True) -> Problem:
     """Return the problem of queries (for None the training rows themselves) and training rows."""
     check_is_fitted(model)
     if X is None:
         query, code = scaled_keys(model), model.key_code_
     else:
-        given, code = read_query(model, X)
+        given, code = read_query(model, X, warn=warn)
         query = scale_of(model).apply(given)
     return pairs_of(model, code, exclude_self=exclude_self).problem(recipe_of(model), query)
 
@@ -125,7 +193,7 @@ def left_out_problem(model: Any) -> Problem:
 def per_unit(model: Any, X: ArrayLike, slopes: Array) -> Array:
     """Return slopes of shape (m, d, c) per unit of the columns of X, from those in the units of comparison."""
     scale = scale_of(model)
-    return slopes * scale.slope(read_query(model, X)[0])[:, :, None] if any(scale.ranked) else slopes
+    return slopes * scale.slope(read_query(model, X, warn=False)[0])[:, :, None] if any(scale.ranked) else slopes
 
 
 def fit_of(model: Any, problem: Problem) -> LocalFit:

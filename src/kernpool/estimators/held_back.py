@@ -81,8 +81,8 @@ class Source(Protocol):
     outputs: int
     flat: bool
 
-    def read(self, X: ArrayLike) -> Array:
-        """Read places in memory."""
+    def read(self, X: ArrayLike, *, warn: bool = True) -> Array:
+        """Read places in memory; `warn` says whether to warn of extrapolation."""
 
     def draw(self, size: int, seed: int) -> Sample | None:
         """Draw the rows of the smallest numbers."""
@@ -159,9 +159,9 @@ class ChunkSource:
             raise ValueError("there are no rows: the source is empty")
         self.outputs, self.flat = first.value.shape[1], bool(self._chunks.flat)
 
-    def read(self, X: ArrayLike) -> Array:
+    def read(self, X: ArrayLike, *, warn: bool = True) -> Array:
         """Read places."""
-        return np.asarray(numeric_query(self._model, X), dtype=np.float64)
+        return np.asarray(numeric_query(self._model, X, warn=warn), dtype=np.float64)
 
     def draw(self, size: int, seed: int) -> Sample | None:
         """Draw rows in one pass."""
@@ -229,12 +229,17 @@ def held_back(source: Source, size: int, level_rows: int, search: SearchDraw | N
     )
 
 
-def values_of(recipe: Recipe, sums: Sums) -> Array:
-    """Return predictions of shape (m, c): NaN where the window is empty and ``empty`` is ``"nan"`` or ``"raise"``."""
+def values_of(recipe: Recipe, sums: Sums, queries: int) -> Array:
+    """Return predictions of shape (m, c): NaN where the window is empty and ``empty`` is ``"nan"`` or ``"raise"``.
+
+    Where it is ``"nearest"``, the first `queries` of them, which are not calibration rows, are warned of.
+    """
     fit = sums.fit(recipe.ridge_weight(sums.layout.columns))
     values, (empty,) = fit.intercept, np.nonzero(~fit.occupied)
     if empty.size and recipe.empty in ("mean", "nearest") and sums.fill is not None:
         values[empty] = sums.fill(empty)
+        if recipe.empty == "nearest":
+            recipe.fill_empty(values[:queries], fit.occupied[:queries], lambda rows: values[rows])
     elif empty.size:
         values[empty] = 0.0 if recipe.empty == "zero" else np.nan
     return values

@@ -74,7 +74,7 @@ def interval_of_source(
     there, held = np.empty((0, place.shape[1])), None
     if others:
         try:
-            there = source.read(X_calibration)  # type: ignore[arg-type]  # refused there, in words
+            there = source.read(X_calibration, warn=False)  # type: ignore[arg-type]  # refused there, in words
         except (ValueError, TypeError) as error:
             raise type(error)(f"X_calibration: {error}") from None
     if scaled or not others:
@@ -86,7 +86,7 @@ def interval_of_source(
     value = read_outputs(y_calibration, shape) if rows is None else rows.value
     there = there if rows is None else rows.key
     query = np.vstack([place, there] + ([scale.key] if scaled and scale is not None else []))
-    found = values_of(source.recipe, source.sums(query, None if held is None else held.numbers))
+    found = values_of(source.recipe, source.sums(query, None if held is None else held.numbers), len(place))
     center, predicted, around = np.split(found, [len(place), len(place) + len(there)])
     weight = np.ones(len(there)) if rows is None else rows.weight
     group = None if groups is None else group_codes(groups, len(there))

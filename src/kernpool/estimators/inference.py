@@ -239,10 +239,10 @@ class Inference:
         level     0.95, the whole curve at once by the tube formula, critical value 2.76
         method    quadratic
         <BLANKLINE>
-          place  center  lower   upper  se     df
-          0      0.1865  -1.052  1.425  0.421  34.4
-          1      1.496   0.9846  2.008  0.177  47.6
-          2      3.149   1.904   4.394  0.423  34.4
+          place  center  lower   upper  se     df    n_eff
+          0      0.1865  -1.052  1.425  0.421  34.4  17.8
+          1      1.496   0.9846  2.008  0.177  47.6  34
+          2      3.149   1.904   4.394  0.423  34.4  17.8
         >>> wave = model.confidence_interval([[0.2], [0.5]], groups=np.arange(50) // 5)
         >>> wave.df.round(1)
         array([2.4, 2.6])
@@ -272,7 +272,8 @@ class Inference:
         first, dfs = found[0], [one.df for one in found]
         df = dfs[0] if all(np.array_equal(dfs[0], one, equal_nan=True) for one in dfs) else np.stack(dfs, axis=1)
         axes = ("output",) if of == "fit" else ("column", "output")
-        return Interval(center, lower, upper, error, df, first.level, method, critical, first.band, axes)
+        sizes = smoother.effective_rows(places)
+        return Interval(center, lower, upper, error, df, first.level, method, critical, first.band, axes, sizes)
 
     def summary(self) -> Summary:
         """Sum up the fit: effective parameters, residual noise, R2 with and without the rows themselves, criteria.

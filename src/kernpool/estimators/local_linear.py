@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kernpool.bandwidth.search.setting import is_flat
+from kernpool.core.empty import fill_empty
 from kernpool.estimators.fitted import fit_of, per_unit, problem_of, scaled_keys
 from kernpool.estimators.regression import KernelRegressor
 from kernpool.estimators.rows import snapshot
@@ -43,8 +44,10 @@ class LocalLinearRegressor(KernelRegressor):
         As in `NadarayaWatsonRegressor`.
     tol : float or None, default=None
         Ignored beyond the machine epsilon: slopes are made of small differences.
-    empty : {"nan", "nearest", "mean", "zero", "raise"}, default="nan"
-        Prediction where no training row lies within the kernel's support; see `kernpool.pool`.
+    empty : {"nearest", "nan", "mean", "zero", "raise"}, default="nearest"
+        Prediction where no training row lies within the kernel's support; see `kernpool.pool`. ``"nearest"`` and
+        ``"nan"`` warn of such rows. The nearest by default, so that kernels of compact support can be compared by
+        cross-validation; `standard_error` is NaN there whatever this says.
     scale : {"raw", "rank"}, list of them, or dict, default="raw"
         As in `NadarayaWatsonRegressor`; planes are those of ranks then.
     extrapolate : {"plane", "clip"}, default="plane"
@@ -130,7 +133,7 @@ class LocalLinearRegressor(KernelRegressor):
         random_state: Any = 0,
         algorithm: str = "auto",
         tol: float | None = None,
-        empty: str = "nan",
+        empty: str = "nearest",
         scale: Any = "raw",
         extrapolate: str = "plane",
         n_jobs: int | None = None,
@@ -206,7 +209,7 @@ class LocalLinearRegressor(KernelRegressor):
         problem = problem_of(model, X)
         fit = fit_of(model, problem)
         slopes: Array = fit.slope / problem.similarity.bandwidth[:, None]
-        slopes[~fit.occupied] = np.nan
+        fill_empty(slopes.reshape(len(slopes), -1), fit.occupied, "nan")
         return model._one_per_output(per_unit(model, X, slopes))
 
     def attention_weights(self, X: ArrayLike, *, max_bytes: int = 1 << 30) -> Array:
@@ -234,7 +237,7 @@ class LocalLinearRegressor(KernelRegressor):
         """
         model = snapshot(self)
         share: Any = super(LocalLinearRegressor, model).attention_weights(X, max_bytes=max_bytes)
-        problem = problem_of(model, X)
+        problem = problem_of(model, X, warn=False)
         fit = fit_of(model, problem)
         tilted = np.repeat(fit.base[:, None], share.shape[1], axis=1)
         for a in range(problem.key.shape[1]):

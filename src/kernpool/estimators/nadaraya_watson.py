@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kernpool.estimators.fitted import per_unit, problem_of
+from kernpool.estimators.fitted import per_unit, problem_of, recipe_of
 from kernpool.estimators.regression import KernelRegressor
 from kernpool.estimators.rows import snapshot
 from kernpool.execution.progress import current_progress
@@ -66,8 +66,10 @@ class NadarayaWatsonRegressor(KernelRegressor):
         See `kernpool.choose`; all give the same numbers.
     tol : float or None, default=None
         See `kernpool.pool`; None is the machine epsilon.
-    empty : {"nan", "nearest", "mean", "zero", "raise"}, default="nan"
-        Prediction where no training row lies within the kernel's support; see `kernpool.pool`.
+    empty : {"nearest", "nan", "mean", "zero", "raise"}, default="nearest"
+        Prediction where no training row lies within the kernel's support; see `kernpool.pool`. ``"nearest"`` and
+        ``"nan"`` warn of such rows. The nearest by default, so that kernels of compact support can be compared by
+        cross-validation; `standard_error` is NaN there whatever this says.
     scale : {"raw", "rank"}, list of them, or dict, default="raw"
         In which units numeric columns are compared: as they are, or as their ranks among the training rows, from 0 to
         1. One per column, or those of some columns by name or position: ``{"income": "rank"}``. Ranks are for columns
@@ -200,6 +202,7 @@ class NadarayaWatsonRegressor(KernelRegressor):
             slopes[:, :, b] = plan.pullback(
                 problem, state, cotangent, ["query"], n_jobs=self.n_jobs, progress=progress
             ).query
-        if self.empty == "nan":
-            slopes[state.denominator == 0] = np.nan
-        return model._one_per_output(per_unit(model, X, slopes))
+        flat = recipe_of(model).fill_empty(
+            slopes.reshape(m, -1), state.denominator != 0, lambda rows: np.zeros((len(rows), d * c))
+        )
+        return model._one_per_output(per_unit(model, X, flat.reshape(slopes.shape)))

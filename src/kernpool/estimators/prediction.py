@@ -9,11 +9,11 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from kernpool.conformal import PredictionInterval, Setting, as_level, check_method, prediction_interval
-from kernpool.estimators.calibrating import check_rows, origin_of, other_rows, places_of, training_rows, with_ratios
+from kernpool.estimators.calibrating import check_rows, origin_of, other_rows, training_rows, with_ratios
 from kernpool.estimators.fitted import scale_of
 from kernpool.estimators.held_back import ChunkSource
 from kernpool.estimators.held_back_intervals import interval_of_source
-from kernpool.estimators.smoothing_rows import shaped, smoother_of
+from kernpool.estimators.smoothing_rows import places_of, shaped, smoother_of
 from kernpool.inference.draws import as_seed, generator
 
 
@@ -169,4 +169,4 @@ class PredictionIntervals:
             method,
         )
         center, lower, upper = (shaped(self, X, [end], "fit") for end in (found.center, found.lower, found.upper))
-        return replace(found, center=center, lower=lower, upper=upper)
+        return replace(found, center=center, lower=lower, upper=upper, effective_rows=smoother.effective_rows(places))

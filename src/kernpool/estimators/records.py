@@ -35,7 +35,7 @@ YOUNGER: dict[str, Any] = {
 VERSION_WITH_YOUNGER = 4
 ENTRIES = {"format", "version", "estimator", "parameters", "encoding", "features", "target", "results", "arrays"}
 ROWS = {"key_", "value_", "key_weight_", "key_code_", "key_group_", "search_rows_"}
-YOUNGER_ARRAYS = {"key_group_", "search_rows_", "recalibration_"}
+YOUNGER_ARRAYS = {"key_group_", "search_rows_", "recalibration_", "key_range_"}
 NAMES = "feature_names_in_"
 # Labels of columns that are not strings; beyond numbers and tuples, as text.
 LABELS = "labels"
@@ -194,6 +194,8 @@ def _check_fit(model: Any, features: Sequence[str]) -> None:
     if encoding is not None and (None if names is None else tuple(names)) != encoding.names:
         raise ValueError("feature_names_in_ is not what the encoding names")
     _check_levels(model)
+    if "key_range_" in parts and np.isnan(_of_kind("key_range_", model.key_range_, "f", (2, d))).any():
+        raise ValueError("key_range_ is not a range")
     if "chunks_" in parts:
         if encoding is not None or "classes_" in parts or hasattr(model, "predict_proba"):
             raise ValueError("rows in chunks are numbers, and so are their values")

@@ -19,6 +19,7 @@ from kernpool.bandwidth.repeated import warn_of_copies
 from kernpool.data.chunks.base import Chunk
 from kernpool.data.tables import TableError
 from kernpool.estimators.bandwidth_choice import choose_bandwidth
+from kernpool.estimators.extrapolation import joined_ranges, range_of
 from kernpool.execution.progress import Progress
 
 Array = NDArray[np.float64]
@@ -37,6 +38,8 @@ class Sample(NamedTuple):
         How many rows of positive weight there are in all.
     lot : ndarray
         The numbers of the rows, by which samples join.
+    key_range : ndarray of shape (2, d)
+        The least and the largest number in each column of the keys of all rows.
     """
 
     key: Array
@@ -44,6 +47,7 @@ class Sample(NamedTuple):
     weight: Array
     rows: int
     lot: Array
+    key_range: Array
 
 
 class SearchDraw(NamedTuple):
@@ -128,8 +132,9 @@ def draw(
         taken = np.flatnonzero((lots < (sample.lot.max() if full and sample is not None else limit)) & (weight > 0))
         taken = taken[_smallest(lots[taken], size)]
         part = Sample(
-            chunk.key[taken], chunk.value[taken], weight[taken], int(np.count_nonzero(weight > 0)), lots[taken]
-        )
+            chunk.key[taken], chunk.value[taken], weight[taken], int(np.count_nonzero(weight > 0)), lots[taken],
+            range_of(chunk.key),
+        )  # fmt: skip
         sample = join([sample, part], size)
         seen += len(lots)
         if progress is not None and total is not None:
@@ -145,7 +150,8 @@ def join(samples: Sequence[Sample | None], size: int) -> Sample | None:
     lot = np.concatenate([sample.lot for sample in some])
     stay = _smallest(lot, size)
     key, value, weight = (np.concatenate([sample[i] for sample in some])[stay] for i in range(3))
-    return Sample(key, value, weight, sum(sample.rows for sample in some), lot[stay])
+    key_range = joined_ranges([sample.key_range for sample in some])
+    return Sample(key, value, weight, sum(sample.rows for sample in some), lot[stay], key_range)
 
 
 def bandwidth_of_sample(
@@ -168,6 +174,7 @@ def bandwidth_of_sample(
     weight = None if np.all(sample.weight == 1.0) else sample.weight
     warn_of_copies(sample.key, np.zeros((len(value), 0), dtype=np.int64), value, takes_groups=False)
     found = choose_bandwidth(sample.key, value, weight, bandwidth=bandwidth, random_state=random_state, **options)
+    found["key_range_"] = sample.key_range
     few, many, chosen = len(sample.key), sample.rows, found["bandwidth_"]
     if few == many:
         return found | {"bandwidth_note_": f"{bandwidth!r} on all {many} rows"}

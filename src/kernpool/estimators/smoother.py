@@ -21,7 +21,7 @@ from kernpool.data.frames import Encoding
 from kernpool.data.groups import group_codes
 from kernpool.estimators.bandwidth_choice import choose_bandwidth, in_order_of_columns
 from kernpool.estimators.expected_error import expected_error
-from kernpool.estimators.fitted import left_out_problem, new_scale, pool_at, problem_of, recipe_of
+from kernpool.estimators.fitted import left_out_problem, new_scale, pool_at, problem_of, recipe_of, refuse_unable
 from kernpool.estimators.keywords import NamedCalls
 from kernpool.estimators.parameters import search_parameters
 from kernpool.estimators.rank_notes import RankNotes
@@ -30,7 +30,7 @@ from kernpool.estimators.rows import Rows, frequencies, snapshot, unshared
 from kernpool.execution.progress import current_progress
 from kernpool.kernels import Kernel, get_categorical_kernel
 from kernpool.pooling.choice import choose
-from kernpool.pooling.weights import weight_rows, weight_tables
+from kernpool.pooling.weights import effective_rows, weight_tables
 
 Array = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -62,7 +62,7 @@ class KernelSmoother(NamedCalls, BaseEstimator):  # type: ignore[misc]  # scikit
     # What a fit leaves. Files hold the arrays, the results, `encoding_` and `reference_`.
     _arrays: ClassVar[tuple[str, ...]] = (
         "key_", "value_", "key_weight_", "key_code_", "key_group_", "bandwidth_", "smoothing_", "relevance_",
-        "classes_", "search_rows_",
+        "classes_", "search_rows_", "key_range_",
     )  # fmt: skip
     _results: ClassVar[dict[str, type]] = {"loo_error_": float, "loo_empty_windows_": int, "bandwidth_note_": str}
     _standardise = True  # so that several outputs count alike
@@ -110,7 +110,7 @@ class KernelSmoother(NamedCalls, BaseEstimator):  # type: ignore[misc]  # scikit
         random_state: Any = 0,
         algorithm: str = "auto",
         tol: float | None = None,
-        empty: str = "nan",
+        empty: str = "nearest",
         scale: Any = "raw",
         n_jobs: int | None = None,
     ) -> None:
@@ -138,6 +138,7 @@ class KernelSmoother(NamedCalls, BaseEstimator):  # type: ignore[misc]  # scikit
     def _fit_pairs(self, rows: Rows, value: Array, sample_weight: ArrayLike | None, groups: Any = None) -> None:
         """Find the bandwidth, and store keys and values; parameters are checked."""
         key, code, _, encoding = rows
+        refuse_unable(self, key.shape[1])
         weight = None if sample_weight is None else frequencies(sample_weight, len(key))
         group = None if groups is None else group_codes(groups, len(key))
         warn_of_copies(key, code, value, weight, group)
@@ -280,7 +281,7 @@ class KernelSmoother(NamedCalls, BaseEstimator):  # type: ignore[misc]  # scikit
             If a query has no training row within the kernel's support and ``empty="nan"``.
         """
         problem, empty = problem_of(self, X), recipe_of(self).empty
-        weights: Array = weight_tables(lambda _: problem, empty=empty, max_bytes=max_bytes)[0]
+        weights: Array = weight_tables(lambda _: problem, empty=empty, max_bytes=max_bytes, warn=True)[0]
         return weights
 
     def effective_sample_size(self, X: ArrayLike) -> Array:
@@ -303,14 +304,7 @@ class KernelSmoother(NamedCalls, BaseEstimator):  # type: ignore[misc]  # scikit
         -----
         This is Kish's effective sample size of the pooling weights. O(n m d) time in dense NumPy, O(n + m) memory.
         """
-        problem = problem_of(self, X)
-        times = np.ones(len(self.key_)) if self.key_weight_ is None else self.key_weight_
-        kept = times > 0
-        size = np.zeros(len(problem.query))
-        for rows, weights in weight_rows(problem):
-            squares = np.sum(weights[:, kept] ** 2 / times[kept], axis=1)
-            size[rows] = np.divide(1.0, squares, where=squares > 0, out=np.zeros_like(squares))
-        return size
+        return effective_rows(problem_of(self, X, warn=False), self.key_weight_)
 
     def support_mask(self, X: ArrayLike) -> NDArray[np.bool_]:
         """Tell which queries have training rows within the kernel's support.
@@ -326,7 +320,7 @@ class KernelSmoother(NamedCalls, BaseEstimator):  # type: ignore[misc]  # scikit
             False where the window is empty, so that `empty` decides the prediction. Always True for kernels of infinite
             support, unless levels are kept apart; there `effective_sample_size` shows extrapolation.
         """
-        problem = problem_of(self, X)
+        problem = problem_of(self, X, warn=False)
         occupied = choose(problem, self.algorithm, often=True).reduce(problem, n_jobs=self.n_jobs).denominator > 0
         return np.asarray(occupied)
 

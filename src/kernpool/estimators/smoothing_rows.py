@@ -97,14 +97,18 @@ def fit_of_rows(model: Any, smoother: Smoother) -> tuple[Any, ...]:
     )  # fmt: skip
 
 
-def read_places(model: Any, X: ArrayLike, of: str) -> tuple[Smoother, Places, Training]:
+def places_of(model: Any, X: ArrayLike, *, warn: bool = True) -> Places:
+    """Read queries in the units in which a model compares them; `warn` as of `read_query`."""
+    numeric, code = read_query(model, X, warn=warn)
+    return Places(np.asarray(scale_of(model).apply(numeric), dtype=np.float64), code)
+
+
+def read_places(model: Any, X: ArrayLike, of: str, *, warn: bool = True) -> tuple[Smoother, Places, Training]:
     """Read places of X, with the rows in their own fit; refuse a question that is none."""
     if of not in OF:
         raise ValueError(f"of must be 'fit' or 'derivative', got {of!r}")
     smoother = smoother_of(model)
-    numeric, code = read_query(model, X)
-    places = Places(np.asarray(scale_of(model).apply(numeric), dtype=np.float64), code)
-    return smoother, places, training_of(model, smoother)
+    return smoother, places_of(model, X, warn=warn), training_of(model, smoother)
 
 
 def columns_of(smoother: Smoother, of: str) -> list[int | None]:
@@ -149,7 +153,7 @@ def shaped(model: Any, X: ArrayLike, columns: list[Array], of: str) -> Array:
     slopes = np.stack(columns, axis=1)
     scale = scale_of(model)
     if any(scale.ranked):
-        slopes = slopes * scale.slope(read_query(model, X)[0])[:, :, None]
+        slopes = slopes * scale.slope(read_query(model, X, warn=False)[0])[:, :, None]
     return slopes[:, :, 0] if one else slopes
 
 

@@ -14,7 +14,7 @@ from kernpool.core.local_fit import warn_of_rank
 from kernpool.inference.bands import band_width, check_band, choose_band
 from kernpool.inference.clusters import Clusters
 from kernpool.inference.corrected import METHODS, estimates
-from kernpool.inference.printing import ROWS, columns_of_text, digits_beside, listed
+from kernpool.inference.printing import ROWS, columns_of_text, digits_beside, listed, with_sizes
 from kernpool.inference.residuals import Training
 from kernpool.inference.smoother import Places, Smoother
 from kernpool.inference.standard_errors import check_variance, errors_of_each
@@ -49,6 +49,9 @@ class Interval:
         Of a band, how that was found; None for single intervals.
     axes : tuple of str, default=("output",)
         What the axes of the center behind that of places are: ``"column"`` of slopes, ``"output"`` of several outputs.
+    effective_rows : ndarray of shape (m,), optional
+        Effective sample size of the windows of the first places, those of the printed table (column ``n_eff``): near 1
+        an interval rests on one row. `effective_sample_size` of the model has it for all places.
 
     Examples
     --------
@@ -64,9 +67,9 @@ class Interval:
     level     0.95, each place by itself
     method    robust
     <BLANKLINE>
-      place  center  lower  upper  se     df
-      0      2.275   1.57   2.979  0.32   11
-      1      3.313   2.418  4.207  0.421  15.3
+      place  center  lower  upper  se     df    n_eff
+      0      2.275   1.57   2.979  0.32   11    3.91
+      1      3.313   2.418  4.207  0.421  15.3  5.29
     """
 
     center: Array
@@ -79,6 +82,7 @@ class Interval:
     critical: float | Array | None = None
     band: str | None = None
     axes: tuple[str, ...] = ("output",)
+    effective_rows: Array | None = None
 
     def __str__(self) -> str:
         where = {
@@ -105,6 +109,7 @@ class Interval:
             for at, digit, ends, se in zip(shown, digits, zip(center, lower, upper, strict=True), error, strict=True)
         ]
         names = ["place", *self.axes[: few.ndim - 1], "center", "lower", "upper", "se", "df"]
+        names, rows = with_sizes(names, rows, self.effective_rows)
         lines = [
             f"places    {len(self.center)}" + ", the first below" * cut,
             f"level     {self.level:g}, {where}{critical}",

@@ -93,9 +93,9 @@ class LinearMap:
 
     def look(self, value: Array) -> None:
         """Warn, once, of empty windows, or raise, as the recipe says; `fit` does not."""
-        if self.recipe.empty in ("nan", "raise"):
+        if self.recipe.empty in ("nan", "raise", "nearest"):
             found = self.local(value[:, :1])
-            fill_empty(found.intercept, found.occupied, self.recipe.empty)
+            self.recipe.fill_empty(found.intercept, found.occupied, lambda rows: found.intercept[rows])
 
     def predicted_from_others(self, value: Array) -> Array:
         """Return the leave-one-out fit of each column at the keys; isolated rows have the mean of the others."""

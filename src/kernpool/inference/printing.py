@@ -52,6 +52,13 @@ def digits_beside(size: Array, error: Array) -> int:
     return min(max(math.ceil(math.log10(largest) - math.log10(float(errors.min()))) + 2, 4), 17)
 
 
+def with_sizes(names: list[str], rows: list[list[str]], sizes: Array | None) -> tuple[list[str], list[list[str]]]:
+    """Add a column of effective sample sizes to a table whose first cells are numbers of places; None adds none."""
+    if sizes is None:
+        return names, rows
+    return [*names, "n_eff"], [[*row, f"{sizes[int(row[0])]:.3g}"] for row in rows]
+
+
 def columns_of_text(names: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     """Return lines of a table, two blanks before each column, all but the last as wide as their widest cell.
 

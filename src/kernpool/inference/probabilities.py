@@ -26,7 +26,7 @@ from kernpool.inference.quadratic_forms import inner, squared_norm
 from kernpool.inference.residuals import FEWEST_ROWS
 from kernpool.inference.slopes import value_shares
 from kernpool.inference.smoother import Fitted, Places, Smoother, log_mass
-from kernpool.inference.warnings import LOST, ROUNDED, InferenceWarning
+from kernpool.inference.warnings import LOST, ROUNDED, TOO_FAR, ExtrapolationWarning, within_range
 
 Array = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -184,7 +184,7 @@ def _told(fitted: Fitted) -> NDArray[np.bool_]:
     lost = ~empty & (rounded > LOST)
     for places, reason, category in (
         (empty, "have no key with positive weight", EmptyWindowWarning),
-        (lost, "are so far from all rows that rounding of their weights leaves no digit", InferenceWarning),
+        (lost & within_range(fitted.problem), TOO_FAR, ExtrapolationWarning),
     ):
         (which,) = np.nonzero(places)
         if which.size:

@@ -12,7 +12,6 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.algorithms import ALGORITHMS
 from kernpool.bandwidth.categories import NO_CATEGORIES, Categories
 from kernpool.core.keys import Keys
 from kernpool.core.local_fit import LocalFit
@@ -20,9 +19,12 @@ from kernpool.core.problem import FLOAT64, FLOAT64_EPSILON, LARGEST_TOL, Problem
 from kernpool.core.reading import center_of_values, subtract
 from kernpool.core.state import PoolState
 from kernpool.inference.kept_sums import KeptSums
+from kernpool.inference.printing import ROWS
 from kernpool.pooling.choice import choose
+from kernpool.pooling.plan import algorithm_within
 from kernpool.pooling.recipe import Recipe
 from kernpool.pooling.settle import Sums
+from kernpool.pooling.weights import effective_rows
 
 Array = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -99,6 +101,10 @@ class Smoother:
         """The rows themselves."""
         return Places(self.keys.rows.array, self.key_code)
 
+    def effective_rows(self, places: Places) -> Array:
+        """Return the effective sample sizes of the windows of those places that a printed table shows."""
+        return effective_rows(self.problem(places.rows(slice(0, ROWS))), self.weight)
+
     def of_degree(self, degree: int) -> Smoother:
         """Return the local fit of another degree at the same bandwidths; constants and quadratics have no ridge."""
         if degree == self.recipe.degree:
@@ -141,12 +147,9 @@ class Smoother:
 
     def sums(self, problem: Problem) -> PoolState:
         """Sum a problem, of values less their center, by the algorithm of the recipe where that can do it."""
-        algorithm = self.recipe.algorithm
-        if algorithm != "auto" and ALGORITHMS[algorithm].refusal(problem.without_factors()) is not None:
-            algorithm = "auto"
 
         def make() -> PoolState:
-            plan = choose(problem, algorithm, often=True)
+            plan = choose(problem, algorithm_within(problem, self.recipe.algorithm), often=True)
             return plan.reduce(problem.without_center(), n_jobs=self.recipe.n_jobs)
 
         return make() if self.kept is None else self.kept.get(problem, make)

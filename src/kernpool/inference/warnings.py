@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from kernpool.core.empty import EmptyWindowWarning
 from kernpool.core.local_fit import warn_of_curvature
+from kernpool.core.problem import Problem
 from kernpool.execution.warnings import warn_caller
 from kernpool.inference.corrected import Estimate
 from kernpool.inference.standard_errors import Errors
@@ -24,10 +25,37 @@ FEW_DF = 1.0 - 1e-9
 # 2e-3, and so is the norm. With a Gaussian that is a place three million bandwidths away.
 ROUNDED = 8.0 * np.finfo(np.float64).eps
 LOST = 0.01
+TOO_FAR = "are so far from all rows that rounding of their weights leaves no digit"
 
 
 class InferenceWarning(RuntimeWarning):
     """A standard error or an interval does not say what it seems to: no noise, too few rows, or much bias."""
+
+
+class ExtrapolationWarning(UserWarning):
+    """Some queries are so far from the training rows that the answer is extrapolation.
+
+    Given once per call by every method of the estimators that answers at new rows. The rule looks at X alone: a query
+    is extrapolation if one of its numeric columns is beyond the range of the training rows by more than two bandwidths,
+    and by more than three times the widest gap between neighbouring values that the training rows have in this column.
+    (Of rows in chunks and on a cluster the gaps are not known, and two bandwidths count. Columns compared by rank are
+    meant in ranks, learned similarities in the space that rows are mapped to.)
+
+    So a query within the range of each column is none, such as one in a corner or a hole of the cloud of rows:
+    `effective_sample_size` shows those. Kernels of compact support have empty windows out there, of which
+    `EmptyWindowWarning` tells, and the constant kernel has no windows. Dask queries, of which nothing is computed yet,
+    are not looked at.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from kernpool import LocalLinearRegressor
+    >>> model = LocalLinearRegressor(bandwidth=0.5).fit([[0.0], [0.5], [1.0], [1.5]], [0.0, 1.0, 0.0, 1.0])
+    >>> with warnings.catch_warnings(record=True, action="always") as caught:
+    ...     prediction = model.predict([[1.6], [2.0], [4.0]])
+    >>> [one.category.__name__ for one in caught]
+    ['ExtrapolationWarning']
+    """
 
 
 def warn_of_empty(found: Estimate) -> None:
@@ -61,6 +89,12 @@ def warn_of_ranks(found: Estimate, columns: int, report_rank: ReportRank) -> Non
         warn_of_curvature(found.curvature_rank, occupied & (found.rank == columns), full)
 
 
+def within_range(problem: Problem) -> NDArray[np.bool_]:
+    """Return which queries are within the range of the keys: estimators have warned of the others."""
+    query, key = problem.query, problem.key
+    return np.asarray(np.all((query >= key.min(axis=0)) & (query <= key.max(axis=0)), axis=1))
+
+
 def checked_errors(found: Estimate, errors: Errors) -> tuple[Array, Array]:
     """Return standard errors and degrees of freedom, NaN where they rest on too little; warn of these and zeros.
 
@@ -81,12 +115,13 @@ def checked_errors(found: Estimate, errors: Errors) -> tuple[Array, Array]:
     lost = np.isfinite(rounded) & (rounded > LOST)
     if lost.any():
         error[lost], df[lost] = np.nan, np.nan
-        warn_caller(
-            f"{_which('', np.flatnonzero(lost), found)} are so far from all rows that rounding of their weights "
-            "leaves no digit of a standard error, and it becomes NaN; nothing is known of the curve there: leave these "
-            "places out, or use a larger bandwidth",
-            InferenceWarning,
-        )
+        (between,) = np.nonzero(lost & within_range(found.terms[0][1].problem))
+        if between.size:
+            warn_caller(
+                f"{_which('', between, found)} {TOO_FAR} of a standard error, and it becomes NaN; nothing is known of "
+                "the curve there: leave these places out, or use a larger bandwidth",
+                ExtrapolationWarning,
+            )
     (few,) = np.nonzero(df < FEW_DF - rounded)
     if few.size:
         error[few], df[few] = np.nan, np.nan

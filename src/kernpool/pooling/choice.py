@@ -39,6 +39,10 @@ def choose(problem: Problem, algorithm: str = "auto", *, often: bool = False) ->
 
     Notes
     -----
+    A named algorithm that cannot do what is pooled is refused, with the same message by `fit` and every method of an
+    estimator. Sums that an answer needs besides, such as of squared kernels, of a fit of another degree or under a
+    mask, take ``"auto"`` where the named one cannot.
+
     All algorithms are within the same promise of accuracy, but not equal to the last bit. The plan depends on the
     problem and the kind of processor, and not on what the process did before. For a single call of up to about a
     hundred thousand pairs it is a dense NumPy expression, which takes half a millisecond and loads no compiler. Beyond,

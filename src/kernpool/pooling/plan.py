@@ -277,6 +277,16 @@ def check_algorithm(algorithm: str) -> None:
         raise ValueError(f"unknown algorithm {algorithm!r}; {hint}known algorithms: {', '.join(known)}")
 
 
+def algorithm_within(problem: Problem, algorithm: str) -> str:
+    """Return the algorithm that was asked for if it can do a sum that is made on the way to an answer, else ``"auto"``.
+
+    What a caller pools has to be within the powers of the algorithm, or is refused (`choose_algorithm`). Sums that an
+    answer needs besides are not the caller's: of squared kernels, fits of another degree, keys under a mask.
+    """
+    able = algorithm == "auto" or ALGORITHMS[algorithm].refusal(problem.without_factors()) is None
+    return algorithm if able else "auto"
+
+
 def choose_algorithm(problem: Problem, algorithm: str = "auto", *, often: bool = True) -> Plan:
     """Choose an algorithm for a problem without categorical columns; as `choose`, which asks this."""
     check_algorithm(algorithm)

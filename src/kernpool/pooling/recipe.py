@@ -10,7 +10,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kernpool.core.empty import Empty, check_empty
+from kernpool.core.empty import Empty, Fill, check_empty, fill_empty
 from kernpool.core.keys import Keys
 from kernpool.core.moments import check_degree
 from kernpool.core.problem import Problem
@@ -19,7 +19,7 @@ from kernpool.core.ridge import as_ridge, ridge_weight
 from kernpool.core.similarity import Composition, KernelSimilarity, check_composition
 from kernpool.data.checks import as_bandwidth
 from kernpool.kernels import Kernel, get_kernel
-from kernpool.pooling.plan import check_algorithm
+from kernpool.pooling.plan import check_algorithm, choose_algorithm
 
 Array = NDArray[np.float64]
 
@@ -34,6 +34,8 @@ class Recipe:
         As in `pool`. A bandwidth of one number is for any number of columns.
     ridge : float or ndarray of shape (d,), default=0.0
         Penalty on the slopes of a local linear fit, in keys at the query; see `kernpool.core.ridge`.
+    warns_of_nearest : bool, default=False
+        Whether ``empty="nearest"`` warns where windows are empty, as it does for estimators, whose default it is.
 
     Raises
     ------
@@ -62,6 +64,7 @@ class Recipe:
     empty: Empty = "nan"
     n_jobs: int | None = None
     ridge: Array | float = 0.0
+    warns_of_nearest: bool = False
 
     def __post_init__(self) -> None:
         check_empty(self.empty)
@@ -120,6 +123,16 @@ class Recipe:
             degree=self.degree,
             **pairs,
         )
+
+    def refuse_unable(self, columns: int) -> None:
+        """Raise ValueError if a named algorithm cannot pool so many numeric columns as this recipe says."""
+        if self.algorithm != "auto":
+            row = np.zeros((1, columns))
+            choose_algorithm(self.problem(row, row, np.zeros((1, 1))), self.algorithm)
+
+    def fill_empty(self, values: Array, occupied: NDArray[np.bool_], fill: Fill | None = None) -> Array:
+        """Give the rows of empty windows what the recipe says; parameters as of `kernpool.core.empty.fill_empty`."""
+        return fill_empty(values, occupied, self.empty, fill, warn=self.warns_of_nearest)
 
     def ridge_weight(self, columns: int) -> Array | None:
         """Return the ridge of each column in units of key weight times kernel; None if there is none."""

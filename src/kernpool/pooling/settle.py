@@ -9,11 +9,12 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.core.empty import Fill, fill_empty
+from kernpool.core.empty import Fill
 from kernpool.core.local_fit import LocalFit, solve, warn_of_curvature, warn_of_rank
 from kernpool.core.moments import Layout
 from kernpool.core.ridge import with_ridge
 from kernpool.core.state import PoolState
+from kernpool.pooling.limits import quotient
 from kernpool.pooling.recipe import Recipe
 
 Array = NDArray[np.float64]
@@ -112,13 +113,13 @@ def settle(
            [0.]])
     """
     if sums.center is None and not recipe.degree:
-        values = sums.state.finalize(recipe.empty, sums.fill)
+        values = recipe.fill_empty(quotient(sums.state), sums.state.denominator != 0, sums.fill)
     else:
         fit = sums.fit(recipe.ridge_weight(sums.layout.columns))
         if recipe.degree:
             report = report_rank or (warn_of_rank if recipe.degree == 1 else warn_of_curvature)
             report(fit.rank, fit.occupied, sums.layout.regressors)
         intercept = fit.intercept if limits is None else np.clip(fit.intercept, *limits)
-        values = fill_empty(intercept, fit.occupied, recipe.empty, sums.fill)
+        values = recipe.fill_empty(intercept, fit.occupied, sums.fill)
     values = values if sums.shape is None else values.reshape(sums.shape)
     return values.astype(sums.dtype, copy=False)

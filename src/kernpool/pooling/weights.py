@@ -79,7 +79,12 @@ def pooling_weights(
 
 
 def weight_tables(
-    problem: Callable[[int], Problem], items: int = 1, *, empty: Empty = "nan", max_bytes: int = 1 << 30
+    problem: Callable[[int], Problem],
+    items: int = 1,
+    *,
+    empty: Empty = "nan",
+    max_bytes: int = 1 << 30,
+    warn: bool = False,
 ) -> Array:
     """Compute the weights of some problems of the same shape, with empty windows as `empty` says.
 
@@ -94,6 +99,8 @@ def weight_tables(
         numeric ones.
     max_bytes : int, default=2**30
         The largest result allowed.
+    warn : bool, default=False
+        As of `fill_empty`.
 
     Returns
     -------
@@ -135,7 +142,7 @@ def weight_tables(
         filled = np.concatenate([part for limit in limits for _, part in weight_rows(limit)])
         return np.where(filled.any(axis=1, keepdims=True), filled, np.nan)
 
-    return fill_empty(flat, np.logical_not(is_empty), empty, fill).reshape(weights.shape)
+    return fill_empty(flat, np.logical_not(is_empty), empty, fill, warn=warn).reshape(weights.shape)
 
 
 def weight_rows(problem: Problem) -> Iterator[tuple[slice, Array]]:
@@ -176,3 +183,32 @@ def _check_size(queries: int, keys: int, max_bytes: int) -> None:
             f"the weights of {queries} queries x {keys} keys need {size / 1e9:.3g} GB, more "
             f"than max_bytes={max_bytes}; ask for fewer queries, or pass a larger max_bytes"
         )
+
+
+def effective_rows(problem: Problem, times: Array | None = None) -> Array:
+    r"""Return Kish's effective sample size of the pooling weights, :math:`1 / \sum_j \alpha_j^2 / w_j`, dense.
+
+    Parameters
+    ----------
+    problem : Problem
+        Whose weights.
+    times : ndarray of shape (n,), optional
+        The frequencies w; one each by default.
+
+    Returns
+    -------
+    ndarray of shape (m,)
+        Zero where the window is empty.
+
+    Examples
+    --------
+    >>> effective_rows(Problem.from_arrays([0.0, 9.0], [0.0, 1.0], [5.0, 7.0], kernel="boxcar", bandwidth=2.0))
+    array([2., 0.])
+    """
+    counted: slice | NDArray[np.bool_] = slice(None) if times is None else times > 0
+    each = 1.0 if times is None else times[counted]
+    size = np.zeros(problem.shape[0])
+    for rows, weights in weight_rows(problem):
+        squares = np.sum(weights[:, counted] ** 2 / each, axis=1)
+        size[rows] = np.divide(1.0, squares, where=squares > 0, out=np.zeros_like(squares))
+    return size

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from kernpool.bandwidth import BandwidthSearch, rule_of_thumb, search_bandwidth, search_log_loss
 from kernpool.bandwidth.repeated import warn_of_copies
 from kernpool.data.folders import Record, read_record, write_record
+from kernpool.estimators.extrapolation import reach_of_rows, warn_of_extrapolation
 from kernpool.estimators.fitted import read_query
 from kernpool.estimators.keywords import NamedCalls
 from kernpool.estimators.learned.parameters import FEWEST_ROWS, check_parameters
@@ -134,7 +135,7 @@ class LearnedPooling(NamedCalls, BaseEstimator):  # type: ignore[misc]  # scikit
 
     def _query(self, X: ArrayLike) -> Array:
         check_is_fitted(self)
-        return np.asarray(read_query(self, X)[0], dtype=np.float64)
+        return np.asarray(read_query(self, X, warn=False)[0], dtype=np.float64)
 
     def encode(self, X: ArrayLike) -> Array:
         """Map rows to the space in which a Gaussian of width one compares them.
@@ -157,8 +158,10 @@ class LearnedPooling(NamedCalls, BaseEstimator):  # type: ignore[misc]  # scikit
     def _encoded(self, X: ArrayLike) -> tuple[Array, Array]:
         from kernpool.torch.learning.fitting import encode
 
-        query = self._query(X)
-        return encode(self.similarity_, query), encode(self.similarity_, self.key_)
+        row = self._query(X)
+        query, key = encode(self.similarity_, row), encode(self.similarity_, self.key_)
+        warn_of_extrapolation(reach_of_rows(key, None, np.ones(key.shape[1])), query)
+        return query, key
 
     def _pool(self, X: ArrayLike) -> Array:
         query, key = self._encoded(X)
