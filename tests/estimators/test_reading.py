@@ -13,6 +13,7 @@ from kernpool import (
     RunningPool,
     open_chunks,
     pool,
+    specification_test,
 )
 
 pandas = pytest.importorskip("pandas", reason="frames of pandas are half of what this is about")
@@ -221,6 +222,16 @@ def test_an_index_and_an_array_of_arrow_are_one_column():
         np.testing.assert_array_equal(model.predict(rows), expected.predict(index.to_numpy()))
     zoned = pyarrow.array(index.tolist(), pyarrow.timestamp("us", "UTC"))
     assert NadarayaWatsonRegressor(bandwidth=3.0).fit(zoned, Y).encoding_.kinds == ("date with a time zone",)
+
+
+def test_specification_tests_of_dates_are_those_of_days():
+    day = pandas.Series(pandas.Timestamp("2024-01-01") + pandas.to_timedelta(np.arange(N) * 7 % 24, unit="D"))
+    days = (day - pandas.Timestamp(0)) / pandas.Timedelta(days=1)
+    found, expected = (
+        specification_test(pandas.DataFrame({"t": column, "v": V}), Y, n_resamples=19, bandwidth=[4.0, 1.0])
+        for column in (day, days)
+    )
+    np.testing.assert_allclose(found.statistic, expected.statistic, rtol=1e-9)
 
 
 MISSING = {"None": None, "NaN": np.nan, "NA": pandas.NA, "NaT": pandas.NaT}

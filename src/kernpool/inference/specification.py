@@ -134,7 +134,7 @@ def specification_test(
             "X has categorical columns, which LinearRegression() does not take; give model= a pipeline that encodes "
             "them, or X with numbers alone"
         )
-    predict = _predictions(model, inputs)
+    predict = _predictions(model, sample.numeric if _is_least_squares(model) else inputs)
     middle = predict(sample.y[:, None])[:, 0]
     sample.refuse_exact(sample.y - middle, "the model")
     return compare_pairs(
