@@ -22,7 +22,7 @@ GROUPS = {
     "Pooling": "pool pooling_weights pool_quantile pool_cdf pool_state merge empty_state PoolState",
     "Estimators": "NadarayaWatsonRegressor LocalLinearRegressor NadarayaWatsonClassifier LearnedPoolingRegressor "
     "LearnedPoolingClassifier save_model load_model",
-    "How sure": "Interval ProbabilityInterval Residuals Summary SlopeMap InferenceWarning",
+    "How sure": "Interval ProbabilityInterval Residuals Summary ClassSummary SlopeMap InferenceWarning",
     "Tests": "TestResult specification_test compare_curves monotonicity_test",
     "What to expect": "PredictionInterval PredictionSet QuantileInterval density_ratio DensityRatio",
     "Large data": "open_chunks RunningPool DaskNadarayaWatsonRegressor",

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from kernpool.estimators.dask_regressor import DaskNadarayaWatsonRegressor
     from kernpool.estimators.saving import load_model, save_model
     from kernpool.inference import (
+        ClassSummary,
         ExtrapolationWarning,
         InferenceWarning,
         Interval,
@@ -63,6 +64,7 @@ __all__ = [
     "AttentionDisplay",
     "BandwidthPathDisplay",
     "ClassSetDisplay",
+    "ClassSummary",
     "CoverageDisplay",
     "CurveComparisonDisplay",
     "DaskNadarayaWatsonRegressor",
@@ -173,6 +175,7 @@ _LAZY = {
     "QuantileInterval": "kernpool.distribution",
     "Residuals": "kernpool.inference",
     "SlopeMap": "kernpool.inference",
+    "ClassSummary": "kernpool.inference",
     "Summary": "kernpool.inference",
     "TestResult": "kernpool.inference",
     "compare_curves": "kernpool.inference",

@@ -189,7 +189,12 @@ def test_a_target_of_text_makes_a_classifier():
     records = json.loads(kernpool("predict", "c", "t.csv", "--proba", "--json").stdout)
     assert [record["kind"] for record in records] == model.predict(DOSE[:, None]).tolist()
     np.testing.assert_allclose([r["kind_p_high"] for r in records], model.predict_proba(DOSE[:, None])[:, 0])
-    options = [("--degree", "1"), ("--summary",)]
+    shown = kernpool("fit", "t.csv", "--target", "kind", "--features", "dose", "--bandwidth", "0.5", "--summary")
+    assert (shown.returncode, b"leave-one-out accuracy" in shown.stdout) == (0, True)
+    assert kernpool("info", "c", "--summary").stdout == shown.stdout
+    in_json = json.loads(kernpool("info", "c", "--summary", "--json").stdout)
+    assert in_json["accuracy"] == pytest.approx(1.0 - report["loo_wrong"])
+    options = [("--degree", "1")]
     options += [("--plot", "p.png")] if find_spec("matplotlib") else []  # asked for the extra first
     for option in options:
         done = kernpool("fit", "t.csv", "--target", "kind", "--features", "dose", *option)

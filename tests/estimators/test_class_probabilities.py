@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.datasets import load_iris
-from sklearn.metrics import log_loss
+from sklearn.metrics import accuracy_score, log_loss
 
 from kernpool import EmptyWindowWarning, NadarayaWatsonClassifier, NadarayaWatsonRegressor, pool
 from kernpool.bandwidth.prior_share import prior_of_others, prior_share
@@ -199,3 +199,34 @@ def test_models_keep_their_share_and_earlier_files_have_none(rows):
         header = record.header | {"results": {} if wrong is None else {"prior_share_": wrong}}
         with pytest.raises(ValueError, match="prior_share_ is missing, or not in"):
             NadarayaWatsonClassifier.from_record(replace(record, header=header))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_summary_is_of_predictions_without_the_row(weighted, generator):
+    X = generator.normal(size=(60, 2))
+    y = np.where(X[:, 0] + 0.3 * generator.normal(size=60) > 0, "wet", "dry")
+    weight = generator.integers(1, 4, size=60).astype(float) if weighted else np.ones(60)
+    model = NadarayaWatsonClassifier(bandwidth=[0.5, 2.0]).fit(X, y, sample_weight=weight if weighted else None)
+    summary, probability = model.summary(), model.leave_one_out().probability
+    assert summary.log_loss == pytest.approx(log_loss(y, probability, sample_weight=weight), rel=1e-12)
+    right = model.classes_[probability.argmax(axis=1)]
+    assert summary.accuracy == pytest.approx(accuracy_score(y, right, sample_weight=weight), rel=1e-12)
+    assert list(summary.priors) == ["dry", "wet"]
+    text = str(summary)
+    for part in (
+        f"{weight.sum():g} rows, 2 columns, 2 classes",
+        "bandwidth as given",
+        f"{summary.log_loss:.4g}",
+        "wet ",
+    ):
+        assert part in text
+    clusters = NadarayaWatsonClassifier(bandwidth=0.5).fit(X, y, groups=np.arange(60) // 4).summary()
+    assert clusters.left_out == "cluster"
+    assert "leave-cluster-out accuracy" in str(clusters)
+
+
+def test_a_summary_prints_ten_of_many_classes(generator):
+    X = generator.normal(size=(300, 1))
+    text = str(NadarayaWatsonClassifier(bandwidth=0.5).fit(X, np.arange(300) % 150).summary())
+    assert "150 classes" in text
+    assert max(map(len, text.splitlines())) < 120

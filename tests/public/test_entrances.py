@@ -91,7 +91,7 @@ LEFT_OUT = {
 # Public names whose arguments of these names are no data of a user, with the reason.
 EXEMPT = {
     r"\w+Display(\.\w+)?": "pictures; they call methods of the table",
-    r"\w*Interval|PredictionSet|Residuals|SlopeMap|Summary|TestResult|DensityRatio": "results",
+    r"\w*Interval|PredictionSet|Residuals|SlopeMap|\w*Summary|TestResult|DensityRatio": "results",
     r"PoolState(\.\w+)?|Problem(\.\w+)?|Plan(\.\w+)?|choose|merge|Kernel": "made by functions of the table",
     r"explore|Explorer(\.\w+)?": "calls fit, and its pages are tested in a browser",
     r"\w+\.set_\w+_request|\w+\.to_record|save_model": "arguments are names",

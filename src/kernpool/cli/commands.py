@@ -117,7 +117,6 @@ def as_classifier(options: argparse.Namespace) -> NadarayaWatsonClassifier:
     """Return the unfitted classifier that the options ask for."""
     for name, given in (
         ("--degree 1", options.degree),
-        ("--summary", options.summary),
         ("--plot", options.plot is not None),
     ):
         if given:
@@ -237,7 +236,8 @@ def run_info(options: argparse.Namespace) -> None:
     need_output("open it")
     model, header = load_model(options.model), read_header(options.model, MODELS)
     if options.summary:
-        need_rows(model, options.model, "--summary")
+        if not isinstance(model, NadarayaWatsonClassifier):
+            need_rows(model, options.model, "--summary")
         summary = named_summary(model, header["features"])
         print_json(summary) if options.json else print(summary)
         return

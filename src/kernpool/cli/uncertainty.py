@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from kernpool.cli.terminal import UsageError
 from kernpool.estimators.regression import KernelRegressor
-from kernpool.inference import Summary
+from kernpool.inference import ClassSummary, Summary
 from kernpool.inference.intervals import check_level
 
 Array = NDArray[np.float64]
@@ -121,9 +121,9 @@ def need_rows(model: Any, folder: str, what: str) -> None:
         )
 
 
-def named_summary(model: KernelRegressor, features: Sequence[str]) -> Summary:
+def named_summary(model: Any, features: Sequence[str]) -> Summary | ClassSummary:
     """Return the summary of a fit, in which columns have their names."""
-    summary = model.summary()
+    summary: Summary | ClassSummary = model.summary()
     if model.encoding_ is not None:  # which knows them
         return summary
     named = [replace(column, name=name) for column, name in zip(summary.columns, features, strict=True)]

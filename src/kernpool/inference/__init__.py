@@ -27,11 +27,12 @@ from kernpool.inference.results import TestResult
 from kernpool.inference.slope_map import SlopeMap
 from kernpool.inference.smoother import Places, Smoother
 from kernpool.inference.specification import specification_test
-from kernpool.inference.summary import Summary, summarise
+from kernpool.inference.summary import ClassSummary, Summary, summarise
 from kernpool.inference.warnings import ExtrapolationWarning, InferenceWarning
 from kernpool.inference.wilson import ProbabilityInterval
 
 __all__ = [
+    "ClassSummary",
     "Clusters",
     "ExtrapolationWarning",
     "InferenceWarning",

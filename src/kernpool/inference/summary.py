@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +36,7 @@ from kernpool.kernels import square
 Array = NDArray[np.float64]
 
 FEW = 10.0  # effective rows
+MOST_CLASSES = 10  # printed
 AS_IF_INDEPENDENT = (
     "Leave-cluster-out is of fits without all rows of a cluster: what rows of new clusters would have. Leave-one-out\n"
     "keeps the rest of the cluster; it, residual sd, AICc and GCV take rows as independent."
@@ -149,14 +151,7 @@ class Summary:
     def __str__(self) -> str:
         c, d = len(self.rss), len(self.columns)
         head = f"{self.title}: {self.rows:g} rows, {d} column{'s' * (d > 1)}, {c} output{'s' * (c > 1)}"
-        lines = [head, f"kernel {self.kernel}, {self.chosen}", ""]
-        width = max(6, *(len(column.name) for column in self.columns))
-        sizes = [f"{c.width:.4g}{c.unit and ' '}{c.unit}{' (smoothing)' * c.has_levels}" for c in self.columns]
-        wide = max(9, *(len(size) for size, c in zip(sizes, self.columns, strict=True) if c.unit), 0)
-        lines.append(f"  {'column':{width}}  {'bandwidth':{wide}}  relevance")
-        for column, size in zip(self.columns, sizes, strict=True):
-            relevance = "" if column.relevance is None else f"{column.relevance:.3g}"
-            lines.append(f"  {column.name:{width}}  {size:{wide}}  {relevance}".rstrip())
+        lines = [head, f"kernel {self.kernel}, {self.chosen}", "", *_lines_of(self.columns)]
         low, middle, high = self.effective_rows
         facts = [
             ("effective parameters", f"{self.trace:.2f} (tr H), {self.trace_squared:.2f} (tr H'H)"),
@@ -172,8 +167,7 @@ class Summary:
             of, (least, median, most) = self.clusters, self.clusters.sizes
             rows = f"{of.count}, of {least:g} to {most:g} rows, median {median:g}"
             facts += [("clusters", rows), ("leave-cluster-out", f"R2 {listed(of.r2)}, error {of.error:.4g}")]
-        told = [f"  {name:22}  {value}" for name, value in facts]
-        return "\n".join([*lines, "", *told, *([] if self.clusters is None else ["", AS_IF_INDEPENDENT])])
+        return "\n".join([*lines, "", *_aligned(facts), *([] if self.clusters is None else ["", AS_IF_INDEPENDENT])])
 
     def _without_freedom(self) -> str:
         taken = self.rows - 2.0 * self.trace + self.trace_squared <= 0
@@ -181,6 +175,84 @@ class Summary:
 
     def _without_spread(self) -> str:
         return "; undefined where y is constant" if not np.isfinite(self.r2).all() else ""
+
+
+@dataclass(frozen=True, eq=False)
+class ClassSummary:
+    """What a fitted classifier amounts to.
+
+    Parameters
+    ----------
+    title, kernel, chosen : str
+        Of the model, its kernel, and how its bandwidths were found.
+    columns : tuple of Column
+        Of the table.
+    rows : float
+        Sum of the weights.
+    priors : dict
+        Fraction of the rows in each class, by its label.
+    prior_share : float
+        Share of the priors in every probability.
+    left_out : str
+        What was left out for each prediction: ``"row"`` or ``"cluster"``.
+    log_loss, accuracy : float
+        Of the left-out predictions, means by weight.
+    empty_windows : int
+        Rows with no other row, or none of another cluster, in their window.
+
+    Examples
+    --------
+    >>> from kernpool import NadarayaWatsonClassifier
+    >>> X, y = [[0.0], [1.0], [1.5], [2.0], [5.0], [6.0]], ["low", "low", "low", "low", "high", "high"]
+    >>> summary = NadarayaWatsonClassifier(bandwidth=1.0).fit(X, y).summary()
+    >>> summary.accuracy, round(summary.log_loss, 3)
+    (1.0, 0.085)
+    """
+
+    title: str
+    kernel: str
+    chosen: str
+    columns: tuple[Column, ...]
+    rows: float
+    priors: dict[Any, float]
+    prior_share: float
+    left_out: str
+    log_loss: float
+    accuracy: float
+    empty_windows: int
+
+    def __str__(self) -> str:
+        d, shown = len(self.columns), list(self.priors.items())[:MOST_CLASSES]
+        head = f"{self.title}: {self.rows:g} rows, {d} column{'s' * (d > 1)}, {len(self.priors)} classes"
+        priors = ", ".join(f"{label} {fraction:.1%}" for label, fraction in shown)
+        without = f"leave-{'one' if self.left_out == 'row' else 'cluster'}-out"
+        facts = [
+            ("classes", priors + ", ..." * (len(self.priors) > len(shown))),
+            ("share of the priors", f"{self.prior_share:.3g}"),
+            (f"{without} log loss", f"{self.log_loss:.4g}"),
+            (f"{without} accuracy", f"{self.accuracy:.1%}"),
+        ]
+        if self.empty_windows:
+            facts.append(("rows alone in a window", f"{self.empty_windows}"))
+        lines = [head, f"kernel {self.kernel}, {self.chosen}", "", *_lines_of(self.columns), "", *_aligned(facts)]
+        return "\n".join(lines)
+
+
+def _lines_of(columns: tuple[Column, ...]) -> list[str]:
+    """Return the lines of a summary that describe columns."""
+    width = max(6, *(len(column.name) for column in columns))
+    sizes = [f"{c.width:.4g}{c.unit and ' '}{c.unit}{' (smoothing)' * c.has_levels}" for c in columns]
+    wide = max(9, *(len(size) for size, c in zip(sizes, columns, strict=True) if c.unit), 0)
+    lines = [f"  {'column':{width}}  {'bandwidth':{wide}}  relevance"]
+    for column, size in zip(columns, sizes, strict=True):
+        relevance = "" if column.relevance is None else f"{column.relevance:.3g}"
+        lines.append(f"  {column.name:{width}}  {size:{wide}}  {relevance}".rstrip())
+    return lines
+
+
+def _aligned(facts: list[tuple[str, str]]) -> list[str]:
+    width = max(22, *(len(name) for name, _ in facts))
+    return [f"  {name:{width}}  {value}" for name, value in facts]
 
 
 def summarise(
