@@ -17,13 +17,15 @@ from numpy.typing import NDArray
 from kernpool.cli.beside import Beside, Columns, Predict
 from kernpool.cli.kept import QUERIES
 from kernpool.cli.parsing import parse_features
-from kernpool.cli.tables import IN_MEMORY, form_of
+from kernpool.cli.tables import IN_MEMORY, form_of, listed
 from kernpool.cli.terminal import UsageError, progress_bar, say
 from kernpool.data.chunks.base import Chunks
 from kernpool.data.chunks.opening import NpyChunks
 from kernpool.data.chunks.parquet import ParquetChunks
+from kernpool.data.dates import TIME_KINDS, Times
 from kernpool.data.folders import read_header
-from kernpool.data.reading import AS_FOUND, TextForm, input_format, read_table
+from kernpool.data.mixed import Mixed
+from kernpool.data.reading import input_format, read_table
 from kernpool.data.tables import TableError, in_words
 from kernpool.data.writers import row_writer
 from kernpool.estimators.fitted import pool_at
@@ -52,6 +54,7 @@ def fit_in_chunks(model: KernelRegressor, options: argparse.Namespace, memory: i
     chunks = open_table(options.data, options.format, memory, target=options.target, features=features)
     if not chunks.rows:
         raise TableError(f"{options.data} has no rows")
+    dates = _dates_of(chunks, options)
     with progress_bar("fitting", options.quiet):
         model.fit(chunks)
     model.set_params(n_jobs=None)  # the machine that loads the model has other processors
@@ -66,7 +69,7 @@ def fit_in_chunks(model: KernelRegressor, options: argparse.Namespace, memory: i
         "note": model.bandwidth_note_,
         "loo_error": vars(model).get("loo_error_"),
         "notes": notes_of(chunks, options.target),
-    }
+    } | ({"dates": dates} if dates else {})
     if options.json:
         print(json.dumps(report | ({"model": options.model} if options.model else {}), indent=2))
     elif not options.quiet:
@@ -76,6 +79,8 @@ def fit_in_chunks(model: KernelRegressor, options: argparse.Namespace, memory: i
 def _say_fit(report: dict[str, Any], options: argparse.Namespace) -> None:
     say(f"rows       {report['rows']}, read in chunks")
     say(f"columns    {', '.join(report['columns'])}")
+    if "dates" in report:
+        say(f"dates      {', '.join(report['dates'])}, in days since 1970-01-01")
     say(f"kernel     {report['kernel']}")
     say(f"bandwidth  {', '.join(f'{name} {h:.6g}' for name, h in report['bandwidth'].items())}")
     say(f"           {report['note']}")
@@ -97,6 +102,23 @@ def notes_of(chunks: Chunks, target: str) -> list[str]:
             f"column {target!r} holds booleans, whose mean is the probability of true; classes need no --memory"
         )
     return notes
+
+
+def _dates_of(chunks: Chunks, options: argparse.Namespace) -> list[str]:
+    """Return the columns of dates and durations, which --dates has to name or allow."""
+    kinds = zip(chunks.names or (), chunks.kinds or (), strict=False)
+    found = [name for name, kind in kinds if kind != "numeric"]
+    asked = found if options.dates == "" else listed(options.dates or "")
+    wrong = [name for name in found if name not in asked]
+    if wrong:
+        raise TableError(
+            f"{options.data}: column {wrong[0]!r} holds dates; say --dates {wrong[0]} to read it as days since "
+            "1970-01-01, or leave it out with --features"
+        )
+    other = [name for name in asked if name not in found]
+    if other:
+        raise TableError(f"{options.data}: --dates names {other[0]!r}, which is no column of dates to predict from")
+    return found
 
 
 def refuse_in_chunks(options: argparse.Namespace) -> None:
@@ -134,7 +156,7 @@ def predict_in_chunks(options: argparse.Namespace, memory: int | None, asked: Be
     model, header = load_for_tables(options, memory)
     _refuse_levels(model, options.model)
     asked = asked.ready(model, options, header)
-    rows, blocks = open_queries(options.data, options.format, memory, header["features"], form_of(options))
+    rows, blocks = open_queries(options, model, memory, header["features"])
     target = header["target"] or "prediction"
     with predictor(model, options.cluster) as predict, progress_bar("predicting", options.quiet):
         predicted = _predicted(blocks, rows, lambda query: asked.columns(model, query, target, predict))
@@ -151,8 +173,6 @@ def predict_in_chunks(options: argparse.Namespace, memory: int | None, asked: Be
 
 def _refuse_levels(model: Any, folder: str) -> None:
     """Refuse models of columns that chunks do not have."""
-    if vars(model).get("date_columns_"):
-        raise TableError(f"{folder} predicts from dates, and chunks are read as numbers; leave --memory out")
     if model.encoding_ is not None:
         levels = (*model.encoding_.levels, *model.encoding_.pairs)
         if any(isinstance(level, str) for some in levels for level in some):
@@ -185,16 +205,28 @@ def _predicted(blocks: Iterator[Array], rows: int, answer: Answer) -> Iterator[C
 
 
 def open_queries(
-    name: str, format: str | None, memory: int | None, features: list[str], form: TextForm = AS_FOUND
-) -> tuple[int, Iterator[Array]]:
+    options: argparse.Namespace, model: Any, memory: int | None, features: list[str]
+) -> tuple[int, Iterator[Any]]:
     """Return how many queries there are, and blocks of them; one block if memory is no matter."""
     if memory is None:
-        query = read_table(name, format, form).numbers(features, QUERIES)
+        query = read_table(options.data, options.format, form_of(options)).numbers(features, QUERIES)
         return len(query), iter([query])
-    chunks = open_table(name, format, memory, target=[], features=features)
+    chunks = open_table(options.data, options.format, memory, target=[], features=features)
     if not chunks.rows:
-        raise TableError(f"{name} has no rows")
-    return chunks.rows, (chunk.key for chunk in chunks)
+        raise TableError(f"{options.data} has no rows")
+    kinds, encoding = chunks.kinds, model.encoding_
+    if kinds is None and (encoding is None or not encoding.dates):
+        return chunks.rows, (chunk.key for chunk in chunks)
+    columns = list(zip(features, kinds or ("numeric",) * len(features), strict=True))
+    return chunks.rows, (
+        Mixed(
+            {
+                name: Times(kind, cells) if kind in TIME_KINDS else cells
+                for (name, kind), cells in zip(columns, chunk.key.T, strict=True)
+            }
+        )
+        for chunk in chunks
+    )
 
 
 def open_table(

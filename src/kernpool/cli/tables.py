@@ -39,7 +39,7 @@ FEATURES = Advice(
     "drop such rows with --missing drop, or leave the column out with --features",
 )
 TARGET = Advice("correct it, or name the column in --unordered if it holds classes", "name another one with --target")
-IN_MEMORY = ("smoothing", "ordered", "unordered", "dates", "keep", "proba", "na")
+IN_MEMORY = ("smoothing", "ordered", "unordered", "keep", "proba", "na")
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,7 +17,7 @@ from dask.base import is_dask_collection
 
 from kernpool.data.checks import as_real_array, dates_refused
 from kernpool.data.chunks.base import ArrayChunks, Chunks, check_exact
-from kernpool.data.chunks.opening import open_chunks
+from kernpool.data.chunks.opening import of_numbers, open_chunks
 from kernpool.data.chunks.parquet import ColumnNames
 from kernpool.data.columns import Columns, Kind, refuse_other_columns
 from kernpool.data.tables import TableError
@@ -114,7 +114,8 @@ def as_partitions(
         return replace(found, names=names, kinds=_kinds_of(names, kinds))
     if is_dask_collection(value) or is_dask_collection(key_weight):
         raise TypeError(f"value and key_weight are Dask collections, so key must be one too, got {type(key).__name__}")
-    return _of_chunks(open_chunks(key, value, key_weight, target=target, features=features))
+    chunks = open_chunks(key, value, key_weight, target=target, features=features)
+    return _of_chunks(chunks if dates else of_numbers(chunks))
 
 
 def is_frame(collection: Any) -> bool:
@@ -272,4 +273,5 @@ def _of_chunks(chunks: Chunks) -> Partitions:
     outputs = chunks.outputs or next((part.outputs for part in parts if part.outputs), None)
     if not parts or outputs is None:
         raise ValueError("there are no pairs: the source is empty")
-    return Partitions(tuple(parts), tuple(part.rows for part in parts), outputs, chunks.flat, chunks.labels)
+    rows = tuple(part.rows for part in parts)
+    return Partitions(tuple(parts), rows, outputs, chunks.flat, chunks.labels, chunks.kinds)

@@ -6,6 +6,7 @@ The sample depends on the rows, their order and `random_state`, not on how the r
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 from kernpool.data.chunks.base import Chunks
 from kernpool.data.chunks.opening import open_chunks
 from kernpool.data.columns import is_frame
+from kernpool.data.frames import Encoding
 from kernpool.data.tables import TableError
 from kernpool.distribution import chunk_quantiles, without_axes
 from kernpool.estimators.bandwidth_choice import choose_bandwidth
@@ -94,7 +96,10 @@ def fit_chunks(model: Any, chunks: Chunks) -> None:
         found = choose_bandwidth(first.key, first.value, **options) | {"bandwidth_note_": "as given"}
         columns = first.key.shape[1]
     refuse_unable(model, columns)
-    model._replace_fit(found | {"chunks_": chunks, "reference_": reference, "encoding_": None})
+    encoding = None
+    if chunks.kinds is not None:
+        encoding = replace(Encoding.of_numbers(chunks.labels, columns), kinds=chunks.kinds)
+    model._replace_fit(found | {"chunks_": chunks, "reference_": reference, "encoding_": encoding})
     model.n_features_in_ = columns
     keep_labels(model, chunks.labels)
 

@@ -197,8 +197,11 @@ def _check_fit(model: Any, features: Sequence[str]) -> None:
     if "key_range_" in parts and np.isnan(_of_kind("key_range_", model.key_range_, "f", (2, d))).any():
         raise ValueError("key_range_ is not a range")
     if "chunks_" in parts:
-        if encoding is not None or "classes_" in parts or hasattr(model, "predict_proba"):
+        levels = encoding is not None and not encoding.numbers_alone
+        if levels or "classes_" in parts or hasattr(model, "predict_proba"):
             raise ValueError("rows in chunks are numbers, and so are their values")
+        if (model.chunks_.kinds or ("numeric",) * columns) != (encoding or Encoding.of_numbers(None, columns)).kinds:
+            raise ValueError("the encoding does not say what the columns of the rows in chunks are")
         if not _is_one(model.scale, "raw"):
             raise ValueError("columns in chunks have no ranks")
         return

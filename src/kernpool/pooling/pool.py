@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from kernpool.core.empty import Empty
 from kernpool.core.state import PoolState
 from kernpool.data.chunks.base import Chunks
-from kernpool.data.chunks.opening import open_chunks, refuse_keys_alone
+from kernpool.data.chunks.opening import of_numbers, open_chunks, refuse_keys_alone
 from kernpool.execution.progress import Progress
 from kernpool.execution.warnings import underflow_is_zero
 from kernpool.kernels import Kernel
@@ -224,7 +224,7 @@ def as_pairs(
                 "chunks bring their own weights, and take no key_weight, attn_mask, exclude_self or self_index; give "
                 "arrays, or for leave-one-out means merge pool_state(..., self_index=...) of each chunk"
             )
-        return ChunkPairs(open_chunks(key))
+        return ChunkPairs(of_numbers(open_chunks(key)))
     if plain and is_large_map(key, value, key_weight):
         return MapPairs(key, value, key_weight)
     return ArrayPairs(cast(ArrayLike, key), value, key_weight, attn_mask, exclude_self, self_index)

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.data.checks import as_array, as_real_array, dates_refused
+from kernpool.data.columns import Kind
 from kernpool.data.integers import find_inexact, would_round
 from kernpool.data.tables import COUNTED, TableError
 
@@ -58,6 +59,9 @@ class Chunks(ABC):
         Whether they can be iterated more than once.
     names : tuple of str or None
         Of the columns of keys.
+    kinds : tuple of str or None
+        What columns of keys are, as in `kernpool.data.columns.Column`, if some are dates or durations, which are in
+        days; None for numbers alone.
     left_out : tuple of str
         Columns of labels of rows, as pandas writes its index, that are no columns of keys as they were not named.
     """
@@ -67,6 +71,7 @@ class Chunks(ABC):
     outputs: int | None = None
     again: bool = True
     names: tuple[str, ...] | None = None
+    kinds: tuple[Kind, ...] | None = None
     left_out: tuple[str, ...] = ()
 
     @abstractmethod

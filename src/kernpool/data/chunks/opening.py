@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from kernpool.data.checks import dates_refused
 from kernpool.data.chunks.base import (
     ArrayChunks,
     Chunk,
@@ -250,6 +251,28 @@ def refuse_keys_alone(key: Any) -> None:
             "of both: an iterable of (key, value) or (key, value, weight), or what open_chunks returns; for a table "
             f"that holds values in a column, open_chunks(table, target=...). Got {type(key).__name__}"
         )
+
+
+def of_numbers(chunks: Chunks) -> Chunks:
+    """Return chunks, or refuse columns of dates, whose kind functions that keep no model could not compare.
+
+    Parameters
+    ----------
+    chunks : Chunks
+        From `open_chunks`.
+
+    Raises
+    ------
+    TypeError
+        If columns of keys are dates or durations.
+    """
+    for name, kind in zip(chunks.names or (), chunks.kinds or (), strict=False):
+        if kind != "numeric":
+            raise TypeError(
+                f"{dates_refused(f'key, column {name!r},', f'the kind {kind!r}')}. Or fit NadarayaWatsonRegressor, "
+                "which reads dates"
+            )
+    return chunks
 
 
 def reopen(reference: dict[str, Any], *, memory: int | None = None) -> Chunks:

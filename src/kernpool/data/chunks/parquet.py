@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 from kernpool.data.cells import arrow_numbers, as_floats, is_real
 from kernpool.data.chunks.base import Chunk, Chunks, check_exact, check_finite, rows_per_chunk
 from kernpool.data.codes import is_code
+from kernpool.data.columns import Kind
+from kernpool.data.dates import TimeKind, times_of
 from kernpool.data.files import fingerprint
 from kernpool.data.suspects import row_labels
 from kernpool.data.tables import SMALL, TableError, import_parquet
@@ -90,7 +92,7 @@ class _Collected:
         """Copy a batch in, and columns of one value, and yield each table that gets full."""
         start, rows = 0, self.table.shape[1]
         columns = [
-            np.full(batch.num_rows, constants[name]) if name in constants else arrow_numbers(batch.column(name))
+            np.full(batch.num_rows, constants[name]) if name in constants else _numbers(batch, source, name)
             for name in self.names.all
         ]
         for column, name in zip(columns, self.names.all, strict=True):
@@ -154,6 +156,7 @@ class ParquetChunks(Chunks):
         for file, schema in zip(self.files, schemas, strict=True):
             _check_schema(file, schema, self.files[0], schemas[0], names, self._constants[0])
         self.flat, self.names = self._names.flat, tuple(self._names.features)
+        self.kinds = _time_kinds(schemas[0], names.features)
         self.outputs = len(self._names.target)
         self.rows = sum(_open(file).metadata.num_rows for file in self.files)
         self._step = rows or rows_per_chunk(len(self._names.all), memory)
@@ -279,6 +282,7 @@ class StreamChunks(Chunks):
         _check_schema("the stream", schema, "the stream", schema, self._names, {})
         self.left_out = () if hasattr(source, "iloc") else self._names.left_out  # a frame of pandas has an index
         self.flat, self.names = self._names.flat, tuple(self._names.features)
+        self.kinds = _time_kinds(schema, self._names.features)
         self.outputs = len(self._names.target)
         self.rows = len(source) if hasattr(source, "__len__") else None
         self._step = rows or rows_per_chunk(len(self._names.all), memory)
@@ -375,6 +379,33 @@ def _partition_values(folder: Path, files: Sequence[Path]) -> list[dict[str, flo
     return values
 
 
+def _time_kind(form: Any) -> TimeKind | None:
+    """Return what a type of Arrow holds: dates, with or without a time zone, durations, or None for anything else."""
+    from pyarrow import types
+
+    if types.is_duration(form):
+        return "duration"
+    if types.is_timestamp(form) and form.tz is not None:
+        return "date with a time zone"
+    return "date" if types.is_date(form) or types.is_timestamp(form) else None
+
+
+def _time_kinds(schema: Any, names: Sequence[str]) -> tuple[Kind, ...] | None:
+    """Return the kinds of columns of keys, None if all of them are numbers."""
+    found = [_time_kind(schema.field(name).type) if name in schema.names else None for name in names]
+    return tuple(kind or "numeric" for kind in found) if any(found) else None
+
+
+def _numbers(batch: Any, source: str, name: str) -> NDArray[Any]:
+    """Return a column of a batch as numbers, dates and durations in days."""
+    column, label = batch.column(name), f"{source}: column {name!r}"
+    times = times_of(label, column) if _time_kind(column.type) else None
+    if times is None:
+        return arrow_numbers(column)
+    times.check_steps(label)
+    return times.days()
+
+
 def _check_schema(
     file: Any, schema: Any, first: Any, expected: Any, names: ColumnNames, constants: Mapping[str, Any]
 ) -> None:
@@ -390,7 +421,7 @@ def _check_schema(
             raise TableError(f"{file}: no column {name!r}, which {first} has; columns are {', '.join(schema.names)}")
         kind = schema.field(name).type
         advice = names.advice if name in names.features else "convert it to numbers first"
-        if not is_real(kind):
+        if not is_real(kind) and not (name in names.features and _time_kind(kind)):
             raise TableError(f"{file}: column {name!r} holds {kind}, not real numbers; {advice}")
         if kind != expected.field(name).type:
             raise TableError(

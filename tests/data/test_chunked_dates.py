@@ -1,0 +1,103 @@
+"""Dates and durations of Parquet files and Arrow streams that are read in chunks: days, and kinds that are compared."""
+
+import json
+
+import numpy as np
+import pytest
+
+pd = pytest.importorskip("pandas", reason="frames need pandas")
+pytest.importorskip("pyarrow", reason="Parquet and Arrow need the extra 'arrow'")
+
+from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, load_model, open_chunks, pool, save_model
+from kernpool.data.tables import TableError
+from tests.support.commands import kernpool
+
+N = 300
+RNG = np.random.default_rng(8)
+HOURS = RNG.integers(0, 24 * 200, N)
+Y = np.sin(HOURS / 400)
+KINDS = {
+    "date": pd.Timestamp("2023-01-01") + pd.to_timedelta(HOURS, unit="h"),
+    "date with a time zone": pd.Timestamp("2023-01-01", tz="Asia/Tokyo") + pd.to_timedelta(HOURS, unit="h"),
+    "duration": pd.to_timedelta(HOURS, unit="h"),
+}
+OTHER = {"date": "date with a time zone", "date with a time zone": "duration", "duration": "date"}
+
+
+def frame_of(kind):
+    return pd.DataFrame({"when": KINDS[kind], "z": HOURS % 7})
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("model", [NadarayaWatsonRegressor(bandwidth=[3.0, 1.0]), LocalLinearRegressor(bandwidth=9.0)])
+def test_a_model_on_chunks_is_that_in_memory(model, kind, tmp_path):
+    X = frame_of(kind)
+    expected = model.fit(X, Y).predict(X)
+    X.assign(y=Y).to_parquet(tmp_path / "t.parquet", index=False, row_group_size=70)
+    for source in (tmp_path / "t.parquet", X.assign(y=Y)):
+        chunks = open_chunks(source, target="y", rows=64)
+        assert chunks.kinds == (kind, "numeric")
+        model.fit(chunks)
+        np.testing.assert_allclose(model.predict(X), expected, rtol=1e-9)
+        with pytest.raises(ValueError, match=r"column 'when' of X holds .*, and it held"):
+            model.predict(frame_of(OTHER[kind]))
+        with pytest.raises(ValueError, match="holds numbers, and it held"):
+            model.predict(X.assign(when=HOURS / 24))
+    model.fit(open_chunks(tmp_path / "t.parquet", target="y"))
+    save_model(model, tmp_path / "m")
+    loaded = load_model(tmp_path / "m")
+    np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
+    assert loaded.encoding_.kinds == (kind, "numeric")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_functions_without_a_model_refuse_dates(kind, tmp_path):
+    frame_of(kind).assign(y=Y).to_parquet(tmp_path / "t.parquet", index=False)
+    with pytest.raises(TypeError, match=r"key, column 'when', must hold real numbers, got the kind"):
+        pool([[19_400.0, 1.0]], open_chunks(tmp_path / "t.parquet", target="y"))
+
+
+def test_missing_dates_and_steps_that_are_too_short(tmp_path):
+    X = frame_of("date")
+    X.loc[7, "when"] = pd.NaT
+    with pytest.raises(TableError, match="row 7, column 'when'"):
+        NadarayaWatsonRegressor(bandwidth=1.0).fit(open_chunks(X.assign(y=Y), target="y"))
+    X["when"] = np.datetime64("2023-01-01T00:00:00.000000000") + np.arange(N)
+    with pytest.raises(ValueError, match="too close together"):
+        NadarayaWatsonRegressor(bandwidth=1.0).fit(open_chunks(X.assign(y=Y), target="y"))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_command_line_reads_them_in_chunks(kind, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    X = frame_of(kind)
+    X.assign(y=Y).to_parquet("t.parquet", index=False)
+    frame_of(OTHER[kind]).to_parquet("other.parquet", index=False)
+    options = ("--target", "y", "--bandwidth", "3,1", "--memory", "1GiB", "--model", "m", "--json")
+    refused = kernpool("fit", "t.parquet", *options).stderr
+    assert b"column 'when' holds dates; say --dates when" in refused
+    assert json.loads(kernpool("fit", "t.parquet", *options, "--dates").stdout)["dates"] == ["when"]
+    expected = NadarayaWatsonRegressor(bandwidth=[3.0, 1.0]).fit(X, Y).predict(X)
+    np.testing.assert_allclose(load_model("m").predict(X), expected, rtol=1e-9)
+    for more in ((), ("--memory", "1GiB")):
+        done = kernpool("predict", "m", "t.parquet", *more)
+        assert done.returncode == 0, done.stderr
+        np.testing.assert_allclose(np.array(done.stdout.split()[1:], dtype=float), expected, rtol=1e-9)
+        done = kernpool("predict", "m", "other.parquet", *more)
+        assert done.returncode == 1
+        assert b"column 'when'" in done.stderr
+
+
+def test_dask_reads_files_of_dates(tmp_path):
+    pytest.importorskip("distributed", reason="clusters need the extra 'dask'")
+    dask = pytest.importorskip("dask", reason="clusters need the extra 'dask'")
+    from kernpool import DaskNadarayaWatsonRegressor
+
+    X = frame_of("date")
+    X.assign(y=Y).to_parquet(tmp_path / "t.parquet", index=False, row_group_size=70)
+    with dask.config.set(scheduler="synchronous"):
+        model = DaskNadarayaWatsonRegressor(bandwidth=[3.0, 1.0]).fit(tmp_path / "t.parquet", "y")
+        expected = NadarayaWatsonRegressor(bandwidth=[3.0, 1.0]).fit(X, Y).predict(X)
+        np.testing.assert_allclose(model.predict(X), expected, rtol=1e-9)
+        with pytest.raises(ValueError, match="held dates without a time zone"):
+            model.predict(frame_of("duration"))
