@@ -141,7 +141,8 @@ def _columns(subject: Subject, rows: NDArray[np.intp]) -> list[dict[str, Any]]:
         if position in numeric:
             column = model.key_[rows, numeric.index(position)]
             levels = _levels(next(pairs)) if encoding.kinds[position] == "binary" else {}
-            described.append({"name": name, "kind": "numeric", "values": floats(column), **levels})
+            time = {"time": encoding.kinds[position]} if position in encoding.dates else {}
+            described.append({"name": name, "kind": "numeric", "values": floats(column), **levels, **time})
             continue
         k = categorical.index(position)
         places = encoding.places[k]

@@ -1,5 +1,6 @@
 /** Probabilities of the classes along the column: stacked bands, told apart by colour, pattern and name; rows as a rug. */
 import { areaPath, linearScale, makeChart } from "./chart.js";
+import { axisName, ticksOf } from "./days.js";
 import { html, put, svg } from "./dom.js";
 import { makeHandle, queryAt, spaced, titled, within } from "./panel.js";
 
@@ -49,10 +50,12 @@ export function makeClasses(root, context) {
     const places = spaced(data.low[column], data.high[column], ALONG);
     const probability = context.pool().curve(column, places, query);
     root.numbers = { places, probability };
+    const x = linearScale([places[0], places[ALONG - 1]], chart.xRange);
     chart.axes({
-      x: linearScale([places[0], places[ALONG - 1]], chart.xRange),
+      x,
       y: linearScale([0, 1], chart.yRange),
-      xLabel: data.names[column],
+      xTicks: ticksOf(data, column, x, chart.inner),
+      xLabel: axisName(data, column),
       yLabel: words("classes.probability"),
     });
     const taken = [];

@@ -1,4 +1,5 @@
 /** Two queries side by side: the pinned ones, or the one that is pinned and the current one. */
+import { showPlace } from "./days.js";
 import { html, put } from "./dom.js";
 import { pinQuery } from "./moves.js";
 
@@ -48,7 +49,10 @@ function differences(data, queries, at, words) {
   return [
     ...data.names.map((name, k) => {
       const pair = data.pairs[k];
-      return pair ? [name, a ? pair[a.numeric[k]] : "–", pair[b.numeric[k]], ""] : row(name, (_, query) => query.numeric[k], data.digits[k]);
+      if (pair) return [name, a ? pair[a.numeric[k]] : "–", pair[b.numeric[k]], ""];
+      if (!data.times[k]) return row(name, (_, query) => query.numeric[k], data.digits[k]);
+      const days = a ? words.number(b.numeric[k] - a.numeric[k], 3) : "–";
+      return [name, a ? showPlace(data, k, a.numeric[k]) : "–", showPlace(data, k, b.numeric[k]), days];
     }),
     ...data.categorical.map(({ name, levels }, k) => [name, a ? (levels[a.codes[k]] ?? "–") : "–", levels[b.codes[k]] ?? "–", ""]),
     ...Array.from(q.value, (_, j) => row(data.classes ? words("probability", { name: data.classes[j] }) : words("estimate"), (one) => one.value[j], data.outputDigits)),

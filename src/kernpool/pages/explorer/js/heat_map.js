@@ -1,5 +1,6 @@
 /** The heat map of weights: queries along the axis down, keys in sorted order across, the query's row lit. */
 import { makeChart, linearScale } from "./chart.js";
+import { axisName, ticksOf } from "./days.js";
 import { html, put } from "./dom.js";
 import { gradually, makeHandle, queryAt, spaced, titled, tone, within } from "./panel.js";
 
@@ -85,11 +86,14 @@ export function makeHeatMap(root, context) {
     const data = context.data();
     const [base, up] = chart.yRange;
     const half = (places[QUERIES - 1] - places[0]) / (QUERIES - 1) / 2 || 0.5;
+    const y = linearScale([places[0] - half, places[QUERIES - 1] + half], [up, base]);
+    const dates = ticksOf(data, column, y, 2 * (base - up));
     chart.axes({
       x: linearScale([0.5, data.n + 0.5], chart.xRange),
-      y: linearScale([places[0] - half, places[QUERIES - 1] + half], [up, base]),
+      y,
+      yTicks: dates?.map(([value, text]) => [value, text.length === 10 ? text.slice(5) : text]),
       xLabel: words("heat.keys", { n: data.n }),
-      yLabel: words("heat.queries", { name: data.names[column] }),
+      yLabel: dates ? axisName(data, column) : words("heat.queries", { name: axisName(data, column) }),
     });
     paint();
     mark(query.numeric[column]);

@@ -1,4 +1,5 @@
 /** The view as Python: the same rows, settings and query, by the public names of the package. */
+import { pythonCell } from "./days.js";
 
 /** @param {object} context @returns {string} lines of Python that run as they are once X and y are there */
 export function toPython({ store, data, payload }) {
@@ -15,6 +16,7 @@ export function toPython({ store, data, payload }) {
     ...given.map((name) => `# ${name}: ${said[name]}`),
     ...(isTruthOutside ? ["# The true function: give it to explore as truth="] : []),
     "",
+    ...(rows.times.some(Boolean) ? ["from datetime import datetime, timedelta", ""] : []),
     `from kernpool import ${estimator}, explore`,
     "",
     `model = ${estimator}(`,
@@ -84,7 +86,7 @@ function planes({ ridge, clip }, { pairs }) {
 function row(query, data, payload) {
   const cells = payload.columns.map(() => "None");
   const level = (place, code) => payload.columns[place].literals?.[code] ?? quote(payload.columns[place].levels[code] ?? UNSEEN);
-  data.placeOf.forEach((place, a) => (cells[place] = data.pairs[a] ? level(place, query.numeric[a]) : String(query.numeric[a])));
+  data.placeOf.forEach((place, a) => (cells[place] = data.pairs[a] ? level(place, query.numeric[a]) : pythonCell(data.times[a], query.numeric[a])));
   data.categorical.forEach(({ place }, b) => (cells[place] = level(place, query.codes[b])));
   return cells;
 }

@@ -1,5 +1,6 @@
 /** Leave-one-out residuals against the prediction or the column; a click makes a row's place the query. */
 import { extent, linearScale, makeChart } from "./chart.js";
+import { axisName, ticksOf } from "./days.js";
 import { html, put } from "./dom.js";
 import { leftOut } from "./left_out.js";
 import { gradually, makeHandle, titled, tone, within } from "./panel.js";
@@ -51,13 +52,16 @@ export function makeResidualChart(root, context) {
     const data = context.data();
     const { column } = store.get();
     const { value, residual, empty } = found;
-    const name = against.value === "fit" ? words("residuals.fit") : data.names[column];
-    places = against.value === "fit" ? value : data.numeric[column];
+    const isFit = against.value === "fit";
+    const name = isFit ? words("residuals.fit") : axisName(data, column);
+    places = isFit ? value : data.numeric[column];
     order = Int32Array.from(places, (_, i) => i).sort((i, j) => places[i] - places[j]);
     const [low, high] = extent([residual], 0.06);
     const most = Math.max(-low, high);
+    const x = linearScale(extent([places], 0.03), chart.xRange);
     chart.axes({
-      x: linearScale(extent([places], 0.03), chart.xRange),
+      x,
+      xTicks: isFit ? null : ticksOf(data, column, x, chart.inner),
       y: linearScale([-most, most], chart.yRange),
       xLabel: name,
       yLabel: words("residuals.axis"),

@@ -1,6 +1,7 @@
 /** The main chart: rows, curve, band, truth; at the query the weights, the local fit, and the kernel's bump. */
 import { areaPath, extent, linePath, linearScale, makeChart } from "./chart.js";
 import { makeCurve } from "./curve.js";
+import { axisName, showPlace, ticksOf } from "./days.js";
 import { html, put, svg } from "./dom.js";
 import { listenToPointer } from "./drag.js";
 import { KERNELS } from "./kernels.js";
@@ -77,7 +78,7 @@ export function makeScatter(root, context) {
       drawQuery(chart, parts, context);
       const q = query.numeric[column];
       slider.value = Math.round((400 * (q - ends[0])) / (ends[1] - ends[0]));
-      put(slider, "aria-valuetext", words.number(q, data().digits[column]));
+      put(slider, "aria-valuetext", showPlace(data(), column, q));
       if (sure) sure.update();
     }
     if (any("pins", "column", "sample")) drawPins(chart, parts.pins, pins, column);
@@ -132,7 +133,7 @@ function placeRows(chart, data, column, words) {
   const truth = column === 0 && data.truth ? data.truth.y : null;
   const x = linearScale(domainOf(data, column), chart.xRange);
   const y = linearScale(classes ? [-0.02, 1.02 + LANE * classes.length] : extent([outputs[0], truth], 0.05), range);
-  chart.axes({ x, y, yTicks: classes ? [0, 0.25, 0.5, 0.75, 1] : null, xLabel: names[column], yLabel: classes ? words("probability", { name: targetName }) : targetName });
+  chart.axes({ x, y, xTicks: ticksOf(data, column, x, chart.inner), yTicks: classes ? [0, 0.25, 0.5, 0.75, 1] : null, xLabel: axisName(data, column), yLabel: classes ? words("probability", { name: targetName }) : targetName });
   chart.label(words("chart", { target: targetName, name: names[column] }));
   chart.classOf = classes ? Uint16Array.from({ length: n }, (_, i) => outputs.findIndex((one) => one[i])) : new Uint16Array(n);
   // Rows of a class lie in its lane, shifted up and down so that they do not hide each other, always in the same way.

@@ -1,5 +1,6 @@
 /** Two and more columns: which one is the axis, and where the others are fixed. Bandwidths are in controls.js. */
 import { axesOf } from "./data.js";
+import { showPlace } from "./days.js";
 import { html, put } from "./dom.js";
 import { titled } from "./panel.js";
 
@@ -35,11 +36,12 @@ export function makeSlices(root, context) {
       return;
     }
     const shown = html("output", {});
-    const slider = html("input", { type: "range", min: low, max: high, step: (high - low) / 200 || "any", oninput: () => store.set({ query: { numeric: patched(store.get().query.numeric, a, Number(slider.value)) } }) });
+    const width = data.times[a] ? "width:5em" : "";
+    const slider = html("input", { type: "range", style: width, min: low, max: high, step: (high - low) / 200 || "any", oninput: () => store.set({ query: { numeric: patched(store.get().query.numeric, a, Number(slider.value)) } }) });
     const place = cell(words("slices.value", { name }), slider, ({ query }) => {
       slider.value = query.numeric[a];
-      put(slider, "aria-valuetext", words.number(query.numeric[a], context.data().digits[a] - 1));
-      put(shown, "text", words.number(query.numeric[a], context.data().digits[a] - 1));
+      put(slider, "aria-valuetext", showPlace(context.data(), a, query.numeric[a], context.data().digits[a] - 1));
+      put(shown, "text", showPlace(context.data(), a, query.numeric[a], context.data().digits[a] - 1));
     }, shown);
     rows.push(html("tr", {}, head, chosen, place));
   });

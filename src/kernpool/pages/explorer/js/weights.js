@@ -1,4 +1,5 @@
 /** Weights as numbers: estimate, effective sample size, the largest weights; an empty window in words; two queries compared. */
+import { showPlace } from "./days.js";
 import { html, put } from "./dom.js";
 import { KERNELS } from "./kernels.js";
 import { whyLost } from "./remote.js";
@@ -56,7 +57,7 @@ export function makeWeights(root, context) {
         }
         rest -= one.weight;
         const y = classes ? one.y : words.number(one.y, now.outputDigits);
-        write(rows[k], [String(one.row), words.number(one.x, now.digits[column]), y, words.number(one.weight)], one.weight / top);
+        write(rows[k], [String(one.row), showPlace(now, column, one.x), y, words.number(one.weight)], one.weight / top);
       }
       const others = here.reach - Math.min(ROWS, heaviest.length);
       write(rows[ROWS], others > 0 ? [words("others", { k: others }), "", "", words.number(Math.max(0, rest))] : ["", "", "", ""], 0);
@@ -87,7 +88,7 @@ export function largest(weight, k) {
 function explainEmpty(data, settings, here, column, words) {
   const one = data.numeric.length === 1 && !data.categorical.length;
   const key = here.nearestKey ?? data.numeric.map((values) => values[here.nearest]);
-  const place = words.number(key[column], data.digits[column]);
+  const place = showPlace(data, column, key[column]);
   const reach = words.number(settings.bandwidth[column] * KERNELS[settings.kernel].support);
   const why = words(one ? "empty.why" : "empty.why.many", { reach, place, row: here.nearest });
   return [words("empty"), why, words("empty." + (settings.empty || "nan"))].join(" ");
@@ -95,8 +96,8 @@ function explainEmpty(data, settings, here, column, words) {
 
 function say(context, here, q, top, row) {
   const { words, store } = context;
-  const { digits, outputDigits } = context.data();
-  const query = words.number(q, digits[store.get().column]);
+  const { outputDigits } = context.data();
+  const query = showPlace(context.data(), store.get().column, q);
   const values = { query, value: Array.from(here.value, (one) => words.number(one, outputDigits)).join(", "), effective: words.number(here.effectiveSize), reach: here.reach, largest: words.number(top), row };
   const h = store.get().settings.bandwidth.map((one) => words.number(one)).join(", ");
   context.say(words(here.empty ? "say.empty" : "say", values) + " " + words("say.h", { h }));
