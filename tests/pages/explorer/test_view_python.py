@@ -193,15 +193,14 @@ y = np.sin(np.arange(80) / 9) + rng.normal(0, 0.1, 80)
 def test_dates_and_durations(shown):
     """Axes have ticks of dates, the query is a date, and what is copied runs and predicts what the page shows."""
     make = "explore(kernpool.NadarayaWatsonRegressor(bandwidth=[30.0, 2.0, 3.0]).fit(X, y))"
-    page, names = shown(ROWS + DATES, make)
+    page, _ = shown(ROWS + DATES, make)
     ticks = page.locator(".kp-axes text").all_text_contents()
     assert "day (UTC)" in ticks
     assert any(re.fullmatch(r"202[12]-\d\d", tick) for tick in ticks)
-    assert re.search(
-        r"\d{4}-\d\d-\d\d", page.locator("input[type=range][aria-valuetext]").first.get_attribute("aria-valuetext")
-    )
+    slider = page.locator("input[type=range][aria-valuetext]").first
+    assert re.search(r"\d{4}-\d\d-\d\d", slider.get_attribute("aria-valuetext"))
     code, made = run_copied(page)
-    assert 'datetime.fromisoformat("2022-' in code or 'datetime.fromisoformat("2021-' in code
+    assert re.search(r'datetime\.fromisoformat\("202[12]-', code)
     assert "timedelta(days=" in code
     estimate = number(facts(page)["Estimate"])
     np.testing.assert_allclose(made["model"].predict(made["query"])[0], estimate, rtol=1e-3)
