@@ -48,6 +48,7 @@ def test_outputs_that_were_not_searched_do_not_move_the_bandwidth():
     np.testing.assert_array_equal(model.bandwidth_, again.bandwidth_)
 
 
+@pytest.mark.filterwarnings("ignore::kernpool.RepeatedRowsWarning")
 def test_copies_of_searched_rows_are_searched():
     X, y, _ = rows(60)
     twice = np.r_[np.arange(60), np.arange(10)]

@@ -185,6 +185,7 @@ def test_missing_cells_and_columns_are_named():
 
 @pytest.mark.covering
 @pytest.mark.parametrize(("seed", "bandwidth"), thinned([0, 4], ["loo", "aicc", "gcv"]))
+@pytest.mark.filterwarnings("ignore::kernpool.RepeatedRowsWarning")
 def test_repeated_rows_are_weights_in_mixed_tables(bandwidth, seed):
     """At a smoothing of zero slopes are as good as infinite where a row has only itself for a neighbour."""
     frame, y = make_frame(n=40, seed=seed)
