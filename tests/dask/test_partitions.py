@@ -210,3 +210,21 @@ def test_decimals_of_arrow_are_numbers():
     decimals = table.assign(a=table["a"].astype(pandas.ArrowDtype(pyarrow.decimal128(8, 2))))
     expected = pool([[1.5]], frames.from_pandas(table, npartitions=2), target="y")
     np.testing.assert_array_equal(pool([[1.5]], frames.from_pandas(decimals, npartitions=2), target="y"), expected)
+
+
+@pytest.mark.parametrize("bandwidth", [0.25, "scott"])
+def test_lazy_queries_warn_of_extrapolation_when_they_are_computed(bandwidth):
+    da = pytest.importorskip("dask.array", reason="clusters need the extra 'dask'")
+    dask = pytest.importorskip("dask", reason="clusters need the extra 'dask'")
+    from kernpool import DaskNadarayaWatsonRegressor, ExtrapolationWarning
+
+    key = da.from_array(TABLE[:90, :1], chunks=40)
+    model = DaskNadarayaWatsonRegressor(bandwidth=bandwidth).fit(key, key[:, 0] ** 2)
+    far = model.predict(da.from_array(np.array([[0.0], [50.0]]), chunks=1))  # nothing is computed
+    inside = model.predict(key[:5])
+    with dask.config.set(scheduler="synchronous"):
+        inside.compute()
+        with pytest.warns(ExtrapolationWarning, match="column 0 is 50"):
+            far.compute()
+    with pytest.warns(ExtrapolationWarning, match="column 0 is 50"):
+        model.predict([[0.0], [50.0]])

@@ -25,7 +25,7 @@ from kernpool.data.frames import Encoding
 from kernpool.estimators.bandwidth_choice import given_bandwidth
 from kernpool.estimators.dask_distribution import DaskDistribution
 from kernpool.estimators.dask_inference import DaskInference, refuse_without_rows
-from kernpool.estimators.dask_rows import count_rows, draw_sample, fetch_all, places_of, read_query
+from kernpool.estimators.dask_rows import count_rows, draw_sample, fetch_all, places_of, read_query, watch_blocks
 from kernpool.estimators.keywords import NamedCalls
 from kernpool.estimators.nadaraya_watson import NadarayaWatsonRegressor
 from kernpool.estimators.parameters import check_parameters, search_parameters
@@ -229,6 +229,7 @@ class DaskNadarayaWatsonRegressor(DaskInference, DaskDistribution, NamedCalls, R
             X = X[:, None] if X.ndim == 1 and self.n_features_in_ == 1 else X
             if X.ndim != 2 or X.shape[1] != self.n_features_in_:
                 raise ValueError(f"X must have {self.n_features_in_} columns, as in fit, got shape {X.shape}")
+            X = watch_blocks(self, X)
         return pool_partitions(self._recipe(self.bandwidth_), X, self.partitions_, self.client_, RETRIES)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:

@@ -40,10 +40,32 @@ def read_query(model: Any, X: Any, *, warn: bool = True) -> NDArray[np.float64]:
         if "key_range_" not in vars(model):  # the bandwidth was given, and no row has been looked at
             blocks = model.partitions_.blocks
             ranges = compute([delayed(_range_of)(block) for block in blocks], model.client_, RETRIES)
-            model.key_range_ = joined_ranges([part for part in ranges if part is not None])
+            model.key_range_ = _joined_ranges(ranges)
         low, high = model.key_range_
         names = vars(model).get("feature_names_in_")
         warn_of_extrapolation(reach_of_range(low, high, model.bandwidth_), query, low, high, names)
+    return query
+
+
+def watch_blocks(model: Any, X: Any) -> Any:
+    """Return a Dask array of queries of which each block warns of extrapolation when it is computed."""
+    if not may_extrapolate(get_kernel(model.kernel)):
+        return X
+    key_range = vars(model).get("key_range_")
+    if key_range is None:  # the bandwidth was given, and no row has been looked at
+        key_range = delayed(_joined_ranges)([delayed(_range_of)(block) for block in model.partitions_.blocks])
+    names, bandwidth = vars(model).get("feature_names_in_"), model.bandwidth_
+    options = {"key_range": key_range, "bandwidth": bandwidth, "names": names}
+    return X.map_blocks(_watched, **options, dtype=X.dtype, meta=X._meta)
+
+
+def _joined_ranges(ranges: list[Any]) -> Any:
+    return joined_ranges([part for part in ranges if part is not None])
+
+
+def _watched(query: NDArray[Any], key_range: Any, bandwidth: Any, names: Any) -> NDArray[Any]:
+    low, high = key_range
+    warn_of_extrapolation(reach_of_range(low, high, bandwidth), np.asarray(query), low, high, names)
     return query
 
 
