@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_limits
 
 from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, open_chunks
 from kernpool.inference import fit_training, summarise
@@ -164,3 +165,19 @@ def test_a_constant_in_y_takes_no_digits_but_those_of_y(weighted):
     mean = w @ y / w.sum()
     both = (w @ ((y - mean) * (fit - mean))) ** 2 / ((w @ (y - mean) ** 2) * (w @ (fit - mean) ** 2))
     np.testing.assert_allclose(one.correlation_r2, both, rtol=1e-12)
+
+
+def test_the_same_bits_whatever_threads_blas_has(generator):
+    """Other threads hold BLAS to one thread for a moment, and dot products of many rows then round otherwise."""
+    X, weight = generator.uniform(0, 10, (30_000, 1)), generator.integers(1, 4, 30_000)
+    y = np.sin(X[:, 0]) + generator.normal(size=30_000)
+    found = []
+    for limit in (None, 1):
+        with threadpool_limits(limit, user_api="blas"):
+            model = NadarayaWatsonRegressor(bandwidth=0.5).fit(X, y, sample_weight=weight)
+            summary, band = model.summary(), model.confidence_interval(X[:20], simultaneous=True)
+            found.append(
+                [summary.trace, summary.rss, summary.r2, summary.loo_error, summary.few, band.lower, band.upper]
+            )
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_array_equal(one, other)

@@ -1,4 +1,4 @@
-"""Sums that several threads add to: terms are added in the order of their numbers, not of their arrival."""
+"""Sums whose bits do not depend on threads: terms are added in the order of their numbers, not of their arrival."""
 
 from __future__ import annotations
 
@@ -6,6 +6,17 @@ import threading
 
 import numpy as np
 from numpy.typing import NDArray
+
+
+def weighted_sum(weight: NDArray[np.float64], x: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return ``weight @ x`` with the same bits for any number of threads of BLAS, which other threads may change.
+
+    Examples
+    --------
+    >>> weighted_sum(np.array([1.0, 2.0]), np.array([[1.0, 0.0], [3.0, 5.0]]))
+    array([ 7., 10.])
+    """
+    return np.asarray(np.einsum("i,i...->...", weight, x))
 
 
 class OrderedSum:

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from kernpool.core.empty import fill_empty
 from kernpool.core.state import PoolState, merge
+from kernpool.execution.ordered_sum import weighted_sum
 from kernpool.execution.threads import cut
 from kernpool.inference.nearest import nearest_residuals
 from kernpool.inference.smoother import Smoother, log_mass
@@ -73,7 +74,7 @@ class Training:
     @property
     def trace(self) -> float:
         """Trace of the hat matrix: effective parameters of the fit."""
-        return float(self.weight @ self.leverage)
+        return float(weighted_sum(self.weight, self.leverage))
 
 
 def fit_training(smoother: Smoother, *, with_shares: bool = False) -> Training:

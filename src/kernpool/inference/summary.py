@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.bandwidth.criteria import CRITERIA
+from kernpool.execution.ordered_sum import weighted_sum
 from kernpool.execution.threads import cut
 from kernpool.inference.clusters import Clusters
 from kernpool.inference.printing import listed
@@ -285,9 +286,9 @@ def summarise(
     own, deleted = training.value - training.fitted, training.value - training.deleted
     squared, effective = _norms(smoother, training)
     kept = weight > 0
-    trace, trace_squared = training.trace, float(weight[kept] @ squared[kept])
-    rss, away = weight @ own**2, training.value - weight @ training.value / rows
-    total, towards = weight @ away**2, training.fitted - weight @ training.value / rows
+    trace, trace_squared = training.trace, float(weighted_sum(weight[kept], squared[kept]))
+    rss, away = weighted_sum(weight, own**2), training.value - weighted_sum(weight, training.value) / rows
+    total, towards = weighted_sum(weight, away**2), training.fitted - weighted_sum(weight, training.value) / rows
     freedom = rows - 2.0 * trace + trace_squared
     log_penalty = {name: CRITERIA[name].log_penalty for name in ("aicc", "gcv")}
     penalty = {name: 0.0 if of is None else of(trace, rows)[0] for name, of in log_penalty.items()}
@@ -303,9 +304,9 @@ def summarise(
             rss=rss,
             residual_sd=np.sqrt(rss / freedom) if freedom > 0 else np.full_like(rss, math.nan),
             r2=1.0 - rss / total,
-            correlation_r2=(weight @ (away * towards)) ** 2 / (total * (weight @ towards**2)),
-            loo_r2=1.0 - weight @ deleted**2 / total,
-            loo_error=float(np.sum(weight @ deleted**2) / rows),
+            correlation_r2=weighted_sum(weight, away * towards) ** 2 / (total * weighted_sum(weight, towards**2)),
+            loo_r2=1.0 - weighted_sum(weight, deleted**2) / total,
+            loo_error=float(np.sum(weighted_sum(weight, deleted**2)) / rows),
             aicc=_penalised(np.log(rss / rows), penalty["aicc"]),
             gcv=np.exp(_penalised(np.log(rss / rows), penalty["gcv"])),
             effective_rows=(
@@ -313,7 +314,7 @@ def summarise(
                 _median(effective[kept], weight[kept]),
                 float(effective[kept].max()),
             ),
-            few=float(weight[kept] @ (effective[kept] < FEW) / rows),
+            few=float(weight[kept & (effective < FEW)].sum() / rows),
             alone=training.alone,
             clusters=None if clusters is None else _left_out(clusters, weight, total),
         )
@@ -322,7 +323,7 @@ def summarise(
 def _left_out(clusters: Clusters, weight: Array, total: Array) -> LeftOutClusters:
     kept = weight > 0
     size = np.sort(np.bincount(np.unique(clusters.code[kept], return_inverse=True)[1], weight[kept]))
-    squared = weight @ clusters.residual**2
+    squared = weighted_sum(weight, clusters.residual**2)
     return LeftOutClusters(
         count=len(size),
         sizes=(float(size[0]), float(np.median(size)), float(size[-1])),
