@@ -1,6 +1,7 @@
 """Several processes may compile at once: whoever loads what they have compiled gets what was asked for."""
 
 import os
+import pickle
 import subprocess
 import sys
 from itertools import permutations
@@ -103,6 +104,61 @@ def test_a_changed_source_another_key_and_a_foreign_file_are_not_loaded(tmp_path
     (tmp_path / files._name("one")).rename(tmp_path / files._name("two"))
     assert files.load("two") is None
     assert files.load("one") is None
+
+
+class Alarm:
+    def __reduce__(self):
+        return pytest.fail, ("code of a damaged file was run",)
+
+
+DAMAGES = {
+    "empty": lambda _: [b""],
+    "cut": lambda whole: [whole[:end] for end in range(len(whole))],
+    "another byte": lambda whole: [whole[:i] + bytes([whole[i] ^ 1]) + whole[i + 1 :] for i in range(len(whole))],
+    "continued": lambda whole: [whole + b"\0", whole + whole],
+    "zeros": lambda whole: [bytes(len(whole)), bytes(16)],
+    "of an earlier release": lambda whole: [whole[:-32]],
+    "another pickle": lambda whole: [pickle.dumps(Alarm()), pickle.dumps(Alarm()) + whole[-32:]],
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
+def test_a_damaged_file_is_as_good_as_none(damage, tmp_path):
+    files = NamedFiles(str(tmp_path), "loop", "stamp")
+    files.save("one", "code")
+    (path,) = tmp_path.iterdir()
+    whole = path.read_bytes()
+    for damaged in damage(whole):
+        path.write_bytes(damaged)
+        assert files.load("one") is None
+    files.save("one", "code")
+    assert path.read_bytes() == whole
+    assert files.load("one") == "code"
+
+
+def test_a_folder_in_place_of_a_file_costs_no_answer(tmp_path):
+    files = NamedFiles(str(tmp_path), "loop", "stamp")
+    (tmp_path / files._name("one")).mkdir()
+    files.save("one", "code")
+    assert files.load("one") is None
+
+
+@pytest.mark.slow  # compiles in processes of their own
+def test_a_damaged_cache_costs_time_only(tmp_path):
+    """As a power cut leaves it: some files empty, some cut; they are whole after the next call."""
+    problem = "gaussian 2"
+    expected = output(start(tmp_path, POOL, "", "", problem))
+    found = sorted(tmp_path.rglob("*.nbc"))
+    assert len(found) > 2
+    for i, file in enumerate(found):
+        whole = file.read_bytes()
+        file.write_bytes((b"", whole[: len(whole) // 2], bytes(len(whole)))[i % 3])
+    assert output(start(tmp_path, POOL, "", "", problem)) == expected
+    assert sorted(tmp_path.rglob("*.nbc")) == found
+    assert min(file.stat().st_size for file in found) > 1000
+    sizes = [(file.stat().st_size, file.stat().st_mtime_ns) for file in found]
+    assert output(start(tmp_path, POOL, "", "", problem)) == expected
+    assert [(file.stat().st_size, file.stat().st_mtime_ns) for file in found] == sizes
 
 
 def test_a_full_disk_costs_no_answer(tmp_path):

@@ -4,16 +4,21 @@ Numba numbers the files of a function's versions, and an index tells which is wh
 versions at once both read the index, take the same number, and the one that writes its file last has its code run as
 the other's version from then on, in every process, without an error. Here the name of a file is made of what was
 compiled, so that no two versions share one and no index is needed, and what is read has to say that it is what was
-asked for.
+asked for. A file ends in a digest of what is before it, which is compared before anything is unpickled: a file that is
+empty, cut or damaged is one that is not there, and is written again.
 """
 
 from __future__ import annotations
 
 import hashlib
+import pickle
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from numba.core.caching import FunctionCache, IndexDataCacheFile
+
+DIGEST_SIZE = hashlib.sha256().digest_size
 
 
 def closed_over(function: Any) -> str:
@@ -56,12 +61,20 @@ class NamedFiles(IndexDataCacheFile):
             self._save_data(self._name(key), (key, data))  # type: ignore[no-untyped-call]  # Numba has no types
 
     def load(self, key: Any) -> Any:
-        """Return a version, or None."""
+        """Return a version, or None if there is no file of it that is whole."""
         try:
-            known, data = self._load_data(self._name(key))  # type: ignore[no-untyped-call]  # Numba is not typed
+            whole = memoryview(Path(self._cache_path, self._name(key)).read_bytes())
         except OSError:
             return None
-        return data if known == key else None
+        data, digest = whole[:-DIGEST_SIZE], whole[-DIGEST_SIZE:]
+        if hashlib.sha256(data).digest() != digest:
+            return None
+        known, version = pickle.loads(data)
+        return version if known == key else None
+
+    def _dump(self, version: Any) -> bytes:
+        data: bytes = super()._dump(version)  # type: ignore[no-untyped-call]  # Numba is not typed
+        return data + hashlib.sha256(data).digest()
 
 
 class LoopCache(FunctionCache):
