@@ -1,9 +1,22 @@
 """Bandwidth rules and leave-one-out search."""
 
+import warnings
+
 import numpy as np
 import pytest
 
-from kernpool import NadarayaWatsonRegressor, Problem, get_kernel, pool
+from kernpool import (
+    EmptyWindowWarning,
+    LocalLinearRegressor,
+    NadarayaWatsonClassifier,
+    NadarayaWatsonRegressor,
+    Problem,
+    get_kernel,
+    load_model,
+    pool,
+    pooling_weights,
+    save_model,
+)
 from kernpool.bandwidth import column_spread, leave_one_out, rule_of_thumb, search_bandwidth
 from kernpool.datasets import make_sine_linear, make_sine_power
 from tests.support.thinning import slow
@@ -11,6 +24,14 @@ from tests.support.thinning import slow
 
 def error_at(x, y, h, **options):
     return np.mean((y - pool(x, x, y, bandwidth=h, exclude_self=True, empty="mean", **options)) ** 2)
+
+
+def criterion_at(x, y, h, **options):
+    """The leave-one-out error, times what windows that hold no other row cost."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", EmptyWindowWarning)
+        empty = np.isnan(pool(x, x, y, bandwidth=h, exclude_self=True, **options))
+    return error_at(x, y, h, **options) * max(1 - empty.mean(), 1 / (len(x) + 1)) ** -2
 
 
 STEPS = [20, *slow(1)]  # every twentieth place of a grid; all take a second per test
@@ -147,7 +168,94 @@ def test_the_step_function_of_the_boxcar_is_searched_step_by_step(seed, composit
     y = np.sin(20 * X[:, 0]) + 0.3 * generator.normal(size=40)
     model = NadarayaWatsonRegressor("boxcar", "loo", composition=composition).fit(X, y)
     best = min(
-        error_at(X, y, factor * column_spread(X), kernel="boxcar", composition=composition)
+        criterion_at(X, y, factor * column_spread(X), kernel="boxcar", composition=composition)
         for factor in np.geomspace(1e-3, 10, 1000)[::step]
     )
-    assert model.loo_error_ <= best * (1 + 1e-12)
+    assert model.bandwidth_search_.value <= best * (1 + 1e-12)
+
+
+KERNELS = ["gaussian", "epanechnikov", "triangular", "laplace", "boxcar"]
+
+
+@pytest.mark.parametrize("degree", [0, 1, 2])
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_a_column_of_infinite_bandwidth_weighs_all_rows_alike(kernel, degree, dtype, generator):
+    """Against weighted least squares with the weights of the other column, on polynomials of both."""
+    key = generator.uniform(-3, 5, size=(400, 2)).astype(dtype)
+    query = generator.uniform(-2, 4, size=(7, 2)).astype(dtype)
+    value = (key[:, 0] + np.sin(key[:, 1])).astype(dtype)
+    weight = pooling_weights(query[:, 1:], key[:, 1:], kernel=kernel, bandwidth=0.8)
+    expected = []
+    for at, of in zip(query.astype(float), weight, strict=True):
+        a, b = (key.astype(float) - at).T
+        design = np.column_stack([np.ones(400), a, b, a * a, a * b, b * b][: (1, 3, 6)[degree]])
+        root = np.sqrt(of)
+        expected.append(np.linalg.lstsq(design * root[:, None], value * root, rcond=None)[0][0])
+    rtol = 1e-9 if dtype == np.float64 else 1e-4
+    options = {"kernel": kernel, "degree": degree, "bandwidth": [np.inf, 0.8]}
+    for composition in ("radial", "product"):
+        for algorithm in ("auto", "reference", "brute"):
+            found = pool(query, key, value, composition=composition, algorithm=algorithm, **options)
+            np.testing.assert_allclose(found, expected, rtol=rtol, atol=rtol)
+
+
+@pytest.mark.parametrize("unit", [1e-9, 1.0, 1e20])
+def test_planes_of_infinite_bandwidth_are_ordinary_least_squares(unit, generator):
+    X = unit * generator.normal(size=(60, 2))
+    y = 1.0 + X @ [2.0, -3.0] / unit + generator.normal(size=60)
+    model = LocalLinearRegressor(bandwidth=np.inf).fit(X, y)
+    np.testing.assert_array_equal(model.bandwidth_, [np.inf, np.inf])
+    design = np.column_stack([np.ones(60), X / unit])
+    coefficient = np.linalg.lstsq(design, y, rcond=None)[0]
+    np.testing.assert_allclose(model.predict(X), design @ coefficient, rtol=1e-9)
+    np.testing.assert_allclose(model.derivative(X[:3]) * unit, np.tile(coefficient[1:], (3, 1)), rtol=1e-9)
+    np.testing.assert_allclose(
+        NadarayaWatsonRegressor("triangular", np.inf).fit(X, y).predict(X[:3]), np.full(3, y.mean()), rtol=1e-12
+    )
+
+
+@pytest.mark.parametrize("bandwidth", ["regularised", "loo", "aicc", "scott"])
+@pytest.mark.parametrize("make", [NadarayaWatsonRegressor, LocalLinearRegressor])
+def test_a_constant_column_has_an_infinite_bandwidth_and_no_influence(make, bandwidth, generator):
+    X = generator.normal(size=(60, 2))
+    y = np.sin(2 * X[:, 0]) + X[:, 1] + 0.2 * generator.normal(size=60)
+    with pytest.warns(UserWarning, match=r"column\(s\) \[1\] do not vary.*their bandwidth is infinite"):
+        model = make(bandwidth=bandwidth).fit(np.insert(X, 1, 7.0, axis=1), y)
+    without = make(bandwidth=bandwidth).fit(X, y)
+    assert model.bandwidth_[1] == np.inf
+    if bandwidth != "scott":  # a rule counts columns
+        np.testing.assert_array_equal(model.bandwidth_[[0, 2]], without.bandwidth_)
+        assert model.relevance_[1] == 0
+        assert np.all(np.isinf(model.bandwidth_search_.tried[:, 1]))
+
+
+def test_a_table_of_constants_is_not_searched(generator):
+    with pytest.warns(UserWarning, match=r"column\(s\) \[0, 1\] do not vary"):
+        model = NadarayaWatsonRegressor().fit(np.ones((50, 2)), generator.normal(size=50))
+    np.testing.assert_array_equal(model.bandwidth_, [np.inf, np.inf])
+    assert model.bandwidth_search_.evaluations == 1
+    assert model.bandwidth_search_.reason == "no column varies"
+
+
+def test_levels_alone_have_an_infinite_bandwidth(generator):
+    pandas = pytest.importorskip("pandas", reason="reads frames of pandas")
+    level = generator.integers(0, 3, 80)
+    frame = pandas.DataFrame({"kind": np.array(["a", "b", "c"])[level]})
+    y = level + 0.3 * generator.normal(size=80)
+    for model in (NadarayaWatsonRegressor(), LocalLinearRegressor(), NadarayaWatsonClassifier()):
+        model.fit(frame, y > 1 if hasattr(model, "predict_proba") else y)
+        np.testing.assert_array_equal(model.bandwidth_, [np.inf])
+        assert model.relevance_[0] > 0.5
+
+
+@pytest.mark.parametrize("bandwidth", [np.inf, [np.inf, 0.5]])
+def test_infinite_bandwidths_are_saved_and_shown(bandwidth, tmp_path, generator):
+    X = generator.normal(size=(40, 2))
+    model = LocalLinearRegressor(bandwidth=bandwidth).fit(X, X @ [1.0, 2.0] + generator.normal(size=40))
+    save_model(model, tmp_path / "m")
+    again = load_model(tmp_path / "m")
+    np.testing.assert_array_equal(again.bandwidth_, model.bandwidth_)
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+    assert "inf" in str(model.summary())
+    assert np.all(np.isfinite(model.confidence_interval(X[:3]).upper))

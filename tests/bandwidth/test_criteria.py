@@ -228,3 +228,47 @@ def test_every_pair_once_of_rows_that_are_alone():
     at = pairwise.evaluate(np.log([1e-3, 1e-3]))
     assert at.penalised == exact.penalised
     assert pairwise.jacobian(at) == pytest.approx(0.0, abs=1e-12)
+
+
+def noise_alone(n, seed):
+    generator = np.random.default_rng([n, seed])
+    return generator.uniform(size=(n, 1)), generator.normal(size=n)
+
+
+@pytest.mark.parametrize("kernel", ["epanechnikov", pytest.param("boxcar", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("make", [NadarayaWatsonRegressor, LocalLinearRegressor])
+@pytest.mark.parametrize("criterion", ["regularised", pytest.param("gcv", marks=pytest.mark.slow)])
+def test_windows_are_not_empty_where_the_input_explains_nothing(make, kernel, criterion):
+    """Without a cost two thirds of these fits leave more than a twentieth of the windows empty."""
+    inside = np.linspace(0.05, 0.95, 181)[:, None]
+    for n in (30, 90):
+        for seed in range(4):
+            model = make(kernel, criterion).fit(*noise_alone(n, seed))
+            assert np.mean(~model.support_mask(inside)) <= 0.05
+
+
+@pytest.mark.parametrize("criterion", ["loo", "regularised", "gcv", "aicc"])
+@pytest.mark.parametrize("weight", [None, "thirds"])
+def test_each_empty_window_costs_a_degree_of_freedom(criterion, weight):
+    """A pair of rows and five rows by themselves: the factor is that of generalised cross-validation."""
+    X, y = np.array([0.0, 0.4, 10.0, 20.0, 30.0, 40.0, 50.0])[:, None], np.arange(7.0)[:, None] ** 2
+    rows = canonical_rows(X, y, None if weight is None else np.full(7, 1 / 3))
+    objective = make_objective(rows, criterion, "epanechnikov")
+    at = objective.evaluate(np.log([1.0]))
+    penalty = objective.criterion.log_penalty
+    within = penalty(float(rows.weight @ at.hat), rows.total)[0] if penalty else 0.0
+    assert at.tried.empty_windows == (5 if penalty is None else 0)
+    if np.isfinite(at.penalised):
+        np.testing.assert_allclose(at.penalised, at.error * np.exp(within) * (2 / 7) ** -2, rtol=1e-12)
+        np.testing.assert_allclose(np.sum(at.residual**2), at.penalised, rtol=1e-12)
+    wide = objective.evaluate(np.log([60.0]))
+    within = penalty(float(rows.weight @ wide.hat), rows.total)[0] if penalty else 0.0
+    if np.isfinite(wide.penalised):
+        np.testing.assert_allclose(wide.penalised, wide.error * np.exp(within), rtol=1e-12)
+
+
+def test_copies_of_a_row_are_no_empty_window():
+    rows = canonical_rows(np.array([[0.0], [0.0], [9.0], [9.0]]), np.ones((4, 1)) * [[1.0], [1.0], [3.0], [3.0]])
+    for criterion in ("loo", "gcv"):
+        at = make_objective(rows, criterion, "boxcar").evaluate(np.log([1.0]))
+        assert at.penalised == pytest.approx(at.error, abs=1e-12)

@@ -106,4 +106,3 @@ def test_many_rows_start_from_few(columns, monkeypatch):
     found = search_log_loss(X, label, kernel=GAUSSIAN)
     assert found.rows == 400
     assert found.value == pytest.approx(whole.value, abs=5e-3)
-    assert search_log_loss(X, label, kernel=GAUSSIAN, max_search_rows=50).rows == 50

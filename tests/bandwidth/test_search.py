@@ -189,7 +189,7 @@ def test_rows_that_are_no_help_work_or_say_what_is_wrong(what, bandwidth, make):
                 make(bandwidth=bandwidth).fit(X, y)
             return
         model = make(bandwidth=bandwidth).fit(X, y)
-        assert np.all(np.isfinite(model.bandwidth_))
+        np.testing.assert_array_equal(np.isinf(model.bandwidth_), np.ptp(X, axis=0) == 0)
         assert np.all(model.bandwidth_ > 0)
         assert np.all(np.isfinite(model.predict(X)))
         if what == "constant y":
@@ -240,3 +240,77 @@ def test_parameters_that_cannot_be_meant(options, message):
     X, y = make_table(n=20)
     with pytest.raises(ValueError, match=message):
         NadarayaWatsonRegressor(**options).fit(X, y)
+
+
+@pytest.mark.parametrize("unit", [2.0**300, 2.0**-600, 3e120, 7e-180])
+@pytest.mark.parametrize(
+    ("make", "options"),
+    [
+        (NadarayaWatsonRegressor, {}),
+        (NadarayaWatsonRegressor, {"bandwidth": "gcv"}),
+        (NadarayaWatsonRegressor, {"kernel": "triangular", "bandwidth": "loo"}),
+        (LocalLinearRegressor, {"bandwidth": "aicc"}),
+    ],
+    ids=str,
+)
+@pytest.mark.filterwarnings("ignore:the mean squared residual of the outputs is 0")
+def test_bandwidths_do_not_depend_on_the_unit_of_outputs(make, options, unit):
+    X, y = make_table(n=60, d=2)
+    one, other = (make(**options).fit(X, y * scale) for scale in (1.0, unit))
+    if np.log2(unit) % 1:
+        np.testing.assert_allclose(other.bandwidth_, one.bandwidth_, rtol=1e-5)
+    else:
+        np.testing.assert_array_equal(other.bandwidth_, one.bandwidth_)
+    with np.errstate(under="ignore"):
+        np.testing.assert_allclose(other.bandwidth_search_.error, one.bandwidth_search_.error * unit * unit, rtol=1e-6)
+
+
+def test_two_outputs_of_very_different_units_count_alike():
+    X, y = make_table(n=60, d=2)
+    Y = np.column_stack([y, np.cos(3 * X[:, 1])])
+    one, other = (NadarayaWatsonRegressor().fit(X, Y * np.array(units)) for units in ([1.0, 1.0], [1e-120, 1e100]))
+    np.testing.assert_allclose(other.bandwidth_, one.bandwidth_, rtol=1e-5)
+
+
+def test_errors_beyond_the_range_of_numbers_are_said():
+    X, y = make_table(n=40, d=2)
+    with pytest.warns(UserWarning, match=r"mean squared residual of the outputs is 0\.0 in float64.*rescale y"):
+        model = NadarayaWatsonRegressor().fit(X, 1e-190 * y)
+    assert model.loo_error_ == 0.0
+
+
+@pytest.mark.parametrize("composition", ["radial", "product"])
+@pytest.mark.parametrize("kernel", ["epanechnikov", "triangular", "biweight", "gaussian"])
+@pytest.mark.parametrize("make", [NadarayaWatsonRegressor, LocalLinearRegressor])
+def test_the_order_of_columns_does_not_change_a_bit(make, kernel, composition):
+    X, y = make_table(n=50, d=3, seed=4)
+    order = np.array([2, 0, 1])
+    one = make(kernel, composition=composition).fit(X, y)
+    other = make(kernel, composition=composition).fit(X[:, order], y)
+    np.testing.assert_array_equal(other.bandwidth_, one.bandwidth_[order])
+    np.testing.assert_array_equal(other.relevance_, one.relevance_[order])
+
+
+def test_the_order_of_categorical_columns_does_not_matter_either():
+    pandas = pytest.importorskip("pandas", reason="reads frames of pandas")
+    X, y = make_table(n=90, d=2)
+    generator = np.random.default_rng(3)
+    frame = pandas.DataFrame(
+        {"x": X[:, 0], "g": generator.choice(list("abc"), 90), "k": np.where(X[:, 1] > 0, "u", "v")}
+    )
+    one, other = (
+        NadarayaWatsonRegressor("biweight").fit(frame[list(names)], y) for names in (("x", "g", "k"), ("k", "g", "x"))
+    )
+    np.testing.assert_array_equal(other.bandwidth_, one.bandwidth_)
+    np.testing.assert_array_equal(other.smoothing_, one.smoothing_[::-1])
+
+
+@pytest.mark.parametrize("criterion", ["regularised", "loo", "aicc", "gcv"])
+@pytest.mark.parametrize("make", [NadarayaWatsonRegressor, LocalLinearRegressor])
+@pytest.mark.parametrize("d", [1, 2])
+def test_searches_work_where_numpy_raises_on_underflow(make, criterion, d):
+    X = np.random.default_rng(0).uniform(-1, 1, size=(120, d))
+    y = np.sin(4 * X[:, 0])
+    with np.errstate(all="raise"):
+        found = make(bandwidth=criterion).fit(X, y).bandwidth_
+    np.testing.assert_array_equal(found, make(bandwidth=criterion).fit(X, y).bandwidth_)

@@ -1,5 +1,7 @@
 """How many evaluations searches make, and how far above a minimum they stop."""
 
+import weakref
+
 import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
@@ -181,3 +183,23 @@ def test_on_all_rows_the_criterion_is_within_a_ten_thousandth(degree, monkeypatc
     further = search_bandwidth(X, y, kernel=GAUSSIAN, degree=degree)
     assert found.value <= further.value * (1 + 1e-4)
     assert len(found.tried) < len(further.tried)
+
+
+def test_few_evaluations_are_held_at_a_time(monkeypatch):
+    """One of planes in d columns has n d^2 / 2 numbers; a search that kept its starts held dozens of them."""
+    held, most = [], [0]
+    judge = Objective.judge
+
+    def counted(self, *arguments):
+        at = judge(self, *arguments)
+        held[:] = [one for one in held if one() is not None] + [weakref.ref(at)]
+        most[0] = max(most[0], len(held))
+        return at
+
+    monkeypatch.setattr(Objective, "judge", counted)
+    generator = np.random.default_rng(0)
+    X = generator.normal(size=(60, 10))
+    y = np.sin(X[:, :1]) + X[:, 1:2] + 0.3 * generator.normal(size=(60, 1))
+    found = search_bandwidth(X, y, kernel=GAUSSIAN, degree=1, criterion="regularised")
+    assert found.evaluations > 100
+    assert most[0] <= 12

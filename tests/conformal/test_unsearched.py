@@ -5,12 +5,10 @@ import pandas as pd
 import pytest
 
 from kernpool import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor, load_model, save_model
-from kernpool.bandwidth import search_bandwidth
 from kernpool.conformal import METHODS
 from kernpool.estimators import calibrating
 from kernpool.estimators.smoothing_rows import smoother_of
 from kernpool.inference import Places
-from kernpool.kernels import get_kernel
 from tests.support.conformal_cases import own_setting
 
 PLACES = np.array([[0.1], [0.5], [0.9]])
@@ -30,11 +28,12 @@ def test_the_search_is_on_the_rows_that_it_says(d):
     assert len(searched) == 40
     assert np.all(np.diff(searched) > 0)
     few = NadarayaWatsonRegressor(bandwidth="loo").fit(X[searched], y[searched])
-    np.testing.assert_allclose(model.bandwidth_, few.bandwidth_, rtol=1e-6)
-    # And the very bandwidth that the search finds by drawing its rows itself.
-    found = search_bandwidth(X, y[:, None], kernel=get_kernel("gaussian"), max_search_rows=40, random_state=3)
-    np.testing.assert_array_equal(model.bandwidth_, found.bandwidth)
+    np.testing.assert_allclose(model.bandwidth_search_.bandwidth, few.bandwidth_, rtol=1e-6)
     assert model.bandwidth_search_.rows == 40
+    matters = few.relevance_ > 0
+    factor = np.where(matters, (40 / 120) ** (1 / (4 + matters.sum())), 1.0)
+    np.testing.assert_allclose(model.bandwidth_, few.bandwidth_ * factor, rtol=1e-6)
+    assert "a sample of 40 of 120 rows" in model.bandwidth_note_
 
 
 def test_outputs_that_were_not_searched_do_not_move_the_bandwidth():

@@ -79,3 +79,29 @@ def test_no_rows_of_positive_weight():
     arrays = [da.from_array(array, chunks=(900, *array.shape[1:])) for array in (X, Y, np.zeros(3000))]
     with pytest.raises(ValueError, match="there are no rows of positive weight"):
         DaskNadarayaWatsonRegressor(max_search_rows=200).fit(*arrays)
+
+
+@pytest.mark.parametrize("bandwidth", ["regularised", "loo"])
+def test_arrays_and_chunks_are_corrected_by_one_rule(bandwidth):
+    """Exactly so where the sample is the same, that is where it is nearly all rows; the factor is in the note."""
+    made = NadarayaWatsonRegressor(bandwidth=bandwidth, max_search_rows=700)
+    here, chunked = (
+        made.fit(X, Y),
+        NadarayaWatsonRegressor(bandwidth=bandwidth, max_search_rows=700).fit(open_chunks(X, Y)),
+    )
+    for model in (here, chunked):
+        matters = model.relevance_ > 0
+        factor = (700 / 3000) ** (1 / (4 + np.count_nonzero(matters)))
+        expected = np.where(matters, factor, 1.0) * model.bandwidth_search_.bandwidth
+        np.testing.assert_allclose(model.bandwidth_, expected, rtol=1e-12)
+        assert f"times {factor:.6g}" in model.bandwidth_note_
+
+
+def test_a_search_on_some_rows_of_an_array_is_near_that_on_all():
+    generator = np.random.default_rng(2)
+    inputs = generator.uniform(-1, 1, size=(3000, 2))
+    outputs = np.sin(4 * inputs[:, 0]) * np.cos(3 * inputs[:, 1]) + 0.3 * generator.normal(size=3000)
+    of_all = NadarayaWatsonRegressor().fit(inputs, outputs).bandwidth_
+    sample = NadarayaWatsonRegressor(max_search_rows=300).fit(inputs, outputs)
+    np.testing.assert_allclose(sample.bandwidth_, of_all, rtol=0.25)
+    assert np.all(sample.bandwidth_search_.bandwidth > 1.25 * of_all)

@@ -36,7 +36,7 @@ X = np.array([0.0, 1.0, 2.0])
         ({"bandwidth": 0.0}, ValueError, "bandwidth must be positive, got 0.0"),
         ({"bandwidth": -1}, ValueError, "bandwidth must be positive, got -1"),
         ({"bandwidth": np.nan}, ValueError, "bandwidth is nan; it must be finite"),
-        ({"bandwidth": np.inf}, ValueError, "bandwidth is inf"),
+        ({"bandwidth": -np.inf}, ValueError, "bandwidth is -inf"),
         ({"bandwidth": [1.0, 2.0]}, ValueError, "bandwidth must be one number or one per column"),
         ({"bandwidth": "loo"}, TypeError, "belong to NadarayaWatsonRegressor"),
         ({"bandwidth": 1e-149, "key": [0.0, 1.0, 100.0]}, ValueError, "bandwidth is too small"),

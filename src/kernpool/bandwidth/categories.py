@@ -38,6 +38,10 @@ class Categories:
     def __len__(self) -> int:
         return len(self.kernels)
 
+    def take(self, columns: NDArray[np.intp]) -> Categories:
+        """Return some of the columns, in this order."""
+        return Categories(tuple(self.kernels[i] for i in columns), tuple(self.levels[i] for i in columns))
+
     @property
     def largest(self) -> Array:
         """Upper ends of the boxes of the smoothings, of shape (k,); the lower ends are zero."""

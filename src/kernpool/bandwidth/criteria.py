@@ -15,6 +15,8 @@ aicc   of the fit                  :math:`\log \hat\sigma^2 + \frac{1 + T/N}    
 In local linear fits with ``"gcv"`` and ``"aicc"``, rows of leverage above one half count with residuals from fits
 without them (`kernpool.bandwidth.leverage`): the mean leverage T/N says nothing of rows that fit themselves.
 
+An empty leave-one-out window costs a degree of freedom in each of them (`kernpool.bandwidth.search.evaluation`).
+
 All three are functions of :math:`S = \hat\sigma^2 \exp(p(T))`, so one search by least squares serves them all.
 With groups ``"loo"`` predicts each row from the rows of all other groups: leave-cluster-out, for noise that is shared.
 ``"regularised"`` is the first with another penalty, on the bandwidths themselves, see
@@ -58,11 +60,17 @@ class Criterion:
     in_logs: bool
     regular: bool = False
 
-    def value(self, penalised: float) -> float:
-        """Return the criterion of a penalised mean of squares."""
+    def value(self, penalised: float, power: int = 0) -> float:
+        """Return the criterion of a penalised mean of squares times a power of two."""
         if not self.in_logs:
-            return penalised
-        return math.log(penalised) if penalised > 0 else -math.inf
+            return times_power(penalised, power)
+        return math.log(penalised) + power * math.log(2.0) if penalised > 0 else -math.inf
+
+
+def times_power(square: float, power: int) -> float:
+    """Return a number times a power of two; infinity beyond the range of float64."""
+    with np.errstate(over="ignore", under="ignore"):
+        return float(np.ldexp(square, power))
 
 
 def _generalised(trace: float, n: float) -> tuple[float, float]:

@@ -30,7 +30,7 @@ def column_spread(X: Array, weight: Array | None = None) -> Array:
     -------
     ndarray of shape (d,)
         The standard deviation alone where the interquartile range is zero; 1, with a warning, where a column is
-        constant, since a column that does not vary says nothing whatever its bandwidth.
+        constant, since a column that does not vary has no influence whatever its bandwidth; that is infinite then.
 
     Notes
     -----
@@ -53,8 +53,8 @@ def column_spread(X: Array, weight: Array | None = None) -> Array:
     constant = np.ptp(X[weight > 0], axis=0) == 0  # a sum of squares may miss it by rounding
     if constant.any():
         warn_caller(
-            f"column(s) {np.flatnonzero(constant).tolist()} do not vary over the training rows; their bandwidth is set "
-            "as for a spread of 1, and they tell nothing about y",
+            f"column(s) {np.flatnonzero(constant).tolist()} do not vary over the training rows: they have no influence "
+            "on predictions, and their bandwidth is infinite",
         )
     return np.where(constant, 1.0, spread)
 
@@ -82,7 +82,7 @@ def rule_of_thumb(
     Returns
     -------
     ndarray of shape (d,)
-        Positive bandwidths.
+        Positive bandwidths; infinite, with a warning, where a column is constant.
 
     Raises
     ------
@@ -109,7 +109,9 @@ def rule_of_thumb(
     n = float(len(X) if weight is None else weight.sum())
     d = X.shape[1]
     constant = 1.0 if rule == "scott" else (4 / (d + 2)) ** (1 / (d + 4))
-    return column_spread(X, weight) * float(constant * n ** (-1 / (d + 4)) * canonical_ratio(kernel))
+    bandwidth = column_spread(X, weight) * float(constant * n ** (-1 / (d + 4)) * canonical_ratio(kernel))
+    varies = np.ptp(X if weight is None else X[weight > 0], axis=0) > 0
+    return np.where(varies, bandwidth, np.inf)
 
 
 def canonical_ratio(kernel: str | Kernel) -> float:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.cli.beside import Beside, Columns, Predict
-from kernpool.cli.kept import QUERIES
+from kernpool.cli.kept import QUERIES, plain_json
 from kernpool.cli.parsing import parse_features
 from kernpool.cli.tables import IN_MEMORY, form_of, listed
 from kernpool.cli.terminal import UsageError, progress_bar, say
@@ -71,7 +71,7 @@ def fit_in_chunks(model: KernelRegressor, options: argparse.Namespace, memory: i
         "notes": notes_of(chunks, options.target),
     } | ({"dates": dates} if dates else {})
     if options.json:
-        print(json.dumps(report | ({"model": options.model} if options.model else {}), indent=2))
+        print(json.dumps(plain_json(report | ({"model": options.model} if options.model else {})), indent=2))
     elif not options.quiet:
         _say_fit(report, options)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import date, timedelta
 from decimal import Decimal
 from typing import Any
@@ -13,6 +14,9 @@ from kernpool.data.integers import refuse_inexact
 
 # Squares of more than this would overflow, and infinity minus infinity is NaN.
 LARGEST = 1e150
+# An infinite bandwidth, as sums take it. Differences between 1e-25 and 1e33 then change no bit of a weight, and their
+# fourth powers, of which local quadratics are made, are numbers nevertheless.
+INFINITE = 1e50
 FLOAT64: np.dtype[Any] = np.dtype(np.float64)
 NUMBERS = (int, float, np.number, np.bool_, Decimal)
 
@@ -217,7 +221,8 @@ def as_bandwidth(bandwidth: Any, n_columns: int | None) -> NDArray[np.float64]:
     Parameters
     ----------
     bandwidth : float or array_like of shape (n_columns,)
-        In the units of the keys.
+        In the units of the keys. Infinity is `INFINITE`: all weights of that column are the same to rounding, and a
+        local plane is linear in it.
     n_columns : int or None
         Number of key columns; None where it is not known yet.
 
@@ -229,7 +234,7 @@ def as_bandwidth(bandwidth: Any, n_columns: int | None) -> NDArray[np.float64]:
     Raises
     ------
     TypeError, ValueError
-        If it is not a finite positive number, or there are more or fewer of them than columns.
+        If it is not a positive number, or there are more or fewer of them than columns.
 
     Examples
     --------
@@ -245,7 +250,7 @@ def as_bandwidth(bandwidth: Any, n_columns: int | None) -> NDArray[np.float64]:
         return np.full(n_columns or 1, bandwidth)
     if type(bandwidth) is np.ndarray and bandwidth.dtype is FLOAT64 and bandwidth.shape == (1,):
         return as_bandwidth(bandwidth.item(), n_columns)
-    read = as_real_array("bandwidth", bandwidth).astype(np.float64)
+    read = as_real_array("bandwidth", _with_finite(bandwidth)).astype(np.float64)
     columns = max(1, read.size) if n_columns is None else n_columns
     if read.ndim > 1 or (read.ndim == 1 and read.size not in (1, columns)):
         found = "" if n_columns is None else f" for {n_columns} key column(s)"
@@ -255,6 +260,15 @@ def as_bandwidth(bandwidth: Any, n_columns: int | None) -> NDArray[np.float64]:
     if np.any(read < 1 / LARGEST):
         raise ValueError(f"bandwidth must be at least {1 / LARGEST:g}, got {bandwidth!r}; rescale the columns")
     return np.array(np.broadcast_to(read, (columns,)))  # a copy: loops are compiled once more for read-only arrays
+
+
+def _with_finite(bandwidth: Any) -> Any:
+    """Return bandwidths with `INFINITE` in place of infinity; what is no number stays, to be refused."""
+    with suppress(TypeError, ValueError):
+        infinite = np.isposinf(bandwidth)
+        if np.any(infinite):
+            return np.where(infinite, INFINITE, bandwidth)
+    return bandwidth
 
 
 def as_key_weight(key_weight: Any, shape: tuple[int, ...]) -> NDArray[np.float64]:

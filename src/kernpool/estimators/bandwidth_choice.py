@@ -14,7 +14,8 @@ from kernpool.bandwidth import CRITERIA, RULES, rule_of_thumb, search_bandwidth,
 from kernpool.bandwidth.categories import NO_CATEGORIES, Categories
 from kernpool.bandwidth.criteria import check_groups
 from kernpool.bandwidth.plugin.plugin import plugin_bandwidth
-from kernpool.data.checks import as_bandwidth
+from kernpool.bandwidth.rate import bring_to_rows
+from kernpool.data.checks import INFINITE, as_bandwidth
 from kernpool.data.frames import Encoding
 from kernpool.estimators.searched_rows import drawn_rows
 from kernpool.execution.progress import current_progress
@@ -74,8 +75,8 @@ def choose_bandwidth(
     -------
     dict
         Attributes of the fit: `bandwidth_` and `smoothing_`; after a search `relevance_` and `bandwidth_search_`, and
-        `search_rows_` if it drew rows; for ``"regularised"``, ``"loo"`` and ``"log_loss"`` also `loo_error_` and
-        `loo_empty_windows_`.
+        `search_rows_` and `bandwidth_note_` if it drew rows, whose bandwidths were made those of all rows; for
+        ``"regularised"``, ``"loo"`` and ``"log_loss"`` also `loo_error_` and `loo_empty_windows_`.
 
     Raises
     ------
@@ -108,12 +109,12 @@ def choose_bandwidth(
             f"smoothing is searched for with bandwidth={bandwidth!r}; leave it None, or give bandwidths too"
         )
     code = np.zeros((len(X), 0), dtype=np.int64) if code is None else code[kept]
-    drawn = None
+    drawn, said_seed = None, random_state
     if max_search_rows is not None and len(X) > max_search_rows:
         random_state = check_random_state(random_state)
         drawn = drawn_rows(X, value, times, code, group, max_search_rows, random_state)
-    if drawn is not None:  # here rather than by the search, which forgets where its rows come from
-        rows, max_search_rows = drawn[0], None
+    if drawn is not None:
+        rows = drawn.rows
         X, value, times, code, group = rows.X, rows.value, rows.weight, rows.code, rows.group
     options: dict[str, Any] = {
         "code": code,
@@ -126,11 +127,44 @@ def choose_bandwidth(
         "n_jobs": n_jobs,
         "progress": current_progress(),
         "random_state": random_state,
-        "max_search_rows": max_search_rows,
         "max_search_seconds": max_search_seconds,
     }
     found = _search(X, value, times, bandwidth, degree, standardise, ridge, options)
-    return found if drawn is None else found | {"search_rows_": np.flatnonzero(kept)[drawn[1]].astype(np.int64)}
+    if drawn is None:
+        return found
+    found |= of_all_rows(found, bandwidth, len(X), drawn.of, said_seed)
+    return found | {"search_rows_": np.flatnonzero(kept)[drawn.number].astype(np.int64)}
+
+
+def of_all_rows(found: dict[str, Any], name: str, few: int, many: int, random_state: Any) -> dict[str, Any]:
+    """Return the bandwidths of all rows, given those of a sample, and say so.
+
+    Parameters
+    ----------
+    found : dict
+        Attributes of a fit, from the sample.
+    name : str
+        The criterion or the rule.
+    few, many : int
+        Rows of the sample, and in all.
+    random_state : int, RandomState or None
+        By which it was drawn.
+
+    Returns
+    -------
+    dict
+        `bandwidth_`, `smoothing_` and `bandwidth_note_`.
+    """
+    bandwidth, smoothing = found["bandwidth_"], found["smoothing_"]
+    matters = found.get("relevance_", np.ones(len(bandwidth) + len(smoothing))) > 0
+    bandwidth, smoothing, factor = bring_to_rows(bandwidth, smoothing, matters, few, many)
+    d = int(np.count_nonzero(matters[: len(bandwidth)]))
+    seed = f"random_state={random_state}" if isinstance(random_state, int | np.integer) else "drawn at random"
+    note = (
+        f"{name!r} on a sample of {few} of {many} rows ({seed}), then times {factor:.6g}: "
+        f"with d = {d} the best bandwidth shrinks as rows^(-1/(4 + d))"
+    )
+    return {"bandwidth_": bandwidth, "smoothing_": smoothing, "bandwidth_note_": note}
 
 
 def _search(
@@ -175,7 +209,8 @@ def _checked_groups(group: NDArray[np.int64], bandwidth: Any) -> NDArray[np.int6
 
 def given_bandwidth(bandwidth: Any, columns: int, kernel: Kernel, convention: str) -> Array:
     """Return one bandwidth per column, in the convention ``"support"``, from one that was given as numbers."""
-    return convert_bandwidth(as_bandwidth(bandwidth, columns), kernel, source=convention)
+    given = as_bandwidth(bandwidth, columns)
+    return np.where(given == INFINITE, np.inf, convert_bandwidth(given, kernel, source=convention))
 
 
 def given_smoothing(smoothing: Any, categories: Categories) -> Array:

@@ -24,7 +24,9 @@ class NadarayaWatsonRegressor(KernelRegressor):
     kernel : str or Kernel, default="gaussian"
         See `kernpool.kernel_names`. ``"constant"`` is average pooling, the mean of y at every query.
     bandwidth : float, array_like of shape (d,), or name, default="regularised"
-        A number, one per column, or how to find them. ``"regularised"`` minimises the leave-one-out squared error with
+        A number, one per column, or how to find them; an infinite one weighs all rows alike along its column.
+        Leave-one-out windows that are empty cost in every search, so that compact kernels do not prefer windows that
+        hold no row. ``"regularised"`` minimises the leave-one-out squared error with
         a penalty on small and unlike bandwidths, whose weight falls with the number of rows: the exact minimum,
         ``"loo"``, is where noise helped most, and predicts new rows worse (benchmarks/tables.py; see
         `kernpool.bandwidth.search.regularity`). For one column or a common factor the two are the
@@ -56,7 +58,8 @@ class NadarayaWatsonRegressor(KernelRegressor):
         Search for one common factor on the spreads of the columns instead of one bandwidth per column: faster, and
         enough where all columns matter alike.
     max_search_rows : int or None, default=None
-        Search on so many rows, drawn at random, instead of on all; None is 10 000 for rows in chunks.
+        Search on so many rows, drawn at random, instead of on all, and bring the result to the number of all rows by
+        the rate :math:`n^{-1/(4 + d)}`; None is 10 000 for rows in chunks.
     max_search_seconds : float or None, default=None
         Stop a search after so many seconds, and take the best bandwidths so far, with a warning; None lets it go to its
         end. Where all rows had no turn yet one pass over them is made even so. Results then depend on the machine.
@@ -83,8 +86,9 @@ class NadarayaWatsonRegressor(KernelRegressor):
     Attributes
     ----------
     bandwidth_ : ndarray of shape (d,)
-        One bandwidth per numeric column, in the convention ``"support"`` whatever the parameter was given in; of a
-        column with ``scale="rank"`` in ranks, from 0 to 1; of a column of dates or durations in days.
+        One bandwidth per numeric column, in the convention ``"support"`` whatever the parameter was given in; infinite
+        for a column that does not vary; of a column with ``scale="rank"`` in ranks, from 0 to 1; of a column of dates
+        or durations in days.
     smoothing_ : ndarray of shape (k,)
         One lambda per categorical column.
     encoding_ : Encoding or None
@@ -95,8 +99,9 @@ class NadarayaWatsonRegressor(KernelRegressor):
     bandwidth_search_ : BandwidthSearch
         What was minimised, from how many starts, with what result, and all that was tried; only after a search.
     loo_error_ : float
-        Leave-one-out mean squared error at `bandwidth_`, summed over outputs; leave-cluster-out after a fit with
-        `groups`. Only with ``bandwidth="regularised"`` or ``"loo"``, because it costs a pass over all pairs.
+        Leave-one-out mean squared error of the rows and the bandwidth that the search ended with, summed over outputs;
+        leave-cluster-out after a fit with `groups`. Only with ``bandwidth="regularised"`` or ``"loo"``, because it
+        costs a pass over all pairs.
         `leave_one_out` computes it for any bandwidth. Of the rows that the bandwidth was chosen by, it is too small for
         new ones; `expected_error` corrects it for the search.
     loo_empty_windows_ : int
@@ -114,7 +119,8 @@ class NadarayaWatsonRegressor(KernelRegressor):
     reference_ : dict or None
         Path, columns and fingerprints of the files that they lie in, as they were when the fit began.
     bandwidth_note_ : str
-        How the bandwidth was found there: on which sample, and by what factor it was made that of all rows.
+        How the bandwidth was found in chunks, or with `max_search_rows`: on which sample, and by what factor it was
+        made that of all rows.
     n_features_in_ : int
         Number of columns.
     feature_names_in_ : ndarray of str

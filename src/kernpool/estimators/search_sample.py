@@ -14,11 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from kernpool.bandwidth.rate import rate_factor
 from kernpool.bandwidth.repeated import warn_of_copies
 from kernpool.data.chunks.base import Chunk
 from kernpool.data.tables import TableError
-from kernpool.estimators.bandwidth_choice import choose_bandwidth
+from kernpool.estimators.bandwidth_choice import choose_bandwidth, of_all_rows
 from kernpool.estimators.extrapolation import joined_ranges, range_of
 from kernpool.execution.progress import Progress
 
@@ -175,19 +174,10 @@ def bandwidth_of_sample(
     warn_of_copies(sample.key, np.zeros((len(value), 0), dtype=np.int64), value, takes_groups=False)
     found = choose_bandwidth(sample.key, value, weight, bandwidth=bandwidth, random_state=random_state, **options)
     found["key_range_"] = sample.key_range
-    few, many, chosen = len(sample.key), sample.rows, found["bandwidth_"]
+    few, many = len(sample.key), sample.rows
     if few == many:
         return found | {"bandwidth_note_": f"{bandwidth!r} on all {many} rows"}
-    relevance = found.get("relevance_")
-    matters = np.ones(len(chosen), dtype=bool) if relevance is None else relevance > 0
-    d = int(np.count_nonzero(matters))
-    factor = rate_factor(few, many, d)
-    seed = f"random_state={random_state}" if isinstance(random_state, int | np.integer) else "drawn at random"
-    note = (
-        f"{bandwidth!r} on a sample of {few} of {many} rows ({seed}), then times {factor:.6g}: "
-        f"with d = {d} the best bandwidth shrinks as rows^(-1/(4 + d))"
-    )
-    return found | {"bandwidth_": np.where(matters, chosen * factor, chosen), "bandwidth_note_": note}
+    return found | of_all_rows(found, bandwidth, few, many, random_state)
 
 
 def _smallest(lots: Array, size: int) -> NDArray[np.intp]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,10 +13,28 @@ Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 
+class Drawn(NamedTuple):
+    """Rows drawn for a search.
+
+    Parameters
+    ----------
+    rows : TrainingRows
+        The rows, in canonical form.
+    number : ndarray of int64
+        The numbers of all rows that equal one of them, ascending.
+    of : int
+        How many different rows there are in all.
+    """
+
+    rows: TrainingRows
+    number: Integers
+    of: int
+
+
 def drawn_rows(
     X: Array, value: Array, weight: Array, code: Integers, group: Integers | None, size: int, generator: Any
-) -> tuple[TrainingRows, Integers] | None:
-    """Draw rows for a search, as it would itself.
+) -> Drawn | None:
+    """Draw rows for a search.
 
     Parameters
     ----------
@@ -29,18 +47,18 @@ def drawn_rows(
 
     Returns
     -------
-    (TrainingRows, ndarray of int64), or None
-        The rows drawn, and the numbers of all rows that equal one of them, ascending; None if there are no more rows
-        than that.
+    Drawn or None
+        None if there are no more different rows than that.
     """
     rows = canonical_rows(X, value, weight, code, group)
     if len(rows.X) <= size:
         return None
     drawn = rows.draw(size, generator)
-    return drawn, equal_rows(
+    number = equal_rows(
         [*X.T, *code.T, *value.T, *([] if group is None else [group])],
         [*drawn.X.T, *drawn.code.T, *drawn.value.T, *([] if drawn.group is None else [drawn.group])],
     )
+    return Drawn(drawn, number, len(rows.X))
 
 
 def equal_rows(columns: list[NDArray[Any]], of: list[NDArray[Any]]) -> Integers:

@@ -292,6 +292,7 @@ def summarise(
     freedom = rows - 2.0 * trace + trace_squared
     log_penalty = {name: CRITERIA[name].log_penalty for name in ("aicc", "gcv")}
     penalty = {name: 0.0 if of is None else of(trace, rows)[0] for name, of in log_penalty.items()}
+    norm = np.sqrt(weighted_sum(weight, towards**2))
     with np.errstate(divide="ignore", invalid="ignore"):
         return Summary(
             title=title,
@@ -304,7 +305,7 @@ def summarise(
             rss=rss,
             residual_sd=np.sqrt(rss / freedom) if freedom > 0 else np.full_like(rss, math.nan),
             r2=1.0 - rss / total,
-            correlation_r2=weighted_sum(weight, away * towards) ** 2 / (total * weighted_sum(weight, towards**2)),
+            correlation_r2=(weighted_sum(weight, away * towards) / np.sqrt(total) / norm) ** 2,
             loo_r2=1.0 - weighted_sum(weight, deleted**2) / total,
             loo_error=float(np.sum(weighted_sum(weight, deleted**2)) / rows),
             aicc=_penalised(np.log(rss / rows), penalty["aicc"]),

@@ -95,7 +95,7 @@ def convert_bandwidth(
     Parameters
     ----------
     bandwidth : float or array_like
-        Positive, in the units of the columns.
+        Positive, in the units of the columns; infinity stays what it is.
     kernel : str or Kernel, default="gaussian"
         One that both conventions know.
     source, target : str, default="support"
@@ -171,6 +171,6 @@ def _factor(kernel: Kernel, convention: str) -> float:
 
 def _positive(bandwidth: Any) -> NDArray[np.float64]:
     given = np.asarray(bandwidth)
-    if given.dtype.kind not in "fiu" or not np.all((given > 0) & (given < math.inf)):
+    if given.dtype.kind not in "fiu" or not np.all(given > 0):
         raise ValueError(f"bandwidth must be a positive number, or an array of them, got {bandwidth!r}")
     return given.astype(np.float64)

@@ -73,7 +73,7 @@ def pool(
     kernel : str or Kernel, default="gaussian"
         See `kernel_names`. The Gaussian is positive everywhere, so no query is without neighbours.
     bandwidth : float or array_like of shape (d,), default=1.0
-        The ``h`` in ``u = distance / h``, in the units of the columns.
+        The ``h`` in ``u = distance / h``, in the units of the columns. Infinity weighs all keys alike along a column.
     composition : {"radial", "product"}, default="radial"
         Kernel of the Euclidean norm of ``u``, or product of one kernel per column.
     degree : {0, 1, 2}, default=0

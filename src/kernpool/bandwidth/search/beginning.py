@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.bandwidth.categories import Categories
 from kernpool.bandwidth.rules import column_spread
-from kernpool.bandwidth.search.rows import TrainingRows, canonical_rows
+from kernpool.bandwidth.search.rows import ColumnOrder, TrainingRows, canonical_rows, column_order
 from kernpool.bandwidth.search.setting import is_flat
 from kernpool.kernels import Kernel
 
@@ -22,16 +23,41 @@ class Beginning(NamedTuple):
     Parameters
     ----------
     rows : TrainingRows
-        All rows of the search, in canonical form.
+        All rows of the search, in canonical form: with the numeric columns that vary, in canonical order, or one of
+        zeros if there are none.
     spread : ndarray of shape (d,)
         Spreads of their columns.
     one_factor : bool
         Whether one factor on the spreads is searched for, instead of one bandwidth per column.
+    order : ColumnOrder
+        Which columns these are.
+    columns : int
+        Number of numeric columns that there were.
     """
 
     rows: TrainingRows
     spread: Array
     one_factor: bool
+    order: ColumnOrder
+    columns: int
+
+    def restore(self, found: Array, of_constant: float) -> Array:
+        """Return numbers of the columns of the search, of shape (..., p), in the order in which the columns came.
+
+        Parameters
+        ----------
+        found : ndarray of shape (..., p)
+            Of numeric columns, followed by those of categorical ones, if there are any.
+        of_constant : float
+            Of numeric columns that do not vary.
+        """
+        numeric, categorical = self.order
+        searched = self.rows.X.shape[1]
+        restored = np.full((*found.shape[:-1], self.columns + found.shape[-1] - searched), of_constant)
+        restored[..., numeric] = found[..., : len(numeric)]
+        if restored.shape[-1] > self.columns:
+            restored[..., self.columns + categorical] = found[..., searched:]
+        return restored
 
 
 def begin(
@@ -44,17 +70,13 @@ def begin(
     categories: Categories,
     common_factor: bool,
     kernel: Kernel,
-    max_search_rows: int | None,
-    generator: Any,
 ) -> Beginning:
-    """Draw rows if there are more than wanted, and tell what is searched for.
+    """Bring rows and columns into their canonical form, and decide what is searched for.
 
     Parameters
     ----------
-    X, value, weight, code, group, categories, common_factor, kernel, max_search_rows
+    X, value, weight, code, group, categories, common_factor, kernel
         As in `kernpool.bandwidth.search.search_bandwidth`.
-    generator : numpy.random.RandomState
-        For the rows that are drawn.
 
     Returns
     -------
@@ -73,8 +95,12 @@ def begin(
             "and a kernel that is not flat, such as 'gaussian' or 'epanechnikov'"
         )
     rows = canonical_rows(X, value, weight, code, group)
-    if max_search_rows is not None and len(rows.X) > max_search_rows:
-        rows = rows.draw(max_search_rows, generator)
     # A table of categorical columns alone has one of zeros, which is no reason to warn.
     spread = np.ones(1) if len(categories) and not rows.X.any() else column_spread(rows.X, rows.weight)
-    return Beginning(rows, spread, factor_alone or (X.shape[1] == 1 and not len(categories)))
+    order = column_order(rows)
+    numeric = order.numeric[np.ptp(rows.X, axis=0)[order.numeric] > 0]
+    searched = rows.X[:, numeric] if len(numeric) else np.zeros((len(rows.X), 1))
+    rows = replace(rows, X=np.ascontiguousarray(searched), code=np.ascontiguousarray(rows.code[:, order.categorical]))
+    spread = spread[numeric] if len(numeric) else np.ones(1)
+    one = factor_alone or (rows.X.shape[1] == 1 and not len(categories))
+    return Beginning(rows, spread, one, ColumnOrder(numeric, order.categorical), X.shape[1])

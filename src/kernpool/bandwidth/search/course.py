@@ -7,7 +7,7 @@ before every evaluation that reports none. A pass that is stopped is lost; what 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -122,6 +122,12 @@ class Course:
     def evaluations_on_fewer(self) -> int:
         """How often the criterion of fewer rows was evaluated."""
         return sum(len(objective.all_tried) for objective in self.fewer)
+
+    def count(self, starts: Iterable[Any]) -> Iterator[Any]:
+        """Yield starts, and count them."""
+        for start in starts:
+            self.starts += 1
+            yield start
 
     def hand_over(self, theta: Array) -> None:
         """Have the engine evaluate the best of the quicker way."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -48,7 +49,39 @@ def best_of(tried: list[Tried]) -> Tried:
     return min(tried, key=lambda one: (one.penalised, -one.theta.sum()))
 
 
-def penalise(criterion: Criterion, residual: Array, weight: Array, hat: Array) -> tuple[float, float, Array, float]:
+def cost_of_empty(empty: NDArray[np.bool_], weight: Array) -> float:
+    r"""Return what empty leave-one-out windows add to the logarithm of a mean of squares.
+
+    .. math:: -2 \log\big(\max(1 - f, 1 / (N + 1))\big)
+
+    with f the fraction of the N rows whose window holds no other row. All that predicts such a row is the mean of the
+    others, so without a cost bandwidths that leave all windows empty would tie with those that smooth everything away.
+    The factor is that of generalised cross-validation, with one degree of freedom for each empty window. As a factor on
+    the squares, and not a square of its own, it lets one isolated row of many hardly matter, however little noise
+    there is.
+
+    Parameters
+    ----------
+    empty : ndarray of bool, shape (n,)
+        Which windows are.
+    weight : ndarray of shape (n,)
+        Frequencies of rows.
+
+    Examples
+    --------
+    >>> round(cost_of_empty(np.array([True, False, False, False]), np.ones(4)), 2)
+    0.58
+    """
+    if not empty.any():
+        return 0.0
+    total = float(weight.sum())
+    occupied, least = 1.0 - float(weight @ empty) / total, 1.0 / (max(total, float(len(weight))) + 1.0)
+    return -2.0 * math.log(max(occupied, least))
+
+
+def penalise(
+    criterion: Criterion, residual: Array, weight: Array, hat: Array, cost: float = 0.0
+) -> tuple[float, float, Array, float]:
     """Put the penalty of a criterion on residuals.
 
     Parameters
@@ -59,6 +92,8 @@ def penalise(criterion: Criterion, residual: Array, weight: Array, hat: Array) -
         Residuals times the roots of the shares of their weights.
     weight, hat : ndarray of shape (n,)
         Frequencies of rows, and the diagonal of the hat matrix; not looked at without a penalty.
+    cost : float, default=0.0
+        Of empty windows, added to the logarithm of the penalty.
 
     Returns
     -------
@@ -72,6 +107,7 @@ def penalise(criterion: Criterion, residual: Array, weight: Array, hat: Array) -
     error, log_penalty, slope = float(np.sum(residual**2)), 0.0, 0.0
     if criterion.log_penalty is not None:
         log_penalty, slope = criterion.log_penalty(float(weight @ hat), float(weight.sum()))
+    log_penalty += cost
     # Beyond, the penalty is no number, and nothing but an interpolation has it.
     if log_penalty >= LARGEST_LOG_PENALTY:
         return np.inf, error, np.full_like(residual, np.inf), slope

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from kernpool.bandwidth.prior_share import prior_of_others, prior_share
 from kernpool.bandwidth.search.all_pairs import AllPairsObjective
 from kernpool.bandwidth.search.course import TimeLimit
-from kernpool.bandwidth.search.evaluation import Evaluation
+from kernpool.bandwidth.search.evaluation import Evaluation, cost_of_empty
 from kernpool.bandwidth.search.objective import Objective
 from kernpool.bandwidth.search.way import choose_way_of_log_loss
 
@@ -82,6 +82,7 @@ class LogLoss:
         share, mixed, loss = prior_share(1.0 - off, self.prior, weight)
         relevance = np.exp(self.log_spread - x[: self.d])
         value = loss + float(relevance.sum() + np.sum(1.0 - x[self.d :] ** 2)) / number
+        value += 0.5 * cost_of_empty(~at.fit.occupied, weight)  # half a logarithm of squares is a log likelihood
         self.tried.append((self.theta(x), value))
         slopes = np.zeros(len(x))
         if slope:

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from kernpool.bandwidth.categories import NO_CATEGORIES, Categories
 from kernpool.bandwidth.criteria import CRITERIA, check_groups
-from kernpool.bandwidth.rate import rate_factor
+from kernpool.bandwidth.rate import bring_to_rows
 from kernpool.bandwidth.rules import canonical_ratio
-from kernpool.bandwidth.search.beginning import begin
+from kernpool.bandwidth.search.beginning import Beginning, begin
 from kernpool.bandwidth.search.course import OutOfTimeError, TimeLimit
 from kernpool.bandwidth.search.log_loss import LogLoss, Place
 from kernpool.bandwidth.search.one_factor import candidates
@@ -32,6 +32,7 @@ STEPS, TOLERANCE = 150, 1e-7
 STEPS_ON_MANY_ROWS, TOLERANCE_ON_ALL = 30, 1e-6
 
 
+@np.errstate(under="ignore")  # weights of far rows are zero
 def search_log_loss(
     X: Array,
     label: Array,
@@ -47,7 +48,6 @@ def search_log_loss(
     n_jobs: int | None = None,
     progress: Progress | None = None,
     random_state: Any = 0,
-    max_search_rows: int | None = None,
     max_search_seconds: float | None = None,
 ) -> BandwidthSearch:
     """Find bandwidths of class probabilities by the penalised leave-one-out log loss.
@@ -60,8 +60,6 @@ def search_log_loss(
         One-hot labels.
     weight, code, group, categories, common_factor, kernel, composition, algorithm, n_jobs, progress, random_state
         As in `kernpool.bandwidth.search.search_bandwidth`.
-    max_search_rows : int, optional
-        Search on so many rows, drawn at random.
     max_search_seconds : float, optional
         Stop after so many seconds, and take the best so far.
 
@@ -95,18 +93,9 @@ def search_log_loss(
     started = time.perf_counter()
     check_groups(group, "log_loss")
     generator = check_random_state(random_state)
-    rows, spread, one = begin(
-        X,
-        label,
-        weight,
-        code,
-        group,
-        categories=categories,
-        common_factor=common_factor,
-        kernel=kernel,
-        max_search_rows=max_search_rows,
-        generator=generator,
-    )
+    begun = begin(X, label, weight, code, group, categories=categories, common_factor=common_factor, kernel=kernel)
+    rows, spread, one = begun.rows, begun.spread, begun.one_factor
+    categories = categories.take(begun.order.categorical)
     limit = TimeLimit(max_search_seconds)
     passes = limit.watch(None if progress is None else Passes(progress, len(rows.X)))
     setting = Setting(CRITERIA["loo"], categories, 0, kernel, composition, algorithm, n_jobs, passes)
@@ -131,7 +120,7 @@ def search_log_loss(
             except OutOfTimeError:
                 best, reason = _stopped(criterion, limit, setting, start)
     on_fewer = len(first.tried) * (few is not rows)
-    return _outcome(criterion, best, one, starts, on_fewer, reason, first.way.reason, started)
+    return _outcome(criterion, best, begun, starts, on_fewer, reason, first.way.reason, started)
 
 
 def _stopped(criterion: LogLoss, limit: TimeLimit, setting: Setting, start: Array | None = None) -> tuple[Place, str]:
@@ -161,6 +150,8 @@ def _one_factor(criterion: LogLoss, grid: Array) -> Place:
 def _refined(criterion: LogLoss, best: Place, low: float, high: float) -> Place:
     from scipy.optimize import minimize_scalar
 
+    if not low < high:  # no column varies
+        return best
     found = minimize_scalar(
         lambda log_factor: criterion.evaluate(criterion.at_factor(float(log_factor)), slope=False).value,
         bounds=(low, high),
@@ -175,7 +166,7 @@ def _per_column(criterion: LogLoss, setting: Setting) -> Place:
     wide = float(np.log(WIDE * canonical_ratio(setting.kernel)))
     best = criterion.descend(criterion.at_factor(wide), STEPS, TOLERANCE)
     grid = _grid(criterion, setting)
-    ladder = criterion.along(np.geomspace(3.0 * grid[0], grid[-1], LADDER))
+    ladder = criterion.along(np.geomspace(3.0 * grid[0], grid[-1], LADDER) if len(grid) > 1 else grid)
     narrow = criterion.descend(min(ladder, key=lambda place: place.value).x, STEPS, TOLERANCE)
     return narrow if criterion.is_clearly_better(narrow, best) else best
 
@@ -184,9 +175,10 @@ def _expected(criterion: LogLoss, best: Place, few: int) -> Array:
     """Return where the minimum is expected, given that of fewer rows."""
     d, x = criterion.d, best.x
     matters = x[:d] < criterion.high[:d] - np.log(100.0)
-    rate = np.log(rate_factor(few, len(criterion.rows.X), int(np.count_nonzero(matters))))
-    moved = np.r_[np.where(matters, x[:d] + rate, x[:d]), x[d:] * np.exp(rate)]
-    return np.asarray(np.clip(moved, criterion.low, criterion.high))
+    matters = np.concatenate([matters, np.ones(len(x) - d, dtype=bool)])
+    # x has roots of smoothings.
+    bandwidth, square, _ = bring_to_rows(np.exp(x[:d]), x[d:] ** 2, matters, few, len(criterion.rows.X))
+    return np.asarray(np.clip([*np.log(bandwidth), *np.sqrt(square)], criterion.low, criterion.high))
 
 
 def _with_more_rows(criterion: LogLoss, x: Array, one: bool) -> Place:
@@ -197,25 +189,32 @@ def _with_more_rows(criterion: LogLoss, x: Array, one: bool) -> Place:
 
 
 def _outcome(
-    criterion: LogLoss, best: Place, one: bool, starts: int, on_fewer: int, reason: str, way: str, started: float
+    criterion: LogLoss,
+    best: Place,
+    begun: Beginning,
+    starts: int,
+    on_fewer: int,
+    reason: str,
+    way: str,
+    started: float,
 ) -> BandwidthSearch:
     d, theta = criterion.d, criterion.theta(best.x)
     bandwidth, spread = np.exp(theta[:d]), np.exp(criterion.log_spread)
     matters = best.x[:d] < criterion.high[:d] - np.log(100.0)
     tried = np.array([[*np.exp(at[:d]), *at[d:]] for at, _ in criterion.tried])
+    found = begun.restore(np.concatenate([bandwidth, theta[d:]]), np.inf)
+    of_categories = criterion.objective.categories.relevance(theta[d:])
     return BandwidthSearch(
         criterion="log_loss",
         value=best.value,
-        bandwidth=bandwidth,
-        smoothing=theta[d:],
-        relevance=np.r_[
-            np.where(matters, spread / bandwidth, 0.0), criterion.objective.categories.relevance(theta[d:])
-        ],
-        spread=spread,
-        common_factor=one,
+        bandwidth=found[: begun.columns],
+        smoothing=found[begun.columns :],
+        relevance=begun.restore(np.concatenate([np.where(matters, spread / bandwidth, 0.0), of_categories]), 0.0),
+        spread=begun.restore(spread, 1.0),
+        common_factor=begun.one_factor,
         error=best.at.error,
         empty_windows=int(np.count_nonzero(~best.at.fit.occupied)),
-        tried=tried,
+        tried=begun.restore(tried, np.inf),
         values=np.array([value for _, value in criterion.tried]),
         evaluations=len(criterion.tried) + on_fewer,
         starts=starts,

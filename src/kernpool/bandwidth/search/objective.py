@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from kernpool.bandwidth.categories import NO_CATEGORIES, Categories
 from kernpool.bandwidth.criteria import Criterion
 from kernpool.bandwidth.leverage import LARGEST, Counted, count_deleted
-from kernpool.bandwidth.search.evaluation import Evaluation, Tried, best_of, log_factor, penalise
+from kernpool.bandwidth.search.evaluation import Evaluation, Tried, best_of, cost_of_empty, log_factor, penalise
 from kernpool.bandwidth.search.regularity import Regularity
 from kernpool.bandwidth.search.rows import TrainingRows
 from kernpool.core.groups import weight_left_out
@@ -34,7 +34,8 @@ Array = NDArray[np.float64]
 
 
 FLAT = 1e4  # ranges of a column: beyond, the weights of any two rows differ by less than 1e-8
-STEEPEST = 1e30
+STEEPEST = 1e30  # slope of a prediction, in ranges of the outputs
+ROUNDING = 1e-12
 
 
 class Objective:
@@ -173,20 +174,27 @@ class Objective:
         if not fit.occupied.all():
             prediction = np.where(fit.occupied[:, None], prediction, self._mean_of_others())
         residual = (problem.value - prediction) * self._share
-        hat = np.empty(0)
+        hat, empty = np.empty(0), ~fit.occupied
         if self.criterion.log_penalty is not None:
             own = np.ones(len(residual))
             if problem.factors is not None:
                 for table, level in zip(problem.factors.tables, self.rows.code.T, strict=True):
                     own *= np.diagonal(table)[level]
-            hat = np.exp(self._log_peak - state.shift) * fit.base / state.denominator * own
+            itself = np.exp(self._log_peak - state.shift) / state.denominator * own
+            hat, empty = itself * fit.base, self._holds_one_row(itself)
         counted = Counted(residual, 1.0, 0.0)
         if hat.size and problem.degree:
             counted = count_deleted(residual, self.alone, hat, self.bound)
-        penalised, error, residual, slope = penalise(self.criterion, counted.residual, self.rows.weight, hat)
+        cost = cost_of_empty(empty, self.rows.weight)
+        penalised, error, residual, slope = penalise(self.criterion, counted.residual, self.rows.weight, hat, cost)
         if self.regularity is not None:
             penalised, residual = self.regularity.put_on(penalised, residual, theta, self.rows.number)
         return Evaluation(theta, penalised, error, residual, problem, state, fit, hat, slope, counted, self.ridge)
+
+    def _holds_one_row(self, itself: Array) -> NDArray[np.bool_]:
+        """Tell which windows of a compact kernel hold one row, given the pooling weight of one unit of it."""
+        compact, weight = self.problem.similarity.kernel.is_compact, self.rows.weight
+        return np.asarray(compact & (weight <= 1.0) & (itself * weight >= 1.0 - ROUNDING))
 
     def differentiate(self, at: Evaluation, moved: Array, log_hat_moved: Array | None) -> Array:
         """Return the derivatives of the residuals, of shape (n c, p), given those of the fits.

@@ -62,7 +62,7 @@ def search(objective: Objective, first: Objective, setting: Setting, spread: Arr
     else:
         scan(first, spread, grid)
     if first is objective:
-        return "the best of a grid, refined"
+        return "the best of a grid, refined" if len(grid) > 1 else "no column varies"
     rate = rate_factor(len(first.rows.X), len(objective.rows.X), len(spread))
     minimise_near(objective, spread, np.exp(first.best.theta[0]) / spread[0] * rate)
     return f"the best of a grid on {len(first.rows.X)} rows, refined on all"
@@ -83,15 +83,16 @@ def candidates(scaled: Array, kernel: Kernel, composition: str) -> Array:
     Returns
     -------
     ndarray of shape (k,)
-        Equally spaced in logarithm; for the boxcar on few rows one for every step of its error.
+        Equally spaced in logarithm; for the boxcar on few rows one for every step of its error; a single one if no
+        column varies.
     """
     from scipy.spatial import KDTree
     from scipy.spatial.distance import pdist
 
     points = np.unique(scaled, axis=0)
     diameter = float(np.linalg.norm(points.max(axis=0) - points.min(axis=0)))
-    if diameter == 0:  # all rows at one place: every bandwidth gives the mean
-        return np.array([0.5, 1.0, 2.0])
+    if diameter == 0:  # all rows at one point: every bandwidth gives the mean
+        return np.ones(1)
     if kernel.name == "boxcar" and len(points) <= STEP_ROWS:
         # The error is a step function of h, which changes where h passes a distance: one candidate per step.
         steps = np.unique(pdist(points, "chebyshev" if composition == "product" else "euclidean"))
@@ -226,7 +227,8 @@ def _valleys(logs: Array, values: Array) -> list[tuple[float, float]]:
     padded = np.concatenate([[np.inf], values, [np.inf]])
     minima = np.flatnonzero((values <= padded[:-2]) & (values <= padded[2:]) & (values < UNDEFINED))
     best = minima[np.argsort(values[minima], kind="stable")][:REFINED_MINIMA]
-    return [(float(logs[max(i - 1, 0)]), float(logs[min(i + 1, len(logs) - 1)])) for i in best]
+    ends = [(float(logs[max(i - 1, 0)]), float(logs[min(i + 1, len(logs) - 1)])) for i in best]
+    return [(low, high) for low, high in ends if low < high]
 
 
 def _deep_valleys(logs: Array, values: Array) -> list[tuple[float, float]]:

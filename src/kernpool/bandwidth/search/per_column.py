@@ -9,14 +9,15 @@ to end. Where columns are many, those that promise the most are (`many_columns.p
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import Any
+from itertools import chain
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.bandwidth.rate import rate_factor
+from kernpool.bandwidth.rate import bring_to_rows
 from kernpool.bandwidth.search.course import Course, Watched
 from kernpool.bandwidth.search.gauss_newton import Descent, Place, SumOfSquares, descend
 from kernpool.bandwidth.search.many_columns import MOST_TRIED_ONE_BY_ONE, promising
@@ -24,7 +25,7 @@ from kernpool.bandwidth.search.objective import Objective
 from kernpool.bandwidth.search.one_factor import candidates
 from kernpool.bandwidth.search.ridge import find_ridge
 from kernpool.bandwidth.search.setting import Setting
-from kernpool.bandwidth.search.starts import lines, starts
+from kernpool.bandwidth.search.starts import lines, starts, valleys_of
 from kernpool.bandwidth.search.way import Way, choose_way
 
 Array = NDArray[np.float64]
@@ -69,12 +70,11 @@ def search(
     way = choose_way(first, one_factor=False)
     course.way = way.reason
     on_few = _by(way, first, course)
-    begun = list(starts(on_few, spread, grid, generator))
-    course.starts = len(begun)
-    if not begun:
+    begun = course.count(starts(on_few, spread, grid, generator))
+    found = minimise(on_few, begun, lines(on_few, spread, grid), len(spread))
+    if found is None:
         return "undefined everywhere"
-    along = lines(on_few, spread, grid)
-    best = flatten(on_few, minimise(on_few, begun, along, len(spread)))
+    best = flatten(on_few, found)
     if setting.ridge is None:
         theta, ridge = find_ridge(on_few, first, best.end.theta)
         objective.ridge, setting = ridge, replace(setting, ridge=ridge)
@@ -132,15 +132,12 @@ def moved(objective: Objective, before: Objective, theta: Array) -> Array:
         In the box; what is smoothed away stays so.
     """
     (low, high, _), d = objective.box, before.columns
-    matter = relevant(before, theta)
-    columns = int(np.count_nonzero(matter[:d]))
-    rate = np.log(rate_factor(len(before.rows.X), len(objective.rows.X), columns))
-    # Smoothings shrink as fast as squared bandwidths (Hall, Li and Racine, 2007, theorem 2.1).
-    shrunk = np.concatenate([theta[:d] + rate, theta[d:] * np.exp(2.0 * rate)])
-    return np.where(matter, np.clip(shrunk, low, high), high)
+    matter, rows = relevant(before, theta), (len(before.rows.X), len(objective.rows.X))
+    bandwidth, smoothing, _ = bring_to_rows(np.exp(theta[:d]), theta[d:], matter, *rows)
+    return np.where(matter, np.clip(np.concatenate([np.log(bandwidth), smoothing]), low, high), high)
 
 
-def minimise(objective: SumOfSquares, from_starts: list[Place], along: list[Array], d: int) -> Descent:
+def minimise(objective: SumOfSquares, from_starts: Iterable[Place], along: list[Array], d: int) -> Descent | None:
     """Descend from all starts for a few steps, from the best places further, and look around at the end.
 
     Minima that differ in one bandwidth are what starts miss, so from the best place every bandwidth is tried from end
@@ -150,50 +147,60 @@ def minimise(objective: SumOfSquares, from_starts: list[Place], along: list[Arra
     ----------
     objective : SumOfSquares
         Of the same rows as the starts.
-    from_starts : list of Place
+    from_starts : iterable of Place
         Where to begin.
     along : list of ndarray
         What `lines` returns.
 
     Returns
     -------
-    Descent
-        The best.
+    Descent or None
+        The best; None if there are no starts.
     """
     best = _best_from(objective, from_starts)
+    if best is None:
+        return None
     for _ in range(MOST_ROUNDS):
-        others = list(_valleys_around(objective, best.end, along, d))
-        found = _best_from(objective, others) if others else best
-        if found.end.penalised >= best.end.penalised * (1.0 - SECOND_TOLERANCE):
+        found = _best_from(objective, _valleys_around(objective, best.end, along, d))
+        if found is None or found.end.penalised >= best.end.penalised * (1.0 - SECOND_TOLERANCE):
             break
         best = found
     return go_on(objective, best, TOLERANCE)
 
 
-def _best_from(objective: SumOfSquares, from_starts: list[Place]) -> Descent:
-    begun = [
-        descend(objective, start, max_steps=FIRST_STEPS, tolerance=FIRST_TOLERANCE)
-        for start in from_starts
-        if np.isfinite(start.penalised)
-    ]
+class Ended(NamedTuple):
+    """Where a descent ended, without what slopes need: of planes in d columns that is n d^2 / 2 numbers."""
+
+    theta: Array
+    penalised: float
+
+
+def _best_from(objective: SumOfSquares, from_starts: Iterable[Any]) -> Descent | None:
+    """Descend from starts; None if there are none."""
+    begun: list[Descent] = []
+    for start in from_starts:
+        if np.isfinite(start.penalised):
+            one = descend(objective, start, max_steps=FIRST_STEPS, tolerance=FIRST_TOLERANCE)
+            begun.append(replace(one, end=Ended(one.end.theta, float(one.end.penalised))))
     finalists: list[Descent] = []
     for one in sorted(begun, key=lambda one: float(one.end.penalised)):
         if all(np.abs(one.end.theta - other.end.theta).max() > 0.05 for other in finalists):
             finalists.append(one)
-    ended = [go_on(objective, one, SECOND_TOLERANCE) for one in finalists[:FINALISTS]]
-    return min(ended, key=lambda one: float(one.end.penalised))
+    best: Descent | None = None
+    for one in finalists[:FINALISTS]:
+        found = go_on(objective, replace(one, end=objective.evaluate(one.end.theta)), SECOND_TOLERANCE)
+        best = found if best is None or found.end.penalised < best.end.penalised else best
+    return best
 
 
 def _valleys_around(objective: SumOfSquares, at: Place, along: list[Array], d: int) -> Iterator[Place]:
     columns = np.arange(len(along)) if len(along) <= MOST_TRIED_ONE_BY_ONE else promising(objective, at, d)
     for a in columns:
         line = along[a]
-        places = [objective.evaluate(np.where(np.arange(len(along)) == a, value, at.theta)) for value in line]
+        thetas = [np.where(np.arange(len(along)) == a, value, at.theta) for value in line]
         here = int(np.searchsorted(line, at.theta[a]))
-        places.insert(here, at)
-        heights = np.array([np.inf, *(place.penalised for place in places), np.inf])
-        valleys = np.flatnonzero((heights[1:-1] <= heights[:-2]) & (heights[1:-1] < heights[2:]))
-        yield from (places[i] for i in valleys if i != here)
+        left, right = (map(objective.evaluate, part) for part in (thetas[:here], thetas[here:]))
+        yield from (place for place in valleys_of(chain(left, [at], right)) if place is not at)
 
 
 def go_on(objective: SumOfSquares, descent: Descent, tolerance: float, enough: float = 0.0) -> Descent:

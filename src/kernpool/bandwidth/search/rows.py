@@ -1,14 +1,31 @@
-"""Training rows in the form that a search wants: one order, no duplicates, no rows of weight zero."""
+"""Training rows in the form that a search wants: one order of rows and of columns, no duplicates, no weight zero."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
+
+DIGITS = 9  # of a correlation: those that the order of rows does not change
+
+
+class ColumnOrder(NamedTuple):
+    """The order in which a search takes columns, whatever order they came in.
+
+    Parameters
+    ----------
+    numeric : ndarray of int, shape (d,)
+        Positions of the numeric columns.
+    categorical : ndarray of int, shape (k,)
+        Positions of the categorical columns.
+    """
+
+    numeric: NDArray[np.intp]
+    categorical: NDArray[np.intp]
 
 
 @dataclass(frozen=True)
@@ -69,6 +86,56 @@ class TrainingRows:
         return 0 if self.group is None else len(np.unique(self.group))
 
 
+def column_order(rows: TrainingRows) -> ColumnOrder:
+    """Order columns by how much of the outputs they explain, most first; ties keep their order.
+
+    A criterion with kinks or several minima ends in one that depends on which column is tried first. This order is a
+    property of each column alone: of the squared correlation of the outputs with its dense ranks, and of their variance
+    between its categories. So it stays the same if columns are swapped, shifted, scaled or renamed, or rows repeated.
+
+    Parameters
+    ----------
+    rows : TrainingRows
+        In any order.
+
+    Returns
+    -------
+    ColumnOrder
+        The identity for a single column.
+
+    Notes
+    -----
+    O(n (d log n + (d + k) c)) time.
+
+    Examples
+    --------
+    >>> X = np.array([[0.0, 3.0], [1.0, 1.0], [0.0, 2.0], [1.0, 0.0]])
+    >>> column_order(TrainingRows(X, np.zeros((4, 0), dtype=np.int64), X[:, 1:] ** 2, np.ones(4))).numeric
+    array([1, 0])
+    """
+    (d, k), share = (rows.X.shape[1], rows.code.shape[1]), rows.weight / rows.total
+    numeric, categorical = np.arange(d), np.arange(k)
+    if max(d, k) < 2 or not len(rows.X):
+        return ColumnOrder(numeric, categorical)
+    extent = np.ptp(rows.value, axis=0)
+    value = (rows.value - rows.value.min(axis=0)) / np.where(extent > 0, extent, 1.0)
+    value -= share @ value
+    variance = share @ value**2
+    unit = np.where(variance > 0, variance, 1.0)
+    explained = np.zeros((d + k, len(unit)))
+    for a, column in enumerate(rows.X.T if d > 1 else ()):
+        rank = np.unique(column, return_inverse=True)[1].astype(np.float64)
+        rank -= share @ rank
+        square = share @ rank**2
+        explained[a] = (share * rank @ value) ** 2 / (square if square > 0 else 1.0) / unit
+    for a, level in enumerate(rows.code.T if k > 1 else ()):
+        of_level = np.array([np.bincount(level - level.min(), share * column) for column in value.T])
+        weight = np.bincount(level - level.min(), share)
+        explained[d + a] = np.sum(of_level**2 / np.where(weight > 0, weight, 1.0), axis=1) / unit
+    size = np.round(explained.sum(axis=1), DIGITS)
+    return ColumnOrder(np.argsort(-size[:d], kind="stable"), np.argsort(-size[d:], kind="stable"))
+
+
 def canonical_rows(
     X: Array,
     value: Array,
@@ -94,7 +161,7 @@ def canonical_rows(
     Returns
     -------
     TrainingRows
-        Sorted by the columns from left to right, outputs and groups last.
+        Sorted by the columns in the order of `column_order`, outputs and groups last.
 
     Examples
     --------
@@ -111,8 +178,9 @@ def canonical_rows(
         rows = rows.take(np.argsort(rows.X[:, 0]))
         if np.all(rows.X[1:] > rows.X[:-1]):  # a fifth of the time where no two are equal
             return rows
-    columns = [*rows.X.T, *rows.code.T, *rows.value.T, *([] if rows.group is None else [rows.group])]
-    rows = rows.take(np.lexsort(columns[::-1]))
+    order = column_order(rows)
+    columns = [*rows.X.T[order.numeric], *rows.code.T[order.categorical], *rows.value.T]
+    rows = rows.take(np.lexsort([*columns, *([] if rows.group is None else [rows.group])][::-1]))
     new = np.ones(len(rows.X), dtype=bool)
     new[1:] = np.any(rows.X[1:] != rows.X[:-1], axis=1)
     for columns_of in (rows.code, rows.value):

@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.bandwidth.categories import NO_CATEGORIES, Categories
-from kernpool.bandwidth.criteria import CRITERIA, check_groups
+from kernpool.bandwidth.criteria import CRITERIA, check_groups, times_power
 from kernpool.bandwidth.rate import rate_factor
 from kernpool.bandwidth.rules import canonical_ratio
 from kernpool.bandwidth.search import one_factor, per_column
-from kernpool.bandwidth.search.beginning import begin
+from kernpool.bandwidth.search.beginning import Beginning, begin
 from kernpool.bandwidth.search.course import Course, OutOfTimeError, TimeLimit
 from kernpool.bandwidth.search.evaluation import Tried
 from kernpool.bandwidth.search.objective import Objective
@@ -30,6 +30,7 @@ from kernpool.execution.warnings import warn_caller
 from kernpool.kernels import Kernel
 
 Array = NDArray[np.float64]
+Integers = NDArray[np.int32]
 
 # Up to so many rows all starts are on all of them; beyond, on so many drawn ones, and the best goes on from there. The
 # first is for a common factor, and where the criterion is evaluated by a quicker way than the engine's.
@@ -38,6 +39,7 @@ FLAT_FACTOR = 5.0  # ranges, near the end of the interval of a common factor
 EXPECTED_PASSES = 120  # for the progress report only
 
 
+@np.errstate(under="ignore")  # weights of far rows are zero
 def search_bandwidth(
     X: Array,
     value: Array,
@@ -56,7 +58,6 @@ def search_bandwidth(
     n_jobs: int | None = None,
     progress: Progress | None = None,
     random_state: Any = 0,
-    max_search_rows: int | None = None,
     ridge: float | None = 0.0,
     max_search_seconds: float | None = None,
 ) -> BandwidthSearch:
@@ -90,10 +91,8 @@ def search_bandwidth(
     progress : callable, optional
         Called as ``progress(done, total)``, in queries over all passes expected.
     random_state : int, RandomState or None, default=0
-        For the rows that starts are found on and the places that are drawn; the default gives the same result each
+        For the rows that starts are found on and the points that are drawn; the default gives the same result each
         time.
-    max_search_rows : int, optional
-        Search on so many rows, drawn at random; by default the result is of all of them.
     ridge : float or None, default=0.0
         On the slopes of local planes, in keys at the query (`kernpool.core.ridge`). None finds it, where each column
         has a bandwidth of its own and the kernel a slope; elsewhere it is zero.
@@ -103,7 +102,7 @@ def search_bandwidth(
     Returns
     -------
     BandwidthSearch
-        The bandwidths, and how they were found.
+        The bandwidths, and how they were found; infinite for columns that do not vary.
 
     Raises
     ------
@@ -159,19 +158,13 @@ def search_bandwidth(
     started = time.perf_counter()
     check_groups(group, criterion)
     generator = check_random_state(random_state)
-    rows, spread, one = begin(
-        X,
-        value,
-        weight,
-        code,
-        group,
-        categories=categories,
-        common_factor=common_factor,
-        kernel=kernel,
-        max_search_rows=max_search_rows,
-        generator=generator,
-    )
-    scale = _scale(rows) if standardise and value.shape[1] > 1 else np.ones(value.shape[1])
+    begun = begin(X, value, weight, code, group, categories=categories, common_factor=common_factor, kernel=kernel)
+    rows, spread, one = begun.rows, begun.spread, begun.one_factor
+    categories = categories.take(begun.order.categorical)
+    several = standardise and value.shape[1] > 1
+    exponent = _exponent(rows.value, each=several)
+    rows = replace(rows, value=np.ldexp(rows.value, -exponent))
+    scale = _scale(rows) if several else np.ones(value.shape[1])
     rows = replace(rows, value=rows.value / scale)
     course = Course(TimeLimit(max_search_seconds))
     setting = Setting(
@@ -207,7 +200,7 @@ def search_bandwidth(
             f"the criterion {criterion!r} is not defined for {rows.total:g} rows at any bandwidth; use 'loo', a rule, "
             "or more rows"
         )
-    return _outcome(objective, course, reason, spread, scale, one, started)
+    return _outcome(objective, course, reason, begun, scale, exponent, started)
 
 
 def _is_quick(objective: Objective) -> bool:
@@ -245,25 +238,41 @@ def _moved(one: bool, objective: Objective, before: Objective, best: Tried) -> A
 
 
 def _outcome(
-    objective: Objective, course: Course, reason: str, spread: Array, scale: Array, one: bool, started: float
+    objective: Objective,
+    course: Course,
+    reason: str,
+    begun: Beginning,
+    scale: Array,
+    exponent: Integers,
+    started: float,
 ) -> BandwidthSearch:
-    best, tried, d = objective.best, objective.all_tried, len(spread)
-    criterion, X = objective.criterion, objective.rows.X
+    """Report the best of what was tried, in the units and in the order of columns that the caller has."""
+    best, tried, spread, one = objective.best, objective.all_tried, begun.spread, begun.one_factor
+    criterion, X, d = objective.criterion, objective.rows.X, len(spread)
+    several = objective.value.shape[1] > 1 and bool(np.any(exponent != exponent[0]) or np.any(scale != 1.0))
+    power = 0 if several else 2 * int(exponent[0])  # of two, for squares in the unit of the outputs
     bandwidth, smoothing = np.exp(best.theta[:d]), best.theta[d:]
     matters = bandwidth < FLAT_FACTOR * np.ptp(X, axis=0) if one else per_column.relevant(objective, best.theta)[:d]
     of_categories = objective.categories.relevance(smoothing)
+    error = _error(objective, best, np.ldexp(scale, exponent)) if several else times_power(best.error, power)
+    if best.error > 0 and not 0 < error < np.inf:
+        warn_caller(
+            f"the mean squared residual of the outputs is {error} in float64: their squares are beyond its range; "
+            "bandwidths are not affected, but rescale y for errors and intervals"
+        )
+    found = begun.restore(np.concatenate([bandwidth, smoothing]), np.inf)
     return BandwidthSearch(
         criterion=criterion.name,
-        value=criterion.value(best.penalised),
-        bandwidth=bandwidth,
-        smoothing=smoothing,
-        relevance=np.concatenate([np.where(matters, spread / bandwidth, 0.0), of_categories]),
-        spread=spread,
+        value=criterion.value(best.penalised, power),
+        bandwidth=found[: begun.columns],
+        smoothing=found[begun.columns :],
+        relevance=begun.restore(np.concatenate([np.where(matters, spread / bandwidth, 0.0), of_categories]), 0.0),
+        spread=begun.restore(spread, 1.0),
         common_factor=one,
-        error=best.error if np.all(scale == 1.0) else _unscaled(objective, best, scale),
+        error=error,
         empty_windows=best.empty_windows,
-        tried=np.array([[*np.exp(at.theta[:d]), *at.theta[d:]] for at in tried]),
-        values=np.array([criterion.value(at.penalised) for at in tried]),
+        tried=begun.restore(np.array([[*np.exp(at.theta[:d]), *at.theta[d:]] for at in tried]), np.inf),
+        values=np.array([criterion.value(at.penalised, power) for at in tried]),
         evaluations=len(tried) + course.evaluations_on_fewer,
         starts=course.starts,
         rows=len(X),
@@ -275,13 +284,25 @@ def _outcome(
     )
 
 
+def _exponent(value: Array, each: bool) -> Integers:
+    """Return binary exponents of the ranges of outputs, of shape (c,): of each by itself, or of the largest for all.
+
+    Outputs in units of these powers of two have ranges between one half and one, so that no square leaves the range of
+    float64, and the bits of a search do not depend on the unit of the outputs.
+    """
+    extent = np.ptp(value, axis=0)
+    exponent: Integers = np.frexp(extent if each else np.full_like(extent, extent.max()))[1]
+    return exponent
+
+
 def _scale(rows: TrainingRows) -> Array:
     center = rows.weight @ rows.value / rows.total
     scale = np.sqrt(rows.weight @ (rows.value - center) ** 2 / rows.total)
     return np.where(scale > 0, scale, 1.0)
 
 
-def _unscaled(objective: Objective, best: Tried, scale: Array) -> float:
+def _error(objective: Objective, best: Tried, scale: Array) -> float:
+    """Return the mean squared residual, summed over outputs in the units of the caller."""
     objective.ridge = best.ridge
     at = objective.evaluate(best.theta)
     objective.tried.pop()

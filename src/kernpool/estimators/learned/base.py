@@ -29,6 +29,8 @@ from kernpool.pooling.weights import pooling_weights
 
 Array = NDArray[np.float64]
 
+WIDTH_OF_CONSTANT = 1e-4  # spread over bandwidth that learning starts from, where the bandwidth is infinite
+
 
 class LearnedPooling(NamedCalls, BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
     """Learn a map of rows, pool, and show the weights. Subclasses say what the values and the loss are."""
@@ -97,7 +99,7 @@ class LearnedPooling(NamedCalls, BaseEstimator):  # type: ignore[misc]  # scikit
         similarity, history = learn_similarity(
             X,
             output,
-            Start(X.mean(axis=0), spread, spread / bandwidth),
+            Start(X.mean(axis=0), spread, np.where(np.isinf(bandwidth), WIDTH_OF_CONSTANT, spread / bandwidth)),
             rows=split_rows(strata, self.validation_fraction, generator),
             loss=loss,
             parameters=parameters,

@@ -12,7 +12,7 @@ from sklearn.base import clone
 
 from kernpool.core.empty import fill_empty
 from kernpool.core.keys import Prepared
-from kernpool.data.checks import LARGEST
+from kernpool.data.checks import INFINITE, LARGEST
 from kernpool.estimators import LocalLinearRegressor, NadarayaWatsonRegressor
 from kernpool.estimators.extrapolation import limits_of
 from kernpool.estimators.fitted import fit_of, pairs_of, recipe_of
@@ -64,7 +64,8 @@ def model_at(model: Any, settings: Mapping[str, Any]) -> Any:
         kind = LocalLinearRegressor if degree else NadarayaWatsonRegressor
         shared = {name: value for name, value in model.get_params().items() if name in kind().get_params()}
         new = kind(**shared)
-    bandwidth = _numbers("bandwidth", settings.get("bandwidth", model.bandwidth_), len(model.bandwidth_), least=0.0)
+    as_sent = np.minimum(model.bandwidth_, INFINITE)  # JSON has no infinity
+    bandwidth = _numbers("bandwidth", settings.get("bandwidth", as_sent), len(model.bandwidth_), least=0.0)
     smoothing = _numbers("smoothing", settings.get("smoothing", model.smoothing_), len(model.smoothing_))
     largest = np.asarray(model._categories().largest)
     if np.any((smoothing < 0.0) | (smoothing > largest)):
