@@ -369,6 +369,36 @@ def test_one_column_may_have_one_dimension(name, argument):
         assert_same(call.answer(**{argument: call.data[argument][:, 0]}), call.answer())
 
 
+FAR = {
+    "effective_sample_size": "shows extrapolation itself",
+    "support_mask": "shows extrapolation itself",
+    "attention_weights": "weights are right anywhere; they show which rows a prediction rests on",
+    "partial_fit": "takes rows, not points",
+}
+
+
+@pytest.mark.parametrize("name", [name for name, given in TABLE.items() if "X" in given and "." in name])
+def test_points_far_from_all_rows_are_told(name):
+    owner, _, method = name.partition(".")
+    if method in FITTING or method in FAR or owner.startswith("Learned"):
+        return
+    call = call_of(name)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")  # planes have no slope there, which is told as well
+        call.answer(X=np.array([[-40.0], [5.0], [60.0], [99.0]]))
+    told = [str(warning.message) for warning in caught if warning.category is kernpool.ExtrapolationWarning]
+    assert len(told) == 1, told
+    assert "3 of 4" in told[0]
+
+
+@pytest.mark.parametrize("owner", [name.partition(".")[0] for name in TABLE if name.endswith(".fit")])
+def test_every_fit_warns_of_copied_rows(owner):
+    call = call_of(f"{owner}.fit")
+    x = np.random.default_rng(3).uniform(size=(N, 1))  # without ties, which labels could be equal by chance in
+    with pytest.warns(kernpool.RepeatedRowsWarning, match="drop duplicates"):
+        call.function(X=np.concatenate([x, x]), y=np.concatenate([call.data["y"]] * 2))
+
+
 METHODS = [
     (name.partition(".")[0], name.partition(".")[2])
     for name, arguments in TABLE.items()
@@ -490,11 +520,11 @@ def test_columns_of_every_type_are_read_as_the_numbers_that_they_hold(owner, met
             raise AssertionError(f"{kind}: {error}") from error
 
 
-@pytest.mark.parametrize("kind", OTHER_TIMES)
 @pytest.mark.parametrize(("owner", "method"), METHODS)
-def test_times_of_another_kind_than_those_fitted_are_refused(owner, method, kind):
-    with pytest.raises((TypeError, ValueError), match=r"(?i)date|time zone|duration|frame"):
-        _ask(owner, method, *OTHER_TIMES[kind])
+def test_times_of_another_kind_than_those_fitted_are_refused(owner, method):
+    for rows, points in OTHER_TIMES.values():
+        with pytest.raises((TypeError, ValueError), match=r"(?i)date|time zone|duration|frame"):
+            _ask(owner, method, rows, points)
 
 
 LABEL_TYPES = {
