@@ -51,7 +51,7 @@ def test_several_outputs_and_empty_windows():
     model = DaskNadarayaWatsonRegressor(bandwidth=0.2).fit(cut(X, 40), cut(both, 40))
     expected = local.bootstrap(Q, n_resamples=5, kind="poisson")
     np.testing.assert_allclose(model.bootstrap(Q, n_resamples=5), expected, **SAME)
-    model = DaskNadarayaWatsonRegressor("boxcar", bandwidth=0.05).fit(cut(X, 40), cut(Y, 40))
+    model = DaskNadarayaWatsonRegressor("boxcar", bandwidth=0.05, empty="nan").fit(cut(X, 40), cut(Y, 40))
     with pytest.warns(EmptyWindowWarning, match="resamples some window has no row"):
         assert np.isnan(model.bootstrap(Q, n_resamples=3)).any()
     model.set_params(empty="nearest")
