@@ -15,7 +15,10 @@ import matplotlib.pyplot as plt
 import numpy as np
 from statsmodels.datasets import co2
 
-from kernpool import EmptyWindowWarning, LocalLinearRegressor, NadarayaWatsonRegressor
+from kernpool import EmptyWindowWarning, ExtrapolationWarning, LocalLinearRegressor, NadarayaWatsonRegressor
+
+for category in (EmptyWindowWarning, ExtrapolationWarning):
+    warnings.simplefilter("ignore", category)  # which this picture is about
 
 table = co2.load_pandas().data.dropna()
 year = table.index.year + (table.index.day_of_year - 1) / 365.25
@@ -39,7 +42,8 @@ ax.spines[["top", "right"]].set_visible(False)
 plt.show()
 
 # %%
-# By default an empty window is ``nan``, with one warning. It is never a silent zero.
+# By default a regressor answers with the nearest row, and one warning; with ``empty="nan"`` the answer is ``nan``, and
+# never a silent zero.
 
 model = NadarayaWatsonRegressor("epanechnikov", 2.0).fit(X, y)
 with warnings.catch_warnings(record=True) as caught:
