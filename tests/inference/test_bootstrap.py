@@ -212,7 +212,7 @@ def test_chunks_are_drawn_as_their_rows(degree, weighted):
 
 def test_empty_windows_are_named():
     X, y = np.arange(10.0)[:, None], np.arange(10.0)
-    model = NadarayaWatsonRegressor("boxcar", 0.6).fit(X, y)
+    model = NadarayaWatsonRegressor("boxcar", 0.6, empty="nan").fit(X, y)
     with pytest.warns(EmptyWindowWarning) as caught:
         found = model.bootstrap([[3.0], [50.0]], n_resamples=4)
     assert len(caught) == 1
@@ -222,16 +222,19 @@ def test_empty_windows_are_named():
         found = model.bootstrap([[3.0]], n_resamples=30, kind="pairs")
     assert 0 < np.isnan(found).sum() < 30
     nearest = NadarayaWatsonRegressor("boxcar", 0.6, empty="nearest").fit(X, y)
+    with pytest.warns(EmptyWindowWarning, match="1 of 2 queries .* nearest") as caught:
+        assert np.isfinite(nearest.bootstrap([[3.0], [50.0]], n_resamples=30, kind="pairs")).all()
+    assert len(caught) == 1
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert np.isfinite(nearest.bootstrap([[3.0], [50.0]], n_resamples=30, kind="pairs")).all()
         zero = NadarayaWatsonRegressor("boxcar", 0.6, empty="zero").fit(X, y).bootstrap([[50.0]], n_resamples=2)
     assert not zero.any()
     with pytest.raises(ValueError, match="empty"):
         NadarayaWatsonRegressor("boxcar", 0.6, empty="raise").fit(X, y).bootstrap([[50.0]], n_resamples=2)
     chunks = open_chunks([(X, y)])
+    model = NadarayaWatsonRegressor("boxcar", 0.6, empty="nan").fit(chunks)
     with pytest.warns(EmptyWindowWarning):
-        NadarayaWatsonRegressor("boxcar", 0.6).fit(chunks).bootstrap([[3.0]], n_resamples=30, kind="poisson")
+        model.bootstrap([[3.0]], n_resamples=30, kind="poisson")
     with pytest.raises(ValueError, match="empty='nan' or 'zero'"):
         NadarayaWatsonRegressor("boxcar", 0.6, empty="mean").fit(chunks).bootstrap([[50.0]], kind="poisson")
 

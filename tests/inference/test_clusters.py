@@ -196,6 +196,7 @@ def test_kernels_of_your_own():
     np.testing.assert_allclose(one.standard_error, other.standard_error, rtol=1e-9)
 
 
+@pytest.mark.filterwarnings("ignore::kernpool.ExtrapolationWarning")
 def test_far_queries_do_not_underflow():
     x, y = bend(100)
     model = NadarayaWatsonRegressor(bandwidth=0.05).fit(x[:, None], y)

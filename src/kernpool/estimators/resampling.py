@@ -48,8 +48,10 @@ def bootstrap_of(
                 "this model was fitted to chunks and does not hold its rows: give X, and no groups; or fit a sample"
             )
         check_unchanged(model)
-        asked = Asked.of(recipe_of(model), numeric_query(model, X))
-        return bootstrap_chunks(model.chunks_, asked, how=how, statistic=statistic, progress=current_progress())
+        asked = Asked.of(recipe_of(model), numeric_query(model, X, warn=False))
+        found = bootstrap_chunks(model.chunks_, asked, how=how, statistic=statistic, progress=current_progress())
+        numeric_query(model, X)  # warns, which may take a pass over the rows: after what refuses too many resamples
+        return found
     recipe = recipe_of(model)
     value = np.asarray(model.value_, dtype=np.float64).reshape(len(model.value_), -1)
     return bootstrap(

@@ -241,6 +241,8 @@ def _of_rows(
 ) -> Iterator[Array]:
     """Yield fits to resampled rows."""
     empty = 0
+    if there.recipe.empty == "nearest":  # which leaves no NaN to count
+        there.look(value)
     for number in range(how.n_resamples):
         times = resampled_counts(how.kind, seed, number, len(value), units, cluster)
         if times.any():
