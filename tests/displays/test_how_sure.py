@@ -133,7 +133,7 @@ def test_one_of_two_columns_has_intervals_at_each_place(rows):
 
 @pytest.mark.filterwarnings("ignore:.*determine no slope in some direction")
 @pytest.mark.filterwarnings("ignore:.*the correction for bias is larger than two standard errors")
-@pytest.mark.filterwarnings("ignore::kernpool.RankDeficiencyWarning")  # of two windows with too few rows for a quadratic
+@pytest.mark.filterwarnings("ignore::kernpool.RankDeficiencyWarning")  # two thin windows
 def test_empty_windows_leave_gaps_in_the_shade():
     x = np.r_[np.linspace(0, 1, 40), np.linspace(3, 4, 40)]
     y = np.cos(5 * x) + 0.1 * np.sin(99 * np.arange(80))
