@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.data.checks import is_missing
+from kernpool.data.dates import arrow_kind
 from kernpool.data.integers import LARGEST, find_inexact
 
 Array = NDArray[np.float64]
@@ -184,9 +185,7 @@ def is_flags(cells: Any) -> bool:
 def is_time(cells: Any) -> bool:
     """Whether cells are dates or durations, by their type."""
     if _is_arrow(cells):
-        from pyarrow import types
-
-        return bool(types.is_date(cells.type) or types.is_timestamp(cells.type) or types.is_duration(cells.type))
+        return arrow_kind(cells.type) is not None
     return isinstance(cells, np.ndarray) and cells.dtype.kind in "mM"
 
 

@@ -29,6 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.data import checks
+from kernpool.data.cells import arrow_numbers, is_real
 from kernpool.data.checks import is_missing
 from kernpool.data.dates import TIME_KINDS, TimeKind, Times, times_of
 from kernpool.data.mixed import Mixed
@@ -460,17 +461,14 @@ def _arrow_column(array: Any, label: str) -> Column:
     if types.is_dictionary(array.type):
         array = array.cast(array.type.value_type)
     kind = array.type
-    if types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind) or types.is_decimal(kind):
-        if types.is_decimal(kind) and kind.scale <= 0:  # integers, which are checked before they become floats
+    if is_real(kind):
+        is_decimal = types.is_decimal(kind)
+        if is_decimal and kind.scale <= 0:  # integers, which are checked before they become floats
             return Column(label, "numeric", None, lambda: np.array(array.to_pylist(), dtype=object), array.to_pylist)
         exact = types.is_integer(kind) and not array.null_count
-        read = array if exact or types.is_float32(kind) else array.cast(float64())
-        return Column(label, "numeric", None, lambda: _numpy_of(read), array.to_pylist)
+        read = array if exact or is_decimal or types.is_float32(kind) else array.cast(float64())
+        return Column(label, "numeric", None, partial(arrow_numbers, read), array.to_pylist)
     return _of_cells(array, label, lambda: np.array(array.to_pylist(), dtype=object), array.to_pylist)
-
-
-def _numpy_of(array: Any) -> NDArray[Any]:
-    return np.asarray(array if hasattr(array, "chunks") else array.to_numpy(zero_copy_only=False))
 
 
 def _array_column(cells: NDArray[Any], label: str) -> Column:

@@ -202,23 +202,29 @@ def _of_polars(label: str, column: Any) -> Times | None:
     return Times(kind, column.to_numpy())
 
 
+def arrow_kind(form: Any) -> TimeKind | None:
+    """Return what a type of Arrow holds: dates, with or without a time zone, durations, or None for anything else."""
+    from pyarrow import types
+
+    if types.is_duration(form):
+        return "duration"
+    if types.is_timestamp(form) and form.tz is not None:
+        return "date with a time zone"
+    return "date" if types.is_date(form) or types.is_timestamp(form) else None
+
+
 def _of_arrow(column: Any) -> Times | None:
     from pyarrow import compute, int32, int64, types
 
     if types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
-    form = column.type
-    kind: TimeKind = "date"
+    form, kind = column.type, arrow_kind(column.type)
+    if kind is None:
+        return None
     if types.is_date32(form):
         column, unit = column.cast(int32()), "D"
-    elif types.is_date64(form):
-        unit = "ms"
-    elif types.is_timestamp(form):
-        unit, kind = form.unit, "date" if form.tz is None else "date with a time zone"
-    elif types.is_duration(form):
-        unit, kind = form.unit, "duration"
     else:
-        return None
+        unit = "ms" if types.is_date64(form) else form.unit
     ticks = np.asarray(compute.fill_null(column.cast(int64()), NOT_A_TIME))
     cells: NDArray[Any] = ticks.view(f"{'m' if kind == 'duration' else 'M'}8[{unit}]")
     return Times(kind, cells)

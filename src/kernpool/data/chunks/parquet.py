@@ -15,7 +15,7 @@ from kernpool.data.cells import arrow_numbers, as_floats, is_real
 from kernpool.data.chunks.base import Chunk, Chunks, check_exact, check_finite, rows_per_chunk
 from kernpool.data.codes import is_code
 from kernpool.data.columns import Kind
-from kernpool.data.dates import TimeKind, times_of
+from kernpool.data.dates import arrow_kind, times_of
 from kernpool.data.files import fingerprint
 from kernpool.data.suspects import row_labels
 from kernpool.data.tables import SMALL, TableError, import_parquet
@@ -379,27 +379,16 @@ def _partition_values(folder: Path, files: Sequence[Path]) -> list[dict[str, flo
     return values
 
 
-def _time_kind(form: Any) -> TimeKind | None:
-    """Return what a type of Arrow holds: dates, with or without a time zone, durations, or None for anything else."""
-    from pyarrow import types
-
-    if types.is_duration(form):
-        return "duration"
-    if types.is_timestamp(form) and form.tz is not None:
-        return "date with a time zone"
-    return "date" if types.is_date(form) or types.is_timestamp(form) else None
-
-
 def _time_kinds(schema: Any, names: Sequence[str]) -> tuple[Kind, ...] | None:
     """Return the kinds of columns of keys, None if all of them are numbers."""
-    found = [_time_kind(schema.field(name).type) if name in schema.names else None for name in names]
+    found = [arrow_kind(schema.field(name).type) if name in schema.names else None for name in names]
     return tuple(kind or "numeric" for kind in found) if any(found) else None
 
 
 def _numbers(batch: Any, source: str, name: str) -> NDArray[Any]:
     """Return a column of a batch as numbers, dates and durations in days."""
     column, label = batch.column(name), f"{source}: column {name!r}"
-    times = times_of(label, column) if _time_kind(column.type) else None
+    times = times_of(label, column) if arrow_kind(column.type) else None
     if times is None:
         return arrow_numbers(column)
     times.check_steps(label)
@@ -421,7 +410,7 @@ def _check_schema(
             raise TableError(f"{file}: no column {name!r}, which {first} has; columns are {', '.join(schema.names)}")
         kind = schema.field(name).type
         advice = names.advice if name in names.features else "convert it to numbers first"
-        if not is_real(kind) and not (name in names.features and _time_kind(kind)):
+        if not is_real(kind) and not (name in names.features and arrow_kind(kind)):
             raise TableError(f"{file}: column {name!r} holds {kind}, not real numbers; {advice}")
         if kind != expected.field(name).type:
             raise TableError(
