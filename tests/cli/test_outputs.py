@@ -83,6 +83,12 @@ def test_other_files_are_replaced(here):
     assert main(["fit", "in.csv", "--target", "effect", "--model", "m", "--force", "--quiet"]) == 0
     assert (here / "m" / "predicted.csv").exists()
     assert len(load_model("m").key_) == 12
+    # A model that refers to its rows is fitted to the same rows again: they stay where they are.
+    again = ("fit", "rows.npy", "--target", "1", "--bandwidth", "0.7", "--memory", "64MiB", "--model", "by-reference")
+    rows = (here / "rows.npy").read_bytes()
+    assert main([*again, "--force", "--quiet"]) == 0
+    assert load_model("by-reference").bandwidth == 0.7
+    assert (here / "rows.npy").read_bytes() == rows
 
 
 @pytest.mark.parametrize("out", ["-", "out.csv", "out.tsv"])

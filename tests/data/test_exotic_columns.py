@@ -21,11 +21,10 @@ REFUSED = {
     "binary": pa.array([b"1", b"2", b"3", b"4"]),
     "list<": pa.array([[1.0], [2.0], [3.0], [4.0]]),
     "struct<a: int64>": pa.array([{"a": 1}] * 4),
-    "decimal128(3, 2)": pa.array([decimal.Decimal("1.25")] * 4),
     "date32[day]": pa.array([DAY] * 4),
     "timestamp[ns]": pa.array([1700000000123456789] * 4, pa.timestamp("ns")),
     "time64[us]": pa.array([datetime.time(1)] * 4),
-    "duration[ns]": pa.array([1, 2, 3, 4], pa.duration("ns")),
+    "duration[ns]": pa.array([86400 * 10**9 * days for days in (1, 2, 3, 4)], pa.duration("ns")),
     "null": pa.nulls(4),
 }
 READ = {
@@ -36,11 +35,13 @@ READ = {
     "int64": (pa.array(X.astype(np.int64)), X),
     "uint64": (pa.array(X.astype(np.uint64)), X),
     "dictionary": (pa.array(X).dictionary_encode(), X),  # of numbers, which Parquet stores as numbers
+    "decimal": (pa.array([decimal.Decimal(f"{x:.2f}") for x in X]), X),
     "chunked": (pa.chunked_array([X[:1], X[1:]]), X),
 }
-DAYS = {  # since 1970
+DAYS = {  # since 1970, or of a duration
     "date32[day]": [float((DAY - datetime.date(1970, 1, 1)).days)] * 4,
     "timestamp[ns]": [1700000000123456789 / 86400e9] * 4,
+    "duration[ns]": [1.0, 2.0, 3.0, 4.0],
 }
 FIT = ["fit", "t.parquet", "--target", "y", "--bandwidth", "1", "--quiet", "--model", "model"]
 
@@ -78,9 +79,9 @@ def test_columns_that_are_no_numbers(kind, memory, capsys):
     assert main([*FIT, *memory]) == 1
     error = one_line(capsys)
     assert "column 'b' holds" in error
-    if kind in ("date32[day]", "timestamp[ns]") and not memory:
+    if kind in DAYS:
         assert "say --dates b" in error
-        assert main([*FIT, "--dates"]) == 0
+        assert main([*FIT, *memory, "--dates"]) == 0
         assert_predicts(NadarayaWatsonRegressor(bandwidth=1), DAYS[kind], capsys)
         return
     assert kind in error or (memory and "categories" in kind and "dictionary<" in error)

@@ -283,4 +283,5 @@ def test_floats_and_small_integers_are_not_looked_at_twice(monkeypatch):
     monkeypatch.setattr(integers, "_of_objects", fail)
     for numbers in ([0.5, 1e15], np.array([1e300]) * 1e-160, np.arange(3), np.array([2**31 - 1], np.int32), [2**52]):
         pool([0.0], numbers, numbers)
-        NadarayaWatsonRegressor(bandwidth=1.0).fit(np.reshape(numbers, (-1, 1)), numbers).predict([[float(numbers[0])]])
+        X = np.reshape(numbers, (-1, 1))
+        NadarayaWatsonRegressor(bandwidth=1.0).fit(X, numbers).predict(X[:1])

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from kernpool.cli.terminal import UsageError
 from kernpool.data.files import is_same_file
-from kernpool.data.folders import HEADER, ModelFileError, files_of, read_json, referred_files
+from kernpool.data.folders import ModelFileError, files_of, read_json, referred_files
 
 OUTPUTS = {"fit": {"model": "--model", "plot": "--plot"}, "predict": {"out": "--out"}, "explore": {"out": "--out"}}
 INPUTS = {"data": "DATA", "model": "MODEL", "calibration": "--calibration"}
@@ -26,7 +26,8 @@ def refuse_inputs_as_outputs(options: argparse.Namespace) -> None:
     ------
     UsageError
         If an output is the table, the calibration table or the model; a file in a folder of tables; a file of the
-        model, or one that holds its rows. A model folder is replaced file by file, so none of these may be an input.
+        model, or one that holds its rows. Of a model folder that is replaced the files of the old model count, and not
+        the rows that it refers to, which stay.
     """
     outputs = OUTPUTS.get(options.command, {})
     inputs = {name: said for name, said in INPUTS.items() if name not in outputs and vars(options).get(name)}
@@ -44,17 +45,15 @@ def refuse_inputs_as_outputs(options: argparse.Namespace) -> None:
 
 
 def _is_part(output: Path, source: Path) -> bool:
-    files = list(_model_files(source))
-    if any(is_same_file(output, file) for file in (source, *files)):
+    files = _model_files(source)
+    rows = referred_files(read_json(source)) if files else []
+    if any(is_same_file(output, file) for file in (source, *files, *rows)):
         return True
     return not files and source.is_dir() and source.resolve() in output.resolve().parents
 
 
-def _model_files(folder: Path) -> Iterator[Path]:
-    """Go through the files of a model folder, and those of its rows, if it refers to any; none for other folders."""
-    if (folder / HEADER).is_file():
-        try:
-            yield from files_of(folder)
-        except ModelFileError:
-            return
-        yield from referred_files(read_json(folder))
+def _model_files(folder: Path) -> list[Path]:
+    """Return the files of a model folder; none of other folders."""
+    with suppress(ModelFileError):
+        return files_of(folder)
+    return []
