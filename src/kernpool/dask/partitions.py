@@ -132,7 +132,7 @@ def select(frame: Any, labels: Sequence[Any] | None) -> Any:
 
 
 def time_kinds(frame: Any) -> dict[Any, Kind]:
-    """Return which columns of a Dask dataframe are dates or durations, by their labels, and of which kind."""
+    """Return which columns of a Dask dataframe are dates or durations: label and kind of each."""
     sample = frame._meta_nonempty
     columns = ((label, Columns.of(sample[label].to_frame("X")).columns[0]) for label in frame.columns)
     return {label: column.kind for label, column in columns if column.times is not None}
@@ -150,7 +150,7 @@ def as_dask_array(collection: Any, kinds: Mapping[Any, Kind] = NO_DATES, *, fitt
     collection : Dask array, dataframe or series
         What is read.
     kinds : mapping, optional
-        By label, of which kind the dates or durations of columns of a dataframe have to be; they are read as days.
+        Label and kind of the columns of a dataframe that have to be dates or durations; they are read as days.
     fitting : bool, default=False
         Refuse dates of a partition that are too close together for days in float64.
     """

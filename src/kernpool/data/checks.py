@@ -14,8 +14,8 @@ from kernpool.data.integers import refuse_inexact
 
 # Squares of more than this would overflow, and infinity minus infinity is NaN.
 LARGEST = 1e150
-# An infinite bandwidth, as sums take it. Differences between 1e-25 and 1e33 then change no bit of a weight, and their
-# fourth powers, of which local quadratics are made, are numbers nevertheless.
+# An infinite bandwidth, as sums take it. Differences between 1e-25 and 1e33 then change no bit of a weight, and
+# their fourth powers, which local quadratics need, do not underflow.
 INFINITE = 1e50
 FLOAT64: np.dtype[Any] = np.dtype(np.float64)
 NUMBERS = (int, float, np.number, np.bool_, Decimal)

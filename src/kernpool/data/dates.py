@@ -298,7 +298,7 @@ def are_dates(cells: Sequence[Any]) -> bool:
 
 
 def times_of_text(cells: Sequence[str]) -> tuple[Times, int | None]:
-    """Return dates that ISO 8601 writes, and where the first cell is that is none.
+    """Read dates in ISO 8601, and find the first cell that is not such a date.
 
     Parameters
     ----------

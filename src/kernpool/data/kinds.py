@@ -236,7 +236,7 @@ def date_to_choose(table: Table, name: str) -> str:
 
 
 def times_in(table: Table, name: str) -> Times:
-    """Return a column of dates or durations; a cell that is none is an error, and so is a missing one."""
+    """Return a column of dates or durations; any other cell is an error, and so is a missing one."""
     cells, blank = table.columns[name], table.missing([name])
     if blank.any():
         row = int(blank.argmax())

@@ -75,7 +75,9 @@ class ClassProbabilities:
         Warns
         -----
         EmptyWindowWarning
-            If a window is empty, with ``empty="nan"`` or `return_std`.
+            If a window is empty, with ``empty="nan"``, ``"nearest"`` or `return_std`.
+        ExtrapolationWarning
+            If rows of X are far beyond the training rows; `kernpool.ExtrapolationWarning` has the rule.
 
         See Also
         --------
@@ -138,6 +140,8 @@ class ClassProbabilities:
         -----
         EmptyWindowWarning
             If a window is empty.
+        ExtrapolationWarning
+            If rows of X are far beyond the training rows; `kernpool.ExtrapolationWarning` has the rule.
 
         Notes
         -----

@@ -93,6 +93,8 @@ class ClassSets:
         -----
         InferenceWarning
             If there are too few rows for the level, with the least number that is enough. Sets hold all classes then.
+        ExtrapolationWarning
+            If rows of X are far beyond the training rows; `kernpool.ExtrapolationWarning` has the rule.
 
         Notes
         -----

@@ -214,7 +214,7 @@ class NadarayaWatsonClassifier(ClassSets, ClassProbabilities, Scoring, Classifie
 
         Warns
         -----
-        RepeatedRowsWarning
+        RepeatedRowsWarning, SuspectColumnWarning
             As for `NadarayaWatsonRegressor.fit`.
         """
         refuse_formula(X, y)
@@ -280,6 +280,11 @@ class NadarayaWatsonClassifier(ClassSets, ClassProbabilities, Scoring, Classifie
         ------
         ValueError
             If a window is empty and `empty` is ``"nan"`` or ``"zero"``, since then no class is more probable.
+
+        Warns
+        -----
+        EmptyWindowWarning, ExtrapolationWarning
+            As `predict_proba`.
         """
         probability = self.predict_proba(X)
         nothing = ~(probability.sum(axis=1) > 0)

@@ -68,7 +68,9 @@ class ConditionalDistribution(ConditionalFunctions, ConditionalScores, Condition
         Warns
         -----
         EmptyWindowWarning
-            If windows are empty and ``empty="nan"``.
+            If windows are empty and `empty` is ``"nearest"``, the default, or ``"nan"``.
+        ExtrapolationWarning
+            If rows of X are far beyond the training rows; `kernpool.ExtrapolationWarning` has the rule.
 
         See Also
         --------
@@ -166,7 +168,9 @@ class ConditionalDistribution(ConditionalFunctions, ConditionalScores, Condition
         Warns
         -----
         EmptyWindowWarning
-            If windows are empty and ``empty="nan"``.
+            If windows are empty and `empty` is ``"nearest"``, the default, or ``"nan"``.
+        ExtrapolationWarning
+            If rows of X are far beyond the training rows; `kernpool.ExtrapolationWarning` has the rule.
 
         See Also
         --------
@@ -240,6 +244,11 @@ class ConditionalDistribution(ConditionalFunctions, ConditionalScores, Condition
         TypeError
             If the model was fitted to chunks.
 
+        Warns
+        -----
+        EmptyWindowWarning, ExtrapolationWarning
+            As `quantile`.
+
         Examples
         --------
         >>> from kernpool import NadarayaWatsonRegressor
@@ -267,7 +276,7 @@ def std_of_new(model: Any, X: ArrayLike) -> Array:
     smoother, places, training = read_places(model, X, "fit", warn=False)
     clusters = clusters_of(model, smoother, None)
     found = estimate(smoother, places, "naive")
-    if smoother.recipe.empty not in ("nan", "nearest"):  # of which `predict` warns
+    if smoother.recipe.empty not in ("nan", "nearest"):  # with these `predict` has warned
         warn_of_empty(found)
     errors = errors_of(smoother, training, places, found, clusters=clusters)
     noise = errors.noise if clusters is None else local_noise(smoother, places, clusters.residual**2)

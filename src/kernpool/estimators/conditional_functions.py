@@ -58,7 +58,9 @@ class ConditionalFunctions:
         Warns
         -----
         EmptyWindowWarning
-            If windows are empty and ``empty="nan"``.
+            If windows are empty and `empty` is ``"nearest"``, the default, or ``"nan"``.
+        ExtrapolationWarning
+            If rows of X are far beyond the training rows; `kernpool.ExtrapolationWarning` has the rule.
 
         See Also
         --------
@@ -127,7 +129,9 @@ class ConditionalFunctions:
         Warns
         -----
         EmptyWindowWarning
-            If windows are empty and ``empty="nan"``.
+            If windows are empty and `empty` is ``"nearest"``, the default, or ``"nan"``.
+        ExtrapolationWarning
+            If rows of X are far beyond the training rows; `kernpool.ExtrapolationWarning` has the rule.
 
         Notes
         -----

@@ -51,7 +51,9 @@ class ConditionalScores:
         Warns
         -----
         EmptyWindowWarning
-            If windows are empty and ``empty="nan"``.
+            If windows are empty and `empty` is ``"nearest"``, the default, or ``"nan"``.
+        ExtrapolationWarning
+            If rows of X are far beyond the training rows; `kernpool.ExtrapolationWarning` has the rule.
 
         See Also
         --------
@@ -135,7 +137,9 @@ class ConditionalScores:
         Warns
         -----
         EmptyWindowWarning
-            If windows are empty and ``empty="nan"``.
+            If windows are empty and `empty` is ``"nearest"``, the default, or ``"nan"``.
+        ExtrapolationWarning
+            If rows of X are far beyond the training rows; `kernpool.ExtrapolationWarning` has the rule.
 
         Notes
         -----

@@ -50,7 +50,9 @@ class DaskDistribution:
         Warns
         -----
         EmptyWindowWarning
-            If windows are empty and ``empty="nan"``.
+            If windows are empty and `empty` is ``"nearest"``, the default, or ``"nan"``.
+        ExtrapolationWarning
+            If rows of X are far beyond the training rows; `kernpool.ExtrapolationWarning` has the rule.
         """
         check_is_fitted(self)
         if is_dask_collection(X):
@@ -86,7 +88,9 @@ class DaskDistribution:
         Warns
         -----
         EmptyWindowWarning
-            If windows are empty and ``empty="nan"``.
+            If windows are empty and `empty` is ``"nearest"``, the default, or ``"nan"``.
+        ExtrapolationWarning
+            If rows of X are far beyond the training rows; `kernpool.ExtrapolationWarning` has the rule.
         """
         return self._functions(X, y, y_bandwidth, density=False)
 
@@ -113,7 +117,9 @@ class DaskDistribution:
         Warns
         -----
         EmptyWindowWarning
-            If windows are empty and ``empty="nan"``.
+            If windows are empty and `empty` is ``"nearest"``, the default, or ``"nan"``.
+        ExtrapolationWarning
+            If rows of X are far beyond the training rows; `kernpool.ExtrapolationWarning` has the rule.
         """
         if y_bandwidth is None:
             raise TypeError("y_bandwidth must be a positive number, got None")

@@ -142,6 +142,8 @@ class DaskInference:
         -----
         InferenceWarning
             If there are too few rows for the level, or intervals are infinite.
+        EmptyWindowWarning, ExtrapolationWarning
+            As `predict`.
 
         Notes
         -----

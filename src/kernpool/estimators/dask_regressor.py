@@ -176,6 +176,11 @@ class DaskNadarayaWatsonRegressor(DaskInference, DaskDistribution, NamedCalls, R
         ------
         TypeError, ValueError
             If a parameter is out of its range, X cannot be read by workers, or there are groups.
+
+        Warns
+        -----
+        RepeatedRowsWarning
+            If a tenth or more of the rows that the bandwidth is searched on are copies of others; drop duplicates.
         """
         check_parameters(self)
         if groups is not None:
@@ -215,7 +220,12 @@ class DaskNadarayaWatsonRegressor(DaskInference, DaskDistribution, NamedCalls, R
         Returns
         -------
         ndarray or Dask array of shape (m,) or (m, c)
-            In memory for queries in memory; for Dask queries a Dask array, of which nothing is computed yet.
+            In memory for queries in memory; for Dask queries a Dask array, which is not computed yet.
+
+        Warns
+        -----
+        EmptyWindowWarning, ExtrapolationWarning
+            As `NadarayaWatsonRegressor.predict`; for Dask queries where a block is computed.
         """
         check_is_fitted(self)
         if return_std:

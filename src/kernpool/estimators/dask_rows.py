@@ -48,7 +48,7 @@ def read_query(model: Any, X: Any, *, warn: bool = True) -> NDArray[np.float64]:
 
 
 def watch_blocks(model: Any, X: Any) -> Any:
-    """Return a Dask array of queries of which each block warns of extrapolation when it is computed."""
+    """Return a Dask array of queries whose blocks warn of extrapolation when they are computed."""
     if not may_extrapolate(get_kernel(model.kernel)):
         return X
     key_range = vars(model).get("key_range_")

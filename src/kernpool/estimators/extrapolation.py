@@ -1,4 +1,4 @@
-"""Queries beyond the training rows: which are, a warning, and predictions of local planes there, which may be clipped.
+"""Extrapolation: which queries are beyond the training rows, the warning, and the limits that clip local planes there.
 
 At the edge of the rows a plane is the slope of a few of them, followed as far as the query is away.
 """
@@ -24,13 +24,13 @@ BANDWIDTHS, GAPS = 2.0, 3.0
 
 
 class Reach(NamedTuple):
-    """Between which numbers each column of a query is within reach of the training rows, of shape (d,) each."""
+    """Lower and upper limit of each column of a query that is not extrapolation, of shape (d,) each."""
 
     low: Array
     high: Array
 
     def beyond(self, query: NDArray[Any]) -> NDArray[np.bool_] | None:
-        """Return for queries of shape (m, d) which cells are beyond; None if no cell is, which takes a few passes."""
+        """Return which cells of queries of shape (m, d) are beyond the limits; None if no cell is, in a few passes."""
         columns = zip(query.T, self.low.tolist(), self.high.tolist(), strict=True)
         if all(column.min() >= low and column.max() <= high for column, low, high in columns):
             return None
@@ -72,7 +72,7 @@ def reach_of_range(low: Array, high: Array, bandwidth: Array, gap: Array | float
 
 
 def reach_of_rows(key: NDArray[Any], weight: Array | None, bandwidth: Array) -> Reach:
-    """Return the same of rows in memory, of which those of weight zero do not count; O(n d log n) time."""
+    """Return the same for rows in memory, ignoring rows of weight zero; O(n d log n) time."""
     rows = np.sort(np.asarray(key if weight is None else key[weight > 0], dtype=np.float64), axis=0)
     with np.errstate(over="ignore"):
         gap = np.diff(rows, axis=0).max(axis=0, initial=0.0)
@@ -91,7 +91,7 @@ def joined_ranges(ranges: Iterable[Array]) -> Array:
 
 
 def may_extrapolate(kernel: Kernel) -> bool:
-    """Whether queries can be beyond the reach of a kernel's rows and have an answer made of them.
+    """Whether a kernel has positive weights beyond the training rows, so that answers there are extrapolation.
 
     Windows of compact kernels are empty there, which has a policy and a warning of its own; a constant kernel has no
     windows.

@@ -78,7 +78,7 @@ class Inference:
 
         Warns
         -----
-        EmptyWindowWarning, InferenceWarning
+        EmptyWindowWarning, ExtrapolationWarning, InferenceWarning
             As for `confidence_interval`.
         RankDeficiencyWarning
             As for `predict`; or if the rows of a window tell no slope.
@@ -179,11 +179,12 @@ class Inference:
         -----
         EmptyWindowWarning
             If there is no training row in the window of a place: its interval is NaN, whatever `empty` says.
+        ExtrapolationWarning
+            If rows of X are far beyond the training rows; `kernpool.ExtrapolationWarning` has the rule.
         InferenceWarning
-            If residuals around a place are all zero; where they are of less than one row or two clusters, or the place
-            is millions of bandwidths from all rows, and the interval is NaN; or where the correction of ``"robust"``
-            is larger than two standard errors. The bandwidth is too wide for the curve there: intervals cover far less
-            than they say.
+            If residuals around a place are all zero; where they are of less than one row or two clusters, and the
+            interval is NaN; or where the correction of ``"robust"`` is larger than two standard errors: the bandwidth
+            is too wide for the curve there, and intervals cover far less than they say.
         RankDeficiencyWarning
             If the rows around a place determine no plane, once per fit as for `predict`; or, for
             ``method="quadratic"``, no quadratic, or for slopes none. A local constant fit hears of planes, too, since

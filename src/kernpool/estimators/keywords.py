@@ -1,7 +1,7 @@
 """Calls with arguments that a method does not have: errors that name the class of the user, and the remedy.
 
 Python names the class that defines a method, which is often one that users have never seen. `NamedCalls` is the base of
-all estimators: methods that a class inherits from it, or from the classes beside it, report such calls in one way.
+all estimators: methods that a class inherits from it, or from its other base classes, report such calls in one way.
 """
 
 from __future__ import annotations

@@ -192,6 +192,13 @@ class LocalLinearRegressor(KernelRegressor):
             :math:`\hat\beta` per unit of each numeric column; NaN where the window is empty, zero in directions that
             the rows of a window do not determine.
 
+        Warns
+        -----
+        EmptyWindowWarning
+            If windows are empty, whatever `empty` says.
+        ExtrapolationWarning
+            If rows of X are far beyond the training rows; `kernpool.ExtrapolationWarning` has the rule.
+
         Notes
         -----
         :math:`\hat\beta(x)` estimates the slope of the truth at x. It is not the derivative of `predict`, because the
@@ -234,6 +241,11 @@ class LocalLinearRegressor(KernelRegressor):
         ------
         ValueError
             If the shares need more than `max_bytes`.
+
+        Warns
+        -----
+        EmptyWindowWarning, ExtrapolationWarning
+            As `predict`.
         """
         model = snapshot(self)
         share: Any = super(LocalLinearRegressor, model).attention_weights(X, max_bytes=max_bytes)

@@ -183,6 +183,11 @@ class NadarayaWatsonRegressor(KernelRegressor):
             If the kernel is user-defined and has no `log_slope`. The slopes of a boxcar are zero: its fit is a step
             function.
 
+        Warns
+        -----
+        EmptyWindowWarning, ExtrapolationWarning
+            As `predict`.
+
         Notes
         -----
         This is the slope of a local *constant* fit. As an estimate of the slope of the truth it is biased where rows

@@ -92,7 +92,12 @@ class PredictionIntervals:
         Warns
         -----
         InferenceWarning
-            If there are too few rows for the level, with the least number that is enough; if intervals are infinite.
+            If there are too few rows for the level, with the least number that is enough; if intervals are infinite, or
+            have no width.
+        EmptyWindowWarning
+            If windows are empty and `empty` is ``"nearest"``, the default, or ``"nan"``.
+        ExtrapolationWarning
+            If rows of X are far beyond the training rows; `kernpool.ExtrapolationWarning` has the rule.
 
         See Also
         --------

@@ -96,6 +96,9 @@ class KernelRegressor(
         RepeatedRowsWarning
             If a tenth of the rows or more are copies of others, and chance does not explain it: leave-one-out predicts
             them from their own copies.
+        SuspectColumnWarning
+            If a column of a frame looks like something else than it is read as: text that is numbers, dates or names of
+            rows, and numbers that number the rows. The message names the column and the remedy.
 
         Notes
         -----
@@ -251,7 +254,9 @@ class KernelRegressor(
         Warns
         -----
         EmptyWindowWarning
-            If a query has no training row within the kernel's support and ``empty="nan"``.
+            If a query has no training row within the kernel's support, and `empty` is ``"nearest"`` or ``"nan"``.
+        ExtrapolationWarning
+            If rows of X are far beyond the training rows; `kernpool.ExtrapolationWarning` has the rule.
         RankDeficiencyWarning
             If a local linear fit is not determined by the rows of its window; once per fit.
         """

@@ -69,7 +69,10 @@ class Resampled:
         Warns
         -----
         EmptyWindowWarning
-            If a query has no training row within the kernel's support, in a resample too, and ``empty="nan"``.
+            If a query has no training row within the kernel's support, in a resample too, and `empty` is ``"nearest"``,
+            the default, or ``"nan"``.
+        ExtrapolationWarning
+            If rows of X are far beyond the training rows; `kernpool.ExtrapolationWarning` has the rule.
 
         Notes
         -----

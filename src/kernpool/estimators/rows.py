@@ -71,7 +71,7 @@ def read_rows(model: Any, X: Any, y: Any, *, numbers: bool, reset: bool = True) 
 
 
 def refuse_formula(X: Any, y: Any) -> None:
-    """Refuse a formula as X or y, and say how to select the columns; paths such as ~/rows.parquet are none."""
+    """Refuse a formula as X or y, and say how to select the columns; paths such as ~/rows.parquet are accepted."""
     for given in (X, y):
         if isinstance(given, str) and re.match(r"\s*\w[\w. ]*~", given) and not Path(given).exists():
             target, _, terms = given.partition("~")
@@ -89,7 +89,7 @@ def refuse_name(y: Any, *, numbers: bool) -> None:
 
 
 def selection(name: Any) -> str:
-    """Return how to fit to a frame in memory of which one column is the target, for messages."""
+    """Return how to fit to a frame in memory that holds the target as a column, for messages."""
     return f"fit(frame.drop(columns={name!r}), frame[{name!r}])"
 
 

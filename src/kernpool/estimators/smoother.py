@@ -278,7 +278,9 @@ class KernelSmoother(NamedCalls, BaseEstimator):  # type: ignore[misc]  # scikit
         Warns
         -----
         EmptyWindowWarning
-            If a query has no training row within the kernel's support and ``empty="nan"``.
+            If a query has no training row within the kernel's support, and `empty` is ``"nearest"`` or ``"nan"``.
+        ExtrapolationWarning
+            If rows of X are far beyond the training rows; `kernpool.ExtrapolationWarning` has the rule.
         """
         problem, empty = problem_of(self, X), recipe_of(self).empty
         weights: Array = weight_tables(lambda _: problem, empty=empty, max_bytes=max_bytes, warn=True)[0]

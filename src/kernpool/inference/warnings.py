@@ -41,10 +41,10 @@ class ExtrapolationWarning(UserWarning):
     (Of rows in chunks and on a cluster the gaps are not known, and two bandwidths count. Columns compared by rank are
     meant in ranks, learned similarities in the space that rows are mapped to.)
 
-    So a query within the range of each column is none, such as one in a corner or a hole of the cloud of rows:
-    `effective_sample_size` shows those. Kernels of compact support have empty windows out there, of which
-    `EmptyWindowWarning` tells, and the constant kernel has no windows. Dask queries, of which nothing is computed yet,
-    are not looked at.
+    A query within the range of each column is not extrapolation by this rule, even in a corner or a hole of the cloud
+    of rows: `effective_sample_size` shows those. Kernels of compact support have empty windows beyond the rows, which
+    `EmptyWindowWarning` reports instead, and the constant kernel weighs all rows alike everywhere. Predictions for Dask
+    queries warn when they are computed.
 
     Examples
     --------

@@ -105,6 +105,11 @@ class LearnedPoolingClassifier(Scoring, ClassifierMixin, LearnedPooling):  # typ
             out of its range.
         ImportError
             If torch is not installed.
+
+        Warns
+        -----
+        RepeatedRowsWarning
+            If a tenth of the rows or more are copies of others, and chance does not explain it; drop duplicates.
         """
         key, output = read_numbers(self, X, y, numbers=False)
         classes, labels, value = one_hot(output, np.float64)
@@ -133,6 +138,11 @@ class LearnedPoolingClassifier(Scoring, ClassifierMixin, LearnedPooling):  # typ
         -------
         ndarray of shape (m, n_classes)
             Probabilities in the order of `classes_`.
+
+        Warns
+        -----
+        ExtrapolationWarning
+            If rows of X are far beyond the training rows in the space that both are mapped to.
         """
         return mixed(np.clip(self._pool(X), 0.0, 1.0), self.class_prior_, self.prior_share_)  # rounding leaves -1e-17
 
@@ -148,6 +158,11 @@ class LearnedPoolingClassifier(Scoring, ClassifierMixin, LearnedPooling):  # typ
         -------
         ndarray of shape (m,)
             Labels; of equally probable classes the first.
+
+        Warns
+        -----
+        ExtrapolationWarning
+            As `predict_proba`.
         """
         shares = self.predict_proba(X)  # which says if nothing has been fitted
         labels: NDArray[Any] = self.classes_[shares.argmax(axis=1)]

@@ -144,6 +144,11 @@ class LearnedPoolingRegressor(Scoring, RegressorMixin, LearnedPooling):  # type:
             range.
         ImportError
             If torch is not installed.
+
+        Warns
+        -----
+        RepeatedRowsWarning
+            If a tenth of the rows or more are copies of others, and chance does not explain it; drop duplicates.
         """
         key, output = read_numbers(self, X, y, numbers=True)
         self._fit_pairs(key, output.astype(np.float64), np.zeros(len(key), dtype=np.intp), "squared_error")
@@ -161,5 +166,10 @@ class LearnedPoolingRegressor(Scoring, RegressorMixin, LearnedPooling):  # type:
         -------
         ndarray of shape (m,) or (m, c)
             One prediction per query.
+
+        Warns
+        -----
+        ExtrapolationWarning
+            If rows of X are far beyond the training rows in the space that both are mapped to.
         """
         return self._pool(X)

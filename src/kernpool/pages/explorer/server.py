@@ -109,7 +109,7 @@ class ExplorerServer(ThreadingHTTPServer):
 
     def shutdown_request(self, request: Any) -> None:
         """Close a connection."""
-        self.has_shown_token(request)  # it is none of those that are waited for
+        self.has_shown_token(request)  # it no longer counts towards the limit
         super().shutdown_request(request)
 
     def _hang_up(self, requests: list[socket.socket]) -> None:
