@@ -2,6 +2,7 @@
 
 python benchmarks/interval_coverage.py                        everything, 2000 runs: about two hours of a core
 python benchmarks/interval_coverage.py --parts FILE NAME ...  some settings, or what FILE lacks of them; can be resumed
+python benchmarks/interval_coverage.py --runs 500 NAME ...    some settings, in fewer runs
 python benchmarks/interval_coverage.py --parts FILE --page    the page of what FILE holds, however many runs these are
 
 (Not coverage.py: Numba imports the package of that name, and would find this file.)
