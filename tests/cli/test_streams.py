@@ -24,7 +24,7 @@ def here(tmp_path, monkeypatch):
     (tmp_path / "t.csv").write_text("a,b,y\n0,1,1\n1,3,2\n2,0,3\n")
     np.save("t.npy", np.array([(0.0,), (1.0,), (2.0,)], dtype=[("a", float)]))
     X, y = np.array([[0.0], [1.0], [2.0]]), np.array([1.0, 2.0, 3.0])
-    save_model(NadarayaWatsonRegressor("boxcar", 0.5).fit(X, y), "model", features=["a"], target="y")
+    save_model(NadarayaWatsonRegressor("boxcar", 0.5, empty="nan").fit(X, y), "model", features=["a"], target="y")
     save_model(NadarayaWatsonClassifier("boxcar", 0.5, empty="zero").fit(X, [0, 1, 1]), "classes", features=["a"])
     save_model(NadarayaWatsonRegressor("boxcar", 0.5, empty="raise").fit(X, y), "strict", features=["a"])
 
@@ -180,7 +180,8 @@ def test_empty_windows(model, capsys):
         assert shown.out == "y\n1.0\nnan\n"
     assert main(["predict", model, "far.csv", "--empty", "nearest"]) == 0
     shown = capsys.readouterr()
-    assert shown.err == ""
+    assert shown.err.count("\n") == 1
+    assert "get the answer of the nearest one" in shown.err
     assert shown.out.split()[2] == ("1" if model == "classes" else "3.0")
     assert load_model(model).empty != "nearest"
 

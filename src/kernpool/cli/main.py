@@ -18,7 +18,7 @@ from kernpool.cli.terminal import UsageError, say
 
 ADVICE = {
     "fit": "use a larger --bandwidth, or a kernel of infinite support",
-    "predict": "say --empty nearest or --empty mean, or fit again with a larger --bandwidth",
+    "predict": "fit again with a larger --bandwidth, or say --empty nearest, mean, nan or zero",
 }
 
 
