@@ -94,6 +94,15 @@ def test_predict_to_standard_output_and_to_files(run, fitted, tmp_path):
     assert kernpool("predict", folder, tmp_path / "new.csv", "--out", tmp_path / "out.csv", "--force").returncode == 0
 
 
+def test_json_shows_infinite_bandwidths(tmp_path):
+    (tmp_path / "rows.csv").write_text("dose,effect\n" + "".join(f"{i / 7},{i % 5}\n" for i in range(24)))
+    fit = kernpool(
+        "fit", tmp_path / "rows.csv", "--target", "effect", "--bandwidth", "inf", "--model", tmp_path / "m", "--json"
+    )
+    for output in (fit, kernpool("info", tmp_path / "m")):
+        assert json.loads(output.stdout)["bandwidth"] == {"dose": "inf"}
+
+
 def test_info(fitted):
     folder, _ = fitted
     description = json.loads(kernpool("info", folder).stdout)

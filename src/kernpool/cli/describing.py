@@ -53,7 +53,7 @@ def _smoother(model: KernelSmoother, header: dict[str, Any]) -> dict[str, Any]:
     if vars(model).get("key_group_") is not None:
         description["clusters"] = len(np.unique(model.key_group_))
     for name, result in header["results"].items():
-        description[name.rstrip("_")] = result if isinstance(result, str) or np.isfinite(result) else None
+        description[name.rstrip("_")] = result
     return description if chunks is None else description | {"data": header["chunks"]["path"]}
 
 

@@ -83,12 +83,12 @@ def records_of(columns: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def plain_json(what: Any) -> Any:
-    """Return a result as JSON can hold it: arrays are lists, and what is no finite number is null.
+    """Return a result as JSON can hold it: arrays are lists, NaN is null, and infinity is text, as for ``--bandwidth``.
 
     Examples
     --------
-    >>> plain_json({"h": np.array([0.5, np.nan])})
-    {'h': [0.5, None]}
+    >>> plain_json({"h": np.array([0.5, np.nan, np.inf])})
+    {'h': [0.5, None, 'inf']}
     """
     if dataclasses.is_dataclass(what) and not isinstance(what, type):
         return {field.name: plain_json(getattr(what, field.name)) for field in dataclasses.fields(what)}
@@ -99,5 +99,5 @@ def plain_json(what: Any) -> Any:
     if hasattr(what, "tolist"):
         return plain_json(what.tolist())
     if isinstance(what, float):
-        return what if math.isfinite(what) else None
+        return what if math.isfinite(what) else None if math.isnan(what) else str(what)
     return what if what is None or isinstance(what, str | int | bool) else str(what)
