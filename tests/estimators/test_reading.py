@@ -181,6 +181,14 @@ def test_sparse_matrices_and_tensors_are_refused(entrance):
         ENTRANCES[entrance](lambda array: torch.ones(np.shape(array), requires_grad=True))
 
 
+@pytest.mark.parametrize("scalar", [pandas.NA, pandas.NaT, pandas.Timedelta("2D"), pandas.Timestamp("2023-05-04")])
+def test_scalars_of_pandas_are_refused_in_words(scalar):
+    with pytest.raises((TypeError, ValueError), match=r"bandwidth (holds|must hold real numbers)"):
+        NadarayaWatsonRegressor(bandwidth=scalar).fit(V[:, None], V)
+    with pytest.raises((TypeError, ValueError), match=r"query (holds|must hold real numbers)"):
+        pool(scalar, V, V, bandwidth=1.0)
+
+
 def test_sparse_columns_of_frames_are_refused():
     table = pandas.DataFrame({"v": pandas.arrays.SparseArray(V), "w": V})
     for ask in (lambda: MODEL.fit(table, Y), lambda: MODEL.predict(table[["v"]]), lambda: pool(table, table, Y)):

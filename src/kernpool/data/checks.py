@@ -137,7 +137,7 @@ def refuse_foreign(name: str, array: Any) -> None:
             f"{short}[~numpy.ma.getmaskarray({short})], or fill them with {short}.filled(value)"
         )
     if type(array).__module__.partition(".")[0] == "pandas":
-        types = [getattr(array, "dtype", None)] if array.ndim == 1 else getattr(array, "dtypes", ())
+        types = array.dtypes if hasattr(array, "columns") else [getattr(array, "dtype", None)]
         if any(type(dtype).__name__ == "SparseDtype" for dtype in types):
             raise TypeError(f"{name} has a sparse column; kernpool needs dense ones: pass {short}.sparse.to_dense()")
 
