@@ -89,6 +89,7 @@ def test_warnings_of_fit(make):
     check(lambda: make(bandwidth=1.0).fit(X, y, np.full(31, 1e3)))
     check(lambda: make(**MIXED).fit(LEVELS, y, np.full(31, 1e3)))
     check(lambda: make(bandwidth="scott").fit(np.ones_like(X), y))
+    check(lambda: make().fit(np.column_stack([X, np.ones(31)]), y))
     if make is not NadarayaWatsonClassifier:
         check(lambda: make().fit(X[:1], y[:1]))
         check(lambda: make(bandwidth=1.0).fit(X, y).partial_fit(X, y, np.full(31, 1e3)))

@@ -15,8 +15,8 @@ import numpy as np
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 _PACKAGE = os.path.dirname(os.path.dirname(__file__)) + os.sep  # noqa: PTH120  # pathlib takes longer to load
-# Libraries that only pass calls on: pipelines call estimators, and decorators of torch wrap functions.
-_PASSING_THROUGH = {"sklearn", "joblib", "torch"}
+# Libraries that only pass calls on: pipelines call estimators, and decorators of torch and NumPy wrap functions.
+_PASSING_THROUGH = {"sklearn", "joblib", "torch", "numpy"}
 
 
 def warn_caller(message: str, category: type[Warning] = UserWarning) -> None:
