@@ -248,7 +248,7 @@ class Inference:
         >>> wave.df.round(1)
         array([2.4, 2.6])
         """
-        check_options(level, "robust" if method == "auto" else method, variance, simultaneous)
+        check_options(level, method, variance, simultaneous)
         smoother, places, training = read_places(self, X, of)
         method = default_method(self, of) if method == "auto" else method
         found = intervals(

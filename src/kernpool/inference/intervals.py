@@ -237,7 +237,7 @@ def _ends(center: Array, error: Array, df: Array, level: float, critical: Array 
 def check_options(level: Any, method: Any, variance: Any, simultaneous: Any) -> None:
     """Refuse options of an interval that are none, before anything is computed."""
     check_level(level)
-    check_method(method)
+    check_method(method, ("auto", *METHODS))  # models replace "auto"
     check_variance(variance)
     check_band(simultaneous)
 
@@ -258,7 +258,7 @@ def check_level(level: Any) -> None:
         raise ValueError(f"level must lie between 0 and 1, got {level!r}{hint}")
 
 
-def check_method(method: Any) -> None:
+def check_method(method: Any, known: Sequence[str] = METHODS) -> None:
     """Refuse an unknown method."""
-    if method not in METHODS:
-        raise ValueError(f"method must be one of {', '.join(map(repr, METHODS))}, got {method!r}")
+    if method not in known:
+        raise ValueError(f"method must be one of {', '.join(map(repr, known))}, got {method!r}")

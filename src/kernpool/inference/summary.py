@@ -287,8 +287,10 @@ def summarise(
     squared, effective = _norms(smoother, training)
     kept = weight > 0
     trace, trace_squared = training.trace, float(weighted_sum(weight[kept], squared[kept]))
-    rss, away = weighted_sum(weight, own**2), training.value - weighted_sum(weight, training.value) / rows
-    total, towards = weighted_sum(weight, away**2), training.fitted - weighted_sum(weight, training.value) / rows
+    first = training.value[kept.argmax()]  # taken off and added again, so that the variance of a constant output is zero
+    mean = first + weighted_sum(weight, training.value - first) / rows
+    rss, away = weighted_sum(weight, own**2), training.value - mean
+    total, towards = weighted_sum(weight, away**2), training.fitted - mean
     freedom = rows - 2.0 * trace + trace_squared
     log_penalty = {name: CRITERIA[name].log_penalty for name in ("aicc", "gcv")}
     penalty = {name: 0.0 if of is None else of(trace, rows)[0] for name, of in log_penalty.items()}
