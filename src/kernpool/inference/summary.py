@@ -287,7 +287,7 @@ def summarise(
     squared, effective = _norms(smoother, training)
     kept = weight > 0
     trace, trace_squared = training.trace, float(weighted_sum(weight[kept], squared[kept]))
-    first = training.value[kept.argmax()]  # taken off and added again, so that the variance of a constant output is zero
+    first = training.value[kept.argmax()]  # subtracted first, so that a constant output has variance zero
     mean = first + weighted_sum(weight, training.value - first) / rows
     rss, away = weighted_sum(weight, own**2), training.value - mean
     total, towards = weighted_sum(weight, away**2), training.fitted - mean
