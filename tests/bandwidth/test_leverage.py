@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernpool import LocalLinearRegressor, get_kernel
+from kernpool import ExtrapolationWarning, LocalLinearRegressor, get_kernel
 from kernpool.bandwidth import CRITERIA, search_bandwidth
 from kernpool.bandwidth.leverage import SAFE, count_deleted
 from kernpool.bandwidth.search.objective import Objective
@@ -108,7 +108,12 @@ def test_rows_at_the_edge_do_not_get_planes_of_their_own(criterion, seed):
     """By the mean leverage alone, held-out R^2 was -4.5 and -1.7 with aicc, -3.5 and -1.1 with gcv."""
     (X, y), (new, truth) = make_edges(seed, 100)
     model = LocalLinearRegressor(bandwidth=criterion).fit(X, y)
-    assert model.score(new, truth) > 0.1
+    if seed == 1:  # column 1 of its training rows ends at 1.97
+        with pytest.warns(ExtrapolationWarning, match="column 1"):
+            score = model.score(new, truth)
+    else:
+        score = model.score(new, truth)
+    assert score > 0.1
 
 
 def test_an_indicator_of_a_single_row_leaves_the_criterion_defined(generator):
