@@ -10,7 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from kernpool import InferenceWarning, LocalLinearRegressor, NadarayaWatsonRegressor, density_ratio
+from kernpool import (
+    ExtrapolationWarning,
+    InferenceWarning,
+    LocalLinearRegressor,
+    NadarayaWatsonRegressor,
+    density_ratio,
+)
 from kernpool.conformal import METHODS, prediction_interval
 from kernpool.conformal.predicting import predict
 from kernpool.conformal.ranks import upper_rank, upper_statistic
@@ -127,7 +133,8 @@ def test_places_that_count_too_much_are_said():
     (X, y), other = shifted_rows(90, g, 0.0), shifted_rows(20, g, 0.0)
     model = NadarayaWatsonRegressor(bandwidth=0.3).fit(X, y)
     new = np.array([[0.0], [6.0], [7.0]])
-    setting = setting_of(model, new, 0.9, other, shift=ratio(other[0]), place_shift=ratio(new))
+    with pytest.warns(ExtrapolationWarning, match="2 of 3 queries"):
+        setting = setting_of(model, new, 0.9, other, shift=ratio(other[0]), place_shift=ratio(new))
     with pytest.warns(InferenceWarning, match=r"2 of 3 prediction intervals \(the first is of query 1\) are infinite: "
                       "they count for more") as caught:  # fmt: skip
         found = prediction_interval(setting, "split")
@@ -220,6 +227,7 @@ def test_full_conformal_of_weighted_rows_is_a_search_over_outputs(kind):
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::kernpool.InferenceWarning")  # some places count for too much
+@pytest.mark.filterwarnings("ignore::kernpool.ExtrapolationWarning")  # some are far out, as the shift has it
 @pytest.mark.parametrize("method", ["split", "adaptive"])
 def test_coverage_under_a_shift(method):
     """At least the level, and 1 / (n + 1) more of an effective n of 37; errors of 200 samples are about .4 percent."""
