@@ -93,6 +93,7 @@ def test_entries_belong_to_the_very_arrays():
         first = prepared.get("x", (array, np.array([0.5]), None), object)
 
 
+@pytest.mark.filterwarnings("ignore::kernpool.EmptyWindowWarning")
 @pytest.mark.parametrize("empty", ["nearest", "mean"])
 def test_filling_empty_windows_leaves_the_tree_in_place(empty, generator, monkeypatch):
     X, far = generator.normal(size=(3000, 2)), 4.0 * generator.normal(size=(3000, 2))

@@ -103,6 +103,7 @@ def test_ranks_are_compared_in_ranks_and_slopes_are_per_unit():
     )
 
 
+@pytest.mark.filterwarnings("ignore::kernpool.ExtrapolationWarning")  # beyond the rows, where planes are clipped
 def test_clipped_predictions_have_the_intervals_of_their_planes():
     far = np.array([[-0.6], [0.5]])
     plane, clipped = (LocalLinearRegressor(bandwidth=0.2, extrapolate=e).fit(X, Y) for e in ("plane", "clip"))

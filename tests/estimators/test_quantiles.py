@@ -94,7 +94,7 @@ def test_rows_that_are_alone_have_no_residual():
         found = model.quantile([[0.5], [9.0], [5.0]], [0.1, 0.9])
     np.testing.assert_allclose(found[0], 0.0, atol=1e-12)
     assert found[1:].tolist() == [[0.0, 0.0], [0.0, 0.0]]  # of all outputs, where no residual is near
-    single = LocalLinearRegressor("epanechnikov", 1e-3).fit(X[:3], y[:3])
+    single = LocalLinearRegressor("epanechnikov", 1e-3, empty="nan").fit(X[:3], y[:3])
     with pytest.warns(EmptyWindowWarning, match="2 of 2 queries"):
         assert np.isnan(single.quantile(X[:2])).all()
 

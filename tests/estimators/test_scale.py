@@ -120,6 +120,7 @@ def test_weights_count_as_repeated_rows_count(make, skewed, generator):
     np.testing.assert_allclose(weighted.predict(X), repeated.predict(X), rtol=1e-6)
 
 
+@pytest.mark.filterwarnings("ignore::kernpool.ExtrapolationWarning")  # beyond all ranks slopes are zero
 def test_slopes_are_per_unit_of_the_column(skewed):
     X, y = skewed
     model = NadarayaWatsonRegressor(bandwidth=0.15, scale=["rank", "raw"]).fit(X, y)
@@ -176,6 +177,7 @@ class nothing:
         return False
 
 
+@pytest.mark.filterwarnings("ignore::kernpool.ExtrapolationWarning")  # of the first rows alone
 def test_more_rows_have_the_ranks_of_all(skewed):
     X, y = skewed
     model = NadarayaWatsonRegressor(bandwidth=0.1, scale="rank").partial_fit(X[:30], y[:30])

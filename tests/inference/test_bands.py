@@ -117,6 +117,7 @@ def test_gaps_make_pieces():
 
 
 @pytest.mark.filterwarnings("ignore:.*determine no slope in some direction")
+@pytest.mark.filterwarnings("ignore::kernpool.ExtrapolationWarning")  # which is one of the cases
 def test_where_the_tube_does_not_hold_it_is_refused_and_the_multiplier_bootstrap_takes_over():
     x, y = bend(60)
     at = np.linspace(0.1, 0.9, 5)[:, None]

@@ -101,9 +101,10 @@ def test_what_cannot_be_converted():
         convert_bandwidth(1.0, "tricube", source="np")
     with pytest.raises(ValueError, match="'std' has no kernel 'constant', whose second moment is inf"):
         convert_bandwidth(1.0, "constant", target="std")
-    for wrong in (0.0, -1.0, np.nan, np.inf, "loo", [1.0, 0.0], None):
+    for wrong in (0.0, -1.0, np.nan, -np.inf, "loo", [1.0, 0.0], None):
         with pytest.raises(ValueError, match="bandwidth must be a positive number"):
             convert_bandwidth(wrong)
+    assert convert_bandwidth(np.inf, source="np") == np.inf
     mine = make_kernel("gaussian", lambda u: np.maximum(1 - u**2, 0.0), support=1.0)  # not the one that np knows
     with pytest.raises(ValueError, match="'np' has no kernel 'gaussian'"):
         convert_bandwidth(1.0, mine, source="np")

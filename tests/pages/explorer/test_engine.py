@@ -81,6 +81,7 @@ def test_empty_windows_are_those_of_the_model(kind, empty):
     assert np.isnan(found[1]).all() == (empty in ("nan", "raise"))
 
 
+@pytest.mark.filterwarnings("ignore::kernpool.ExtrapolationWarning")  # beyond the rows, where planes are clipped
 def test_clipped_planes_are_clipped():
     model = LocalLinearRegressor(bandwidth=0.3, extrapolate="clip", ridge=0.0).fit(X[:, :1], 10 * X[:, 0])
     request = {"kind": "curve", "places": [0.5, 3.8], "query": {"numeric": [0.0]}, "settings": {}}
@@ -117,7 +118,7 @@ def test_nearest_row_is_one_of_the_data_that_counts():
     keys = np.sort(RNG.uniform(size=6000))
     weight = np.ones(6000)
     weight[5999] = 0.0
-    model = NadarayaWatsonRegressor("epanechnikov", 0.001).fit(keys[:, None], keys, sample_weight=weight)
+    model = NadarayaWatsonRegressor("epanechnikov", 0.001, empty="nan").fit(keys[:, None], keys, sample_weight=weight)
     subject = subject_of(model)
     found = answer(subject, {"kind": "query", "query": {"numeric": [7.0]}, "settings": {}})
     assert found["nearest"] == {"row": 5998, "key": [keys[5998]]}
@@ -147,7 +148,7 @@ def test_local_planes_have_a_slope():
 
 
 def test_no_key_in_reach_is_none():
-    model = NadarayaWatsonRegressor("boxcar", bandwidth=[0.01, 0.01]).fit(X, Y)
+    model = NadarayaWatsonRegressor("boxcar", bandwidth=[0.01, 0.01], empty="nan").fit(X, Y)
     far = {"numeric": [9.0, 9.0]}
     found = answer(subject_of(model), {"kind": "query", "query": far, "settings": {}})
     assert (found["value"], found["reach"], found["effectiveSize"], found["rows"]) == ([None], 0, 0.0, [])
