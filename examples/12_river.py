@@ -5,11 +5,13 @@ carries less. So ranges that remember all years are too high at first and too wi
 forget what is over.
 """
 
+import warnings
+
 import matplotlib.pyplot as plt
 import numpy as np
 from statsmodels.datasets import nile  # in the public domain; comes with the extra "test", which make demo installs
 
-from kernpool import CoverageDisplay, NadarayaWatsonRegressor, QuantileFanDisplay
+from kernpool import CoverageDisplay, ExtrapolationWarning, NadarayaWatsonRegressor, QuantileFanDisplay
 
 LEVEL, SEEN, BANDWIDTH = 0.8, 30, 100.0  # of the ranges; years before the first forecast; in the unit of the flow
 
@@ -20,21 +22,28 @@ forecast = year > year[SEEN - 1]
 
 
 def forecasts(memory=None):
-    """Each year's range and median as they would have been forecast then, at a bandwidth given beforehand."""
+    """Each year's range and median as they would have been forecast then, at a bandwidth given beforehand.
+
+    The years after a flow far beyond all flows that were known then, of which a warning tells, come last.
+    """
     lower, upper, middle = np.full((3, len(after)), np.nan)
+    beyond = np.zeros(len(after), bool)
     for i in np.flatnonzero(forecast):
         known = slice(0 if memory is None else i - memory, i)
         model = NadarayaWatsonRegressor(bandwidth=BANDWIDTH).fit(before[known], after[known])
-        found = model.prediction_interval(before[[i]], level=LEVEL, method="full")
-        lower[i], upper[i], middle[i] = found.lower[0], found.upper[0], model.quantile(before[[i]])[0]
-    return lower, upper, middle, found.guarantee
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", ExtrapolationWarning)
+            found = model.prediction_interval(before[[i]], level=LEVEL, method="full")
+            lower[i], upper[i], middle[i] = found.lower[0], found.upper[0], model.quantile(before[[i]])[0]
+        beyond[i] = bool(caught)
+    return lower, upper, middle, found.guarantee, beyond
 
 
 fig, axes = plt.subplot_mosaic(
     [["all", "all", "coverage of all"], ["last", "last", "coverage of last"]], figsize=(13, 8.4), layout="constrained"
 )
 for name, memory, words in (("all", None, "all years before"), ("last", SEEN, f"the last {SEEN} years")):
-    lower, upper, middle, guarantee = forecasts(memory)
+    lower, upper, middle, guarantee, beyond = forecasts(memory)
     inside = (lower <= after) & (after <= upper)
     print(f"ranges by {words}: {guarantee}")
     for first, last in ((year[forecast][0], 1910), (1911, year[-1])):
@@ -42,6 +51,7 @@ for name, memory, words in (("all", None, "all years before"), ("last", SEEN, f"
         width = (upper - lower)[which].mean()
         print(f"  {first:.0f} to {last:.0f}: {inside[which].sum()} of {which.sum()} inside, mean width {width:.0f}")
 
+    print(f"  after a flow beyond all that were known, where nothing is promised: {year[beyond].astype(int).tolist()}")
     ax, missed = axes[name], forecast & ~inside
     ax.vlines(
         year[forecast], lower[forecast], upper[forecast], color="#b2d4f4", linewidth=3.5, label="80 % range forecast"

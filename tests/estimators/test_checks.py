@@ -3,7 +3,7 @@
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from kernpool import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor
+from kernpool import EmptyWindowWarning, LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor
 
 QUICK = [
     NadarayaWatsonRegressor(bandwidth="scott")
@@ -40,4 +40,9 @@ def test_scikit_learn_check(estimator, check):
 @pytest.mark.filterwarnings("ignore::kernpool.RankDeficiencyWarning")
 @parametrize_with_checks(VARIANTS, expected_failed_checks=expected_failures)
 def test_scikit_learn_check_of_variants(estimator, check):
-    check(estimator)
+    weights = check.func.__name__ == "check_sample_weight_equivalence_on_dense_data"
+    if weights and estimator.kernel == "epanechnikov":  # predicts at rows of weight zero, without others in reach
+        with pytest.warns(EmptyWindowWarning):
+            check(estimator)
+    else:
+        check(estimator)

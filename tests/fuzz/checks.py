@@ -2,7 +2,7 @@
 
 import warnings
 
-from kernpool import EmptyWindowWarning, RankDeficiencyWarning
+from kernpool import EmptyWindowWarning, ExtrapolationWarning, RankDeficiencyWarning
 from kernpool.algorithms.verification import FAULTS
 from tests.fuzz.containers import chunks, levels
 from tests.fuzz.doors import door
@@ -30,6 +30,7 @@ def check(case, report):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         warnings.simplefilter("ignore", EmptyWindowWarning)
+        warnings.simplefilter("ignore", ExtrapolationWarning)
         warnings.simplefilter("ignore", RankDeficiencyWarning)
         CHECKS[case.kind](case, report)
     for who, count in FAULTS.counts().items():

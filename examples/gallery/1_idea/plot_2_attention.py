@@ -11,6 +11,8 @@ household incomes in the place of tokens.
 # picture has every fifth of them. Sorted by income, similar households are neighbours, so the weights lie around the
 # diagonal.
 
+import warnings
+
 import matplotlib.pyplot as plt
 import numpy as np
 from statsmodels.datasets import engel
@@ -40,8 +42,12 @@ for income in (500, 1000, 2000, 4000):
     print(f"income {income}: food {model.predict([[income]])[0]:.0f}, from {rows:.1f} households in effect")
 
 # %%
-# A query far from all keys is no division of zero by zero. It attends to the nearest household alone.
+# A query far from all keys is no division of zero by zero. It attends to the nearest household alone, and a warning
+# says that no household is like it.
 
 far = NadarayaWatsonRegressor(bandwidth=40.0).fit(X, y)
-print(far.predict([[1e6]]), "is what the richest household spent:", y[-1])
-print("largest weight:", np.max(far.attention_weights([[1e6]])))
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    print(far.predict([[1e6]]), "is what the richest household spent:", y[-1])
+    print("largest weight:", np.max(far.attention_weights([[1e6]])))
+print(caught[0].category.__name__, "-", caught[0].message)

@@ -130,8 +130,16 @@ def warn_of_extrapolation(
     where = "in the space that the model maps rows to"
     if low is not None and high is not None:
         label = column if names is None else repr(str(names[column]))
-        value = (query if given is None else given)[first, column]
-        where = f"column {label} is {value:.6g}, the training rows have {low[column]:.6g} to {high[column]:.6g}"
+        numbers = (query if given is None else given)[first, column], low[column], high[column]
+        value, least, most = next(  # enough digits to tell the query from the ends
+            (
+                text
+                for text in ([f"{x:.{digits}g}" for x in numbers] for digits in range(6, 17))
+                if text[0] not in text[1:]
+            ),
+            [f"{x:.17g}" for x in numbers],
+        )
+        where = f"column {label} is {value}, the training rows have {least} to {most}"
     warn_caller(
         f"{far.size} of {len(query)} queries (the first is query {first}) are more than {BANDWIDTHS:g} bandwidths "
         f"beyond the range of the training rows: {where}. The answer is extrapolation, and intervals promise nothing "
