@@ -106,7 +106,7 @@ def test_how_many_passes_an_interval_takes(kernel, passes, monkeypatch):
     for of in ("fit", "derivative"):
         made.clear()
         model = LocalLinearRegressor(kernel, bandwidth=0.5).fit(x, np.cos(9 * np.arange(60)))
-        model.confidence_interval(x[:5], of=of)
+        model.confidence_interval(x[:5], method="robust", of=of)
         assert len(made) == passes
 
 
@@ -141,9 +141,9 @@ def test_how_many_sums_a_model_makes(monkeypatch):
     model = LocalLinearRegressor(bandwidth=0.1).fit(x, np.cos(99 * x[:, 0]))
     q = np.linspace(0.0, 1.0, 21)[:, None]
     for ask, passes in [
-        (lambda: model.confidence_interval(q), 6),  # rows left out, two fits, noise, two norms
-        (lambda: model.confidence_interval(q, simultaneous="tube"), 6),  # noise, and five along the grid
-        (lambda: model.confidence_interval(q, simultaneous="tube"), 1 + 5),
+        (lambda: model.confidence_interval(q, method="robust"), 6),  # rows left out, two fits, noise, two norms
+        (lambda: model.confidence_interval(q, method="robust", simultaneous="tube"), 6),  # noise, and five along the grid
+        (lambda: model.confidence_interval(q, method="robust", simultaneous="tube"), 1 + 5),
         (lambda: model.standard_error(q), 2),  # of the noise, with its norm
         (lambda: model.standard_error(x), 4),  # these, the fit and the norm
         (lambda: model.summary(), 1),  # rows left out once more, with their shares; the norm is kept
