@@ -142,7 +142,10 @@ def test_how_many_sums_a_model_makes(monkeypatch):
     q = np.linspace(0.0, 1.0, 21)[:, None]
     for ask, passes in [
         (lambda: model.confidence_interval(q, method="robust"), 6),  # rows left out, two fits, noise, two norms
-        (lambda: model.confidence_interval(q, method="robust", simultaneous="tube"), 6),  # noise, and five along the grid
+        (
+            lambda: model.confidence_interval(q, method="robust", simultaneous="tube"),
+            6,
+        ),  # noise, and five along the grid
         (lambda: model.confidence_interval(q, method="robust", simultaneous="tube"), 1 + 5),
         (lambda: model.standard_error(q), 2),  # of the noise, with its norm
         (lambda: model.standard_error(x), 4),  # these, the fit and the norm

@@ -238,7 +238,6 @@ def changed(state, **changes):
         ({"appended": lambda _: torch.tensor([50, 50])}, "be one number"),
         ({"key": lambda rows: rows.to_sparse()}, "key must be a dense tensor"),
     ],
-    ids=str,
 )
 def test_a_state_is_refused_that_no_appending_leaves(changes, message, rows, query):
     saved, memory = made(), made(half_life=8.0)
