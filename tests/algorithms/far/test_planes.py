@@ -6,7 +6,15 @@ import numpy as np
 import pytest
 from mpmath import exp, lu_solve, matrix, mp, mpf, sqrt
 
-from kernpool import LocalLinearRegressor, Problem, RankDeficiencyWarning, choose, open_chunks, pool
+from kernpool import (
+    ExtrapolationWarning,
+    LocalLinearRegressor,
+    Problem,
+    RankDeficiencyWarning,
+    choose,
+    open_chunks,
+    pool,
+)
 from kernpool.algorithms.far.keys import SCANNED, fit_lost
 from kernpool.core.local_fit import solve
 from kernpool.pooling import arrays as fits_module
@@ -220,7 +228,10 @@ def test_estimators_keep_the_rule_of_their_search(generator):
     value = np.sin(key[:, 0]) + 0.1 * generator.normal(size=150)
     model = LocalLinearRegressor(bandwidth="loo").fit(key, value)
     assert model.leave_one_out().error == pytest.approx(model.loo_error_, rel=1e-9)
-    with pytest.warns(RankDeficiencyWarning, match="constant"):
+    with (
+        pytest.warns(ExtrapolationWarning, match="150 of 150"),
+        pytest.warns(RankDeficiencyWarning, match="constant"),
+    ):
         far = model.predict(key + 1e4)
     assert value.min() <= far.min() <= far.max() <= value.max()
     planes = silent(key + 1e4, key, value, bandwidth=model.bandwidth_)
