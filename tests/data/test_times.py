@@ -66,7 +66,13 @@ def test_dates_with_a_time_zone_are_days_in_utc(zone):
     aware = pandas.Series(MOMENTS.astype("M8[us]")).dt.tz_localize("UTC").dt.tz_convert(zone)
     polars = pytest.importorskip("polars", reason="types of polars need polars")
     arrow = as_arrow(lambda pa: pa.timestamp("us", zone), aware.tolist())
-    for column in (aware, aware.astype(object), aware.tolist(), polars.Series(aware.dt.to_pydatetime()), arrow):
+    for column in (
+        aware,
+        aware.astype(object),
+        aware.tolist(),
+        polars.Series([moment.to_pydatetime() for moment in aware]),
+        arrow,
+    ):
         times = times_of("column", column)
         assert times.kind == "date with a time zone"
         np.testing.assert_array_equal(times.days(), DAYS)

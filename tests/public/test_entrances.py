@@ -110,7 +110,10 @@ def _arguments(function):
 def _functions():
     """Yield every public function and method with an argument of data, with the names of these arguments."""
     for name in kernpool.__all__:
-        member = getattr(kernpool, name)
+        try:
+            member = getattr(kernpool, name)
+        except ImportError:
+            continue  # of an extra that is not installed
         if not callable(member):
             continue
         members = {name: member}

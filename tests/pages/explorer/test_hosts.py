@@ -49,6 +49,7 @@ def empty_page(browser):  # noqa: F811  # a fixture
         yield page
 
 
+@pytest.mark.filterwarnings("ignore::kernpool.ExtrapolationWarning")  # the page draws margins beyond the rows
 def test_more_rows_than_a_page_sums_are_summed_by_the_engine(served, page):
     until(page, f"() => {CURVE}?.places.length > 240")
     places, values = page.evaluate(f"() => [Array.from({CURVE}.places), Array.from({CURVE}.values)]")
