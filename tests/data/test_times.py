@@ -70,7 +70,7 @@ def test_dates_with_a_time_zone_are_days_in_utc(zone):
         aware,
         aware.astype(object),
         aware.tolist(),
-        polars.Series([moment.to_pydatetime() for moment in aware]),
+        polars.Series(MOMENTS.astype("M8[us]")).dt.replace_time_zone("UTC").dt.convert_time_zone(zone),
         arrow,
     ):
         times = times_of("column", column)
