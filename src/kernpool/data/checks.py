@@ -248,18 +248,20 @@ def as_bandwidth(bandwidth: Any, n_columns: int | None) -> NDArray[np.float64]:
         )
     if type(bandwidth) is float and 1 / LARGEST <= bandwidth <= LARGEST:  # as nearly always
         return np.full(n_columns or 1, bandwidth)
-    if type(bandwidth) is np.ndarray and bandwidth.dtype is FLOAT64 and bandwidth.shape == (1,):
-        return as_bandwidth(bandwidth.item(), n_columns)
-    read = as_real_array("bandwidth", _with_finite(bandwidth)).astype(np.float64)
+    usual = type(bandwidth) is np.ndarray and bandwidth.dtype is FLOAT64 and bandwidth.size > 0
+    usual = usual and np.minimum.reduce(bandwidth, axis=None) >= 1 / LARGEST and _in_range(bandwidth)
+    read = bandwidth if usual else as_real_array("bandwidth", _with_finite(bandwidth)).astype(np.float64)
     columns = max(1, read.size) if n_columns is None else n_columns
     if read.ndim > 1 or (read.ndim == 1 and read.size not in (1, columns)):
         found = "" if n_columns is None else f" for {n_columns} key column(s)"
         raise ValueError(f"bandwidth must be one number or one per column, got shape {read.shape}{found}")
-    if np.any(read <= 0):
+    if not usual and np.any(read <= 0):
         raise ValueError(f"bandwidth must be positive, got {bandwidth!r}; it is a length in the units of the keys")
-    if np.any(read < 1 / LARGEST):
+    if not usual and np.any(read < 1 / LARGEST):
         raise ValueError(f"bandwidth must be at least {1 / LARGEST:g}, got {bandwidth!r}; rescale the columns")
-    return np.array(np.broadcast_to(read, (columns,)))  # a copy: loops are compiled once more for read-only arrays
+    copied = np.empty(columns)  # loops are compiled once more for read-only arrays
+    copied[:] = read
+    return copied
 
 
 def _with_finite(bandwidth: Any) -> Any:

@@ -59,7 +59,9 @@ def recipe_of(model: Any) -> Recipe:
 
 
 def refuse_unable(model: Any, columns: int) -> None:
-    """Refuse to fit so many numeric columns with an algorithm that cannot pool them."""
+    """Refuse to fit so many numeric columns with a named algorithm that cannot pool them."""
+    if model.algorithm == "auto":
+        return
     options = {"composition": model.composition, "degree": model._degree, "algorithm": model.algorithm}
     Recipe.of(model.kernel, np.ones(columns), **options).refuse_unable(columns)
 

@@ -45,7 +45,7 @@ def check_parameters(model: Any) -> None:
     ...
     ValueError: max_search_rows must be None or a number of rows from 2 on, got 1
     """
-    parameters = model.get_params(deep=False)
+    parameters = vars(model)  # `get_params` reads signatures again: a tenth of a fit to 1000 rows
     for name, check in CHECKS.items():
         if name in parameters:
             check(parameters[name])

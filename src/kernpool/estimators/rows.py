@@ -155,8 +155,13 @@ def _is_exact(given: Any, read: NDArray[Any]) -> bool:
     return True
 
 
-def validated(model: Any, X: Any, *y: Any, reset: bool = True, **options: Any) -> Any:
+def validated(model: Any, X: Any, *, reset: bool = True, **options: Any) -> Any:
     """Call scikit-learn's `validate_data`, and keep or compare labels of columns of any type, not only strings."""
+    if _is_plain(X) and (reset or (fitted_labels(model) is None and X.shape[1] == model.n_features_in_)):
+        if reset:  # all that is left to do, in a tenth of the time: it would be a fifth of a call for 1000 rows
+            model.n_features_in_ = X.shape[1]
+            keep_labels(model, None)
+        return X
     labels = labels_of(X)
     if not reset:
         refuse_other_columns(labels, fitted_labels(model), f"use X[model.{_label_attribute(model)}]")
@@ -164,10 +169,16 @@ def validated(model: Any, X: Any, *y: Any, reset: bool = True, **options: Any) -
         if X.shape[1] != model.n_features_in_:
             raise ValueError(f"X has {X.shape[1]} columns, and the model was fitted to {model.n_features_in_}")
         return X
-    read = validate_data(model, X, *y, reset=reset, **options)
+    read = validate_data(model, X, reset=reset, **options)
     if reset:
         keep_labels(model, labels)
     return read
+
+
+def _is_plain(X: Any) -> bool:
+    """Whether X is an array of finite numbers in double or single precision, with at least one row and one column."""
+    usual = type(X) is np.ndarray and X.ndim == 2 and X.dtype in (np.float64, np.float32) and X.size > 0
+    return usual and bool(np.isfinite(X).all())
 
 
 def fitted_labels(model: Any) -> Sequence[Any] | None:
