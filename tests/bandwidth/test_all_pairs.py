@@ -1,6 +1,7 @@
 """A criterion of all pairs in blocks: the numbers and the slopes of the engine, which sums in another way."""
 
 import itertools
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -200,3 +201,20 @@ def test_a_search_ends_at_a_minimum_of_the_engine(make, criterion, generator):
     for a, step in itertools.product(range(3), (-0.03, -1e-3, 1e-3, 0.03)):
         moved = np.clip(theta + step * np.eye(3)[a] * (high[2] if a == 2 else 1.0), low, high)
         assert engine.evaluate(moved).penalised >= here * (1.0 - 1e-7)
+
+
+@pytest.mark.slow
+def test_search_of_planes_holds_their_moments_a_few_times():
+    rng = np.random.default_rng(5)
+    n, d = 150, 60
+    X = rng.normal(size=(n, d))
+    y = X[:, 0] + np.sin(X[:, 1]) + 0.3 * rng.normal(size=n)
+    LocalLinearRegressor(bandwidth=1.0).fit(X, y)  # what is loaded once
+    tracemalloc.start()
+    try:
+        LocalLinearRegressor().fit(X, y)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    moments = n * (d + 1) * (d + 2) / 2 * 8
+    assert peak < 6 * moments  # 4.1; 67 where every place that was tried kept them

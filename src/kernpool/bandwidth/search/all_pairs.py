@@ -17,7 +17,7 @@ any c and beta will do. What is found is evaluated once more by the engine.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,7 @@ from kernpool.execution.threads import cut, resolve_n_jobs, run_blocks
 from kernpool.kernels import get_kernel
 
 Array = NDArray[np.float64]
+Selection = slice | NDArray[np.intp]
 
 NUMBERS_AT_ONCE = 1 << 17  # a megabyte of what is summed with weights, beside them in the second-level cache
 NO_SLOPE = np.zeros((1, 1))
@@ -110,12 +111,16 @@ class AllPairsObjective(QuickObjective):
         self._loops = all_pairs
         problem, code = engine.problem, engine.rows.code
         # Rows of the same levels follow each other, so that a row of factors is looked up once for all of them.
-        self._order = np.lexsort(code.T[::-1]) if code.shape[1] else np.arange(len(code))
-        self._back = np.argsort(self._order)
+        # Without levels nothing is moved, nor copied: the sums of planes in many columns take most of the memory.
+        self._order: Selection = slice(None)
+        self._back: Selection = slice(None)
+        if code.shape[1]:
+            self._order = np.lexsort(code.T[::-1])
+            self._back = np.argsort(self._order)
         weight = np.ones(len(code)) if problem.key_weight is None else problem.key_weight
         own = problem.own_weight if engine.criterion.exclude_self else weight
-        self._weight, self._own = weight[self._order], own[self._order]
-        self._key = problem.key[self._order]
+        # Copies, because loops are compiled once more for arrays that are read-only.
+        self._weight, self._own, self._key = (np.array(part[self._order]) for part in (weight, own, problem.key))
         self._columns = np.ascontiguousarray(self._key.T)
         self._value = np.ascontiguousarray(problem.value[self._order].T)
         self._levels = np.ascontiguousarray(code[self._order].T)
@@ -130,7 +135,8 @@ class AllPairsObjective(QuickObjective):
         problem = self.engine.at(theta)
         at = self.engine.judge(theta, problem, self._sum(problem))
         self.tried.append(at.tried)
-        return at
+        # Descents keep several evaluations, and no derivative here looks at moments: n d^2 / 2 numbers each.
+        return replace(at, state=PoolState(at.state.shift, at.state.denominator, np.empty((len(self._key), 0))))
 
     def jacobian(self, at: Evaluation) -> Array:
         """Return the derivatives of the residuals, of shape (n c, p)."""
@@ -165,7 +171,8 @@ class AllPairsObjective(QuickObjective):
         self._run(work)
         occupied = shift < np.inf
         sums[~occupied] = 0.0
-        state = PoolState(np.where(occupied, -LN_2 * shift, -np.inf), sums[:, 0], sums[:, 1:])
+        # A view of the weights would keep the moments in memory.
+        state = PoolState(np.where(occupied, -LN_2 * shift, -np.inf), sums[:, 0].copy(), sums[:, 1:])
         return problem.restored(state.rows(self._back))
 
     def _differentiate(self, at: Evaluation, cotangent: Array | None = None) -> Array:

@@ -73,13 +73,15 @@ def without_batches(objective: SumOfSquares, at: Place, columns: int) -> Iterato
     _, high, _ = objective.box
     numeric = np.arange(len(high)) < columns
     order = np.argsort(-gain_without(objective, at, objective.jacobian(at), numeric), kind="stable")
-    tried, size = [], 1
+    best: list[Any] = []  # no more than are wanted: an evaluation of planes has n d^2 / 2 numbers
+    size = 1
     while size < len(order):
         theta = at.theta.copy()
         theta[order[:size]] = np.where(numeric, theta + 3.0, high)[order[:size]]
-        tried.append(objective.evaluate(np.minimum(theta, high)))
+        place = objective.evaluate(np.minimum(theta, high))
+        best = sorted([*best, place], key=lambda one: float(one.penalised))[:BATCHES]
         size *= 2
-    yield from sorted(tried, key=lambda one: float(one.penalised))[:BATCHES]
+    yield from best
 
 
 def promising(objective: SumOfSquares, at: Place, columns: int) -> NDArray[np.intp]:
