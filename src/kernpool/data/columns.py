@@ -342,6 +342,8 @@ def refuse_other_columns(given: Sequence[Any] | None, fitted: Sequence[Any] | No
     theirs = list(map(plain_label, fitted))
     if ours == theirs or (all_text(ours) != all_text(theirs) and positions in (ours, theirs)):
         return
+    if set(theirs) <= set(ours) and not set(fitted) <= set(given):  # labels of the fit have become text in a file
+        remedy = "use X.iloc[:, [list(map(str, X)).index(str(label)) for label in model.column_labels_]]"
     new = [label for label, one in zip(given, ours, strict=True) if one not in theirs]
     missing = [label for label, one in zip(fitted, theirs, strict=True) if one not in ours]
     found = f"X has {listed(given)}, fit had {listed(fitted)}"

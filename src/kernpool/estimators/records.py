@@ -22,7 +22,6 @@ from kernpool.estimators.fitted import scale_of
 from kernpool.estimators.parameters import check_restored
 from kernpool.estimators.recalibration import check_maps
 from kernpool.estimators.references import open_reference
-from kernpool.estimators.rows import keep_labels
 from kernpool.estimators.scale import read_scale, written_scale
 from kernpool.kernels import get_kernel, registered_name
 
@@ -122,7 +121,7 @@ def restored(kind: type[Any], record: Record) -> Any:
         raise ValueError(f"parts of the model do not fit together: {error}") from None
     model.n_features_in_ = len(header["features"])
     if LABELS in header:
-        keep_labels(model, list(map(plain_label, header[LABELS])))
+        model.column_labels_ = list(map(plain_label, header[LABELS]))  # text, too, is no name then
     return model
 
 

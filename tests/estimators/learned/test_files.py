@@ -190,3 +190,19 @@ def test_without_safetensors_the_extra_is_named(model, tmp_path, monkeypatch):
 def test_only_fitted_models_are_saved(tmp_path):
     with pytest.raises(NotFittedError):
         LearnedPoolingRegressor().save(tmp_path / "model")
+
+
+@pytest.mark.parametrize("labels", [["2021-03", "2020-11", "2022-01"], [7, 3, 5], [0.5, 0.25, 2.0]])
+def test_labels_that_are_no_strings_come_back(labels, tmp_path, generator):
+    """A frame of the fit is accepted without a warning, and its columns in another order are refused."""
+    pandas = pytest.importorskip("pandas", reason="frames need pandas")
+    rows = generator.normal(size=(40, 3))
+    columns = pandas.to_datetime(labels) if isinstance(labels[0], str) else labels
+    frame = pandas.DataFrame(rows, columns=columns)
+    model = LearnedPoolingRegressor("width", learning_rate=0.1, **QUICK).fit(frame, rows[:, 0])
+    model.save(tmp_path / "model")
+    again = LearnedPoolingRegressor.load(tmp_path / "model")
+    np.testing.assert_array_equal(again.predict(frame), model.predict(frame))
+    assert not hasattr(again, "feature_names_in_")
+    with pytest.raises(ValueError, match="another order"):
+        again.predict(frame[frame.columns[::-1]])

@@ -16,13 +16,13 @@ from sklearn.utils.validation import check_is_fitted
 from kernpool.data.columns import is_plain_label, plain_label
 from kernpool.data.folders import ModelFileError, Record, plain
 from kernpool.estimators.learned.parameters import check_parameters
-from kernpool.estimators.rows import fitted_labels, keep_labels
+from kernpool.estimators.rows import keep_labels
 from kernpool.execution.threads import resolve_n_jobs
 
 VERSION = 1
 ENTRIES = {
     "format", "version", "estimator", "parameters", "features", "classes", "key_shape", "value_shape", "epochs",
-    "best_epoch", "prior_share", "sha256",
+    "best_epoch", "prior_share", "labels", "sha256",
 }  # fmt: skip
 
 
@@ -33,20 +33,22 @@ def record_of(model: Any) -> Record:
     check_is_fitted(model)
     arrays = {f"map.{name}": array for name, array in similarity_state(model.similarity_).items()}
     parameters = model.get_params()
-    device, names = parameters.pop("device"), fitted_labels(model)
+    device, labels = parameters.pop("device"), vars(model).get("column_labels_")
     header = {
         "format": model.record_format,
         "version": VERSION,
         "estimator": type(model).__name__,
         "parameters": {name: plain(value) for name, value in parameters.items()}
         | {"device": None if device is None else str(device)},
-        "features": None if names is None else list(map(plain_label, names)),
+        "features": vars(model).get("feature_names_in_", np.array(None)).tolist(),
         "classes": _classes_to_json(getattr(model, "classes_", None)),
         "key_shape": list(model.key_.shape),
         "value_shape": list(model.value_.shape),
         "epochs": len(model.history_["training_loss"]) - 1,
         "best_epoch": model.best_epoch_,
     }
+    if labels is not None:
+        header["labels"] = list(map(plain_label, labels))
     if hasattr(model, "prior_share_"):
         header["prior_share"] = model.prior_share_
     return Record(header, arrays | {"key": model.key_, "value": model.value_, **model.history_}, in_one_file=True)
@@ -55,7 +57,8 @@ def record_of(model: Any) -> Record:
 def restored(kind: type[Any], record: Record) -> Any:
     """Return the learned model of a record, which is not believed; raise if its entries and arrays are not of one."""
     classifies = hasattr(kind, "predict_proba")
-    header = {"prior_share": 0.0 if classifies else None} | record.header  # files up to version 0.1 have none
+    # Files up to version 0.1 have no share, and only those of columns without names have labels.
+    header = {"prior_share": 0.0 if classifies else None, "labels": None} | record.header
     parameters = header["parameters"] | {"hidden_sizes": tuple(header["parameters"]["hidden_sizes"])}
     n, d = key_shape = _shape(header["key_shape"])
     value_shape = _shape(header["value_shape"])
@@ -65,6 +68,7 @@ def restored(kind: type[Any], record: Record) -> Any:
     check_random_state(model.random_state)
     classes = _classes_from_json(header["classes"])
     names, best, epochs, share = header["features"], header["best_epoch"], header["epochs"], header["prior_share"]
+    labels = header["labels"]
     history = {"training_loss": _shape([epochs + 1]), "validation_loss": _shape([epochs + 1])}
     fits = (
         set(header) | {"sha256"} == ENTRIES,
@@ -75,7 +79,10 @@ def restored(kind: type[Any], record: Record) -> Any:
         (classes is not None) == classifies,
         share is None if not classifies else type(share) is float and 0.0 <= share < 1.0,
         classes is None or value_shape == (n, len(classes)),
-        names is None or (isinstance(names, list) and len(names) == d and all(map(is_plain_label, names))),
+        *(
+            some is None or (isinstance(some, list) and len(some) == d and all(map(is_plain_label, some)))
+            for some in (names, labels)
+        ),
         type(best) is int and 0 <= best <= epochs,
     )
     if not all(fits):
@@ -93,6 +100,8 @@ def restored(kind: type[Any], record: Record) -> Any:
     if classes is not None:
         model.classes_, model.prior_share_ = classes, share
     keep_labels(model, None if names is None else list(map(plain_label, names)))
+    if labels is not None:
+        model.column_labels_ = list(map(plain_label, labels))  # text, too, is no name then
     return model
 
 
