@@ -261,3 +261,32 @@ def test_times_next_to_numbers_in_a_frame_of_polars_are_no_ticks(kind):
     ):
         with pytest.raises(TypeError, match="convert dates to days"):
             call()
+
+
+FUNCTIONS_OF_COLUMNS = {
+    "compare_curves": lambda X: kernpool.compare_curves(X, Y, HOURS % 2, bandwidth=20.0, n_resamples=9).statistic,
+    "specification_test": lambda X: kernpool.specification_test(X, Y, n_resamples=9).statistic,
+    "density_ratio": lambda X: kernpool.density_ratio(X, X[4:])(X),
+}
+
+
+@pytest.mark.parametrize("made", MADE)
+@pytest.mark.parametrize("function", FUNCTIONS_OF_COLUMNS)
+def test_functions_of_columns_read_dates_as_days(function, made):
+    ask, cells = FUNCTIONS_OF_COLUMNS[function], MADE[made]()
+    np.testing.assert_allclose(ask(cells), ask(slow_days(MOMENTS.astype("M8[us]").tolist())), rtol=1e-12)
+
+
+def test_a_density_ratio_finds_dates_by_name_and_refuses_other_kinds():
+    frame = pandas.DataFrame({"when": MOMENTS.astype("M8[ns]"), "size": Y})
+    ratio = kernpool.density_ratio(frame, frame[["size", "when"]][3:], bandwidth=[9.0, 0.5])
+    days = np.column_stack([DAYS, Y])
+    expected = kernpool.density_ratio(days, days[3:], bandwidth=[9.0, 0.5])(days)
+    np.testing.assert_allclose(ratio(frame[["size", "when"]]), expected, rtol=1e-12)
+    for other in (days, frame.assign(when=DAYS), frame.assign(when=frame["when"].dt.tz_localize("UTC"))):
+        with pytest.raises(ValueError, match="dates without a time zone"):
+            ratio(other)
+    with pytest.raises(ValueError, match=r"column 0 of X_new holds dates .* and it held numbers"):
+        kernpool.density_ratio(DAYS, MOMENTS)
+    with pytest.raises((TypeError, ValueError), match="column 'size' of X_train"):
+        kernpool.density_ratio(frame.assign(size="small"), frame)

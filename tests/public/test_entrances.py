@@ -282,6 +282,7 @@ SAME = {
 # Kinds that mean something for this argument: groups and classes are labels of any kind.
 LABELS = ("groups",)
 LABELS_REFUSED = {"masked", "sparse", "tensor with a gradient", "None", "pandas.NA"}
+TESTS_OF_ROWS = ("compare_curves", "monotonicity_test", "specification_test")  # read dates of X as days, without a fit
 NOT_IN_DASK = {"sparse", "tensor with a gradient", "list", "decimals", "objects"}
 
 
@@ -320,6 +321,8 @@ def _kinds_for(name, argument, kinds):
     """Leave out what means something as a label, and what no collection of Dask holds."""
     if _holds_labels(name, argument):
         kinds = {kind: kinds[kind] for kind in kinds if kind in LABELS_REFUSED}
+    if name in TESTS_OF_ROWS and argument == "X":
+        kinds = {kind: kinds[kind] for kind in kinds if kind != "dates for numbers"}
     if name == "DaskNadarayaWatsonRegressor.fit":
         kinds = {kind: kinds[kind] for kind in kinds if kind not in NOT_IN_DASK}
     return kinds
@@ -370,6 +373,14 @@ def test_one_column_may_have_one_dimension(name, argument):
     call = call_of(name)
     if argument in call.data:
         assert_same(call.answer(**{argument: call.data[argument][:, 0]}), call.answer())
+
+
+@pytest.mark.parametrize("name", TESTS_OF_ROWS)
+def test_tests_of_rows_read_dates_as_days(name):
+    call = call_of(name)
+    dates = _dates(call.data["X"])
+    days = (dates - np.datetime64("1970-01-01")) / np.timedelta64(1, "D")
+    assert_same(call.answer(X=dates.astype("M8[ms]")), call.answer(X=days))
 
 
 FAR = {

@@ -3,6 +3,7 @@ r"""How much more often new rows lie at a place than training rows do: the ratio
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -13,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from kernpool.bandwidth.rules import RULES, rule_of_thumb
 from kernpool.core.reading import Rows, read_rows
 from kernpool.data.checks import as_bandwidth, as_key_weight
+from kernpool.data.columns import Kind, labels_of, order_of_columns, with_days
 from kernpool.execution.warnings import underflow_is_zero, warn_caller
 from kernpool.inference.warnings import InferenceWarning
 from kernpool.pooling import pool_state
@@ -40,6 +42,8 @@ class DensityRatio:
         Ratios above are this.
     n_jobs : int or None
         Threads.
+    kinds : tuple of d str, default=()
+        What the columns of both samples are: numbers, dates or durations.
 
     Notes
     -----
@@ -55,6 +59,7 @@ class DensityRatio:
     bandwidth: Array
     largest: float
     n_jobs: int | None = field(default=None, repr=False)
+    kinds: tuple[Kind, ...] = field(default=(), repr=False)
 
     def __call__(self, X: ArrayLike) -> Array:
         """Return the ratio at rows.
@@ -79,7 +84,7 @@ class DensityRatio:
         InferenceWarning
             If ratios are clipped.
         """
-        rows = read_rows("X", X).in_order_of(self.training.labels)
+        rows = _read_like("X", X, self.training.labels, self.kinds)
         if rows.array.shape[1] != self.training.array.shape[1]:
             raise ValueError(
                 f"X has {rows.array.shape[1]} column(s) and the densities are of {self.training.array.shape[1]}; give "
@@ -164,7 +169,8 @@ def density_ratio(
     Parameters
     ----------
     X_train : array_like of shape (n,) or (n, d)
-        Training rows: numbers, at least two rows. Columns of frames are found by name.
+        Training rows: numbers, dates or durations, which become days since 1970-01-01 UTC and days, at least two rows.
+        Columns of frames are found by name.
     X_new : array_like of shape (m,) or (m, d)
         Rows from where predictions will be wanted; they need no outputs. At least two.
     bandwidth : {"scott", "silverman"}, float or array_like of shape (d,), default="scott"
@@ -235,8 +241,10 @@ def density_ratio(
     >>> 100 < ratio.effective_rows < 400
     True
     """
-    training, new = read_rows("X_train", X_train), read_rows("X_new", X_new)
-    new = new.in_order_of(training.labels)
+    table, kinds = with_days("X_train", X_train)
+    training = read_rows("X_train", table)._replace(labels=labels_of(X_train))
+    kinds = kinds or ("numeric",) * training.array.shape[1]
+    new = _read_like("X_new", X_new, training.labels, kinds)
     if training.array.shape[1] != new.array.shape[1]:
         raise ValueError(
             f"X_train has {training.array.shape[1]} column(s) and X_new has {new.array.shape[1]}; a ratio is of the "
@@ -246,7 +254,16 @@ def density_ratio(
     of_new = _as_weight("new", weight_new, new)
     widths = _bandwidth(bandwidth, (training.array, of_training), (new.array, of_new))
     most = _as_largest(largest, training.array, of_training)
-    return DensityRatio(training, new, of_training, of_new, widths, most, n_jobs)
+    return DensityRatio(training, new, of_training, of_new, widths, most, n_jobs, kinds)
+
+
+def _read_like(name: str, given: Any, labels: Sequence[Any] | None, kinds: tuple[Kind, ...]) -> Rows:
+    """Read rows with the columns of training rows, in their order and of their kinds."""
+    found = labels_of(given)
+    order = order_of_columns(found, labels)
+    if order is not None:
+        kinds = tuple(kinds[order.index(place)] for place in range(len(order)))
+    return read_rows(name, with_days(name, given, kinds)[0])._replace(labels=found).in_order_of(labels)
 
 
 def _as_weight(name: str, given: ArrayLike | None, rows: Rows) -> Array | None:

@@ -171,24 +171,8 @@ class Columns:
         (2, ['column 0 of X', 'column 1 of X'], array([1.5, 2.5]))
         """
         checks.refuse_foreign("X", X)
-        if _is_frame(X, "pandas"):
-            names = _names(list(X.columns))
-            series = [X.iloc[:, i] for i in range(X.shape[1])]
-            make: Callable[[Any, str], Column] = _pandas_column
-        elif _is_frame(X, "polars"):
-            names, series, make = _names(X.columns), X.get_columns(), _polars_column
-        elif _is_arrow_table(X):
-            names, series, make = _names(X.column_names), X.columns, _arrow_column
-        elif isinstance(X, Mixed):
-            names, series, make = _names(list(X.columns)), list(X.columns.values()), _list_column
-        else:
-            cells = np.asarray(X, dtype=None if hasattr(X, "dtype") else object)
-            if cells.ndim != 2:
-                raise ValueError(
-                    f"X must be a frame or an array of shape (rows, columns), got {type(X).__name__} of shape "
-                    f"{cells.shape}; one column is X.reshape(-1, 1)"
-                )
-            names, series, make = None, list(cells.T), _array_column
+        labels, series, make = _parts(X)
+        names = None if labels is None else _names(labels)
         rows = len(series[0]) if series else 0
         if not rows:
             raise ValueError(f"X is empty, of shape {(rows, len(series))}; at least one row and one column are needed")
@@ -198,6 +182,91 @@ class Columns:
                 _in_order(column, X.ordered.get(name)) for name, column in zip(X.columns, columns, strict=True)
             )
         return cls(names, columns, rows)
+
+
+def _parts(X: Any) -> tuple[list[Any] | None, list[Any], Callable[[Any, str], Column]]:
+    """Return the labels of the columns of a table, the columns, and what reads one of them."""
+    if _is_frame(X, "pandas"):
+        return list(X.columns), [X.iloc[:, i] for i in range(X.shape[1])], _pandas_column
+    if _is_frame(X, "polars"):
+        return X.columns, X.get_columns(), _polars_column
+    if _is_arrow_table(X):
+        return X.column_names, X.columns, _arrow_column
+    if isinstance(X, Mixed):
+        return list(X.columns), list(X.columns.values()), _list_column
+    cells = np.asarray(X, dtype=None if hasattr(X, "dtype") else object)
+    if cells.ndim != 2:
+        raise ValueError(
+            f"X must be a frame or an array of shape (rows, columns), got {type(X).__name__} of shape "
+            f"{cells.shape}; one column is X.reshape(-1, 1)"
+        )
+    return None, list(cells.T), _array_column
+
+
+def with_days(name: str, X: Any, kinds: Sequence[Kind] | None = None) -> tuple[Any, tuple[Kind, ...] | None]:
+    """Return a table in which dates and durations are days, for functions that take columns of numbers.
+
+    Parameters
+    ----------
+    name : str
+        The argument's name, for messages.
+    X : frame, Series or array_like of shape (n,) or (n, d)
+        The table.
+    kinds : sequence of d str, optional
+        Kinds of the columns of rows that were read earlier; those of X have to be the same.
+
+    Returns
+    -------
+    table : ndarray of shape (n, d), or what came
+        What came, unless there are dates or durations.
+    kinds : tuple of d str or None
+        Kinds of the columns; None if all are numbers.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If there are dates next to columns that hold no numbers, a date is missing, dates are too close together for
+        days in float64, or kinds differ.
+
+    Examples
+    --------
+    >>> with_days("X", np.array(["1970-01-03", "1970-01-05"], "M8[D]"))
+    (array([[2.],
+           [4.]]), ('date',))
+    """
+    known = kinds is not None and any(kind in TIME_KINDS for kind in kinds)
+    if isinstance(X, np.ndarray) and X.dtype.kind in "fiub" and not known:
+        return X, None
+    checks.refuse_foreign(name, X)
+    table = series_as_frame(X)
+    if not is_frame(table):
+        try:
+            table = table if isinstance(table, np.ndarray) else np.array(_listed(table), dtype=object)
+        except ValueError:  # ragged
+            return X, None
+        table = table[:, None] if table.ndim == 1 else table
+        if table.ndim != 2:
+            return X, None
+    labels, series, make = _parts(table)
+    columns = [
+        make(cells, f"column {i if labels is None else repr(plain_label(labels[i]))} of {name}")
+        for i, cells in enumerate(series)
+    ]
+    if not known and all(column.times is None for column in columns):
+        return X, None
+    if kinds is None or len(kinds) != len(columns):
+        kinds = tuple(column.kind for column in columns)
+    cells = []
+    for column, kind in zip(columns, kinds, strict=True):
+        if column.times is not None:
+            column.times.check_steps(column.label)
+        of_time = column.times is not None or kind in TIME_KINDS
+        cells.append(column.numbers(kind) if of_time else checks.as_real_array(column.label, column.read_numbers()))
+    return np.column_stack(cells).astype(np.float64), tuple(kinds)
+
+
+def _listed(cells: Any) -> Any:
+    return cells.to_pylist() if hasattr(cells, "to_pylist") else cells  # of pyarrow, whose arrays lose their time zones
 
 
 def is_frame(X: Any) -> bool:

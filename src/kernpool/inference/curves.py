@@ -54,7 +54,7 @@ def compare_curves(
     Parameters
     ----------
     X : array_like of shape (n,) or (n, d)
-        Inputs, numbers.
+        Inputs: numbers, dates or durations, which become days since 1970-01-01 UTC and days.
     y : array_like of shape (n,)
         Output.
     groups : array_like of shape (n,)

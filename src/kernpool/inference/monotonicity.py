@@ -53,7 +53,7 @@ def monotonicity_test(
     Parameters
     ----------
     X : array_like of shape (n,) or (n, 1)
-        Input.
+        Input; dates and durations become days.
     y : array_like of shape (n,)
         Output.
     direction : {"increasing", "decreasing"}, default="increasing"

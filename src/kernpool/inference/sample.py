@@ -13,6 +13,7 @@ from kernpool.bandwidth.categories import NO_CATEGORIES, Categories
 from kernpool.bandwidth.rules import canonical_ratio
 from kernpool.core.factors import Factors
 from kernpool.data.checks import as_bandwidth, as_key_weight, as_real_array
+from kernpool.data.columns import with_days
 from kernpool.inference.draws import unit_counts
 from kernpool.inference.residuals import nothing_left
 from kernpool.kernels import get_kernel
@@ -170,8 +171,8 @@ def read_sample(
 
 
 def read_inputs(X: ArrayLike) -> NDArray[Any]:
-    """Read numeric columns, of shape (n, d)."""
-    inputs = as_real_array("X", X)
+    """Read numeric columns, of shape (n, d); dates and durations are days."""
+    inputs = as_real_array("X", with_days("X", X)[0])
     if inputs.ndim not in (1, 2) or not inputs.size:
         raise ValueError(f"X must have shape (rows,) or (rows, columns), and not be empty; got {inputs.shape}")
     return inputs[:, None] if inputs.ndim == 1 else inputs

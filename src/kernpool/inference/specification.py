@@ -49,7 +49,8 @@ def specification_test(
     Parameters
     ----------
     X : array_like of shape (n, d) or frame
-        Inputs, as the model takes them. In a frame of pandas or polars columns may be categorical.
+        Inputs, as the model takes them. In a frame of pandas or polars columns may be categorical. Dates and durations
+        become days since 1970-01-01 UTC and days; only a frame goes to `model` as it is.
     y : array_like of shape (n,)
         Output.
     model : scikit-learn regressor, optional
