@@ -279,9 +279,9 @@ def test_functions_of_columns_read_dates_as_days(function, made):
 
 def test_a_density_ratio_finds_dates_by_name_and_refuses_other_kinds():
     frame = pandas.DataFrame({"when": MOMENTS.astype("M8[ns]"), "size": Y})
-    ratio = kernpool.density_ratio(frame, frame[["size", "when"]][3:], bandwidth=[9.0, 0.5])
+    ratio = kernpool.density_ratio(frame, frame[["size", "when"]][3:], bandwidth=[60.0, 2.0])
     days = np.column_stack([DAYS, Y])
-    expected = kernpool.density_ratio(days, days[3:], bandwidth=[9.0, 0.5])(days)
+    expected = kernpool.density_ratio(days, days[3:], bandwidth=[60.0, 2.0])(days)
     np.testing.assert_allclose(ratio(frame[["size", "when"]]), expected, rtol=1e-12)
     for other in (days, frame.assign(when=DAYS), frame.assign(when=frame["when"].dt.tz_localize("UTC"))):
         with pytest.raises(ValueError, match="dates without a time zone"):
