@@ -32,6 +32,7 @@ Array = NDArray[np.float64]
 
 FIRST_STEPS, FINALISTS, MOST_STEPS = 4, 3, 100
 MOST_ROUNDS = 5
+EDGES, NEAR, MOST_LOOKS = (0.4, -0.8), 0.02, 30  # of simplices, in log bandwidths; evaluations for each column
 FIRST_TOLERANCE, SECOND_TOLERANCE, TOLERANCE = 1e-3, 1e-5, 1e-11
 STEPS_ON_MANY_ROWS = 30
 # Minima of many columns lie in long flat valleys, and a step on three times as many rows takes nine times as long: for
@@ -74,6 +75,8 @@ def search(
     found = minimise(on_few, begun, lines(on_few, spread, grid), len(spread))
     if found is None:
         return "undefined everywhere"
+    if setting.kernel.is_compact:
+        found = descend_without_slopes(on_few, found)
     best = flatten(on_few, found)
     if setting.ridge is None:
         theta, ridge = find_ridge(on_few, first, best.end.theta)
@@ -201,6 +204,47 @@ def _valleys_around(objective: SumOfSquares, at: Place, along: list[Array], d: i
         here = int(np.searchsorted(line, at.theta[a]))
         left, right = (map(objective.evaluate, part) for part in (thetas[:here], thetas[here:]))
         yield from (place for place in valleys_of(chain(left, [at], right)) if place is not at)
+
+
+def descend_without_slopes(objective: SumOfSquares, descent: Descent) -> Descent:
+    """Go on by the simplex of Nelder and Mead, and from there with slopes again.
+
+    Rows at the edge of a compact window enter with a kink, and the last one leaves it with a jump: a descent along slopes
+    ends at either.
+
+    Parameters
+    ----------
+    objective : SumOfSquares
+        The criterion.
+    descent : Descent
+        Where a descent ended.
+
+    Returns
+    -------
+    Descent
+        Not worse. Of more than eight columns that matter it is the same: a simplex of so many gets nowhere.
+    """
+    from scipy.optimize import minimize
+
+    (low, high, _), free = objective.box, np.flatnonzero(relevant(objective, descent.end.theta))
+    if not 0 < len(free) <= MOST_TRIED_ONE_BY_ONE:
+        return descent
+    lowest: Place = descent.end
+
+    def height(x: Array) -> float:
+        nonlocal lowest
+        theta = descent.end.theta.copy()
+        theta[free] = np.clip(x, low[free], high[free])
+        tried = objective.evaluate(theta)
+        lowest = tried if tried.penalised < lowest.penalised else lowest
+        return float(np.nan_to_num(tried.penalised, posinf=np.finfo(float).max))
+
+    for edge in EDGES:
+        start = lowest.theta[free]
+        simplex = np.vstack([start, start + edge * np.eye(len(free))])
+        options = {"initial_simplex": simplex, "maxfev": MOST_LOOKS * len(free), "xatol": NEAR, "fatol": np.inf}
+        minimize(height, start, method="Nelder-Mead", options=options)
+    return descent if lowest is descent.end else go_on(objective, replace(descent, end=lowest), TOLERANCE)
 
 
 def go_on(objective: SumOfSquares, descent: Descent, tolerance: float, enough: float = 0.0) -> Descent:
