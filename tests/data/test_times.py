@@ -290,3 +290,23 @@ def test_a_density_ratio_finds_dates_by_name_and_refuses_other_kinds():
         kernpool.density_ratio(DAYS, MOMENTS)
     with pytest.raises((TypeError, ValueError), match="column 'size' of X_train"):
         kernpool.density_ratio(frame.assign(size="small"), frame)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_warning_of_extrapolation_prints_dates(kind):
+    make = {
+        "date": lambda days: pandas.to_datetime(days, unit="D"),
+        "date with a time zone": lambda days: pandas.to_datetime(days, unit="D", utc=True).tz_convert("Asia/Tokyo"),
+        "duration": lambda days: pandas.to_timedelta(days, unit="D"),
+        "numeric": lambda days: days,
+    }[kind]
+    days = np.arange(18_000.0, 18_040.0)
+    model = NadarayaWatsonRegressor(bandwidth=2.0).fit(pandas.DataFrame({"when": make(days)}), np.sin(days))
+    said = {
+        "date": "'when' is 2020-01-31T06:00, the training rows have 2019-04-14 to 2019-05-23",
+        "date with a time zone": "'when' is 2020-01-31T06:00Z, the training rows have 2019-04-14Z to 2019-05-23Z",
+        "duration": "'when' is 18292.25 days, the training rows have 18000 days to 18039 days",
+        "numeric": "'when' is 18292.2, the training rows have 18000 to 18039",
+    }[kind]
+    with pytest.warns(kernpool.ExtrapolationWarning, match=said):
+        model.predict(pandas.DataFrame({"when": make(np.array([18_292.25]))}))

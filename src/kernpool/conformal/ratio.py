@@ -15,6 +15,7 @@ from kernpool.bandwidth.rules import RULES, rule_of_thumb
 from kernpool.core.reading import Rows, read_rows
 from kernpool.data.checks import as_bandwidth, as_key_weight
 from kernpool.data.columns import Kind, labels_of, order_of_columns, with_days
+from kernpool.data.dates import in_words
 from kernpool.execution.warnings import underflow_is_zero, warn_caller
 from kernpool.inference.warnings import InferenceWarning
 from kernpool.pooling import pool_state
@@ -252,7 +253,7 @@ def density_ratio(
         )
     of_training = _as_weight("train", weight_train, training)
     of_new = _as_weight("new", weight_new, new)
-    widths = _bandwidth(bandwidth, (training.array, of_training), (new.array, of_new))
+    widths = _bandwidth(bandwidth, kinds, (training.array, of_training), (new.array, of_new))
     most = _as_largest(largest, training.array, of_training)
     return DensityRatio(training, new, of_training, of_new, widths, most, n_jobs, kinds)
 
@@ -291,7 +292,7 @@ def _as_largest(largest: float | None, rows: Array, weight: Array | None) -> flo
     return float(largest)
 
 
-def _bandwidth(given: Any, *samples: tuple[Array, Array | None]) -> Array:
+def _bandwidth(given: Any, kinds: Sequence[Kind], *samples: tuple[Array, Array | None]) -> Array:
     """Return the bandwidth of each column: as given, or the larger one of both samples by a rule."""
     columns = samples[0][0].shape[1]
     if not isinstance(given, str):
@@ -309,8 +310,9 @@ def _bandwidth(given: Any, *samples: tuple[Array, Array | None]) -> Array:
     apart = (found == 0) & (ends[0] != ends[1])
     if apart.any():
         a = int(np.flatnonzero(apart)[0])
+        old, new = (in_words(end[a], kinds[a]) for end in ends)
         raise ValueError(
-            f"column {a} is {ends[0][a]:g} in all rows of X_train and {ends[1][a]:g} in all rows of X_new, so that "
+            f"column {a} is {old} in all rows of X_train and {new} in all rows of X_new, so that "
             "they do not overlap, and training rows do not tell what to expect of new ones; leave the column out, or "
             "give bandwidth= numbers"
         )

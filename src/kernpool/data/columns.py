@@ -254,11 +254,12 @@ def with_days(name: str, X: Any, kinds: Sequence[Kind] | None = None) -> tuple[A
     ]
     if not known and all(column.times is None for column in columns):
         return X, None
+    fitting = kinds is None
     if kinds is None or len(kinds) != len(columns):
         kinds = tuple(column.kind for column in columns)
     cells = []
     for column, kind in zip(columns, kinds, strict=True):
-        if column.times is not None:
+        if column.times is not None and fitting:
             column.times.check_steps(column.label)
         of_time = column.times is not None or kind in TIME_KINDS
         cells.append(column.numbers(kind) if of_time else checks.as_real_array(column.label, column.read_numbers()))

@@ -272,6 +272,27 @@ def _tick(cell: Any) -> tuple[TimeKind, tuple[int, int]]:
     return kind, (microseconds, getattr(cell, "nanoseconds", 0))
 
 
+def in_words(value: float, kind: str, digits: int = 6) -> str:
+    """Return a cell of a column as text: days as the date or the duration that they are.
+
+    Examples
+    --------
+    >>> in_words(18292.25, "date"), in_words(1.0, "date with a time zone"), in_words(0.5, "duration")
+    ('2020-01-31T06:00', '1970-01-02Z', '0.5 days')
+    >>> in_words(18292.25, "numeric"), in_words(18292.25, "numeric", 7), in_words(1e99, "date")
+    ('18292.2', '18292.25', '1e+99 days since 1970-01-01')
+    """
+    if kind not in TIME_KINDS:
+        return f"{value:.{digits}g}"
+    if kind == "duration":
+        return f"{value:.{max(digits, 10)}g} days"
+    if not abs(value) < 1e6:
+        return f"{value:g} days since 1970-01-01"
+    moment = np.datetime64(round(value * 86_400), "s")
+    unit = next(unit for unit in ("D", "m", "s") if moment == moment.astype(f"M8[{unit}]"))
+    return f"{moment.astype(f'M8[{unit}]')}{'Z' * (kind == 'date with a time zone')}"
+
+
 def looks_like_date(cell: Any) -> bool:
     """Tell whether a cell looks like a date, of ISO 8601 or another.
 

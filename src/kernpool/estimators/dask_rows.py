@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -43,7 +44,9 @@ def read_query(model: Any, X: Any, *, warn: bool = True) -> NDArray[np.float64]:
             model.key_range_ = _joined_ranges(ranges)
         low, high = model.key_range_
         names = vars(model).get("feature_names_in_")
-        warn_of_extrapolation(reach_of_range(low, high, model.bandwidth_), query, low, high, names)
+        warn_of_extrapolation(
+            reach_of_range(low, high, model.bandwidth_), query, low, high, names, kinds=_kinds_of(model)
+        )
     return query
 
 
@@ -55,7 +58,7 @@ def watch_blocks(model: Any, X: Any) -> Any:
     if key_range is None:  # the bandwidth was given, and no row has been looked at
         key_range = delayed(_joined_ranges)([delayed(_range_of)(block) for block in model.partitions_.blocks])
     names, bandwidth = vars(model).get("feature_names_in_"), model.bandwidth_
-    options = {"key_range": key_range, "bandwidth": bandwidth, "names": names}
+    options = {"key_range": key_range, "bandwidth": bandwidth, "names": names, "kinds": _kinds_of(model)}
     return X.map_blocks(_watched, **options, dtype=X.dtype, meta=X._meta)
 
 
@@ -63,10 +66,14 @@ def _joined_ranges(ranges: list[Any]) -> Any:
     return joined_ranges([part for part in ranges if part is not None])
 
 
-def _watched(query: NDArray[Any], key_range: Any, bandwidth: Any, names: Any) -> NDArray[Any]:
+def _watched(query: NDArray[Any], key_range: Any, bandwidth: Any, names: Any, kinds: Any) -> NDArray[Any]:
     low, high = key_range
-    warn_of_extrapolation(reach_of_range(low, high, bandwidth), np.asarray(query), low, high, names)
+    warn_of_extrapolation(reach_of_range(low, high, bandwidth), np.asarray(query), low, high, names, kinds=kinds)
     return query
+
+
+def _kinds_of(model: Any) -> Sequence[str] | None:
+    return None if model.encoding_ is None else model.encoding_.kinds
 
 
 def count_rows(partitions: Partitions, client: Any) -> tuple[Partitions, int]:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.core.keys import Prepared
+from kernpool.data.dates import in_words
 from kernpool.execution.warnings import warn_caller
 from kernpool.inference.warnings import ExtrapolationWarning
 from kernpool.kernels import Kernel
@@ -106,6 +107,7 @@ def warn_of_extrapolation(
     high: Array | None = None,
     names: Sequence[Any] | None = None,
     given: NDArray[Any] | None = None,
+    kinds: Sequence[str] | None = None,
 ) -> None:
     """Warn once of queries beyond the training rows.
 
@@ -121,6 +123,8 @@ def warn_of_extrapolation(
         Of the columns.
     given : ndarray of shape (m, d), optional
         The queries as the caller knows them; by default `query`.
+    kinds : sequence of d str, optional
+        What the columns hold; days are told as dates and durations.
     """
     beyond = reach.beyond(query) if len(query) else None
     if beyond is None:
@@ -131,13 +135,14 @@ def warn_of_extrapolation(
     if low is not None and high is not None:
         label = column if names is None else repr(str(names[column]))
         numbers = (query if given is None else given)[first, column], low[column], high[column]
+        kind = "numeric" if kinds is None else kinds[column]
         value, least, most = next(  # enough digits to tell the query from the ends
             (
                 text
-                for text in ([f"{x:.{digits}g}" for x in numbers] for digits in range(6, 17))
+                for text in ([in_words(x, kind, digits) for x in numbers] for digits in range(6, 17))
                 if text[0] not in text[1:]
             ),
-            [f"{x:.17g}" for x in numbers],
+            [in_words(x, kind, 17) for x in numbers],
         )
         where = f"column {label} is {value}, the training rows have {least} to {most}"
     warn_caller(

@@ -105,16 +105,18 @@ def _warn_of_extrapolation(model: Any, query: Array) -> None:
     if not may_extrapolate(get_kernel(model.kernel)):
         return
     h, names, prepared = model.bandwidth_, vars(model).get("feature_names_in_"), _prepared(model)
+    encoding = model.encoding_
+    kinds = None if encoding is None else [encoding.kinds[place] for place in encoding.numeric] or ["numeric"]
     if "chunks_" in vars(model):
         check_unchanged(model)
         low, high = _range_of_chunks(model)
-        warn_of_extrapolation(reach_of_range(low, high, h), query, low, high, names)
+        warn_of_extrapolation(reach_of_range(low, high, h), query, low, high, names, kinds=kinds)
         return
     key, weight = scaled_keys(model), model.key_weight_
     reach, low, high = prepared.get("reach", (key, weight, h), lambda: _reach_of_rows(model, key, weight))
-    if model.encoding_ is not None and model.encoding_.names is not None:
-        names = [model.encoding_.names[place] for place in model.encoding_.numeric] or [""]
-    warn_of_extrapolation(reach, scale_of(model).apply(query), low, high, names, query)
+    if encoding is not None and encoding.names is not None:
+        names = [encoding.names[place] for place in encoding.numeric] or [""]
+    warn_of_extrapolation(reach, scale_of(model).apply(query), low, high, names, query, kinds)
 
 
 def _reach_of_rows(model: Any, key: Array, weight: Array | None) -> tuple[Reach, Array, Array]:
