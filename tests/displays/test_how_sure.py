@@ -178,7 +178,7 @@ def test_every_style_of_a_curve(rows, model, name, color):
 def test_what_has_no_band(rows, model):
     X, y = rows
     for options, message in (
-        ({"band": "prediction"}, "band must be 'confidence', 'simultaneous' or None, got 'prediction'"),
+        ({"band": "prediction"}, "band must be one of 'confidence', 'simultaneous', None, got 'prediction'"),
         ({"band": "confidence", "level": 95}, "95 percent is level"),
         ({"band": "confidence", "method": "none"}, "method must be one of"),
         ({"of": "slope"}, "of must be 'fit' or 'derivative', got 'slope'"),

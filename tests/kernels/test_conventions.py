@@ -95,7 +95,7 @@ def test_there_and_back(source, target):
 
 
 def test_what_cannot_be_converted():
-    with pytest.raises(ValueError, match="unknown bandwidth convention 'sas'; use one of 'support', 'np'"):
+    with pytest.raises(ValueError, match=r"source must be one of 'support', 'np', .* got 'sas'"):
         convert_bandwidth(1.0, source="sas")
     with pytest.raises(ValueError, match=r"'np' has no kernel 'tricube', it has gaussian, epanechnikov, boxcar; use"):
         convert_bandwidth(1.0, "tricube", source="np")
@@ -134,7 +134,7 @@ def test_found_bandwidths_are_in_our_own(bandwidth, generator):
 
 def test_fit_refuses_what_it_cannot_convert():
     X, y = [[0.0], [1.0]], [0.0, 1.0]
-    with pytest.raises(ValueError, match="unknown bandwidth convention 'sas'"):
+    with pytest.raises(ValueError, match=r"bandwidth_convention must be one of .* got 'sas'"):
         NadarayaWatsonRegressor(bandwidth_convention="sas").fit(X, y)
     with pytest.raises(ValueError, match="'ksmooth' has no kernel 'cosine'"):
         NadarayaWatsonClassifier("cosine", 1.0, bandwidth_convention="ksmooth").fit(X, y)

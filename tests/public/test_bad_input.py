@@ -14,8 +14,8 @@ import kernpool
 from kernpool import NadarayaWatsonClassifier, NadarayaWatsonRegressor, kernel_names, pool, pooling_weights
 from kernpool.algorithms import ALGORITHMS
 from kernpool.estimators.parameters import NAMED_BANDWIDTHS, NAMED_FOR_CLASSES
+from kernpool.execution.messages import SYNONYMS
 from kernpool.kernels import categorical_kernel_names
-from kernpool.kernels.names import SYNONYMS
 
 X = np.array([0.0, 1.0, 2.0])
 
@@ -80,7 +80,7 @@ def test_pool_says_what_is_wrong(change, error, message):
 def test_a_misspelt_argument_is_named():
     from kernpool import pool_state
 
-    with pytest.raises(TypeError, match="unexpected keyword argument 'bandwith'"):
+    with pytest.raises(TypeError, match=r"^pool_state\(\) has no argument 'bandwith'; use bandwidth=$"):
         pool_state(X, X, X, bandwith=2.0)
 
 
@@ -212,15 +212,125 @@ def can_be_called(name):
 PUBLIC = [name for name in kernpool.__all__ if not name.startswith("Dask") and can_be_called(name)]
 
 
+def takes_calls(name):
+    """Whether users call it, and not only look at what it is: functions, displays and `RunningPool`."""
+    return not isinstance(getattr(kernpool, name), type) or name.endswith("Display") or name == "RunningPool"
+
+
 @pytest.mark.parametrize("name", PUBLIC)
 def test_no_call_that_does_not_fit_names_an_internal_class(name):
     public = getattr(kernpool, name)
     calls = calls_of(public) if isinstance(public, type) else {"": public}
     internal = re.compile(rf"\b({'|'.join(internal_classes())})\b")
-    for call in calls.values():
+    for method, call in calls.items():
         with pytest.raises(TypeError) as caught:
             call(nonsense=1)
         assert not internal.search(str(caught.value))
+        if takes_calls(name) and name != "explore":  # whose other arguments are parameters of an estimator
+            assert str(caught.value).startswith(f"{name}{'.' * bool(method)}{method}() has no argument 'nonsense'; ")
+
+
+@pytest.mark.parametrize(
+    "name", ["AdditiveSimilarity", "AttentionPooling", "BilinearSimilarity", "GaussianSimilarity", "KeyValueMemory"]
+)
+def test_layers_name_arguments_that_they_do_not_have(name):
+    layers = pytest.importorskip("kernpool.torch", reason="torch is an optional extra")
+    with pytest.raises(TypeError, match=rf"^{name}\(\) has no argument 'nonsense'; it has "):
+        getattr(layers, name)(nonsense=1)
+
+
+@pytest.mark.parametrize(
+    ("call", "remedy"),
+    [
+        (lambda: pool(X, X, X, h=0.1), r"^pool\(\) has no argument 'h'; use bandwidth=$"),
+        (lambda: pool(X, X, X, sample_weight=X), "use key_weight=$"),
+        (lambda: pool(X, X, X, gamma=2.0), r"bandwidth=1 / sqrt\(2 gamma\), which is 0.5 for gamma=2"),
+        (lambda: kernpool.pool_quantile(X, X, X, q=0.5), "use levels=$"),
+        (lambda: kernpool.RunningPool(X, bw=1.0), r"^RunningPool\(\) has no argument 'bw'; use bandwidth=$"),
+        (lambda: kernpool.RunningPool(X).update(X, X, weights=X), "use weight=$|use key_weight=$"),
+        (lambda: kernpool.QuantileFanDisplay.from_estimator(None, quantiles=[0.5]), "use levels=$"),
+        (lambda: pool(X), r"^pool\(\) missing 1 required positional argument: 'key'"),
+    ],
+)
+def test_functions_have_a_remedy_for_arguments_of_other_libraries(call, remedy):
+    with pytest.raises(TypeError, match=remedy):
+        call()
+
+
+def test_errors_inside_a_function_stay_as_they_are():
+    def broken(u):
+        return len(u, u)
+
+    with pytest.raises(TypeError, match=r"^len\(\) takes exactly one argument"):
+        kernpool.make_kernel("broken", broken)
+
+
+LARGE = [
+    np.full(200, -0.5),
+    np.full((20, 10), 0.5),
+    [-0.5] * 200,
+    dict.fromkeys(range(200), -0.5),
+    "x" * 5000,
+    np.full(200, "many"),
+]
+
+
+@pytest.mark.parametrize("value", LARGE, ids=lambda value: type(value).__name__)
+@pytest.mark.parametrize("kind", ESTIMATORS)
+def test_no_parameter_is_printed_whole(kind, value):
+    """Nor is one that is an array compared with names, which NumPy refuses in its own words."""
+    labels = [0, 1, 1] if "Classifier" in kind.__name__ else X
+    for name in kind().get_params():
+        try:
+            kind(**{name: value}).fit(X[:, None], labels)
+        except Exception as error:
+            message = str(error)
+            assert len(message) < 600, (name, message)
+            assert message.count("0.5") < 12, (name, message)
+            assert name in message, (name, message)
+            assert "truth value" not in message, (name, message)
+
+
+@pytest.mark.parametrize("value", LARGE, ids=lambda value: type(value).__name__)
+@pytest.mark.parametrize("name", ["confidence_interval", "prediction_interval", "quantile", "sample", "cdf"])
+def test_no_argument_of_a_method_is_printed_whole(name, value):
+    model = NadarayaWatsonRegressor(bandwidth=1.0).fit(np.arange(9.0)[:, None], np.arange(9.0) % 4)
+    for argument in inspect.signature(getattr(model, name)).parameters:
+        if argument in ("X", "y", "X_calibration", "y_calibration", "groups"):
+            continue
+        arguments = {"y": [0.5]} if name == "cdf" else {}
+        try:
+            getattr(model, name)(X[:, None], **arguments | {argument: value})
+        except Exception as error:
+            message = str(error)
+            assert len(message) < 450, (argument, message)
+            assert message.count("0.5") < 12, (argument, message)
+            assert "truth value" not in message, (argument, message)
+
+
+@pytest.mark.parametrize("kind", ESTIMATORS)
+def test_complex_inputs_are_not_printed(kind):
+    model = kind()
+    rows, labels = np.arange(200.0)[:, None], np.arange(200) % 2
+    for call in (lambda: model.fit(rows + 1j, labels), lambda: kind().fit(rows, labels).predict(rows + 1j)):
+        with pytest.raises(ValueError, match=r"X must hold real numbers, got ndarray of shape \(200, 1\)") as caught:
+            call()
+        assert len(str(caught.value)) < 200
+
+
+@pytest.mark.parametrize(
+    ("parameters", "error", "remedy"),
+    [
+        ({"kernel": 1.5}, TypeError, r"kernel must be a name .* got 1.5; a bandwidth is bandwidth=1.5$"),
+        ({"kernel": "loo"}, ValueError, "use bandwidth='loo'$"),
+        ({"bandwidth": None}, TypeError, "bandwidth must be a positive number.*'regularised'.*got None; leave it out"),
+        ({"bandwidth": True}, TypeError, "bandwidth must be a positive number.*got True"),
+        ({"composition": "products"}, ValueError, "got 'products'; did you mean 'product'"),
+    ],
+)
+def test_parameters_in_the_place_of_others(parameters, error, remedy):
+    with pytest.raises(error, match=remedy):
+        NadarayaWatsonRegressor(**parameters).fit(X[:, None], X)
 
 
 @pytest.mark.parametrize(

@@ -324,7 +324,7 @@ def test_a_model_may_be_built_without_memory_first(form):
         ({"kernel": "gausian"}, "did you mean 'gaussian'"),
         ({"composition": "product"}, "composition='product' is not available for torch; use 'radial'"),
         ({"composition": "sum"}, "composition must be"),
-        ({"form": "diagonal"}, "form must be 'shared', 'per_feature' or 'linear', got 'diagonal'"),
+        ({"form": "diagonal"}, "form must be one of 'shared', 'per_feature', 'linear', got 'diagonal'"),
         ({"form": "linear"}, "needs size="),
         ({"form": "per_feature", "size": 0}, "size must be at least 1, got 0"),
         ({"form": "per_feature", "size": 3, "bandwidth": [1.0, 2.0]}, "bandwidth has 2 entries for size=3"),

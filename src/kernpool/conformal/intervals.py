@@ -12,6 +12,7 @@ from kernpool.conformal import around, cqr, enclosure, folds, full, leaving, loc
 from kernpool.conformal.ranks import warn_of_few
 from kernpool.conformal.results import PredictionInterval
 from kernpool.conformal.setting import Bounds, MethodRecord, Setting
+from kernpool.execution.messages import check_choice
 from kernpool.execution.warnings import warn_caller
 from kernpool.inference.residuals import nothing_left
 from kernpool.inference.warnings import InferenceWarning
@@ -116,9 +117,8 @@ def check_method(method: Any, own: bool, clustered: bool = False) -> MethodRecor
     >>> check_method("adaptive", own=False).clusters
     True
     """
-    record = METHODS.get(method) if isinstance(method, str) else None
-    if record is None:
-        raise ValueError(f"method must be one of {', '.join(map(repr, METHODS))}, got {method!r}")
+    check_choice("method", method, METHODS)
+    record = METHODS[method]
     if record.rows == "other" and own:
         raise ValueError(
             f"method={method!r} needs calibration rows that the model was not fitted to: give X_calibration and "

@@ -16,6 +16,7 @@ from kernpool.core.reading import Rows, read_rows
 from kernpool.data.checks import as_bandwidth, as_key_weight
 from kernpool.data.columns import Kind, labels_of, order_of_columns, with_days
 from kernpool.data.dates import in_words
+from kernpool.execution.messages import abbreviate, explain_calls
 from kernpool.execution.warnings import underflow_is_zero, warn_caller
 from kernpool.inference.warnings import InferenceWarning
 from kernpool.pooling import pool_state
@@ -151,6 +152,7 @@ class DensityRatio:
 
 
 @underflow_is_zero
+@explain_calls
 def density_ratio(
     X_train: ArrayLike,
     X_new: ArrayLike,
@@ -288,7 +290,7 @@ def _as_largest(largest: float | None, rows: Array, weight: Array | None) -> flo
         return float(len(rows)) if weight is None else float(weight.sum())
     number = isinstance(largest, int | float | np.number) and not isinstance(largest, bool)
     if not number or not 0 < largest < math.inf:
-        raise ValueError(f"largest must be a positive number, above which no ratio is to be, got {largest!r}")
+        raise ValueError(f"largest must be a positive number, above which no ratio is to be, got {abbreviate(largest)}")
     return float(largest)
 
 
@@ -298,7 +300,7 @@ def _bandwidth(given: Any, kinds: Sequence[Kind], *samples: tuple[Array, Array |
     if not isinstance(given, str):
         return as_bandwidth(given, columns)
     if given not in RULES:
-        raise ValueError(f"bandwidth must be one of {', '.join(map(repr, RULES))}, or numbers, got {given!r}")
+        raise ValueError(f"bandwidth must be one of {', '.join(map(repr, RULES))}, or numbers, got {abbreviate(given)}")
     found, ends = np.zeros(columns), []
     for rows, weight in samples:
         kept = rows if weight is None else rows[weight > 0]

@@ -8,6 +8,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from kernpool.execution.messages import check_choice
 from kernpool.execution.warnings import warn_caller
 
 Array = NDArray[np.float64]
@@ -32,8 +33,7 @@ def check_empty(empty: str) -> None:
     ValueError
         If it is not one of the policies.
     """
-    if empty not in get_args(Empty):
-        raise ValueError(f"empty must be one of {', '.join(map(repr, get_args(Empty)))}, got {empty!r}")
+    check_choice("empty", empty, get_args(Empty))
 
 
 def fill_empty(

@@ -36,6 +36,8 @@ from math import comb
 import numpy as np
 from numpy.typing import NDArray
 
+from kernpool.execution.messages import abbreviate
+
 Array = NDArray[np.float64]
 Monomial = tuple[int, ...]  # which offsets are multiplied, ascending
 
@@ -268,8 +270,10 @@ def check_degree(degree: int, columns: int = 0) -> None:
     ValueError
         If it is anything else, or 2 with more columns than a local quadratic fit is offered for.
     """
-    if isinstance(degree, bool) or degree not in (0, 1, 2):
-        raise ValueError(f"degree must be 0 (local constant), 1 (local linear) or 2 (local quadratic), got {degree!r}")
+    if isinstance(degree, bool) or not isinstance(degree, int | float | np.number) or degree not in (0, 1, 2):
+        raise ValueError(
+            f"degree must be 0 (local constant), 1 (local linear) or 2 (local quadratic), got {abbreviate(degree)}"
+        )
     if degree == 2 and columns > MOST_COLUMNS:
         raise ValueError(
             f"degree=2 is for one to {MOST_COLUMNS} columns, got {columns}: a local quadratic has "

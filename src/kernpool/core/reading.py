@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from kernpool.data import checks
 from kernpool.data.columns import labels_of, order_of_columns
+from kernpool.execution.messages import abbreviate
 
 Array = NDArray[np.float64]
 FLOAT64: np.dtype[Any] = np.dtype(np.float64)
@@ -110,7 +111,7 @@ def as_tol(tol: float | None, *dtypes: Any) -> float:
         common = np.result_type(*known) if known else np.dtype(np.float64)
         return float(np.finfo(common if common.kind == "f" else np.float64).eps)
     if not isinstance(tol, (int, float, np.number)) or not 0 <= tol < 1:
-        raise ValueError(f"tol must be None or a share of the weight in [0, 1), got {tol!r}")
+        raise ValueError(f"tol must be None or a share of the weight in [0, 1), got {abbreviate(tol)}")
     return float(tol)
 
 
@@ -225,7 +226,7 @@ def subtract(value: Array, center: Array) -> Array:
 def as_self_index(exclude_self: bool, self_index: Any, m: int, n: int) -> NDArray[np.int64] | None:
     """Read which key is each query itself: None where nothing is left out."""
     if not isinstance(exclude_self, bool | np.bool_):
-        raise TypeError(f"exclude_self must be True or False, got {exclude_self!r}")
+        raise TypeError(f"exclude_self must be True or False, got {abbreviate(exclude_self)}")
     if not exclude_self:
         if self_index is not None:
             raise ValueError("self_index says which key to leave out, so it needs exclude_self=True")

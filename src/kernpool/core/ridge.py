@@ -24,6 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 from kernpool.core.local_fit import LocalFit
 from kernpool.core.moments import Layout
 from kernpool.core.state import PoolState
+from kernpool.execution.messages import abbreviate
 
 Array = NDArray[np.float64]
 
@@ -115,9 +116,9 @@ def as_ridge(ridge: ArrayLike, columns: int | None = None) -> Array:
     try:
         read = np.atleast_1d(np.asarray(ridge, dtype=np.float64))
     except (TypeError, ValueError):
-        raise ValueError(f"ridge must be a number from 0 on, or one per column, got {ridge!r}") from None
+        raise ValueError(f"ridge must be a number from 0 on, or one per column, got {abbreviate(ridge)}") from None
     if read.ndim != 1 or not np.all(np.isfinite(read)) or np.any(read < 0):
-        raise ValueError(f"ridge must be a number from 0 on, or one per column, got {ridge!r}")
+        raise ValueError(f"ridge must be a number from 0 on, or one per column, got {abbreviate(ridge)}")
     if columns is not None and read.size not in (1, columns):
         raise ValueError(f"ridge has {read.size} numbers for {columns} columns; give one, or one per column")
     return read

@@ -16,6 +16,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from kernpool.execution.messages import check_choice
 from kernpool.kernels import Kernel
 from kernpool.kernels.registry import Profile
 
@@ -37,8 +38,7 @@ def check_composition(composition: str) -> None:
     ValueError
         If it is neither ``"radial"`` nor ``"product"``.
     """
-    if composition not in COMPOSITIONS:
-        raise ValueError(f"composition must be 'radial' or 'product', got {composition!r}")
+    check_choice("composition", composition, COMPOSITIONS)
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.core.empty import Empty, fill_empty
+from kernpool.execution.messages import explain_calls
 from kernpool.execution.warnings import underflow_is_zero
 
 
@@ -107,6 +108,7 @@ class PoolState:
         return fill_empty(values, self.denominator != 0, empty, fill)
 
 
+@explain_calls
 def empty_state(n_queries: int, n_columns: int) -> PoolState:
     """Make the state of no keys at all, the identity of `merge`.
 
@@ -129,6 +131,7 @@ def empty_state(n_queries: int, n_columns: int) -> PoolState:
 
 
 @underflow_is_zero
+@explain_calls
 def merge(a: PoolState, b: PoolState) -> PoolState:
     """Add two states of the same queries over disjoint sets of keys.
 

@@ -13,12 +13,14 @@ from kernpool.dask.partitions import Partitions, as_partitions
 from kernpool.dask.pool import RETRIES
 from kernpool.dask.quantile import AskPartitions
 from kernpool.distribution import Function, as_thresholds, asked_of, counted_functions, without_axes
+from kernpool.execution.messages import explain_calls
 from kernpool.kernels import Kernel
 from kernpool.pooling.recipe import Recipe
 
 Array = NDArray[np.float64]
 
 
+@explain_calls
 def pool_cdf(
     query: ArrayLike,
     key: Any,

@@ -31,6 +31,7 @@ from kernpool.dask.partitions import (
     select,
 )
 from kernpool.dask.tasks import center_task, sent_once, state_tree
+from kernpool.execution.messages import explain_calls
 from kernpool.execution.progress import Progress
 from kernpool.kernels import Kernel
 from kernpool.pooling.chunked import Asked, ChunkReason, reason_of_chunks
@@ -44,6 +45,7 @@ RETRIES = 3
 NO_PAIRS = "there are no pairs of positive weight: all partitions are empty, or their weights all zero"
 
 
+@explain_calls
 def pool(
     query: Any,
     key: Any,

@@ -17,12 +17,14 @@ from kernpool.dask.partitions import Partitions, as_partitions, read_block
 from kernpool.dask.pool import NO_PAIRS, RETRIES
 from kernpool.dask.tasks import FAN_IN, sent_once
 from kernpool.distribution import as_levels, asked_of, counted_quantiles, without_axes
+from kernpool.execution.messages import explain_calls
 from kernpool.kernels import Kernel
 from kernpool.pooling.recipe import Recipe
 
 Array = NDArray[np.float64]
 
 
+@explain_calls
 def pool_quantile(
     query: ArrayLike,
     key: Any,

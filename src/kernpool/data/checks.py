@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.data.integers import refuse_inexact
+from kernpool.execution.messages import abbreviate
 
 # Squares of more than this would overflow, and infinity minus infinity is NaN.
 LARGEST = 1e150
@@ -210,8 +211,8 @@ def _objects_as_floats(name: str, read: NDArray[Any]) -> NDArray[Any]:
     if isinstance(item, date | timedelta | np.datetime64 | np.timedelta64):
         raise TypeError(dates_refused(name, f"{type(item).__name__} objects"))
     raise TypeError(
-        f"{name} must hold real numbers, got an object array with {item!r:.60} ({type(item).__name__}) in it; "
-        "encode or drop such columns first"
+        f"{name} must hold real numbers, got an object array with {abbreviate(item):.60} "
+        f"({type(item).__name__}) in it; encode or drop such columns first"
     )
 
 
@@ -241,9 +242,9 @@ def as_bandwidth(bandwidth: Any, n_columns: int | None) -> NDArray[np.float64]:
     >>> as_bandwidth(0.5, 2)
     array([0.5, 0.5])
     """
-    if isinstance(bandwidth, str):
+    if bandwidth is None or isinstance(bandwidth, str | bool):
         raise TypeError(
-            f"bandwidth must be a positive number or one per column here, got {bandwidth!r}; "
+            f"bandwidth must be a positive number or one per column here, got {abbreviate(bandwidth)}; "
             "rules such as 'loo' and 'scott' belong to NadarayaWatsonRegressor(bandwidth=...)"
         )
     if type(bandwidth) is float and 1 / LARGEST <= bandwidth <= LARGEST:  # as nearly always
@@ -256,9 +257,13 @@ def as_bandwidth(bandwidth: Any, n_columns: int | None) -> NDArray[np.float64]:
         found = "" if n_columns is None else f" for {n_columns} key column(s)"
         raise ValueError(f"bandwidth must be one number or one per column, got shape {read.shape}{found}")
     if not usual and np.any(read <= 0):
-        raise ValueError(f"bandwidth must be positive, got {bandwidth!r}; it is a length in the units of the keys")
+        raise ValueError(
+            f"bandwidth must be positive, got {abbreviate(bandwidth)}; it is a length in the units of the keys"
+        )
     if not usual and np.any(read < 1 / LARGEST):
-        raise ValueError(f"bandwidth must be at least {1 / LARGEST:g}, got {bandwidth!r}; rescale the columns")
+        raise ValueError(
+            f"bandwidth must be at least {1 / LARGEST:g}, got {abbreviate(bandwidth)}; rescale the columns"
+        )
     copied = np.empty(columns)  # loops are compiled once more for read-only arrays
     copied[:] = read
     return copied

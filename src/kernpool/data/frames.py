@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from kernpool.data.columns import Columns, Kind, Level, refuse_other_columns
 from kernpool.data.dates import TIME_KINDS
 from kernpool.data.levels import codes_of, is_pair, levels_of, places_of
+from kernpool.execution.messages import abbreviate, check_choice
 
 Array = NDArray[np.float64]
 
@@ -100,8 +101,7 @@ class Encoding:
         >>> encoding.encode([["a", 2001, 7.5]])
         (array([[7.5]]), array([[0, 0]]))
         """
-        if ordered_by not in ("value", "rank"):
-            raise ValueError(f"ordered_by must be 'value' or 'rank', got {ordered_by!r}")
+        check_choice("ordered_by", ordered_by, ("value", "rank"))
         table = Columns.of(X)
         asked: dict[int, Kind] = {}
         requests: tuple[tuple[Kind, Collection[str | int]], ...] = (("unordered", unordered), ("ordered", ordered))
@@ -226,8 +226,7 @@ class Encoding:
         >>> encoding.encode([["c"], ["b"]], unseen="unlike")[1].tolist()
         [[-1], [1]]
         """
-        if unseen not in ("raise", "unlike"):
-            raise ValueError(f"unseen must be 'raise' or 'unlike', got {unseen!r}")
+        check_choice("unseen", unseen, ("raise", "unlike"))
         table = Columns.of(X)
         self._check_names(table)
         code, pairs = np.empty((table.rows, len(self.levels)), np.int64), iter(self.pairs)
@@ -331,11 +330,14 @@ def _are_places(places: tuple[Any, ...], levels: int) -> bool:
 
 def _positions(argument: str, columns: Collection[str | int], table: Columns) -> list[int]:
     if isinstance(columns, str):
-        raise TypeError(f"{argument} must be a collection of names or positions, got {columns!r}; use [{columns!r}]")
+        raise TypeError(
+            f"{argument} must be a collection of names or positions, got {abbreviate(columns)}; "
+            f"use [{abbreviate(columns)}]"
+        )
     positions = []
     for column in columns:
         if isinstance(column, bool) or not isinstance(column, str | int | np.integer):
-            raise TypeError(f"{argument} must hold names or positions of columns, got {column!r}")
+            raise TypeError(f"{argument} must hold names or positions of columns, got {abbreviate(column)}")
         if isinstance(column, str):
             if table.names is None or column not in table.names:
                 known = "have no names" if table.names is None else f"are {', '.join(map(repr, table.names))}"

@@ -11,6 +11,8 @@ import io
 import re
 from typing import Any
 
+from kernpool.execution.messages import abbreviate
+
 CANDIDATES = (",", ";", "\t", "|")
 NAMED = {"comma": ",", "semicolon": ";", "tab": "\t", "\\t": "\t", "pipe": "|", "space": " "}
 WORDS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars", " ": "spaces"}
@@ -28,7 +30,7 @@ def as_separator(given: str) -> str:
     """
     separator = NAMED.get(given.lower(), given)
     if len(separator) != 1 or separator in '"\r\n' or separator.isalnum():
-        raise ValueError(f"--sep must be one character, or one of {', '.join(NAMED)}; got {given!r}")
+        raise ValueError(f"--sep must be one character, or one of {', '.join(NAMED)}; got {abbreviate(given)}")
     return separator
 
 

@@ -8,10 +8,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kernpool.displays.style import SIGNED_COLORS, WEIGHT_COLORS, as_array, import_pyplot
+from kernpool.execution.messages import explain_calls
 
 Array = NDArray[np.float64]
 
 
+@explain_calls
 class AttentionDisplay:
     """Heat map of pooling weights, queries down and keys across; several heads share one color scale.
 

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.core.empty import EmptyWindowWarning
+from kernpool.execution.messages import check_choice
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -54,8 +55,7 @@ def bands_of(estimator: Any, section: Section, band: str | None, **options: Any)
     """
     if band is None:
         return ()
-    if band not in BANDS:
-        raise ValueError(f"band must be 'confidence', 'simultaneous' or None, got {band!r}")
+    check_choice("band", band, (*BANDS, None))
     ask = getattr(estimator, "confidence_interval", None)
     if ask is None:
         raise TypeError(

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.displays.style import BLACK, BLUE, RED, new_axes, tidy
+from kernpool.execution.messages import explain_calls
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -25,6 +26,7 @@ TITLES = {
 }
 
 
+@explain_calls
 class BandwidthPathDisplay:
     """The criterion at every bandwidth that a search tried, with the best one marked.
 

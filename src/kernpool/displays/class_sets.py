@@ -12,6 +12,7 @@ from kernpool.data.checks import refuse_foreign
 from kernpool.displays.class_regions import regions_of
 from kernpool.displays.plane import Plane
 from kernpool.displays.style import BLACK, CLASSES, GRAY, MARKERS, as_numbers, evenly, label_axis, new_axes, tidy
+from kernpool.execution.messages import explain_calls
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,6 +22,7 @@ Array = NDArray[np.float64]
 RANDOMISED = ("aps", "raps")  # their sets differ from place to place by their draws
 
 
+@explain_calls
 class ClassSetDisplay:
     """Regions of two columns, colored by the set of classes that a new row there is expected to be of.
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kernpool.displays.style import GRAY, GROUPS, MARKERS, evenly, new_axes, tidy
+from kernpool.execution.messages import abbreviate, explain_calls
 from kernpool.inference.curves import NULLS
 from kernpool.inference.group_curves import GroupCurves, group_curves
 
@@ -21,6 +22,7 @@ Array = NDArray[np.float64]
 LINES = ("-", "--", "-.", ":")
 
 
+@explain_calls
 class CurveComparisonDisplay:
     """The curves of groups of rows, with the p-value that they are equal, or parallel.
 
@@ -133,7 +135,7 @@ class CurveComparisonDisplay:
             If `result` is no `TestResult` of `compare_curves`.
         """
         if getattr(result, "null", None) not in NULLS.values():
-            raise TypeError(f"result must be what compare_curves returns, got {result!r:.80}")
+            raise TypeError(f"result must be what compare_curves returns, got {abbreviate(result)}")
         if len(result.bandwidth) != 1:
             raise ValueError(
                 f"a curve is over one column, and the test compared surfaces of {len(result.bandwidth)}; compare them "

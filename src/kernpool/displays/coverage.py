@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from kernpool.displays.inside import Inside, column_of, is_training
 from kernpool.displays.slices import Slices
 from kernpool.displays.style import BLACK, BLUE, RED, new_axes, tidy
+from kernpool.execution.messages import abbreviate, explain_calls
 from kernpool.inference.intervals import check_level
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 
+@explain_calls
 class CoverageDisplay:
     """Share of values inside their intervals, by slices of a column or of the prediction, with binomial bars.
 
@@ -215,7 +217,7 @@ class CoverageDisplay:
         """
         _check("confidence", confidence)
         if isinstance(slices, bool) or not isinstance(slices, int | np.integer) or slices < 1:
-            raise ValueError(f"slices must be a positive number of slices, got {slices!r}")
+            raise ValueError(f"slices must be a positive number of slices, got {abbreviate(slices)}")
         rows = Inside.of(x, y, interval, level)
         return cls(
             Slices.of(rows.x, rows.inside, int(slices), confidence),

@@ -13,6 +13,7 @@ from kernpool.displays.expected import draw_expected, expected_along, expected_i
 from kernpool.displays.samples import draw_samples
 from kernpool.displays.section import Section, training_rows
 from kernpool.displays.style import BLACK, GRAY, RED, as_numbers, evenly, label_axis, new_axes, tidy
+from kernpool.execution.messages import check_choice, explain_calls
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -25,6 +26,7 @@ Array = NDArray[np.float64]
 CENTER = "center of the shades: bias taken off"
 
 
+@explain_calls
 class KernelCurveDisplay:
     """A fitted curve over one input column, with the training samples, how sure it is, and, if known, the truth.
 
@@ -184,8 +186,7 @@ class KernelCurveDisplay:
         TypeError
             If a band is asked for, and the estimator has no intervals or was fitted to chunks.
         """
-        if of not in ("fit", "derivative"):
-            raise ValueError(f"of must be 'fit' or 'derivative', got {of!r}")
+        check_choice("of", of, ("fit", "derivative"))
         is_slope = of == "derivative"
         if is_slope and prediction is not None:
             raise ValueError("prediction bands are of values, and no slope is observed; leave prediction out")

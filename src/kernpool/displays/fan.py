@@ -15,6 +15,7 @@ from kernpool.displays.samples import draw_samples
 from kernpool.displays.section import Section
 from kernpool.displays.style import BLACK, BLUE, as_numbers, evenly, label_axis, mixed_with_white, new_axes, tidy
 from kernpool.distribution import as_levels
+from kernpool.execution.messages import explain_calls
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -25,6 +26,7 @@ LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
 PALEST, DARKEST = 0.25, 0.6  # share of ink in the outermost shade and in the innermost of several
 
 
+@explain_calls
 class QuantileFanDisplay:
     """Conditional quantiles over one input column: a shade between each low level and its counterpart, and the median.
 

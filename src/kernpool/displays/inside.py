@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from kernpool.data.checks import refuse_foreign
 from kernpool.displays.section import column_index
 from kernpool.displays.style import as_numbers
+from kernpool.execution.messages import abbreviate
 from kernpool.inference.intervals import check_level
 
 Array = NDArray[np.float64]
@@ -91,7 +92,7 @@ def _ends(interval: Any, level: float | None) -> tuple[Array, Array, float]:
         if not isinstance(interval, tuple | list) or len(interval) != 2:
             raise TypeError(
                 "interval must be what prediction_interval or confidence_interval returns, or a pair (lower, upper), "
-                f"got {interval!r:.80}"
+                f"got {abbreviate(interval)}"
             )
         lower, upper = interval
     level = getattr(interval, "level", None) if level is None else level

@@ -9,11 +9,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kernpool.displays.style import BLUE, import_pyplot, tidy
+from kernpool.execution.messages import abbreviate, explain_calls
 from kernpool.kernels import Kernel, get_kernel
 
 Array = NDArray[np.float64]
 
 
+@explain_calls
 class KernelDisplay:
     """Profiles of kernels over ``u = (q - k) / h``, one panel each, sharing the y axis.
 
@@ -77,7 +79,7 @@ class KernelDisplay:
         """
         found = [get_kernel(kernel) for kernel in ([kernels] if isinstance(kernels, str | Kernel) else kernels)]
         if not found or len({kernel.name for kernel in found}) < len(found):
-            raise ValueError(f"kernels must name at least one kernel, each once; got {kernels!r}")
+            raise ValueError(f"kernels must name at least one kernel, each once; got {abbreviate(kernels)}")
         if u is None:
             grid = np.arange(-25, 26) / 10
             edges = [kernel.support * sign for kernel in found if kernel.is_compact for sign in (-1, 1)]

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kernpool.displays.section import as_query, column_index, kind_of, known_names, read_inputs
+from kernpool.execution.messages import abbreviate
 
 Array = NDArray[np.float64]
 
@@ -81,10 +82,10 @@ class Plane:
                 raise ValueError(f"X has {d} columns, so features= must say which two to draw over")
             features = (0, 1)
         if isinstance(features, str) or len(features) != 2:
-            raise ValueError(f"features must be two columns, got {features!r}")
+            raise ValueError(f"features must be two columns, got {abbreviate(features)}")
         first, second = (column_index(feature, names, d, name="features") for feature in features)
         if first == second:
-            raise ValueError(f"features must be two different columns, got {features!r}")
+            raise ValueError(f"features must be two different columns, got {abbreviate(features)}")
         if grid_resolution < 2:
             raise ValueError(f"grid_resolution must be at least 2, got {grid_resolution}")
         x, y = (_axis(inputs[:, column], grid_resolution) for column in (first, second))

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from kernpool.bandwidth.rules import rule_of_thumb
 from kernpool.displays.section import kind_of
 from kernpool.displays.style import BLACK, BLUE, GRAY, RED, evenly, label_axis, new_axes, tidy
+from kernpool.execution.messages import abbreviate, explain_calls
 from kernpool.pooling.pool import pool
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ PLACES = 200
 WIDTH = 2.0  # standard deviations of the noise that the shade is wide, on either side
 
 
+@explain_calls
 class ResidualDisplay:
     """Leave-one-out residuals over the fit or a column, with the local noise, and the rows of the largest leverage.
 
@@ -266,7 +268,9 @@ def _column(estimator: Any, against: int | str) -> tuple[int, str]:
     if isinstance(against, str):
         known = [] if names is None else [str(names[i]) for i in numeric]
         if against not in known:
-            raise ValueError(f"against must be one of the numeric columns {known or 'by number'}, got {against!r}")
+            raise ValueError(
+                f"against must be one of the numeric columns {known or 'by number'}, got {abbreviate(against)}"
+            )
         return known.index(against), against
     if against not in numeric:
         raise ValueError(f"against must be one of the numeric columns {numeric}, got {against}")

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from kernpool.displays.section import kind_of
 from kernpool.displays.style import BLACK, BLUE, RED, label_axis, new_axes, tidy
+from kernpool.execution.messages import explain_calls
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,6 +23,7 @@ COLORS = (RED, "#ece7f2", BLUE, "#8d9096")  # falling, neither, rising, too few 
 LABELS = ("falls", "rises or falls: cannot be told", "rises", "too few rows")
 
 
+@explain_calls
 class SiZerDisplay:
     """Map of the places and bandwidths at which a curve rises or falls for certain (SiZer).
 

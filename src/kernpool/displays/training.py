@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from kernpool.data.files import whole_file
 from kernpool.displays.style import BLACK, BLUE, GRAY, RED, WEIGHT_COLORS, as_array, import_pyplot, new_axes, tidy
+from kernpool.execution.messages import abbreviate, explain_calls
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 
+@explain_calls
 class TrainingDisplay:
     """Loss per epoch, and optionally the fit and the weights at each of them.
 
@@ -164,7 +166,7 @@ class TrainingDisplay:
         """
         path = Path(path)
         if path.suffix not in (".gif", ".html"):
-            raise ValueError(f"path must end in .gif or .html, got {path.name!r}")
+            raise ValueError(f"path must end in .gif or .html, got {abbreviate(path.name)}")
         if not frames_per_second > 0:
             raise ValueError(f"frames_per_second must be positive, got {frames_per_second}")
         frames = self._frames(dpi, labels)

@@ -12,6 +12,7 @@ from kernpool.data.chunks.base import Chunks
 from kernpool.distribution.chunk_functions import Function, array_functions, chunk_functions
 from kernpool.distribution.settled import as_thresholds
 from kernpool.distribution.y_bandwidth import check_y_bandwidth
+from kernpool.execution.messages import abbreviate, explain_calls
 from kernpool.execution.progress import Progress
 from kernpool.execution.warnings import underflow_is_zero
 from kernpool.kernels import Kernel
@@ -25,6 +26,7 @@ Array = NDArray[np.float64]
 
 
 @underflow_is_zero
+@explain_calls
 def pool_cdf(
     query: ArrayLike,
     key: ArrayLike | Chunks,
@@ -141,7 +143,8 @@ def _as_width(y_bandwidth: Any) -> Array:
     width = check_y_bandwidth(y_bandwidth, 1)
     if isinstance(width, str):
         raise TypeError(
-            f"y_bandwidth must be a positive number here, got {y_bandwidth!r}; the y_bandwidth method of a fitted "
+            f"y_bandwidth must be a positive number here, "
+            f"got {abbreviate(y_bandwidth)}; the y_bandwidth method of a fitted "
             "regressor finds one"
         )
     return width

@@ -13,6 +13,7 @@ from kernpool.data.checks import as_real_array
 from kernpool.data.chunks.base import Chunks
 from kernpool.distribution.arrays import quantiles
 from kernpool.distribution.chunks import chunk_quantiles
+from kernpool.execution.messages import explain_calls
 from kernpool.execution.progress import Progress
 from kernpool.execution.warnings import underflow_is_zero
 from kernpool.kernels import Kernel
@@ -24,6 +25,7 @@ Array = NDArray[np.float64]
 
 
 @underflow_is_zero
+@explain_calls
 def pool_quantile(
     query: ArrayLike,
     key: ArrayLike | Chunks,

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
 from kernpool.core.problem import Problem
+from kernpool.execution.messages import abbreviate
 from kernpool.execution.warnings import warn_caller
 from kernpool.pooling.weights import weight_rows
 
@@ -95,16 +96,18 @@ def check_y_bandwidth(y_bandwidth: Any, outputs: int) -> str | Array:
     """Read a bandwidth in y: the name of a method, or one number for each output."""
     if isinstance(y_bandwidth, str):
         if y_bandwidth not in METHODS:
-            raise ValueError(f"y_bandwidth must be a positive number, 'rule' or 'ml', got {y_bandwidth!r}")
+            raise ValueError(f"y_bandwidth must be a positive number, 'rule' or 'ml', got {abbreviate(y_bandwidth)}")
         return y_bandwidth
     try:
         width = np.asarray(y_bandwidth, dtype=np.float64)
     except (TypeError, ValueError):
-        raise TypeError(f"y_bandwidth must be a positive number, 'rule' or 'ml', got {y_bandwidth!r}") from None
+        raise TypeError(
+            f"y_bandwidth must be a positive number, 'rule' or 'ml', got {abbreviate(y_bandwidth)}"
+        ) from None
     if width.shape not in ((), (outputs,)) or not np.all(np.isfinite(width) & (width > 0)):
         raise ValueError(
             f"y_bandwidth must be a positive number or one for each of {outputs} output(s), 'rule' or 'ml', got "
-            f"{y_bandwidth!r}"
+            f"{abbreviate(y_bandwidth)}"
         )
     return np.array(np.broadcast_to(width, (outputs,)))
 
@@ -139,7 +142,7 @@ def indicators(output: Array, weight: Array | None, thresholds: int) -> Array:
            [0., 1.]])
     """
     if isinstance(thresholds, bool) or not isinstance(thresholds, int | np.integer) or thresholds < 1:
-        raise ValueError(f"thresholds must be a positive number of quantiles of y, got {thresholds!r}")
+        raise ValueError(f"thresholds must be a positive number of quantiles of y, got {abbreviate(thresholds)}")
     times, levels = np.ones(len(output)) if weight is None else weight, np.arange(1, thresholds + 1) / (thresholds + 1)
     columns = []
     for column in np.asarray(output, dtype=np.float64).reshape(len(output), -1).T:

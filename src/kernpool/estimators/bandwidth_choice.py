@@ -18,6 +18,7 @@ from kernpool.bandwidth.rate import bring_to_rows
 from kernpool.data.checks import INFINITE, as_bandwidth
 from kernpool.data.frames import Encoding
 from kernpool.estimators.searched_rows import drawn_rows
+from kernpool.execution.messages import abbreviate
 from kernpool.execution.progress import current_progress
 from kernpool.execution.warnings import warn_caller
 from kernpool.kernels import Kernel, convert_bandwidth, get_kernel
@@ -224,10 +225,11 @@ def given_smoothing(smoothing: Any, categories: Categories) -> Array:
     given = np.zeros(0) if smoothing is None else np.atleast_1d(np.asarray(smoothing, dtype=float))
     if given.shape != largest.shape:
         raise ValueError(
-            f"smoothing must be one number per categorical column, {len(categories)} in all, got {smoothing!r}"
+            f"smoothing must be one number per categorical column, {len(categories)} in all, "
+            f"got {abbreviate(smoothing)}"
         )
     if not np.all((given >= 0.0) & (given <= largest)):
-        raise ValueError(f"smoothing must lie in [0, {largest.tolist()}] column by column, got {smoothing!r}")
+        raise ValueError(f"smoothing must lie in [0, {largest.tolist()}] column by column, got {abbreviate(smoothing)}")
     return given
 
 

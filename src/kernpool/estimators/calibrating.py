@@ -18,6 +18,7 @@ from kernpool.data.groups import group_codes
 from kernpool.estimators.bandwidth_choice import given_bandwidth
 from kernpool.estimators.rows import as_outputs
 from kernpool.estimators.smoothing_rows import fit_of_rows, places_of
+from kernpool.execution.messages import abbreviate
 from kernpool.inference import Smoother, number_clusters
 from kernpool.kernels import get_kernel
 
@@ -34,7 +35,7 @@ def check_rows(X_calibration: Any, y_calibration: Any, calibration: Any) -> bool
         missing = "X_calibration" if X_calibration is None else "y_calibration"
         raise ValueError(f"X_calibration and y_calibration go together, and {missing} is None; give both, or neither")
     if not (calibration is None or isinstance(calibration, str)) or calibration not in CALIBRATIONS:
-        raise ValueError(f"calibration must be None, 'all' or 'unsearched', got {calibration!r}")
+        raise ValueError(f"calibration must be None, 'all' or 'unsearched', got {abbreviate(calibration)}")
     if X_calibration is not None and calibration is not None:
         raise ValueError(
             f"calibration={calibration!r} is about the training rows, and X_calibration gives others; leave one out"

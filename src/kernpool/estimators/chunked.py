@@ -24,6 +24,7 @@ from kernpool.estimators.fitted import check_unchanged, numeric_query, recipe_of
 from kernpool.estimators.parameters import check_parameters, search_parameters
 from kernpool.estimators.rows import keep_labels, refuse_formula, selection
 from kernpool.estimators.search_sample import DEFAULT_SEARCH_ROWS, SearchDraw, bandwidth_of_sample, draw, seed_of
+from kernpool.execution.messages import abbreviate
 from kernpool.execution.progress import current_progress
 
 Array = NDArray[np.float64]
@@ -79,7 +80,8 @@ def fit_chunks(model: Any, chunks: Chunks) -> None:
             raise TypeError(f"{name} must be None for rows in chunks: they have numeric columns only")
     if not isinstance(model.scale, str) or model.scale != "raw":
         raise ValueError(
-            f"scale must be 'raw' for rows in chunks, whose ranks are not known, got {model.scale!r}; fit a sample of "
+            f"scale must be 'raw' for rows in chunks, whose ranks are not known, "
+            f"got {abbreviate(model.scale)}; fit a sample of "
             "them in memory, or write ranks of the column into the file"
         )
     options = search_parameters(model) | {"smoothing": model.smoothing, "degree": model._degree}

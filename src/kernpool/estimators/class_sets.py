@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import check_random_state
 
 from kernpool.conformal.class_results import PredictionSet
 from kernpool.conformal.class_scores import ClassRows
@@ -17,6 +16,8 @@ from kernpool.estimators.calibrating import check_rows, origin_of
 from kernpool.estimators.class_probabilities import probabilities_of
 from kernpool.estimators.labels import as_labels
 from kernpool.estimators.smoothing_rows import need_rows, places_of
+from kernpool.execution.messages import abbreviate, check_choice
+from kernpool.inference.draws import as_random
 from kernpool.inference.probabilities import Probabilities
 from kernpool.inference.smoother import Places
 
@@ -130,11 +131,10 @@ class ClassSets:
         [['setosa'], ['versicolor', 'virginica']]
         """
         need_rows(self, "sets of classes need")
-        if not isinstance(method, str) or method not in SET_METHODS:
-            raise ValueError(f"method must be one of {', '.join(map(repr, SET_METHODS))}, got {method!r}")
+        check_choice("method", method, SET_METHODS)
         for name, value in (("by_class", by_class), ("allow_empty", allow_empty)):
             if not isinstance(value, bool | np.bool_):
-                raise ValueError(f"{name} must be True or False, got {value!r}")
+                raise ValueError(f"{name} must be True or False, got {abbreviate(value)}")
         model: Any = self
         exact, of = as_level(level), probabilities_of(model)
         if method == "full":
@@ -145,7 +145,7 @@ class ClassSets:
             places,
             model.classes_.copy(),
             exact,
-            random_state if isinstance(random_state, np.random.Generator) else check_random_state(random_state),
+            as_random(random_state),
             by_class=bool(by_class),
             allow_empty=bool(allow_empty),
             others=_calibration_rows(model, of, X_calibration, y_calibration),

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
-from sklearn.utils import check_random_state
 
 from kernpool.core.problem import Problem
 from kernpool.distribution import QuantileInterval, Sums, as_levels, known_quantiles
@@ -19,8 +18,10 @@ from kernpool.estimators.conditional_functions import ConditionalFunctions
 from kernpool.estimators.conditional_scores import ConditionalScores
 from kernpool.estimators.smoothing_rows import clusters_of, need_rows, read_places, shaped
 from kernpool.estimators.weighed import Weighed, without_axes, y_bandwidths
+from kernpool.execution.messages import abbreviate
 from kernpool.execution.progress import current_progress
 from kernpool.inference.corrected import estimate
+from kernpool.inference.draws import as_random
 from kernpool.inference.intervals import check_level
 from kernpool.inference.noise import local_noise
 from kernpool.inference.quadratic_forms import squared_norm
@@ -257,9 +258,9 @@ class ConditionalDistribution(ConditionalFunctions, ConditionalScores, Condition
         [1.0, 2.0, 9.0]
         """
         if isinstance(size, bool) or not isinstance(size, (int, np.integer)) or size < 1:
-            raise ValueError(f"size must be a positive number of draws, got {size!r}")
+            raise ValueError(f"size must be a positive number of draws, got {abbreviate(size)}")
         weighed = Weighed.of(self, X, "draws need")
-        random = random_state if isinstance(random_state, np.random.Generator) else check_random_state(random_state)
+        random = as_random(random_state)
         level = random.uniform(size=(len(weighed.problem.query), int(size)))
         sums = Sums.of(weighed.problem, weighed.recipe)
         places = sums.places(np.arange(len(weighed.value)), level)

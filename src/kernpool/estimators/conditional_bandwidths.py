@@ -14,6 +14,7 @@ from kernpool.estimators.fitted import recipe_of, scaled_keys
 from kernpool.estimators.parameters import search_parameters
 from kernpool.estimators.smoothing_rows import need_rows
 from kernpool.estimators.weighed import y_bandwidths
+from kernpool.execution.messages import abbreviate, check_choice
 
 Array = NDArray[np.float64]
 
@@ -69,7 +70,7 @@ class ConditionalBandwidths:
         """
         need_rows(self, "a bandwidth in y needs")
         if not isinstance(method, str):
-            raise ValueError(f"method must be 'rule' or 'ml', got {method!r}")
+            raise ValueError(f"method must be 'rule' or 'ml', got {abbreviate(method)}")
         widths = y_bandwidths(self, method)
         return float(widths[0]) if self.value_.ndim == 1 else widths.copy()  # type: ignore[attr-defined]  # set by fit
 
@@ -137,8 +138,7 @@ class ConditionalBandwidths:
                 "distribution_bandwidth is for local constants: this model has the distribution of residuals around a "
                 "local linear fit; fit NadarayaWatsonRegressor, or keep the bandwidth of the fit"
             )
-        if criterion not in CRITERIA:
-            raise ValueError(f"criterion must be one of {', '.join(map(repr, CRITERIA))}, got {criterion!r}")
+        check_choice("criterion", criterion, CRITERIA)
         weight = model.key_weight_
         found = choose_bandwidth(
             scaled_keys(model),

@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import check_random_state
 
 from kernpool.core.problem import Problem
 from kernpool.distribution.scores import known_crps, known_pit
 from kernpool.estimators.chunked_functions import functions_of_chunks, outputs_of
 from kernpool.estimators.smoothing_rows import need_rows
 from kernpool.estimators.weighed import Weighed, one_per_row, rows_in_chunks, without_axes
+from kernpool.inference.draws import as_random
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -82,7 +82,7 @@ class ConditionalScores:
         >>> np.histogram(model.pit(), bins=4, range=(0, 1))[0] // 10
         array([12, 12, 12, 12])
         """
-        random = random_state if isinstance(random_state, np.random.Generator) else check_random_state(random_state)
+        random = as_random(random_state)
         if y is not None and rows_in_chunks(self, X, "a probability integral transform needs"):
             return self._pit_of_chunks(X, y, random)
         weighed, given = self._observed(X, y, "a probability integral transform needs")

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from kernpool.estimators.fitted import read_query, scale_of
 from kernpool.estimators.smoothing_rows import clusters_of_fit, smoother_of, training_of
+from kernpool.execution.messages import abbreviate
 from kernpool.inference import Places
 from kernpool.inference.diagnostics import Residuals, residuals
 from kernpool.inference.slope_map import SlopeMap, slope_map
@@ -145,7 +146,7 @@ class Diagnostics:
             bandwidths = _many(key, float(self.bandwidth_[0]))  # type: ignore[attr-defined]  # set by fit
         widths = np.atleast_1d(np.asarray(bandwidths, dtype=np.float64))
         if widths.ndim != 1 or not widths.size or not np.all(np.isfinite(widths) & (widths > 0)):
-            raise ValueError(f"bandwidths must be positive finite numbers of shape (b,), got {bandwidths!r}")
+            raise ValueError(f"bandwidths must be positive finite numbers of shape (b,), got {abbreviate(bandwidths)}")
         return slope_map(
             smoother,
             Places(np.asarray(scale.apply(numeric), dtype=np.float64)),

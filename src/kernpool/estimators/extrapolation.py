@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from kernpool.core.keys import Prepared
 from kernpool.data.dates import in_words
+from kernpool.execution.messages import abbreviate
 from kernpool.execution.warnings import warn_caller
 from kernpool.inference.warnings import ExtrapolationWarning
 from kernpool.kernels import Kernel
@@ -163,7 +164,7 @@ def check_extrapolate(extrapolate: Any) -> None:
     ValueError: extrapolate must be 'plane' or 'clip', got 'nearest'
     """
     if not (isinstance(extrapolate, str) and extrapolate in POLICIES):
-        raise ValueError(f"extrapolate must be 'plane' or 'clip', got {extrapolate!r}")
+        raise ValueError(f"extrapolate must be 'plane' or 'clip', got {abbreviate(extrapolate)}")
 
 
 def limits_of(model: Any) -> tuple[Array, Array] | None:

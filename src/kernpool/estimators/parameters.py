@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_random_state
 
 from kernpool.bandwidth import CRITERIA, RULES
 from kernpool.core.empty import check_empty
@@ -16,9 +15,10 @@ from kernpool.data.checks import as_bandwidth
 from kernpool.estimators.extrapolation import check_extrapolate
 from kernpool.estimators.recalibration import check_recalibrate
 from kernpool.estimators.scale import check_scale
+from kernpool.execution.messages import abbreviate, check_choice, did_you_mean
 from kernpool.execution.threads import resolve_n_jobs
+from kernpool.inference.draws import as_random
 from kernpool.kernels import check_convention, get_categorical_kernel, get_kernel
-from kernpool.kernels.names import did_you_mean
 from kernpool.pooling.plan import check_algorithm
 
 NAMED_BANDWIDTHS = (*CRITERIA, "plugin", *RULES)
@@ -61,14 +61,12 @@ def check_restored(model: Any) -> None:
     for name in ("unordered", "ordered"):
         columns = getattr(model, name)
         if columns is not None and (isinstance(columns, str | dict) or not all(map(_is_column, columns))):
-            raise ValueError(f"{name} must be None or a collection of names or positions, got {columns!r}")
+            raise ValueError(f"{name} must be None or a collection of names or positions, got {abbreviate(columns)}")
         get_categorical_kernel(getattr(model, f"{name}_kernel"), ordered=name == "ordered")
-    if model.ordered_by not in ("value", "rank"):
-        raise ValueError(f"ordered_by must be 'value' or 'rank', got {model.ordered_by!r}")
+    check_choice("ordered_by", model.ordered_by, ("value", "rank"))
     smoothing = np.atleast_1d(np.asarray(0.0 if model.smoothing is None else model.smoothing, dtype=np.float64))
     if smoothing.ndim != 1 or not np.all(smoothing >= 0.0):
-        raise ValueError(f"smoothing must be None, or numbers from 0 on, got {model.smoothing!r}")
-    check_random_state(model.random_state)
+        raise ValueError(f"smoothing must be None, or numbers from 0 on, got {abbreviate(model.smoothing)}")
 
 
 def search_parameters(model: Any) -> dict[str, Any]:
@@ -78,40 +76,49 @@ def search_parameters(model: Any) -> dict[str, Any]:
 
 
 def _check_unseen(unseen: Any) -> None:
-    if unseen not in ("raise", "unlike"):
-        raise ValueError(f"unseen must be 'raise' or 'unlike', got {unseen!r}")
+    check_choice("unseen", unseen, ("raise", "unlike"))
 
 
 def _check_common_factor(common_factor: Any) -> None:
     if not isinstance(common_factor, bool | np.bool_):
-        raise ValueError(f"common_factor must be True or False, got {common_factor!r}")
+        raise ValueError(f"common_factor must be True or False, got {abbreviate(common_factor)}")
 
 
 def _check_max_search_rows(most: Any) -> None:
     if most is not None and (isinstance(most, bool) or not isinstance(most, int | np.integer) or most < 2):
-        raise ValueError(f"max_search_rows must be None or a number of rows from 2 on, got {most!r}")
+        raise ValueError(f"max_search_rows must be None or a number of rows from 2 on, got {abbreviate(most)}")
 
 
 def _check_max_search_seconds(most: Any) -> None:
     if most is not None and not (_is_number(most) and most > 0):
-        raise ValueError(f"max_search_seconds must be None or a positive number of seconds, got {most!r}")
+        raise ValueError(f"max_search_seconds must be None or a positive number of seconds, got {abbreviate(most)}")
+
+
+def _check_kernel(kernel: Any) -> None:
+    if isinstance(kernel, str) and kernel in (*NAMED_BANDWIDTHS, FOR_CLASSES):
+        raise ValueError(f"kernel={kernel!r} is a way to find bandwidths; use bandwidth={kernel!r}")
+    get_kernel(kernel)
 
 
 def _check_bandwidth(bandwidth: Any, named: tuple[str, ...]) -> None:
-    if not isinstance(bandwidth, str) or bandwidth in named:
+    impossible = bandwidth is None or isinstance(bandwidth, bool | dict)
+    if not impossible and (not isinstance(bandwidth, str) or bandwidth in named):
         return
     if bandwidth == FOR_CLASSES:
         raise ValueError(f"bandwidth={FOR_CLASSES!r} is for probabilities of classes; use 'loo' for numbers")
-    raise ValueError(
+    hint = did_you_mean(bandwidth, named) if isinstance(bandwidth, str) else "leave it out to have it found"
+    raise (TypeError if impossible else ValueError)(
         f"bandwidth must be a positive number, one per column, or one of {', '.join(map(repr, named))}; "
-        f"got {bandwidth!r}; {did_you_mean(bandwidth, named)}".rstrip("; ")
+        f"got {abbreviate(bandwidth)}; {hint}".rstrip("; ")
     )
 
 
 def check_ridge(ridge: Any) -> None:
     """Refuse a ridge that is none."""
     if ridge is not None and not (_is_number(ridge) and 0.0 <= ridge <= LARGEST_RIDGE):
-        raise ValueError(f"ridge must be None, to be found, or a number from 0 to {LARGEST_RIDGE:g}, got {ridge!r}")
+        raise ValueError(
+            f"ridge must be None, to be found, or a number from 0 to {LARGEST_RIDGE:g}, got {abbreviate(ridge)}"
+        )
 
 
 def check_prior_share(share: Any) -> None:
@@ -120,7 +127,7 @@ def check_prior_share(share: Any) -> None:
         return
     number = isinstance(share, int | float | np.integer | np.floating) and not isinstance(share, bool)
     if not number or not 0.0 <= share < 1.0:
-        raise ValueError(f"prior_share must be 'loo', or a number from 0 on and below 1, got {share!r}")
+        raise ValueError(f"prior_share must be 'loo', or a number from 0 on and below 1, got {abbreviate(share)}")
 
 
 def _is_number(value: Any) -> bool:
@@ -139,12 +146,13 @@ CHECKS: dict[str, Callable[[Any], object]] = {
     "bandwidth_convention": check_convention,
     "algorithm": check_algorithm,
     "tol": as_tol,
+    "random_state": lambda random_state: as_random(random_state, generators=False),
     "n_jobs": resolve_n_jobs,
     "unseen": _check_unseen,
     "common_factor": _check_common_factor,
     "max_search_rows": _check_max_search_rows,
     "max_search_seconds": _check_max_search_seconds,
-    "kernel": get_kernel,
+    "kernel": _check_kernel,
     "ridge": check_ridge,
     "prior_share": check_prior_share,
     "recalibrate": check_recalibrate,

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernpool.execution.messages import abbreviate
+
 Array = NDArray[np.float64]
 
 ISOTONIC = "isotonic"
@@ -23,7 +25,7 @@ def check_recalibrate(recalibrate: Any) -> None:
     ValueError: recalibrate must be None or 'isotonic', got 'sigmoid'
     """
     if recalibrate is not None and not (isinstance(recalibrate, str) and recalibrate == ISOTONIC):
-        raise ValueError(f"recalibrate must be None or {ISOTONIC!r}, got {recalibrate!r}")
+        raise ValueError(f"recalibrate must be None or {ISOTONIC!r}, got {abbreviate(recalibrate)}")
 
 
 def isotonic_maps(probability: Array, label: Array, weight: Array | None = None) -> Array:

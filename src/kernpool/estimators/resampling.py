@@ -18,6 +18,7 @@ from kernpool.estimators.bandwidth_choice import choose_bandwidth
 from kernpool.estimators.fitted import check_unchanged, numeric_query, problem_of, recipe_of, scaled_keys
 from kernpool.estimators.parameters import search_parameters
 from kernpool.estimators.smoothing_rows import need_rows
+from kernpool.execution.messages import check_choice
 from kernpool.execution.progress import current_progress
 from kernpool.inference import draws
 from kernpool.inference.bootstrap import Resampling, bootstrap
@@ -81,8 +82,7 @@ def significance(
 ) -> TestResult:
     """Test columns of a fitted model; parameters as of `KernelRegressor.significance_test`."""
     check_is_fitted(model)
-    if method not in ("residual", "gradient"):
-        raise ValueError(f"method must be 'residual' or 'gradient', got {method!r}")
+    check_choice("method", method, ("residual", "gradient"))
     check_kind(kind)
     need_rows(model, "significance_test needs")
     if vars(model).get("key_group_") is not None:

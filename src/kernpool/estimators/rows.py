@@ -22,6 +22,7 @@ from kernpool.data.integers import refuse_inexact
 from kernpool.data.mixed import Mixed
 from kernpool.data.suspects import SuspectColumnWarning, suspect_columns
 from kernpool.estimators.labels import as_labels
+from kernpool.execution.messages import abbreviate
 from kernpool.execution.warnings import warn_caller
 
 Array = NDArray[np.float64]
@@ -78,14 +79,14 @@ def refuse_formula(X: Any, y: Any) -> None:
             names = [term.strip() for term in terms.split("+")]
             plain = target.strip().isidentifier() and all(name.isidentifier() for name in names)
             how = f"frame[{names}], frame[{target.strip()!r}]" if plain else "frame[['a', 'b']], frame['y']"
-            raise TypeError(f"formulas are not supported, got {given!r}; select the columns: fit({how})")
+            raise TypeError(f"formulas are not supported, got {abbreviate(given)}; select the columns: fit({how})")
 
 
 def refuse_name(y: Any, *, numbers: bool) -> None:
     """Refuse the name of a column, or for numbers a list with one, where the column itself is needed."""
     name = y[0] if numbers and isinstance(y, list | tuple) and len(y) == 1 else y
     if isinstance(name, str):
-        raise TypeError(f"y must hold a value per row, got {y!r}; pass the column: {selection(name)}")
+        raise TypeError(f"y must hold a value per row, got {abbreviate(y)}; pass the column: {selection(name)}")
 
 
 def selection(name: Any) -> str:
@@ -141,6 +142,11 @@ def as_table(X: Any, columns: int | None = None) -> Any:
     if X.ndim not in (1, 2):
         raise ValueError(
             f"X must have shape (rows,) or (rows, columns), got {type(given).__name__} of shape {tuple(X.shape)}"
+        )
+    if X.dtype.kind == "c":
+        raise ValueError(  # in the words that scikit-learn's tests of estimators look for, without all of the numbers
+            f"Complex data not supported: X must hold real numbers, got {abbreviate(X)}; pass X.real, or real and "
+            "imaginary parts as columns"
         )
     if X.ndim == 1 and columns not in (None, 1):
         raise ValueError(

@@ -12,6 +12,7 @@ from kernpool.estimators.learned.classifier import LearnedPoolingClassifier
 from kernpool.estimators.learned.regressor import LearnedPoolingRegressor
 from kernpool.estimators.local_linear import LocalLinearRegressor
 from kernpool.estimators.nadaraya_watson import NadarayaWatsonRegressor
+from kernpool.execution.messages import explain_calls
 from kernpool.pooling.running import RunningPool
 
 MODELS = (
@@ -24,6 +25,7 @@ MODELS = (
 )
 
 
+@explain_calls
 def save_model(
     model: Any,
     folder: str | Path,
@@ -83,6 +85,7 @@ def save_model(
     write_record(folder, model.to_record(**columns), force=force)
 
 
+@explain_calls
 def load_model(folder: str | Path, *, memory: int | None = None) -> Any:
     """Read a model from a folder, after checking every file in it.
 

@@ -18,6 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernpool.execution.messages import abbreviate
+
 Array = NDArray[np.float64]
 
 SCALES = ("raw", "rank")
@@ -120,7 +122,8 @@ def check_scale(scale: Any) -> None:
     columns = [*scale] if named else []
     if not all(isinstance(one, str) and one in SCALES for one in entries) or not all(map(_is_column, columns)):
         raise ValueError(
-            f"scale must be 'raw', 'rank', one of them per column, or a dict from columns to them, got {scale!r}"
+            f"scale must be 'raw', 'rank', one of them per column, or a dict from columns to them, "
+            f"got {abbreviate(scale)}"
         )
 
 

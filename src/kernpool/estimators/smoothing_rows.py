@@ -14,6 +14,7 @@ from kernpool.core.keys import Prepared
 from kernpool.core.local_fit import RankDeficiencyWarning
 from kernpool.estimators.fitted import pairs_of, read_query, recipe_of, scale_of, scaled_keys
 from kernpool.estimators.rank_notes import dependent_columns
+from kernpool.execution.messages import check_choice
 from kernpool.execution.warnings import warn_caller
 from kernpool.inference import Clusters, Places, Smoother, Training, fit_clusters, fit_training, number_clusters
 from kernpool.inference.kept_sums import KeptSums
@@ -105,8 +106,7 @@ def places_of(model: Any, X: ArrayLike, *, warn: bool = True) -> Places:
 
 def read_places(model: Any, X: ArrayLike, of: str, *, warn: bool = True) -> tuple[Smoother, Places, Training]:
     """Read places of X, with the rows in their own fit; refuse a question that is none."""
-    if of not in OF:
-        raise ValueError(f"of must be 'fit' or 'derivative', got {of!r}")
+    check_choice("of", of, OF)
     smoother = smoother_of(model)
     return smoother, places_of(model, X, warn=warn), training_of(model, smoother)
 

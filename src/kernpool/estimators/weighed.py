@@ -18,6 +18,7 @@ from kernpool.distribution import without_axes as drop_axes
 from kernpool.distribution.y_bandwidth import check_y_bandwidth, find_y_bandwidth
 from kernpool.estimators.fitted import read_query, scale_of
 from kernpool.estimators.smoothing_rows import fit_of_rows, need_rows, smoother_of
+from kernpool.execution.messages import abbreviate
 from kernpool.inference import Places, Smoother
 from kernpool.pooling.recipe import Recipe
 
@@ -173,7 +174,8 @@ def number_of(y_bandwidth: Any, outputs: int) -> Array:
     width = check_y_bandwidth(y_bandwidth, outputs)
     if isinstance(width, str):
         raise TypeError(
-            f"y_bandwidth must be a number where rows are not in memory, got {y_bandwidth!r}; y_bandwidth() of "
+            f"y_bandwidth must be a number where rows are not in memory, "
+            f"got {abbreviate(y_bandwidth)}; y_bandwidth() of "
             "NadarayaWatsonRegressor(bandwidth=model.bandwidth_), fitted to a sample of the rows in arrays, finds one"
         )
     return width

@@ -10,6 +10,7 @@ from operator import index
 from queue import Empty, SimpleQueue
 from typing import Any
 
+from kernpool.execution.messages import abbreviate
 from kernpool.execution.progress import Progress
 
 # Work on one block: a generator that pauses after every piece of at most about 50 ms, so that it can be stopped there.
@@ -83,7 +84,7 @@ def _as_count(n_jobs: Any) -> int:
     if count == 0:
         raise ValueError(
             "n_jobs must be None, a positive number of threads, or a negative one, where -1 is all processors and -2 "
-            f"all but one; got {n_jobs!r}"
+            f"all but one; got {abbreviate(n_jobs)}"
         )
     return count
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernpool.execution.messages import abbreviate
 from kernpool.inference import draws
 from kernpool.inference.corrected import Estimate
 from kernpool.inference.multiplier import critical_values, largest_errors
@@ -31,7 +32,8 @@ def check_band(simultaneous: Any) -> None:
     if isinstance(simultaneous, bool | np.bool_) or (isinstance(simultaneous, str) and simultaneous in BANDS):
         return
     raise ValueError(
-        f"simultaneous must be False, True, {' or '.join(map(repr, BANDS))}, got {simultaneous!r}; False is for "
+        f"simultaneous must be False, True, {' or '.join(map(repr, BANDS))}, "
+        f"got {abbreviate(simultaneous)}; False is for "
         "intervals of single places, True for a band, by the tube formula where it holds"
     )
 

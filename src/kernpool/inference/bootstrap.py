@@ -17,6 +17,7 @@ from kernpool.core.empty import EmptyWindowWarning
 from kernpool.core.problem import Problem
 from kernpool.core.reading import in_unit
 from kernpool.data.groups import group_codes
+from kernpool.execution.messages import abbreviate, check_choice
 from kernpool.execution.progress import Progress
 from kernpool.execution.warnings import warn_caller
 from kernpool.inference import draws
@@ -44,11 +45,10 @@ class Resampling:
     max_bytes: int = 1 << 30
 
     def __post_init__(self) -> None:
-        if self.kind not in KINDS:
-            raise ValueError(f"kind must be one of {', '.join(map(repr, KINDS))}, got {self.kind!r}")
+        check_choice("kind", self.kind, KINDS)
         draws.as_count("n_resamples", self.n_resamples)
         if isinstance(self.max_bytes, bool) or not isinstance(self.max_bytes, int | float | np.number):
-            raise TypeError(f"max_bytes must be a number of bytes such as 2**30, got {self.max_bytes!r}")
+            raise TypeError(f"max_bytes must be a number of bytes such as 2**30, got {abbreviate(self.max_bytes)}")
 
     def check_request(self, statistic: Statistic | None, size: int) -> None:
         """Refuse, before anything is drawn, what is no statistic, or without one fits of so many numbers."""
@@ -56,7 +56,7 @@ class Resampling:
             self.check_size(size)
         elif not callable(statistic):
             raise TypeError(
-                f"statistic must take the fit of a resample and return numbers, got {statistic!r}; such as "
+                f"statistic must take the fit of a resample and return numbers, got {abbreviate(statistic)}; such as "
                 "lambda fit: fit.max()"
             )
 
@@ -159,7 +159,7 @@ def as_numbers(returned: Any) -> Array:
     """
     found = np.asarray(returned)
     if found.dtype.kind not in "biuf":
-        raise TypeError(f"statistic must return a number or an array of numbers, got {returned!r}")
+        raise TypeError(f"statistic must return a number or an array of numbers, got {abbreviate(returned)}")
     return np.asarray(found, dtype=np.float64)
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kernpool.data.groups import labels_and_codes, named
+from kernpool.execution.messages import check_choice, explain_calls
 from kernpool.execution.warnings import underflow_is_zero
 from kernpool.inference import draws
 from kernpool.inference.linear_map import LinearMap
@@ -31,6 +32,7 @@ LEAST_ROWS_OF_GROUP = 3  # of which a difference tells the noise
 
 
 @underflow_is_zero
+@explain_calls
 def compare_curves(
     X: ArrayLike,
     y: ArrayLike,
@@ -129,11 +131,9 @@ def compare_curves(
     >>> compare_curves(x, y + (groups == "b"), groups, null="parallel").p_value > 0.05
     True
     """
-    if null not in tuple(NULLS):
-        raise ValueError(f"null must be 'equal' or 'parallel', got {null!r}")
+    check_choice("null", null, tuple(NULLS))
     kinds = (*KINDS, "normal")
-    if null_distribution not in kinds:
-        raise ValueError(f"null_distribution must be one of {', '.join(map(repr, kinds))}, got {null_distribution!r}")
+    check_choice("null_distribution", null_distribution, kinds)
     draws.as_count("n_resamples", n_resamples)
     seed = draws.as_seed(random_state)
     sample, code, labels = read_groups(X, y, groups, sample_weight)

@@ -11,6 +11,8 @@ import numpy as np
 from numpy.random import Generator, Philox
 from numpy.typing import ArrayLike, NDArray
 
+from kernpool.execution.messages import abbreviate
+
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
@@ -57,21 +59,36 @@ def as_seed(random_state: Any) -> int:
         return int(random_state)
     if isinstance(random_state, Generator):
         return int(random_state.integers(1 << 62))
+    return int(as_random(random_state).randint(1 << 62, dtype=np.int64))
+
+
+def as_random(random_state: Any, *, generators: bool = True) -> Any:
+    """Return the source of random numbers that scikit-learn reads from `random_state`, or a Generator as it is.
+
+    Examples
+    --------
+    >>> as_random("seven", generators=False)
+    Traceback (most recent call last):
+    ...
+    ValueError: random_state must be an integer from 0 on, a RandomState or None, got 'seven'
+    """
+    if generators and isinstance(random_state, Generator):
+        return random_state
     from sklearn.utils import check_random_state
 
     try:
-        state = check_random_state(random_state)
-    except ValueError:
+        return check_random_state(random_state)
+    except (TypeError, ValueError):
+        known = "a RandomState, a Generator or None" if generators else "a RandomState or None"
         raise ValueError(
-            f"random_state must be an integer from 0 on, a RandomState, a Generator or None, got {random_state!r:.80}"
+            f"random_state must be an integer from 0 on, {known}, got {abbreviate(random_state)}"
         ) from None
-    return int(state.randint(1 << 62, dtype=np.int64))
 
 
 def as_count(name: str, given: Any) -> int:
     """Read how many resamples are drawn, at least one."""
     if isinstance(given, bool) or not isinstance(given, int | np.integer) or given < 1:
-        raise ValueError(f"{name} must be a positive integer such as 399, got {given!r}")
+        raise ValueError(f"{name} must be a positive integer such as 399, got {abbreviate(given)}")
     return int(given)
 
 

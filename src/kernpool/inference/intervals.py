@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.core.local_fit import warn_of_rank
+from kernpool.execution.messages import abbreviate, check_choice
 from kernpool.inference.bands import band_width, check_band, choose_band
 from kernpool.inference.clusters import Clusters
 from kernpool.inference.corrected import METHODS, estimates
@@ -255,10 +256,9 @@ def check_level(level: Any) -> None:
     if not number or not 0.0 < level < 1.0:
         percent = number and 1.0 < level < 100.0
         hint = f"; {level:g} percent is level={level / 100:g}" if percent else "; the usual one is level=0.95"
-        raise ValueError(f"level must lie between 0 and 1, got {level!r}{hint}")
+        raise ValueError(f"level must lie between 0 and 1, got {abbreviate(level)}{hint}")
 
 
 def check_method(method: Any, known: Sequence[str] = METHODS) -> None:
     """Refuse an unknown method."""
-    if method not in known:
-        raise ValueError(f"method must be one of {', '.join(map(repr, known))}, got {method!r}")
+    check_choice("method", method, known)

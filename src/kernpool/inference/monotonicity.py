@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from kernpool.bandwidth.rules import canonical_ratio
 from kernpool.data.checks import as_bandwidth
+from kernpool.execution.messages import check_choice, explain_calls
 from kernpool.execution.warnings import underflow_is_zero
 from kernpool.inference import draws
 from kernpool.inference.columns import slope_norms
@@ -30,6 +31,7 @@ WIDEST, ROWS, MOST_WIDTHS = 0.25, 4.0, 8  # of the range; per bandwidth of the n
 
 
 @underflow_is_zero
+@explain_calls
 def monotonicity_test(
     X: ArrayLike,
     y: ArrayLike,
@@ -127,8 +129,7 @@ def monotonicity_test(
     >>> monotonicity_test(x, x**2 + noise).p_value > 0.05, monotonicity_test(x, np.sin(6 * x) + noise).p_value
     (True, 0.001)
     """
-    if direction not in tuple(DIRECTIONS):
-        raise ValueError(f"direction must be 'increasing' or 'decreasing', got {direction!r}")
+    check_choice("direction", direction, tuple(DIRECTIONS))
     check_kind(kind)
     draws.as_count("n_resamples", n_resamples)
     seed = draws.as_seed(random_state)

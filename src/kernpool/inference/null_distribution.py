@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from kernpool.execution.messages import check_choice
 from kernpool.execution.progress import current_progress
 from kernpool.inference.multiplied import multiplied
 
@@ -54,5 +55,4 @@ def resample(
 
 def check_kind(kind: str) -> None:
     """Refuse an unknown kind of multipliers."""
-    if kind not in KINDS:
-        raise ValueError(f"kind must be one of {', '.join(map(repr, KINDS))}, got {kind!r}")
+    check_choice("kind", kind, KINDS)

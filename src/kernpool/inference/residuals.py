@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from kernpool.core.empty import fill_empty
 from kernpool.core.state import PoolState, merge
+from kernpool.execution.messages import check_choice
 from kernpool.execution.ordered_sum import weighted_sum
 from kernpool.execution.threads import cut
 from kernpool.inference.nearest import nearest_residuals
@@ -178,8 +179,7 @@ def squared_residuals(smoother: Smoother, training: Training, kind: str = "hc3")
     ValueError
         If there is no such kind, or the fit takes all degrees of freedom.
     """
-    if kind not in RESIDUALS:
-        raise ValueError(f"residuals must be one of {', '.join(map(repr, RESIDUALS))}, got {kind!r}")
+    check_choice("residuals", kind, RESIDUALS)
     freedom = training.rows - training.trace
     if not freedom > 1.0:
         raise ValueError(

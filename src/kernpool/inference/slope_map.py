@@ -15,12 +15,14 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from numbers import Real
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.core.empty import EmptyWindowWarning
 from kernpool.core.local_fit import RankDeficiencyWarning
+from kernpool.execution.messages import abbreviate
 from kernpool.inference.intervals import check_level, check_method, interval
 from kernpool.inference.residuals import fit_training
 from kernpool.inference.smoother import Places, Smoother
@@ -114,8 +116,10 @@ def slope_map(
     """
     check_level(level)
     check_method(method)
-    if isinstance(fewest_rows, bool | str) or not fewest_rows >= 0:
-        raise ValueError(f"fewest_rows must be a number of rows, not negative, such as 5, got {fewest_rows!r}")
+    if isinstance(fewest_rows, bool) or not isinstance(fewest_rows, Real) or not fewest_rows >= 0:
+        raise ValueError(
+            f"fewest_rows must be a number of rows, not negative, such as 5, got {abbreviate(fewest_rows)}"
+        )
     shape = len(bandwidths), len(x)
     sign, rows, enough = np.zeros(shape, dtype=np.int8), np.zeros(shape), np.zeros(shape, dtype=bool)
     own = float(smoother.recipe.bandwidth[0])

@@ -10,6 +10,7 @@ from kernpool.core.moments import Layout
 from kernpool.core.problem import Problem
 from kernpool.core.ridge import with_ridge
 from kernpool.core.state import PoolState
+from kernpool.execution.messages import abbreviate
 from kernpool.inference.shares import Shares
 from kernpool.inference.smoother import Fitted, Places, Smoother, log_mass
 from kernpool.kernels.forms import Gaussian
@@ -107,7 +108,8 @@ def constant_slopes(smoother: Smoother, places: Places) -> tuple[Array, list[Sha
     kernel = smoother.recipe.kernel
     if not isinstance(kernel.form, Gaussian):
         raise ValueError(
-            f"standard errors of derivatives of a local constant fit need the Gaussian kernel, got {kernel.name!r}; "
+            f"standard errors of derivatives of a local constant fit need the Gaussian kernel, "
+            f"got {abbreviate(kernel.name)}; "
             "use LocalLinearRegressor, whose slopes have standard errors for every kernel"
         )
     fitted = smoother.of_degree(1).fit(places)

@@ -12,6 +12,7 @@ from kernpool.bandwidth.categories import Categories
 from kernpool.data.checks import as_bandwidth
 from kernpool.data.columns import is_frame
 from kernpool.data.frames import Encoding
+from kernpool.execution.messages import abbreviate, explain_calls
 from kernpool.execution.warnings import underflow_is_zero
 from kernpool.inference import draws
 from kernpool.inference.null_distribution import check_kind
@@ -25,6 +26,7 @@ Array = NDArray[np.float64]
 
 
 @underflow_is_zero
+@explain_calls
 def specification_test(
     X: Any,
     y: ArrayLike,
@@ -122,7 +124,9 @@ def specification_test(
     check_kind(kind)
     draws.as_count("n_resamples", n_resamples)
     if isinstance(model, type) or (model is not None and not (hasattr(model, "fit") and hasattr(model, "predict"))):
-        raise TypeError(f"model must be a regressor with fit and predict, got {model!r}; such as LinearRegression()")
+        raise TypeError(
+            f"model must be a regressor with fit and predict, got {abbreviate(model)}; such as LinearRegression()"
+        )
     sample, inputs = _read(X, y, sample_weight)
     profile = get_kernel(kernel)
     given = None if bandwidth is None else as_bandwidth(bandwidth, sample.numeric.shape[1])

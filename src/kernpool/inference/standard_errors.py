@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.core.local_fit import RankDeficiencyWarning
+from kernpool.execution.messages import check_choice
 from kernpool.execution.warnings import warn_caller
 from kernpool.inference.clusters import Clusters, cluster_errors, of_whole_fit
 from kernpool.inference.corrected import Estimate
@@ -66,8 +67,7 @@ class Errors:
 
 def check_variance(variance: str, *, clustered: bool = False) -> None:
     """Refuse an unknown kind of variance, and with clusters those of residuals that leave single rows out, or none."""
-    if not isinstance(variance, str) or variance not in VARIANCES:
-        raise ValueError(f"variance must be one of {', '.join(map(repr, VARIANCES))}, got {variance!r}")
+    check_choice("variance", variance, VARIANCES)
     if clustered and variance not in OF_CLUSTERS:
         raise ValueError(
             f"variance={variance!r} is of independent rows, and groups make clusters, whose residuals are of fits "

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.kernels.names import did_you_mean
+from kernpool.execution.messages import abbreviate, did_you_mean
 
 Array = NDArray[np.float64]
 Table = Callable[[Array, float], Array]
@@ -174,21 +174,23 @@ class CategoricalKernel:
             if place.ndim != 1 or place.dtype.kind not in "fiub":
                 raise TypeError(
                     f"levels of the ordered kernel {self.name!r} must be an array with the place of each level, "
-                    f"got {levels!r}; np.arange(c) takes them by rank"
+                    f"got {abbreviate(levels)}; np.arange(c) takes them by rank"
                 )
             place = place.astype(np.float64)
             if not place.size or not np.all(np.isfinite(place)):
-                raise ValueError(f"levels must be at least one finite number, got {levels!r}")
+                raise ValueError(f"levels must be at least one finite number, got {abbreviate(levels)}")
             return np.asarray(np.abs(place[:, None] - place[None, :]))
         if isinstance(levels, bool) or not isinstance(levels, int | np.integer):
-            raise TypeError(f"levels of the unordered kernel {self.name!r} must be their number, got {levels!r}")
+            raise TypeError(
+                f"levels of the unordered kernel {self.name!r} must be their number, got {abbreviate(levels)}"
+            )
         if levels < 1:
             raise ValueError(f"levels must be at least 1, got {levels}")
         return 1.0 - np.eye(int(levels))
 
     def _checked(self, lam: float, count: int) -> float:
         if isinstance(lam, bool) or not isinstance(lam, int | float | np.number):
-            raise TypeError(f"lam must be a number, got {lam!r}")
+            raise TypeError(f"lam must be a number, got {abbreviate(lam)}")
         if not 0.0 <= lam <= self.largest(count):
             raise ValueError(
                 f"lam must lie in [0, {self.largest(count)}] for the kernel {self.name!r} and {count} levels, got {lam}"
@@ -310,7 +312,7 @@ def get_categorical_kernel(kernel: str | CategoricalKernel, ordered: bool | None
     if isinstance(kernel, str):
         if kernel not in _KERNELS:
             hint = did_you_mean(kernel, able)
-            raise ValueError(f"unknown categorical kernel {kernel!r}; {hint}known are {', '.join(able)}")
+            raise ValueError(f"unknown categorical kernel {abbreviate(kernel)}; {hint}known are {', '.join(able)}")
         kernel = _KERNELS[kernel]
     if ordered is not None and kernel.ordered != ordered:
         kinds = ("unordered", "ordered")

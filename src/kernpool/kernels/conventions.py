@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kernpool.execution.messages import abbreviate, check_choice, explain_calls
 from kernpool.kernels.registry import Kernel, get_kernel
 
 Factor = Callable[[Kernel], float]
@@ -66,23 +67,25 @@ _OF_PACKAGES: dict[str, dict[str, Factor]] = {
 CONVENTIONS = ("support", *_OF_PACKAGES, "std", "canonical")
 
 
-def check_convention(convention: str) -> None:
+def check_convention(convention: str, name: str = "bandwidth_convention") -> None:
     """Refuse a convention that nobody has.
 
     Parameters
     ----------
     convention : str
         What the caller passed.
+    name : str, default="bandwidth_convention"
+        The argument's name.
 
     Raises
     ------
     ValueError
         If it is not one of `CONVENTIONS`.
     """
-    if convention not in CONVENTIONS:
-        raise ValueError(f"unknown bandwidth convention {convention!r}; use one of {', '.join(map(repr, CONVENTIONS))}")
+    check_choice(name, convention, CONVENTIONS)
 
 
+@explain_calls
 def convert_bandwidth(
     bandwidth: ArrayLike, kernel: str | Kernel = "gaussian", *, source: str = "support", target: str = "support"
 ) -> NDArray[np.float64]:
@@ -144,6 +147,8 @@ def convert_bandwidth(
     2.214
     """
     kernel = get_kernel(kernel)
+    check_convention(source, "source")
+    check_convention(target, "target")
     factor = _factor(kernel, source) / _factor(kernel, target)
     converted: NDArray[np.float64] = _positive(bandwidth) * factor
     return converted
@@ -151,7 +156,6 @@ def convert_bandwidth(
 
 def _factor(kernel: Kernel, convention: str) -> float:
     """Return the bandwidth in our units that the convention calls 1."""
-    check_convention(convention)
     if convention in _OF_PACKAGES:
         factors = _OF_PACKAGES[convention]
         if kernel.name not in factors or get_kernel(kernel.name) is not kernel:
@@ -172,5 +176,5 @@ def _factor(kernel: Kernel, convention: str) -> float:
 def _positive(bandwidth: Any) -> NDArray[np.float64]:
     given = np.asarray(bandwidth)
     if given.dtype.kind not in "fiu" or not np.all(given > 0):
-        raise ValueError(f"bandwidth must be a positive number, or an array of them, got {bandwidth!r}")
+        raise ValueError(f"bandwidth must be a positive number, or an array of them, got {abbreviate(bandwidth)}")
     return given.astype(np.float64)

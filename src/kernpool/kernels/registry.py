@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernpool.execution.messages import abbreviate, did_you_mean, explain_calls
 from kernpool.kernels.forms import Form, NearlyExponential
-from kernpool.kernels.names import did_you_mean
 
 Array = NDArray[np.float64]
 Profile = Callable[[Array], Array]
@@ -119,6 +119,7 @@ _NAMES: dict[str, str] = {}
 _INTERNAL: set[str] = set()  # found by their name, and not listed
 
 
+@explain_calls
 def register_kernel(kernel: Kernel) -> Kernel:
     """Make a kernel known under its name and aliases; from then on it is used, tested and saved like a built-in one.
 
@@ -178,6 +179,7 @@ def _check_profile(kernel: Kernel) -> None:
         raise ValueError(f"kernel {kernel.name!r}: log_profile is not the logarithm of profile")
 
 
+@explain_calls
 def get_kernel(kernel: str | Kernel) -> Kernel:
     """Look a kernel up by its name or alias; a `Kernel` record is returned as it is.
 
@@ -210,15 +212,16 @@ def get_kernel(kernel: str | Kernel) -> Kernel:
             _check_profile(kernel)
         return kernel
     if not isinstance(kernel, str):
-        raise TypeError(
-            f"kernel must be a name or a kernpool.Kernel, got {type(kernel).__name__}; use kernel='gaussian'"
-        )
+        number = isinstance(kernel, int | float | np.number) and not isinstance(kernel, bool)
+        remedy = f"a bandwidth is bandwidth={abbreviate(kernel)}" if number else "use kernel='gaussian'"
+        raise TypeError(f"kernel must be a name or a kernpool.Kernel, got {abbreviate(kernel)}; {remedy}")
     if kernel not in _NAMES:
         hint = did_you_mean(kernel, sorted(_NAMES.keys() - _INTERNAL))
-        raise ValueError(f"unknown kernel {kernel!r}; {hint}known kernels: {', '.join(kernel_names())}")
+        raise ValueError(f"unknown kernel {abbreviate(kernel)}; {hint}known kernels: {', '.join(kernel_names())}")
     return _KERNELS[_NAMES[kernel]]
 
 
+@explain_calls
 def kernel_names() -> list[str]:
     """List the registered kernels, in the order of registration.
 
@@ -235,6 +238,7 @@ def kernel_names() -> list[str]:
     return [name for name in _KERNELS if name not in _INTERNAL]
 
 
+@explain_calls
 def make_kernel(
     name: str,
     profile: Profile,
@@ -293,7 +297,9 @@ def make_kernel(
 
     zero = np.asarray(profile(np.zeros(3)))
     if zero.shape != (3,) or zero.dtype.kind not in "fiu":
-        raise ValueError(f"profile of {name!r} must map an array of u to an array of as many weights, got {zero!r}")
+        raise ValueError(
+            f"profile of {name!r} must map an array of u to an array of as many weights, got {abbreviate(zero)}"
+        )
 
     def moment(power: int, order: int) -> float:
         def integrand(u: float) -> float:

@@ -6,11 +6,13 @@ from functools import partial
 
 from kernpool.algorithms import ALGORITHMS
 from kernpool.core.problem import Problem
+from kernpool.execution.messages import explain_calls
 from kernpool.pooling.cells import CellPlan, choose_for_levels
 from kernpool.pooling.groups import GroupPlan, plan_of_groups
 from kernpool.pooling.plan import Plan, check_algorithm, choose_algorithm, name_of_each
 
 
+@explain_calls
 def choose(problem: Problem, algorithm: str = "auto", *, often: bool = False) -> Plan | CellPlan | GroupPlan:
     """Choose an algorithm for a problem, and say why; nothing is computed.
 

@@ -17,11 +17,11 @@ from kernpool.algorithms.reference import REFERENCE, may_underflow
 from kernpool.algorithms.verification import corrected
 from kernpool.core.problem import Problem
 from kernpool.core.state import PoolState
+from kernpool.execution.messages import abbreviate, did_you_mean
 from kernpool.execution.processor import vector_bits
 from kernpool.execution.progress import Progress
 from kernpool.execution.threads import resolve_n_jobs
 from kernpool.execution.warnings import underflow_is_zero
-from kernpool.kernels.names import did_you_mean
 from kernpool.pooling.loading import LOADING, is_dense
 from kernpool.pooling.tiny_values import brought_back, enlarged, multiplied, without_shift
 
@@ -271,10 +271,10 @@ def check_algorithm(algorithm: str) -> None:
     ValueError
         If it is neither ``"auto"`` nor registered.
     """
-    if algorithm != "auto" and algorithm not in ALGORITHMS:
+    if not isinstance(algorithm, str) or (algorithm != "auto" and algorithm not in ALGORITHMS):
         known = ("auto", *ALGORITHMS)
         hint = did_you_mean(algorithm, known) if isinstance(algorithm, str) else ""
-        raise ValueError(f"unknown algorithm {algorithm!r}; {hint}known algorithms: {', '.join(known)}")
+        raise ValueError(f"unknown algorithm {abbreviate(algorithm)}; {hint}known algorithms: {', '.join(known)}")
 
 
 def algorithm_within(problem: Problem, algorithm: str) -> str:

@@ -18,6 +18,7 @@ from kernpool.core.empty import Empty
 from kernpool.core.state import PoolState
 from kernpool.data.chunks.base import Chunks
 from kernpool.data.chunks.opening import of_numbers, open_chunks, refuse_keys_alone
+from kernpool.execution.messages import explain_calls
 from kernpool.execution.progress import Progress
 from kernpool.execution.warnings import underflow_is_zero
 from kernpool.kernels import Kernel
@@ -29,6 +30,7 @@ from kernpool.pooling.settle import settle
 
 
 @underflow_is_zero
+@explain_calls
 def pool(
     query: ArrayLike,
     key: ArrayLike | Chunks,
@@ -231,6 +233,7 @@ def as_pairs(
 
 
 @underflow_is_zero
+@explain_calls
 def pool_state(
     query: ArrayLike,
     key: ArrayLike,

@@ -17,6 +17,7 @@ from kernpool.data.checks import as_bandwidth
 from kernpool.data.chunks.base import ArrayChunks
 from kernpool.data.columns import labels_of, order_of_columns
 from kernpool.data.folders import Record, read_record, write_record
+from kernpool.execution.messages import explain_calls
 from kernpool.execution.threads import OwnLock
 from kernpool.execution.warnings import underflow_is_zero
 from kernpool.kernels import Kernel, registered_name
@@ -38,6 +39,7 @@ class _Seen(NamedTuple):
     center: Array | None = None
 
 
+@explain_calls
 class RunningPool:
     r"""Pool at fixed queries over pairs that arrive piece by piece.
 

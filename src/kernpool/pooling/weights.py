@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from kernpool.algorithms.reference import pair_weights
 from kernpool.core.empty import Empty, check_empty, fill_empty
 from kernpool.core.problem import Problem
+from kernpool.execution.messages import explain_calls
 from kernpool.execution.warnings import underflow_is_zero
 from kernpool.kernels import Kernel
 from kernpool.pooling.arrays import ArrayPairs
@@ -25,6 +26,7 @@ PAIRS_AT_ONCE = 1 << 20  # dense temporaries of 8 MiB each
 
 
 @underflow_is_zero
+@explain_calls
 def pooling_weights(
     query: ArrayLike,
     key: ArrayLike,

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from kernpool.execution.messages import explain_calls
 from kernpool.execution.threads import OwnLock
 from kernpool.torch.masks import check_tensors
 from kernpool.torch.pooling import AttentionPooling, attention_pool
@@ -31,6 +32,7 @@ class _Held(NamedTuple):
         return self.appended - 1 - self.position
 
 
+@explain_calls
 class KeyValueMemory(nn.Module):
     r"""Keys and values to pool over, row by row as they come: Nadaraya-Watson regression that learns by remembering.
 

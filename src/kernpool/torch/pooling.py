@@ -6,6 +6,7 @@ from typing import Literal, overload
 
 from torch import Tensor, nn
 
+from kernpool.execution.messages import explain_calls
 from kernpool.torch.dense import pool_densely
 from kernpool.torch.masks import check_dropout
 from kernpool.torch.request import Request, Similarity, check_algorithm
@@ -175,6 +176,7 @@ def attention_pool(
     return (pooled, weights) if return_weights else pooled
 
 
+@explain_calls
 class AttentionPooling(nn.Module):
     r"""Attention pooling with an exchangeable, learnable similarity.
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
+from kernpool.execution.messages import abbreviate, check_choice
 from kernpool.torch.masks import Participants, check_dropout, check_inputs, without_infinity
 from kernpool.torch.similarities import KernelSimilarity
 
@@ -87,10 +88,9 @@ def check_algorithm(
     ValueError
         If something is unknown, or needs weights where there are none.
     """
-    if algorithm not in ALGORITHMS:
-        raise ValueError(f"algorithm must be one of {', '.join(map(repr, ALGORITHMS))}, got {algorithm!r}")
+    check_choice("algorithm", algorithm, ALGORITHMS)
     if degree not in (0, 1):
-        raise ValueError(f"degree must be 0, local constant, or 1, local linear, got {degree!r}")
+        raise ValueError(f"degree must be 0, local constant, or 1, local linear, got {abbreviate(degree)}")
     weights = "return_weights=True" if return_weights else f"dropout={dropout_p}" if dropout_p else ""
     if degree and weights:
         raise ValueError(f"{weights} needs weights of keys, which a local linear fit does not have; use degree=0")

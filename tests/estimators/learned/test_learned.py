@@ -328,7 +328,7 @@ def test_learning_that_explodes_keeps_what_it_had(table):
         ({"hidden_sizes": (0,)}, "hidden_sizes must be a whole number from 1 on, got 0"),
         ({"output_size": 4}, "output_size must be at most the number of columns, 3"),
         ({"output_size": 2, "similarity": "width"}, "output_size is for similarity='linear' and 'encoder'"),
-        ({"dtype": "float16"}, "dtype must be None, 'float64' or 'float32', got 'float16'"),
+        ({"dtype": "float16"}, "dtype must be one of None, 'float64', 'float32', got 'float16'"),
         ({"device": "nowhere"}, "device 'nowhere' cannot be used"),
         ({"n_jobs": 0}, "n_jobs must be"),
     ],

@@ -21,6 +21,7 @@ from kernpool.data.chunks.base import (
 from kernpool.data.chunks.parquet import ColumnNames, ParquetChunks, StreamChunks
 from kernpool.data.suspects import SuspectColumnWarning
 from kernpool.data.tables import TableError, in_words
+from kernpool.execution.messages import explain_calls
 from kernpool.execution.warnings import warn_caller
 
 Names = str | Sequence[str]
@@ -123,6 +124,7 @@ class NpyRows(Chunks):
         return [self]
 
 
+@explain_calls
 def open_chunks(
     source: Any,
     value: Any = None,

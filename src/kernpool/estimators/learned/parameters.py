@@ -7,6 +7,11 @@ from collections.abc import Mapping
 from numbers import Integral, Real
 from typing import Any
 
+import numpy as np
+
+from kernpool.execution.messages import abbreviate, check_choice
+from kernpool.inference.draws import as_random
+
 SIMILARITIES = ("per_feature", "width", "linear", "encoder")
 FEWEST_ROWS = 3
 
@@ -35,8 +40,7 @@ def check_parameters(parameters: Mapping[str, Any], columns: int) -> None:
     ValueError: learning_rate must be a positive finite number, got -1
     """
     similarity, size = parameters["similarity"], parameters["output_size"]
-    if similarity not in SIMILARITIES:
-        raise ValueError(f"similarity must be one of {', '.join(map(repr, SIMILARITIES))}, got {similarity!r}")
+    check_choice("similarity", similarity, SIMILARITIES)
     if size is not None:
         _check_count("output_size", size, 1)
         if similarity in ("per_feature", "width"):
@@ -51,7 +55,7 @@ def check_parameters(parameters: Mapping[str, Any], columns: int) -> None:
             )
     hidden = parameters["hidden_sizes"]
     if isinstance(hidden, str) or not hasattr(hidden, "__iter__") or not hasattr(hidden, "__len__"):
-        raise ValueError(f"hidden_sizes must be a sequence of whole numbers such as (64,), got {hidden!r}")
+        raise ValueError(f"hidden_sizes must be a sequence of whole numbers such as (64,), got {abbreviate(hidden)}")
     for width in hidden:
         _check_count("hidden_sizes", width, 1)
     _check_count("max_epochs", parameters["max_epochs"], 0)
@@ -64,15 +68,18 @@ def check_parameters(parameters: Mapping[str, Any], columns: int) -> None:
     _check_number(
         "validation_fraction", parameters["validation_fraction"], "between 0 and 1, both left out", lambda x: 0 < x < 1
     )
-    if parameters["dtype"] not in (None, "float64", "float32"):
-        raise ValueError(f"dtype must be None, 'float64' or 'float32', got {parameters['dtype']!r}")
+    check_choice("dtype", parameters["dtype"], (None, "float64", "float32"))
+    warm = parameters["warm_start_bandwidth"]
+    if not isinstance(warm, bool | np.bool_):
+        raise ValueError(f"warm_start_bandwidth must be True or False, got {abbreviate(warm)}")
+    as_random(parameters["random_state"], generators=False)
 
 
 def _check_count(name: str, value: Any, least: int) -> None:
     if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
-        raise ValueError(f"{name} must be a whole number from {least} on, got {value!r}")
+        raise ValueError(f"{name} must be a whole number from {least} on, got {abbreviate(value)}")
 
 
 def _check_number(name: str, value: Any, wanted: str, holds: Any) -> None:
     if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value) or not holds(value):
-        raise ValueError(f"{name} must be {wanted}, got {value!r}")
+        raise ValueError(f"{name} must be {wanted}, got {abbreviate(value)}")

@@ -17,6 +17,7 @@ from kernpool.estimators import LocalLinearRegressor, NadarayaWatsonRegressor
 from kernpool.estimators.extrapolation import limits_of
 from kernpool.estimators.fitted import fit_of, pairs_of, recipe_of
 from kernpool.estimators.labels import mixed
+from kernpool.execution.messages import abbreviate
 from kernpool.pages.explorer.payload import EXACT_ROWS
 from kernpool.pages.explorer.subject import Subject
 from kernpool.pooling.weights import weight_rows
@@ -55,7 +56,7 @@ def model_at(model: Any, settings: Mapping[str, Any]) -> Any:
     """
     degree = settings.get("degree", model._degree)
     if degree not in (0, 1):
-        raise RequestError(f"degree must be 0 or 1, got {degree!r}")
+        raise RequestError(f"degree must be 0 or 1, got {abbreviate(degree)}")
     if degree and hasattr(model, "classes_"):
         raise RequestError("degree must be 0: probabilities of classes are local constant")
     if degree == model._degree:
@@ -95,7 +96,7 @@ def model_at(model: Any, settings: Mapping[str, Any]) -> Any:
 def _ridge(given: Any) -> float:
     ridge = 0.0 if given is None else float(_numbers("ridge", [given], 1)[0])
     if ridge < 0.0:
-        raise RequestError(f"ridge must not be negative, got {given!r}")
+        raise RequestError(f"ridge must not be negative, got {abbreviate(given)}")
     return ridge
 
 
@@ -132,7 +133,7 @@ def answer(subject: Subject, request: Any) -> dict[str, Any]:
     """
     kind = request.get("kind") if isinstance(request, Mapping) else None
     if not isinstance(kind, str) or kind not in ANSWERS:
-        raise RequestError(f"a request must be of kind {' or '.join(ANSWERS)}, got {kind!r:.80}")
+        raise RequestError(f"a request must be of kind {' or '.join(ANSWERS)}, got {abbreviate(kind)}")
     settings = request.get("settings", {})
     if not isinstance(settings, Mapping):
         raise RequestError("settings must be a mapping")
@@ -144,7 +145,7 @@ def _curve(_: Subject, model: Any, request: Mapping[str, Any]) -> dict[str, Any]
     column = request.get("column", 0)
     numeric, codes = _query(model, request)
     if not isinstance(column, int) or not 0 <= column < numeric.shape[1]:
-        raise RequestError(f"column must be one of the {numeric.shape[1]} numeric ones, got {column!r}")
+        raise RequestError(f"column must be one of the {numeric.shape[1]} numeric ones, got {abbreviate(column)}")
     queries = np.repeat(numeric, len(places), axis=0)
     queries[:, column] = places
     values = _pooled(model, queries, np.repeat(codes, len(places), axis=0))
@@ -154,7 +155,7 @@ def _curve(_: Subject, model: Any, request: Mapping[str, Any]) -> dict[str, Any]
 def _query(model: Any, request: Mapping[str, Any]) -> tuple[Array, Codes]:
     query = request.get("query")
     if not isinstance(query, Mapping):
-        raise RequestError(f"query must have numbers and codes, got {query!r:.80}")
+        raise RequestError(f"query must have numbers and codes, got {abbreviate(query)}")
     return query_of(model, query.get("numeric"), query.get("codes", []))
 
 
@@ -186,7 +187,7 @@ def query_of(model: Any, numeric: Any, codes: Any) -> tuple[Array, Codes]:
     is_known = isinstance(codes, list) and len(codes) == len(counts) and all(isinstance(code, int) for code in codes)
     if not is_known or any(not first <= code < count for code, count in zip(codes, counts, strict=True)):
         raise RequestError(
-            f"codes must be one level number a categorical column, of {counts} levels, got {codes!r:.80}"
+            f"codes must be one level number a categorical column, of {counts} levels, got {abbreviate(codes)}"
         )
     return numbers[None, :], np.array(codes, dtype=np.int64).reshape(1, -1)
 
@@ -246,16 +247,16 @@ def _numbers(name: str, given: Any, count: int | None, least: float = -math.inf)
     try:
         numbers = np.asarray(given, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
-        raise RequestError(f"{name} must be numbers, got {given!r:.80}") from None
+        raise RequestError(f"{name} must be numbers, got {abbreviate(given)}") from None
     fits = numbers.ndim == 1 and (1 <= len(numbers) <= LARGEST_REQUEST if count is None else len(numbers) == count)
     if not fits:
         raise RequestError(
-            f"{name} must be {f'1 to {LARGEST_REQUEST}' if count is None else count} numbers, got {given!r:.80}"
+            f"{name} must be {f'1 to {LARGEST_REQUEST}' if count is None else count} numbers, got {abbreviate(given)}"
         )
     if not np.all(np.isfinite(numbers)) or np.any(numbers <= least):
-        raise RequestError(f"{name} must be finite{' and positive' if least == 0.0 else ''}, got {given!r:.80}")
+        raise RequestError(f"{name} must be finite{' and positive' if least == 0.0 else ''}, got {abbreviate(given)}")
     if np.any(np.abs(numbers) > LARGEST):
-        raise RequestError(f"{name} must be at most {LARGEST:g} in magnitude, got {given!r:.80}")
+        raise RequestError(f"{name} must be at most {LARGEST:g} in magnitude, got {abbreviate(given)}")
     return numbers
 
 

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from kernpool.data.files import whole_file
 from kernpool.datasets import RegressionSample
 from kernpool.estimators import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor
+from kernpool.execution.messages import abbreviate, explain_calls
 from kernpool.pages.explorer.engine import model_at
 from kernpool.pages.explorer.page import render_page
 from kernpool.pages.explorer.payload import payload_of
@@ -45,7 +46,7 @@ class Explorer:
 
     def __init__(self, subject: Subject, language: str | None = None) -> None:
         if language is not None and language not in LANGUAGES:
-            raise ValueError(f"language must be 'en', 'zh' or None, got {language!r}")
+            raise ValueError(f"language must be 'en', 'zh' or None, got {abbreviate(language)}")
         self.subject = subject
         self.language = language
         self._widget: Any = None
@@ -129,6 +130,7 @@ class Explorer:
         return f"Explorer({model}, {self.subject.rows} rows, {self.subject.title!r})"
 
 
+@explain_calls
 def explore(
     data: Any = "make_sine_power",
     y: ArrayLike | None = None,
@@ -240,7 +242,7 @@ def _fitted(X: Any, y: ArrayLike, degree: int | None, parameters: dict[str, Any]
 
 def _estimator(degree: int | None, parameters: dict[str, Any], *, labels: bool = False) -> Any:
     if degree not in (None, 0, 1):
-        raise ValueError(f"degree must be 0 or 1, got {degree!r}")
+        raise ValueError(f"degree must be 0 or 1, got {abbreviate(degree)}")
     if labels and degree:
         raise ValueError("degree=1 is for numbers; y holds labels, whose probabilities are local constant")
     regressor = LocalLinearRegressor if degree else NadarayaWatsonRegressor

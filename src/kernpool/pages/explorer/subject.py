@@ -13,6 +13,7 @@ from sklearn.base import clone
 from kernpool.datasets import RegressionSample, make_sine_linear, make_sine_power
 from kernpool.estimators import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor
 from kernpool.estimators.fitted import scale_of
+from kernpool.execution.messages import abbreviate
 
 Array = NDArray[np.float64]
 Truth = Callable[[Array], ArrayLike] | tuple[ArrayLike, ArrayLike]
@@ -169,7 +170,7 @@ def start_at(subject: Subject, column: int | str | None, query: Sequence[Any] | 
         place = names.index(column) if isinstance(column, str) and column in names else column
         if place not in places:
             known = ", ".join(repr(names[i]) for i in places)
-            raise ValueError(f"column must be one of the numeric columns, {known}; got {column!r}")
+            raise ValueError(f"column must be one of the numeric columns, {known}; got {abbreviate(column)}")
     subject = replace(subject, column=next(iter(places.values())) if column is None else places[place])
     if query is not None:
         if len(query) != len(names):
@@ -182,7 +183,7 @@ def start_at(subject: Subject, column: int | str | None, query: Sequence[Any] | 
         except (TypeError, ValueError) as error:
             raise ValueError(f"query must be a row of X: {error}") from None
         if not np.all(np.isfinite(numbers)):
-            raise ValueError(f"query must be finite, got {query!r}")
+            raise ValueError(f"query must be finite, got {abbreviate(query)}")
         subject = replace(subject, query=(tuple(numbers.tolist()), tuple(codes.tolist())))
     return subject
 

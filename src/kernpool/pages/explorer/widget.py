@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from kernpool.execution.messages import abbreviate
 from kernpool.pages.explorer.engine import RequestError, answer, model_at, query_of, thinned
 from kernpool.pages.explorer.packing import widget_module
 from kernpool.pages.explorer.payload import payload_of
@@ -83,7 +84,7 @@ class ExplorerWidget(anywidget.AnyWidget):
         name, value = proposal["trait"].name, proposal["value"]
         known = self.payload["kernels"]
         if name == "kernel" and value not in known:
-            raise traitlets.TraitError(f"kernel must be one of {', '.join(known)}, got {value!r}")
+            raise traitlets.TraitError(f"kernel must be one of {', '.join(known)}, got {abbreviate(value)}")
         try:
             model_at(self._subject.model, self.settings() | {name: value})
         except RequestError as error:

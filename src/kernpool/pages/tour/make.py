@@ -13,6 +13,7 @@ from typing import Any
 
 from kernpool.data.files import replace_file
 from kernpool.displays import import_pyplot
+from kernpool.execution.messages import abbreviate
 from kernpool.execution.progress import Progress
 from kernpool.pages.tour.page import Section, render_page
 from kernpool.pages.tour.pictures import Pictures
@@ -63,7 +64,7 @@ def make_tour(
     """
     texts = read_texts(language)
     if not isinstance(seed, int) or not 0 <= seed < LARGEST_SEED:
-        raise ValueError(f"seed must be an integer in [0, {LARGEST_SEED}), got {seed!r}")
+        raise ValueError(f"seed must be an integer in [0, {LARGEST_SEED}), got {abbreviate(seed)}")
     import_pyplot()
     import kernpool.torch  # noqa: F401  # to say at once that the extra is missing, before any work
 

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from kernpool.execution.messages import abbreviate
 from kernpool.execution.progress import Progress
 from kernpool.torch.learning.encoders import MappedGaussianSimilarity, make_map, principal_start
 from kernpool.torch.learning.training import History, Loss, Schedule, learn, log_loss, squared_error
@@ -167,7 +168,8 @@ def as_device(device: Any) -> torch.device:
     except (RuntimeError, AssertionError, TypeError, NotImplementedError) as error:
         reason = str(error).strip().splitlines() or [type(error).__name__]
         raise ValueError(
-            f"device {device!r} cannot be used: {reason[0]}; device=None is the CPU, 'cuda' the first GPU"
+            f"device {abbreviate(device)} cannot be used: {reason[0]:.200}; "
+            "device=None is the CPU, 'cuda' the first GPU"
         ) from None
     return found
 

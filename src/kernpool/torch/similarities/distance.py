@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from kernpool.core.similarity import check_composition
+from kernpool.execution.messages import check_choice, explain_calls
 from kernpool.kernels import Kernel, get_kernel, is_built_in
 from kernpool.torch.masks import at_least_single, check_tensors, without_autocast
 from kernpool.torch.similarities.profiles import LOG_PROFILES
@@ -19,6 +20,7 @@ from kernpool.torch.similarities.widths import Form, check_sizes, read_bandwidth
 Parameterization = Literal["log_bandwidth", "inverse_bandwidth"]
 
 
+@explain_calls
 class KernelSimilarity(nn.Module):
     r"""A kernel of the distance in learnable bandwidths: ``s(q, k) = log K(|u|)``.
 
@@ -129,10 +131,7 @@ class KernelSimilarity(nn.Module):
             raise ValueError(
                 "composition='product' is not available for torch; use 'radial', which is the same for the Gaussian"
             )
-        if parameterization not in get_args(Parameterization):
-            raise ValueError(
-                f"parameterization must be 'log_bandwidth' or 'inverse_bandwidth', got {parameterization!r}"
-            )
+        check_choice("parameterization", parameterization, get_args(Parameterization))
         self.kernel_name = _differentiable(kernel)
         self._first_bandwidth, self.size, self.output_size = read_bandwidth(bandwidth, form, size, output_size)
         self.form, self.parameterization = form, parameterization
@@ -217,6 +216,7 @@ class KernelSimilarity(nn.Module):
         return shown + form + ("" if self.form == "linear" else f", parameterization={self.parameterization!r}")
 
 
+@explain_calls
 class GaussianSimilarity(KernelSimilarity):
     r"""Gaussian kernel with learnable widths: ``s(q, k) = -|q - k|^2 / (2 h^2)``.
 

@@ -7,9 +7,11 @@ import math
 import torch
 from torch import Tensor, nn
 
+from kernpool.execution.messages import explain_calls
 from kernpool.torch.similarities.widths import check_sizes
 
 
+@explain_calls
 class DotProductSimilarity(nn.Module):
     """Scaled dot product: ``s(q, k) = q @ k / sqrt(E)``. It learns nothing itself.
 
@@ -31,6 +33,7 @@ class DotProductSimilarity(nn.Module):
         return query @ key.transpose(-2, -1) / math.sqrt(max(query.shape[-1], 1))
 
 
+@explain_calls
 class AdditiveSimilarity(nn.Module):
     """Additive score: ``s(q, k) = v @ tanh(W_q q + W_k k)``, for queries and keys of different sizes.
 
@@ -80,6 +83,7 @@ class AdditiveSimilarity(nn.Module):
         return logits
 
 
+@explain_calls
 class BilinearSimilarity(nn.Module):
     """Bilinear score: ``s(q, k) = q @ W k``, for queries and keys of different sizes.
 

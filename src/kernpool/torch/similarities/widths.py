@@ -8,6 +8,7 @@ from typing import Literal, get_args
 import numpy as np
 from torch import Tensor
 
+from kernpool.execution.messages import abbreviate, check_choice
 from kernpool.torch.masks import check_tensors
 
 Form = Literal["shared", "per_feature", "linear"]
@@ -46,18 +47,20 @@ def read_bandwidth(
     >>> read_bandwidth(0.5, "linear", 2, None)
     ([0.5, 0.5], 2, 2)
     """
-    if form not in get_args(Form):
-        raise ValueError(f"form must be 'shared', 'per_feature' or 'linear', got {form!r}")
+    check_choice("form", form, get_args(Form))
     for name, number in (("size", size), ("output_size", output_size)):
         if number is not None and number < 1:
             raise ValueError(f"{name} must be at least 1, got {number}")
     try:
         bandwidths = np.asarray(bandwidth, dtype=np.float64)
     except (TypeError, ValueError):
-        raise TypeError(f"bandwidth must be a positive number, or one per feature, got {bandwidth!r}") from None
+        raise TypeError(
+            f"bandwidth must be a positive number, or one per feature, got {abbreviate(bandwidth)}"
+        ) from None
     if bandwidths.ndim > 1 or bandwidths.size == 0 or (bandwidths.ndim == 1 and form == "shared"):
         raise ValueError(
-            f"bandwidth must be one number, or with form='per_feature' or 'linear' one per feature, got {bandwidth!r} "
+            f"bandwidth must be one number, or with form='per_feature' or 'linear' one per feature, "
+            f"got {abbreviate(bandwidth)} "
             f"with form={form!r}"
         )
     if not np.all(np.isfinite(bandwidths) & (bandwidths > 0)):
