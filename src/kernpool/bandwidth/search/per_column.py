@@ -209,8 +209,8 @@ def _valleys_around(objective: SumOfSquares, at: Place, along: list[Array], d: i
 def descend_without_slopes(objective: SumOfSquares, descent: Descent) -> Descent:
     """Go on by the simplex of Nelder and Mead, and from there with slopes again.
 
-    Rows at the edge of a compact window enter with a kink, and the last one leaves it with a jump: a descent along slopes
-    ends at either.
+    Rows enter a compact window with a kink, and the last one leaves it with a jump: a descent along slopes ends at
+    either.
 
     Parameters
     ----------
