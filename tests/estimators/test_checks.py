@@ -29,8 +29,10 @@ def expected_failures(estimator):
     return {"check_fit1d": "X with one dimension is one column"}
 
 
-# Some checks have fewer rows than columns, which determine no plane: a warning to be expected.
+# Some checks have fewer rows than columns, which determine no plane, or ask about rows unlike the five of positive
+# weight, or give all rows a weight of three: warnings to be expected.
 @pytest.mark.filterwarnings("ignore::kernpool.RankDeficiencyWarning")
+@pytest.mark.filterwarnings("ignore::kernpool.RepeatedRowsWarning")
 @parametrize_with_checks(QUICK, expected_failed_checks=expected_failures)
 def test_scikit_learn_check(estimator, check):
     check(estimator)
@@ -38,6 +40,8 @@ def test_scikit_learn_check(estimator, check):
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::kernpool.RankDeficiencyWarning")
+@pytest.mark.filterwarnings("ignore::kernpool.RepeatedRowsWarning")
+@pytest.mark.filterwarnings("ignore::kernpool.ExtrapolationWarning")
 @parametrize_with_checks(VARIANTS, expected_failed_checks=expected_failures)
 def test_scikit_learn_check_of_variants(estimator, check):
     weights = check.func.__name__ == "check_sample_weight_equivalence_on_dense_data"

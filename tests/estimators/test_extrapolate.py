@@ -1,7 +1,7 @@
 """Queries beyond the training rows: who is warned of them, and planes there, clipped or not."""
 
 import inspect
-import itertools
+import math
 import warnings
 
 import numpy as np
@@ -121,30 +121,48 @@ def test_policies_that_there_are_not(line, extrapolate):
         make(extrapolate=extrapolate).fit(*line)
 
 
-def slow_rule(key, weight, query, bandwidth):
+def slow_limit(known, bandwidth, d, planes):
+    """Return the upper limit of a column by the rule as it is stated; of its mirror image for the lower one."""
+    n, known = len(known), sorted(known)
+    margin = 2 * bandwidth
+    limit = known[-1] + (min(margin, (known[-1] - known[0]) / 2) if planes else margin)
+    if n < 3:
+        return limit
+    k = min(12, max(3, n // 8), max(1, n // 2 - 2))
+    median = (known[(n - 1) // 2] + known[n // 2]) / 2
+    distance = [known[n - 1 - i] - median for i in range(1, k + 2)]
+    index = 0.5
+    if distance[-1] > 0:
+        index = min(0.5, sum(math.log(one / distance[-1]) for one in distance[:-1]) / k)
+    return max(limit, median + distance[0] * min(4.0, max(1.0, 4 * d / (0.005 * n)) ** index))
+
+
+def slow_rule(key, weight, query, bandwidth, planes):
     """Say of each query, one number after the other, whether it is beyond the training rows."""
     found = []
     for row in query:
         beyond = False
         for a, value in enumerate(row):
-            known = sorted(x for x, w in zip(key[:, a], weight, strict=True) if w > 0)
-            gap = max((b - a for a, b in itertools.pairwise(known)), default=0.0)
-            excess = max(known[0] - value, value - known[-1])
-            beyond |= excess > 2 * bandwidth[a] and excess > 3 * gap
+            known = [x for x, w in zip(key[:, a], weight, strict=True) if w > 0]
+            beyond |= value > slow_limit(known, bandwidth[a], len(row), planes)
+            beyond |= -value > slow_limit([-x for x in known], bandwidth[a], len(row), planes)
         found.append(beyond)
     return np.array(found)
 
 
+@pytest.mark.parametrize("make", [NadarayaWatsonRegressor, LocalLinearRegressor])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_the_rule_is_that_of_a_loop_over_all_numbers(dtype, generator):
+def test_the_rule_is_that_of_a_loop_over_all_numbers(dtype, make, generator):
     for _ in range(60):
-        n, d = generator.integers(1, 30), generator.integers(1, 4)
+        n, d = generator.integers(1, 60), generator.integers(1, 4)
         key = generator.choice([generator.normal(size=(n, d)), generator.integers(0, 3, (n, d))]).astype(dtype)
         weight, bandwidth = generator.integers(0, 3, n) * 1.0, generator.uniform(0.05, 1.0, d)
         weight[0] = 1.0
-        query = (3.0 * generator.normal(size=(20, d))).astype(dtype)
-        expected = slow_rule(key.astype(float), weight, query.astype(float), bandwidth)
-        model = NadarayaWatsonRegressor(bandwidth=bandwidth).fit(key, np.zeros(n), weight)
+        query = (4.0 * generator.normal(size=(20, d))).astype(dtype)
+        expected = slow_rule(
+            key.astype(float), weight, query.astype(float), bandwidth, make is not NadarayaWatsonRegressor
+        )
+        model = make(bandwidth=bandwidth).fit(key, np.zeros(n), weight)
         with warnings.catch_warnings(record=True, action="always") as caught:
             model.predict(query)
         messages = [str(one.message) for one in caught if one.category is ExtrapolationWarning]
@@ -253,10 +271,35 @@ def test_rows_in_chunks_have_a_range(bandwidth, tmp_path):
             assert kinds_of_warnings(one, REGRESSION[name], IN) == [], name
 
 
-def test_a_constant_kernel_and_an_infinite_bandwidth_have_no_windows_to_leave():
-    for kernel, bandwidth in (("constant", 1.0), ("gaussian", 1e9)):
-        model = LocalLinearRegressor(kernel, bandwidth=bandwidth).fit(X5, 3 * X5[:, 0])
-        assert kinds_of_warnings(model, REGRESSION["predict"], OUT) == []
+WIDE = [("constant", 1.0), ("gaussian", 1e9), ("gaussian", np.inf), ("epanechnikov", np.inf)]
+
+
+@pytest.mark.parametrize(("kernel", "bandwidth"), WIDE)
+def test_global_planes_are_followed_for_half_of_the_range_and_global_means_everywhere(kernel, bandwidth):
+    model = LocalLinearRegressor(kernel, bandwidth=bandwidth).fit(X5, np.sin(X5[:, 0]))
+    for name in ("predict", "prediction_interval"):
+        assert kinds_of_warnings(model, REGRESSION[name], [[7.6]]) == [ExtrapolationWarning]
+        assert kinds_of_warnings(model, REGRESSION[name], [[-2.6]]) == [ExtrapolationWarning]
+        assert kinds_of_warnings(model, REGRESSION[name], [[7.4]]) == []
+    mean = NadarayaWatsonRegressor(kernel, bandwidth=bandwidth).fit(X5, np.sin(X5[:, 0]))
+    assert kinds_of_warnings(mean, REGRESSION["predict"], [[7e5]]) == []
+
+
+@pytest.mark.parametrize("kernel", ["epanechnikov", "boxcar", "gaussian"])
+@pytest.mark.parametrize("name", ["predict", "predict_proba", "predict_set"])
+def test_priors_far_from_all_rows_of_a_classifier_are_extrapolation(kernel, name):
+    model = fitted(NadarayaWatsonClassifier, kernel)
+    assert kinds_of_warnings(model, lambda m, X: getattr(m, name)(X), OUT) == [ExtrapolationWarning]
+    assert kinds_of_warnings(model, lambda m, X: getattr(m, name)(X), IN) == []
+
+
+@pytest.mark.parametrize("make", [NadarayaWatsonRegressor, LocalLinearRegressor, NadarayaWatsonClassifier])
+@pytest.mark.parametrize("outlier", [30.0, -4e3])
+def test_one_row_far_from_the_others_does_not_permit_more_than_its_own_window(make, outlier, generator):
+    x = np.r_[generator.uniform(0, 1, 80), outlier]
+    model = make(bandwidth=0.05).fit(x[:, None], x > 0.5)
+    for query, expected in ((outlier * 1.01, [ExtrapolationWarning]), (outlier + 0.09, []), (1.0, [])):
+        assert kinds_of_warnings(model, AT["predict"], [[query]]) == expected
 
 
 @pytest.mark.parametrize("where", [6.0, 8.0, 100.0, -50.0])
@@ -267,21 +310,42 @@ def test_a_sine_beyond_its_rows_is_told(where, generator):
         assert ExtrapolationWarning in kinds_of_warnings(model, REGRESSION[name], [[where]])
 
 
+DRAWS = {
+    "uniform": lambda g, shape: g.uniform(-2, 2, shape),
+    "normal": lambda g, shape: g.normal(size=shape),
+    "Student's t": lambda g, shape: g.standard_t(3, shape),
+    "exponential": lambda g, shape: g.exponential(size=shape),
+    "lognormal": lambda g, shape: np.exp(g.normal(size=shape)),
+}
+
+
+@pytest.mark.parametrize("draw", DRAWS)
+@pytest.mark.parametrize("n", [60, 200, 1000])
+def test_new_rows_like_the_training_rows_are_rarely_extrapolation_whatever_the_bandwidth(n, draw):
+    far = []
+    for d in (1, 2, 3, 5):
+        for seed in range(40):
+            g = np.random.default_rng(seed)
+            beyond = reach_of_rows(DRAWS[draw](g, (n, d)), None, np.zeros(d)).beyond(DRAWS[draw](g, (1000, d)))
+            far.append(0.0 if beyond is None else beyond.any(axis=1).mean())
+    assert np.mean(far) <= (0.012 if draw == "Student's t" else 0.01)
+
+
 SHAPES = [(1, 50), (1, 1000), (2, 50), (2, 300), (3, 100), (5, 50), (5, 200)]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("draw", ["uniform", "normal"])
+@pytest.mark.parametrize("draw", DRAWS)
 @pytest.mark.parametrize(("d", "n"), SHAPES)
 @pytest.mark.parametrize("make", [NadarayaWatsonRegressor, LocalLinearRegressor, NadarayaWatsonClassifier])
 def test_new_rows_like_the_training_rows_are_rarely_extrapolation(make, d, n, draw):
     fits, share = (8 if n <= 100 else 3), []
     for seed in range(fits):
         g = np.random.default_rng(seed)
-        every = g.uniform(-2, 2, (n + 4000, d)) if draw == "uniform" else g.normal(size=(n + 4000, d))
+        every = DRAWS[draw](g, (n + 4000, d))
         X = every[:n]
         y = np.sin(2 * X).sum(axis=1) + 0.3 * g.normal(size=n)
         model = make(max_search_seconds=20).fit(X, y > 0 if make is NadarayaWatsonClassifier else y)
-        beyond = reach_of_rows(X, None, model.bandwidth_).beyond(every[n:])
+        beyond = reach_of_rows(X, None, model.bandwidth_, planes=make is LocalLinearRegressor).beyond(every[n:])
         share.append(0.0 if beyond is None else beyond.any(axis=1).mean())
     assert np.mean(share) <= 0.01

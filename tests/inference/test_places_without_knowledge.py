@@ -96,7 +96,7 @@ def test_far_away_all_answers_are_finite_together_or_none_with_a_word(regressor,
         answers = [told(ask) for ask in asked]
         for answer, said in answers:
             (message,) = [words for category, words in said if category is ExtrapolationWarning]
-            assert "1 of 2 queries (the first is query 1) are more than 2 bandwidths beyond" in message
+            assert "1 of 2 queries (the first is query 1) are far beyond" in message
             assert not any(category is InferenceWarning for category, _ in said)
             assert answer[0] > 0
             assert np.isnan(answer[1]) or answer[1] > 1e-3
@@ -115,7 +115,7 @@ def test_bands_leave_out_places_without_an_interval():
     near = np.linspace(0.0, 1.0, 11)[:, None]
     expected = model.confidence_interval(near, simultaneous="multiplier", n_resamples=99)
     far = np.vstack([near, [[1e20], [-3e30]]])
-    with pytest.warns(ExtrapolationWarning, match=r"2 of 13 queries \(the first is query 11\) are more than 2 band"):
+    with pytest.warns(ExtrapolationWarning, match=r"2 of 13 queries \(the first is query 11\) are far beyond"):
         found = model.confidence_interval(far, simultaneous="multiplier", n_resamples=99)
     assert found.critical == pytest.approx(expected.critical, rel=1e-12)
     np.testing.assert_allclose(found.lower[:11], expected.lower, rtol=1e-12)

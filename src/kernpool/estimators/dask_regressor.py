@@ -111,6 +111,8 @@ class DaskNadarayaWatsonRegressor(DaskInference, DaskDistribution, NamedCalls, R
     dask.array<concatenate, shape=(100,), dtype=float64, chunksize=(30,), chunktype=numpy.ndarray>
     """
 
+    _degree = 0  # of the local fit
+
     def __init__(
         self,
         kernel: str | Kernel = "gaussian",
@@ -348,7 +350,7 @@ class DaskNadarayaWatsonRegressor(DaskInference, DaskDistribution, NamedCalls, R
             return {"bandwidth_": given, "bandwidth_note_": "as given"}
         size, seed = self.max_search_rows or DEFAULT_SEARCH_ROWS, seed_of(self.random_state)
         sample = draw_sample(partitions, size, seed, self.client_)
-        search = bandwidth_of_sample(sample, partitions.flat, **search_parameters(self))
+        search = bandwidth_of_sample(sample, partitions.flat, partitions.names, **search_parameters(self))
         found = {name: search[name] for name in ("bandwidth_", "bandwidth_note_", "key_range_")}
         found["_search_draw"] = SearchDraw(size, seed)
         if self.bandwidth not in ("loo", "regularised"):

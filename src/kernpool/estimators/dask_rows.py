@@ -21,10 +21,10 @@ from kernpool.estimators.extrapolation import (
     range_of,
     reach_of_range,
     warn_of_extrapolation,
+    window_of,
 )
 from kernpool.estimators.rows import as_table, read_inputs
 from kernpool.estimators.search_sample import Sample, draw, join
-from kernpool.kernels import get_kernel
 
 # after kernpool.dask.partitions, which says what to install
 # isort: split
@@ -37,28 +37,27 @@ def read_query(model: Any, X: Any, *, warn: bool = True) -> NDArray[np.float64]:
     """Read queries in memory, of as many columns as the model has; `warn` says whether to warn of extrapolation."""
     table = as_table(X, vars(model).get("n_features_in_"))
     query = np.asarray(read_inputs(model, table, model.encoding_, reset=False)[0], dtype=np.float64)
-    if warn and may_extrapolate(get_kernel(model.kernel)):
+    if warn and may_extrapolate(model):
         if "key_range_" not in vars(model):  # the bandwidth was given, and no row has been looked at
             blocks = model.partitions_.blocks
             ranges = compute([delayed(_range_of)(block) for block in blocks], model.client_, RETRIES)
             model.key_range_ = _joined_ranges(ranges)
         low, high = model.key_range_
         names = vars(model).get("feature_names_in_")
-        warn_of_extrapolation(
-            reach_of_range(low, high, model.bandwidth_), query, low, high, names, kinds=_kinds_of(model)
-        )
+        reach = reach_of_range(low, high, *window_of(model))
+        warn_of_extrapolation(reach, query, low, high, names, kinds=_kinds_of(model))
     return query
 
 
 def watch_blocks(model: Any, X: Any) -> Any:
     """Return a Dask array of queries whose blocks warn of extrapolation when they are computed."""
-    if not may_extrapolate(get_kernel(model.kernel)):
+    if not may_extrapolate(model):
         return X
     key_range = vars(model).get("key_range_")
     if key_range is None:  # the bandwidth was given, and no row has been looked at
         key_range = delayed(_joined_ranges)([delayed(_range_of)(block) for block in model.partitions_.blocks])
-    names, bandwidth = vars(model).get("feature_names_in_"), model.bandwidth_
-    options = {"key_range": key_range, "bandwidth": bandwidth, "names": names, "kinds": _kinds_of(model)}
+    names = vars(model).get("feature_names_in_")
+    options = {"key_range": key_range, "window": window_of(model), "names": names, "kinds": _kinds_of(model)}
     return X.map_blocks(_watched, **options, dtype=X.dtype, meta=X._meta)
 
 
@@ -66,9 +65,9 @@ def _joined_ranges(ranges: list[Any]) -> Any:
     return joined_ranges([part for part in ranges if part is not None])
 
 
-def _watched(query: NDArray[Any], key_range: Any, bandwidth: Any, names: Any, kinds: Any) -> NDArray[Any]:
+def _watched(query: NDArray[Any], key_range: Any, window: Any, names: Any, kinds: Any) -> NDArray[Any]:
     low, high = key_range
-    warn_of_extrapolation(reach_of_range(low, high, bandwidth), np.asarray(query), low, high, names, kinds=kinds)
+    warn_of_extrapolation(reach_of_range(low, high, *window), np.asarray(query), low, high, names, kinds=kinds)
     return query
 
 

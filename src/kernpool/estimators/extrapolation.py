@@ -16,13 +16,17 @@ from kernpool.data.dates import in_words
 from kernpool.execution.messages import abbreviate
 from kernpool.execution.warnings import warn_caller
 from kernpool.inference.warnings import ExtrapolationWarning
-from kernpool.kernels import Kernel
+from kernpool.kernels import get_kernel
 
 Array = NDArray[np.float64]
 
 POLICIES = ("plane", "clip")
 MARGIN = 0.1  # of the range, on both sides
-BANDWIDTHS, GAPS = 2.0, 3.0
+BANDWIDTHS = 2.0
+OF_RANGE = 0.5  # margin of local planes, at most, however large the bandwidth
+FALSE_ALARMS = 0.005  # of new rows like the training rows, in theory
+FEWEST_TAIL, MOST_TAIL, TAIL = 3, 12, 8  # rows of a tail: an eighth, from 3 to 12
+HEAVIEST, LONGEST = 0.5, 4.0  # tail index, and how many times the distance from the median
 
 
 class Reach(NamedTuple):
@@ -39,46 +43,80 @@ class Reach(NamedTuple):
         return np.asarray((query < self.low) | (query > self.high))
 
 
-def reach_of_range(low: Array, high: Array, bandwidth: Array, gap: Array | float = 0.0) -> Reach:
-    r"""Return how far queries may be without being extrapolation.
-
-    .. math:: \min_i x_{ia} - \max(2 h_a, 3 g_a) \quad\text{to}\quad \max_i x_{ia} + \max(2 h_a, 3 g_a)
-
-    in each column, where g is the widest gap between neighbouring values of the training rows.
+def reach_of_range(low: Array, high: Array, bandwidth: Array, planes: bool = False) -> Reach:
+    r"""Return how far queries may be without being extrapolation: two bandwidths beyond the range of each column.
 
     Parameters
     ----------
     low, high : ndarray of shape (d,)
         Range of the training rows.
     bandwidth : ndarray of shape (d,)
-        Of the fit.
-    gap : ndarray of shape (d,), default=0.0
-        The widest gap; zero where it is not known, as for rows in chunks.
-
-    Notes
-    -----
-    New rows that are drawn as the training rows were are beyond their range in 2 of n + 1 cases for each column, so a
-    multiple of the bandwidth alone would warn of 2 to 7 percent of them for 50 rows and one or two columns. With the
-    gaps it is 0.0 percent (uniform), 0.1 (normal), 0.4 (exponential) and 0.4 (Student's t, 4 degrees of freedom) for 50
-    rows of one column, whatever the bandwidth; at most 0.7 (normal) and 2.2 (exponential) for 50 rows of five columns
-    and bandwidths of a twentieth to three fifths of a standard deviation, and at most 0.5 for 200 rows.
+        Of the fit, infinite where all rows weigh alike.
+    planes : bool, default=False
+        Whether local planes are fitted, which go on beyond the rows: then half of the range is the most.
 
     Examples
     --------
-    >>> reach_of_range(np.array([0.0]), np.array([5.0]), np.array([0.25]), np.array([0.1]))
+    >>> reach_of_range(np.array([0.0]), np.array([5.0]), np.array([0.25]))
     Reach(low=array([-0.5]), high=array([5.5]))
+    >>> reach_of_range(np.array([0.0]), np.array([5.0]), np.array([np.inf]), planes=True)
+    Reach(low=array([-2.5]), high=array([7.5]))
     """
     with np.errstate(over="ignore"):
-        margin = np.maximum(BANDWIDTHS * np.asarray(bandwidth, dtype=np.float64), GAPS * np.asarray(gap))
+        margin = BANDWIDTHS * np.asarray(bandwidth, dtype=np.float64)
+        if planes:
+            margin = np.minimum(margin, OF_RANGE * high - OF_RANGE * low)
         return Reach(low - margin, high + margin)
 
 
-def reach_of_rows(key: NDArray[Any], weight: Array | None, bandwidth: Array) -> Reach:
-    """Return the same for rows in memory, ignoring rows of weight zero; O(n d log n) time."""
+def reach_of_rows(key: NDArray[Any], weight: Array | None, bandwidth: Array, planes: bool = False) -> Reach:
+    r"""Return the same for rows in memory, and at least as far as new rows like these may be.
+
+    .. math:: m + (x_{(n-1)} - m) \, \min\{4, (4 d / (.005\, n))^\gamma\},
+        \qquad \gamma = \min\{\tfrac12, \tfrac1k \sum_{i=1}^k \log \frac{x_{(n-i)} - m}{x_{(n-1-k)} - m}\}
+
+    is the upper limit of a column then, if it is above that of `reach_of_range`, with the median m and k = n / 8, from
+    3 to 12; the lower limit likewise. It is Weissman's estimate of a quantile by Hill's index of the tail. The largest
+    value itself is not used, so that a single outlier does not move the limit.
+
+    Parameters
+    ----------
+    key : ndarray of shape (n, d)
+        Training rows.
+    weight : ndarray of shape (n,), optional
+        Rows of weight zero are ignored.
+    bandwidth, planes
+        As of `reach_of_range`.
+
+    Notes
+    -----
+    O(n d log n) time, once per fit. New rows that are drawn as the training rows were are beyond their range in 2 of
+    n + 1 cases for each column, so that two bandwidths alone would warn of 2 to 7 percent of them for 50 rows.
+
+    Examples
+    --------
+    >>> reach_of_rows(np.linspace(0.0, 5.0, 101)[:, None], None, np.array([0.1])).high.round(2)
+    array([5.9])
+    """
     rows = np.sort(np.asarray(key if weight is None else key[weight > 0], dtype=np.float64), axis=0)
-    with np.errstate(over="ignore"):
-        gap = np.diff(rows, axis=0).max(axis=0, initial=0.0)
-    return reach_of_range(rows[0], rows[-1], bandwidth, gap)
+    near = reach_of_range(rows[0], rows[-1], bandwidth, planes)
+    n, d = rows.shape
+    if n < FEWEST_TAIL:
+        return near
+    k = min(MOST_TAIL, max(FEWEST_TAIL, n // TAIL), max(n // 2 - 2, 1))
+    middle, power = 0.5 * rows[(n - 1) // 2] + 0.5 * rows[n // 2], max(np.log(4.0 * d / (FALSE_ALARMS * n)), 0.0)
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+        below, above = middle - rows[1 : k + 2], rows[-2 : -k - 3 : -1] - middle
+        return Reach(
+            np.minimum(near.low, middle - _tail(below, power)), np.maximum(near.high, middle + _tail(above, power))
+        )
+
+
+def _tail(distance: Array, power: float) -> Array:
+    """Return how far from the median new rows may be, by distances of shape (k + 1, d) in descending order."""
+    index = np.log(distance[:-1] / distance[-1]).mean(axis=0)
+    index = np.where(index < HEAVIEST, index, HEAVIEST)  # also of ties with the median, where it is infinite or NaN
+    return np.asarray(distance[0] * np.minimum(np.exp(power * index), LONGEST))
 
 
 def range_of(key: Array) -> Array:
@@ -92,13 +130,23 @@ def joined_ranges(ranges: Iterable[Array]) -> Array:
     return np.stack([every[:, 0].min(axis=0), every[:, 1].max(axis=0)])
 
 
-def may_extrapolate(kernel: Kernel) -> bool:
-    """Whether a kernel has positive weights beyond the training rows, so that answers there are extrapolation.
+def may_extrapolate(model: Any) -> bool:
+    """Whether a model answers beyond the training rows without another warning.
 
-    Windows of compact kernels are empty there, which has a policy and a warning of its own; a constant kernel has no
-    windows.
+    Windows of compact kernels are empty there, which has a warning of its own, but for classifiers that answer their
+    priors; and a constant kernel has no windows, so that a mean is the same everywhere, and a plane is not.
     """
-    return not kernel.is_compact and kernel.name != "constant"
+    kernel = get_kernel(model.kernel)
+    if kernel.name == "constant":
+        return bool(model._degree)
+    priors = "classes_" in vars(model) and model.empty == "mean"
+    return not kernel.is_compact or priors or bool(model._degree and np.isinf(model.bandwidth_).any())
+
+
+def window_of(model: Any) -> tuple[Array, bool]:
+    """Return the bandwidths within which a model averages, infinite for all rows, and whether it fits planes."""
+    constant = get_kernel(model.kernel).name == "constant"
+    return np.full_like(model.bandwidth_, np.inf) if constant else model.bandwidth_, model._degree > 0
 
 
 def warn_of_extrapolation(
@@ -147,7 +195,7 @@ def warn_of_extrapolation(
         )
         where = f"column {label} is {value}, the training rows have {least} to {most}"
     warn_caller(
-        f"{far.size} of {len(query)} queries (the first is query {first}) are more than {BANDWIDTHS:g} bandwidths "
+        f"{far.size} of {len(query)} queries (the first is query {first}) are far "
         f"beyond the range of the training rows: {where}. The answer is extrapolation, and intervals promise nothing "
         "there; leave such queries out, or fit rows that reach as far",
         ExtrapolationWarning,

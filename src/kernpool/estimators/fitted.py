@@ -26,11 +26,11 @@ from kernpool.estimators.extrapolation import (
     reach_of_range,
     reach_of_rows,
     warn_of_extrapolation,
+    window_of,
 )
 from kernpool.estimators.rows import as_table, read_inputs
 from kernpool.estimators.scale import Scale, ranked_columns
 from kernpool.execution.progress import current_progress
-from kernpool.kernels import get_kernel
 from kernpool.pooling.arrays import KeyPairs, local_fit
 from kernpool.pooling.chunked import ChunkPairs
 from kernpool.pooling.recipe import Recipe
@@ -102,7 +102,7 @@ def read_query(model: Any, X: ArrayLike, *, warn: bool = True) -> tuple[Array, C
 
 def _warn_of_extrapolation(model: Any, query: Array) -> None:
     """Warn of queries, in the units of X, that are beyond the training rows; see `ExtrapolationWarning`."""
-    if not may_extrapolate(get_kernel(model.kernel)):
+    if not may_extrapolate(model):
         return
     h, names, prepared = model.bandwidth_, vars(model).get("feature_names_in_"), _prepared(model)
     encoding = model.encoding_
@@ -110,7 +110,8 @@ def _warn_of_extrapolation(model: Any, query: Array) -> None:
     if "chunks_" in vars(model):
         check_unchanged(model)
         low, high = _range_of_chunks(model)
-        warn_of_extrapolation(reach_of_range(low, high, h), query, low, high, names, kinds=kinds)
+        reach = reach_of_range(low, high, *window_of(model))
+        warn_of_extrapolation(reach, query, low, high, names, kinds=kinds)
         return
     key, weight = scaled_keys(model), model.key_weight_
     reach, low, high = prepared.get("reach", (key, weight, h), lambda: _reach_of_rows(model, key, weight))
@@ -122,7 +123,7 @@ def _warn_of_extrapolation(model: Any, query: Array) -> None:
 def _reach_of_rows(model: Any, key: Array, weight: Array | None) -> tuple[Reach, Array, Array]:
     """Return how far queries may be, and the range of the training rows in the units of X."""
     counted = model.key_ if weight is None else model.key_[weight > 0]
-    return reach_of_rows(key, weight, model.bandwidth_), *range_of(counted)
+    return reach_of_rows(key, weight, *window_of(model)), *range_of(counted)
 
 
 def _range_of_chunks(model: Any) -> Array:
