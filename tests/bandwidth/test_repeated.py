@@ -126,7 +126,37 @@ def test_regressors_warn_at_fit(make, form):
         warnings.simplefilter("error")
         make(**options).fit(*form(X, y))
         make(**options).fit(*form(again(X, 1.0), again(y, 1.0)), groups=np.tile(np.arange(40), 2))
-        make(**options).fit(*form(X, y), sample_weight=np.full(40, 2.0))  # as the caller says
+        make(**options).fit(*form(X, y), sample_weight=np.full(40, 2.0))  # no search that they mislead
+
+
+@pytest.mark.parametrize("make", [NadarayaWatsonRegressor, LocalLinearRegressor, NadarayaWatsonClassifier])
+@pytest.mark.parametrize("between", [(3.0, 3.0), (0.9, 1.1)])
+def test_weights_that_leave_rows_to_predict_themselves_warn_and_their_remedies_help(make, between, generator):
+    X, y = curve(60)
+    y = y > np.median(y) if make is NadarayaWatsonClassifier else y + 0.3 * generator.normal(size=60)
+    w = generator.uniform(*between, 60)
+    above = int((w > 1).sum())
+    with pytest.warns(RepeatedRowsWarning, match=rf"{above} of 60 rows have a sample_weight above 1.*groups=") as said:
+        wrong = make().fit(X, y, sample_weight=w).bandwidth_
+    assert len(said) == 1
+    plain = make().fit(X, y).bandwidth_
+    np.testing.assert_allclose(make().fit(X, y, sample_weight=w / w.max()).bandwidth_, plain, rtol=0.5)
+    make().fit(X, y, sample_weight=w, groups=np.arange(60))
+    if make is not NadarayaWatsonClassifier:
+        assert (wrong < 0.5 * plain).all()
+
+
+def test_few_weights_above_one_and_tables_of_counts_do_not_warn(generator):
+    X, y = curve(60)
+    NadarayaWatsonRegressor().fit(X, y, sample_weight=np.where(np.arange(60) < 5, 2.0, 1.0))
+    dose, outcome = np.repeat(np.arange(12.0), 2), np.tile([0.0, 1.0], 12)
+    NadarayaWatsonRegressor().fit(dose[:, None], outcome, sample_weight=generator.integers(1, 9, 24) * 1.0)
+
+
+def test_weights_of_rows_in_chunks_warn():
+    X, y = curve(40)
+    with pytest.warns(RepeatedRowsWarning, match="40 of 40 rows have a sample_weight above 1"):
+        NadarayaWatsonRegressor().fit(open_chunks([(X, y, np.full(40, 2.0))]))
 
 
 def test_the_classifier_and_the_first_rows_of_partial_fit_warn():

@@ -44,6 +44,38 @@ LEGITIMATE = {
 }
 
 
+COUNTING = [
+    "timestamp",
+    "depth",
+    "trial",
+    "Trials",
+    "iteration",
+    "frame",
+    "cycle",
+    "hr",
+    "yr",
+    "t1",
+    "x2",
+    "epoch",
+    "round",
+    "session",
+    "visit",
+    "wave",
+    "generation",
+    "position",
+    "rank",
+    "age",
+    "dose",
+    "distance",
+    "height",
+    "level",
+    "trial_number",
+    "body.height",
+    "week12",
+    "datetime",
+]
+
+
 def model_of(frame, **options):
     text = any(dtype.kind not in "fiu" for dtype in frame.dtypes)
     return NadarayaWatsonRegressor(bandwidth=1.0, smoothing=[0.1] if text else None, **options)
@@ -66,6 +98,28 @@ def test_numbers_of_rows(name):
     assert sentence.startswith(f"column {name!r} of X numbers the rows")
     assert "drop it" in sentence
     assert warned(pd.DataFrame({name: NUMBERS_OF_ROWS[name]})) == []  # the one column was chosen
+
+
+def test_names_of_time_order_and_measure_may_count():
+    count = np.arange(1.0, N + 1)
+    assert [name for name in COUNTING if row_numbers(name, count) is not None] == []
+    names = ("house", "rate", "framework", "page_id", "text", "surround", "index")
+    assert [name for name in names if row_numbers(name, count) is None] == []
+
+
+def test_columns_of_chunks_are_looked_at(tmp_path):
+    pytest.importorskip("pyarrow", reason="Parquet needs pyarrow")
+    table = pd.DataFrame({"serial": np.arange(N) + 1, "width": WIDTH, "y": Y})
+    table.to_parquet(tmp_path / "some.parquet")
+    for rows, words in (({}, ["column 'serial' of X numbers the rows"]), ({"max_search_rows": 20}, [])):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            NadarayaWatsonRegressor(**rows).fit(tmp_path / "some.parquet", "y")
+        found = [str(one.message) for one in caught if one.category is SuspectColumnWarning]
+        assert [sentence.partition(",")[0] for sentence in found] == words
+    table.rename(columns={"serial": "house_id"}).to_parquet(tmp_path / "some.parquet")
+    with pytest.warns(SuspectColumnWarning, match="column 'house_id' of X numbers the rows"):
+        NadarayaWatsonRegressor(max_search_rows=20).fit(tmp_path / "some.parquet", "y")
 
 
 @pytest.mark.parametrize("name", SUSPECT_TEXT)

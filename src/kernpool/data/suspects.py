@@ -6,7 +6,7 @@ The rules, for estimators and the command line alike:
   than half of the cells, and more than 20, differ from each other, as names of rows do.
 - Numbers in a table of several columns are suspect if they number the rows: whole numbers, all different, in a column
   called id, index, row, rownames or the like, or whose name ends in id; or exactly 1..n or 0..n-1, in any order, of
-  20 rows or more, unless the name is one of time or order, such as t, day, year, step or x.
+  20 rows or more, unless the name is one of time, order or measure, such as t, day, yr, trial, depth, dose or x.
 
 Columns that the caller names as categorical, and those that declare their categories, are what they are said to be.
 """
@@ -43,8 +43,11 @@ ROW_NUMBERS = re.compile(  # names of columns
     r"(?i:ids?|uuid|guid|index|idx|row(?:[ ._-]?(?:names?|numbers?|index|id|num|no|nr))?|.*[ ._-]id)|.*[a-z]I[dD]"
 )
 TIME_OR_ORDER = re.compile(  # names of columns that may well count
-    r"[xt]|(?:.*[\W_])?(?:time|date|day|week|month|quarter|year|hour|minute|second|season|period|epoch|step|trend|order"
-    r"|rank|seq|sequence|age|dose|lag|position|distance)s?(?:[\W_].*)?",
+    r"[xt]|(?:.*[\W_])?(?:(?:date)?time(?:stamp|point|step|index)?|tick|date|dt|day|week|wk|month|mon|quarter|qtr|year|yr|hour|hr"
+    r"|minute|min|second|sec|season|period|epoch|era|step|stage|phase|trend|order|rank|seq|sequence|age|lag|horizon"
+    r"|trial|iteration|iter|frame|cycle|round|session|visit|wave|generation|gen|run|lap|turn|attempt|repetition|rep"
+    r"|position|pos|distance|dist|depth|height|altitude|elevation|length|level|dose|dosage|concentration|temperature|temp"
+    r"|pressure|speed|angle|degree|frequency|load|chapter|page|line|floor)s?\d*(?:[\W_].*)?|[xt]\d+",
     re.IGNORECASE,
 )
 
@@ -216,20 +219,45 @@ def row_labels(names: Sequence[str], metadata: Mapping[str, Any] | None = None) 
     return tuple(name for name in names if name in stated or ROW_LABELS.fullmatch(name))
 
 
-def row_numbers(name: str, read: NDArray[np.floating[Any]]) -> Suspicion | None:
+def suspect_numbers(names: Sequence[Any], rows: NDArray[np.floating[Any]], *, whole: bool) -> Iterator[str]:
+    """Yield a sentence about each of several columns that numbers the rows, of rows in chunks or on a cluster.
+
+    Parameters
+    ----------
+    names : sequence of d names
+        Of the columns.
+    rows : ndarray of shape (n, d)
+        All rows, or a sample of them.
+    whole : bool
+        Whether it is all rows.
+
+    Examples
+    --------
+    >>> list(suspect_numbers(["id", "x"], np.array([[9.0, 0.5], [7.0, 1.5], [4.0, 0.0]]), whole=False))
+    ["column 'id' of X numbers the rows, which says nothing about new rows; drop it before fit and predict"]
+    """
+    for name, column in zip(map(str, names), rows.T, strict=True) if len(names) > 1 else ():
+        found = row_numbers(name, column, whole=whole)
+        if found is not None:
+            yield f"column {name!r} of X {found.what}; {found.in_python}"
+
+
+def row_numbers(name: str, read: NDArray[np.floating[Any]], *, whole: bool = True) -> Suspicion | None:
     """Return the suspicion that numbers are those of the rows, by the rule of this module.
+
+    Of a sample of the rows, with ``whole=False``, only the names are known, and no sequence 1..n.
 
     Examples
     --------
     >>> count = np.arange(30.0)
-    >>> [row_numbers(name, count) is not None for name in ("index", "PassengerId", "size", "day", "year_month")]
+    >>> [row_numbers(name, count) is not None for name in ("index", "PassengerId", "house", "day", "t1")]
     [True, True, True, False, False]
-    >>> row_numbers("id", np.array([1.0, 1.0, 2.0])), row_numbers("index", count + 0.5), row_numbers("size", count + 7)
+    >>> row_numbers("id", np.array([1.0, 1.0, 2.0])), row_numbers("index", count + 0.5), row_numbers("house", count + 7)
     (None, None, None)
     """
     labels = (ROW_NUMBERS.fullmatch(name) or ROW_LABELS.fullmatch(name)) is not None
     n = len(read)
-    if n < 3 or not (labels or (n >= FEW and not TIME_OR_ORDER.fullmatch(name))):
+    if n < 3 or not (labels or (whole and n >= FEW and not TIME_OR_ORDER.fullmatch(name))):
         return None
     low, high = read.min(), read.max()
     if not labels and not (low in (0.0, 1.0) and high - low == n - 1):

@@ -89,7 +89,8 @@ def fit_chunks(model: Any, chunks: Chunks) -> None:
     if isinstance(model.bandwidth, str):
         size, seed = model.max_search_rows or DEFAULT_SEARCH_ROWS, seed_of(model.random_state)
         sample = draw(chunks, size, seed, progress=current_progress(), total=chunks.rows)
-        found = bandwidth_of_sample(sample, bool(chunks.flat), **options) | {"_search_draw": SearchDraw(size, seed)}
+        found = bandwidth_of_sample(sample, bool(chunks.flat), chunks.labels, **options)
+        found["_search_draw"] = SearchDraw(size, seed)
         columns = len(found["bandwidth_"])
     else:
         first = next(iter(chunks), None)

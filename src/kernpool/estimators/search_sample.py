@@ -16,10 +16,12 @@ from sklearn.utils import check_random_state
 
 from kernpool.bandwidth.repeated import warn_of_copies
 from kernpool.data.chunks.base import Chunk
+from kernpool.data.suspects import SuspectColumnWarning, suspect_numbers
 from kernpool.data.tables import TableError
 from kernpool.estimators.bandwidth_choice import choose_bandwidth, of_all_rows
 from kernpool.estimators.extrapolation import joined_ranges, range_of
 from kernpool.execution.progress import Progress
+from kernpool.execution.warnings import warn_caller
 
 Array = NDArray[np.float64]
 
@@ -154,7 +156,7 @@ def join(samples: Sequence[Sample | None], size: int) -> Sample | None:
 
 
 def bandwidth_of_sample(
-    sample: Sample | None, flat: bool, *, bandwidth: str, random_state: Any, **options: Any
+    sample: Sample | None, flat: bool, labels: Any = None, *, bandwidth: str, random_state: Any, **options: Any
 ) -> dict[str, Any]:
     """Find the bandwidth of all rows from that of a sample.
 
@@ -164,6 +166,8 @@ def bandwidth_of_sample(
         From `draw`.
     flat : bool
         Whether the outputs are one column without an axis.
+    labels : sequence, optional
+        Names of the columns, which are looked at for row numbers.
     bandwidth, random_state, **options
         As in `choose_bandwidth`, which returns the same attributes but for `bandwidth_note_`.
     """
@@ -171,7 +175,11 @@ def bandwidth_of_sample(
         raise ValueError("there are no rows of positive weight: the source is empty")
     value = sample.value[:, 0] if flat else sample.value
     weight = None if np.all(sample.weight == 1.0) else sample.weight
-    warn_of_copies(sample.key, np.zeros((len(value), 0), dtype=np.int64), value, takes_groups=False)
+    if labels is not None:
+        for sentence in suspect_numbers(labels, sample.key, whole=len(sample.key) == sample.rows):
+            warn_caller(sentence, SuspectColumnWarning)
+    no_code = np.zeros((len(value), 0), dtype=np.int64)
+    warn_of_copies(sample.key, no_code, value, weight, takes_groups=False, bandwidth=bandwidth)
     found = choose_bandwidth(sample.key, value, weight, bandwidth=bandwidth, random_state=random_state, **options)
     found["key_range_"] = sample.key_range
     few, many = len(sample.key), sample.rows

@@ -141,7 +141,7 @@ class KernelSmoother(NamedCalls, BaseEstimator):  # type: ignore[misc]  # scikit
         refuse_unable(self, key.shape[1])
         weight = None if sample_weight is None else frequencies(sample_weight, len(key))
         group = None if groups is None else group_codes(groups, len(key))
-        warn_of_copies(key, code, value, weight, group)
+        warn_of_copies(key, code, value, weight, group, bandwidth=self.bandwidth)
         found = choose_bandwidth(
             new_scale(self, key, weight, encoding).apply(key),
             value,
