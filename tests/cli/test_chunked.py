@@ -256,6 +256,24 @@ def test_a_cluster_pools_as_the_model_does(setting, folder, tables, scheduler, m
     np.testing.assert_allclose(np.load("out.npy"), expected, rtol=1e-10, atol=1e-12)
 
 
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+@pytest.mark.parametrize("memory", [(), ("--memory", "1MiB")])
+def test_a_cluster_reads_dates_as_the_model_does(memory, suffix, folder, scheduler, monkeypatch):
+    pandas = pytest.importorskip("pandas", reason="frames need pandas")
+    if memory and suffix == "csv":
+        return  # chunks are read from Parquet
+    monkeypatch.chdir(folder)
+    rng = np.random.default_rng(9)
+    when = pandas.Timestamp("2021-05-01") + pandas.to_timedelta(rng.integers(0, 900, 80), unit="h")
+    frame = pandas.DataFrame({"when": when, "x": rng.normal(size=80)})
+    model = NadarayaWatsonRegressor(bandwidth=[3.0, 0.5]).fit(frame, frame["x"] ** 2)
+    save_model(model, "dated")
+    getattr(frame[:20], f"to_{suffix}")(f"asked.{suffix}", index=False)
+    command = ["predict", "dated", f"asked.{suffix}", "--cluster", scheduler, "--quiet", "--out", "dated.npy", *memory]
+    assert main(command) == 0
+    np.testing.assert_allclose(np.load("dated.npy").ravel(), model.predict(frame[:20]), rtol=1e-10)
+
+
 def test_recipes_are_tried_on_a_cluster_field_by_field():
     assert {field.name for field in fields(Recipe)} - {"n_jobs", "warns_of_nearest"} <= set(RECIPES)
 

@@ -174,8 +174,31 @@ def test_dates_of_dask_frames_are_days_as_in_memory(name, apart):
             model.predict(other[:9])
         with pytest.raises(ValueError, match="when the model was fitted"):
             model.predict(frames.from_pandas(other[:9], npartitions=1)).compute()
-    with pytest.raises(TypeError, match="X must be a dataframe, in which columns are dates"):
-        model.predict(frames.from_pandas(X[["a"]], npartitions=1).to_dask_array())
+    with pytest.raises(ValueError, match="column 0 of X holds numbers, and it held"):
+        model.predict(frames.from_pandas(X.assign(when=X["a"]), npartitions=1).to_dask_array())
+
+
+@pytest.mark.parametrize("unit", ["D", "s", "ns"])
+@pytest.mark.parametrize("kind", ["M8", "m8"])
+@pytest.mark.parametrize("shape", [(50,), (50, 1), (25, 2)])
+def test_dates_of_dask_arrays_are_days_as_in_memory(shape, kind, unit):
+    da = pytest.importorskip("dask.array", reason="clusters need the extra 'dask'")
+    from kernpool import DaskNadarayaWatsonRegressor, NadarayaWatsonRegressor
+
+    days = (np.arange(50) * 7 % 50).astype(f"{kind}[D]").reshape(shape)
+    cells, y = days.astype(f"{kind}[{unit}]"), TABLE[: shape[0], 1]
+    expected = NadarayaWatsonRegressor(bandwidth=4.0).fit(days.astype(float), y).predict(days[:9].astype(float))
+    chunks = (7, *shape[1:])
+    model = DaskNadarayaWatsonRegressor(bandwidth=4.0).fit(da.from_array(cells, chunks=chunks), y)
+    for asked in (cells[:9], da.from_array(cells[:9], chunks=(4, *shape[1:])), days[:9].astype(f"{kind}[s]")):
+        np.testing.assert_allclose(np.asarray(model.predict(asked)), expected, rtol=1e-10)
+    other = {"M8": "m8", "m8": "M8"}[kind]
+    for wrong in (days.astype(float), days.astype(f"{other}[D]" if kind == "m8" else float)):
+        with pytest.raises(ValueError, match="when the model was fitted"):
+            model.predict(da.from_array(wrong, chunks=chunks))
+    numbers = DaskNadarayaWatsonRegressor(bandwidth=4.0).fit(da.from_array(days.astype(float), chunks=chunks), y)
+    with pytest.raises(ValueError, match=r"column 0 of X holds .*, and it held numbers"):
+        numbers.predict(da.from_array(cells, chunks=chunks))
 
 
 def test_dates_are_refused_where_no_model_keeps_their_kind():

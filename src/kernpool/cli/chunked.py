@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.cli.beside import Beside, Columns, Predict
-from kernpool.cli.kept import QUERIES, plain_json
+from kernpool.cli.kept import plain_json, read_queries
 from kernpool.cli.parsing import parse_features
 from kernpool.cli.tables import IN_MEMORY, form_of, listed
 from kernpool.cli.terminal import UsageError, progress_bar, say
@@ -209,7 +209,8 @@ def open_queries(
 ) -> tuple[int, Iterator[Any]]:
     """Return how many queries there are, and blocks of them; one block if memory is no matter."""
     if memory is None:
-        query = read_table(options.data, options.format, form_of(options)).numbers(features, QUERIES)
+        table = read_table(options.data, options.format, form_of(options))
+        query = read_queries(table, model, {"features": features})
         return len(query), iter([query])
     chunks = open_table(options.data, options.format, memory, target=[], features=features)
     if not chunks.rows:
@@ -251,8 +252,9 @@ def predictor(model: Any, cluster: str | None) -> Iterator[Predict]:
     if cluster is None:
         yield model.predict
         return
-    if not isinstance(model, KernelRegressor) or model.encoding_ is not None:
-        raise TypeError("--cluster is for regressors of numeric columns; predict here, without --cluster")
+    encoding = getattr(model, "encoding_", None)
+    if not isinstance(model, KernelRegressor) or not (encoding is None or encoding.numbers_alone):
+        raise TypeError("--cluster is for regressors of columns of numbers and dates; predict here, without --cluster")
     dask, pools = import_module("kernpool.dask"), import_module("kernpool.dask.pool")  # which load Dask
     with closing(dask.connect(cluster)) as client:
         yield lambda query: pool_at(

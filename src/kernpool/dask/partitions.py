@@ -19,7 +19,7 @@ from kernpool.data.checks import as_real_array, dates_refused
 from kernpool.data.chunks.base import ArrayChunks, Chunks, check_exact
 from kernpool.data.chunks.opening import of_numbers, open_chunks
 from kernpool.data.chunks.parquet import ColumnNames
-from kernpool.data.columns import Columns, Kind, refuse_other_columns
+from kernpool.data.columns import Columns, Kind, refuse_other_columns, with_days
 from kernpool.data.tables import TableError
 
 NO_DATES: Mapping[Any, Kind] = MappingProxyType({})
@@ -82,7 +82,7 @@ def as_partitions(
     key, value, key_weight, target, features
         As in `kernpool.dask.pool`.
     dates : bool, default=False
-        Read columns of dates and durations of a Dask dataframe as days, for a caller that keeps `Partitions.kinds`.
+        Read columns of dates and durations of a Dask collection as days, for a caller that keeps `Partitions.kinds`.
 
     Returns
     -------
@@ -107,7 +107,12 @@ def as_partitions(
     if is_dask_collection(key):
         key = key[list(features)] if is_frame(key) and features is not None else key
         if not is_frame(key):
-            return _of_arrays(as_dask_array(key), value, key_weight)
+            array = as_dask_array(key)
+            if not (dates and array.dtype.kind in "mM"):
+                return _of_arrays(array, value, key_weight)
+            width = 1 if array.ndim == 1 else array.shape[1]
+            times: tuple[Kind, ...] = ("date" if array.dtype.kind == "M" else "duration",) * width
+            return replace(_of_arrays(in_days(array), value, key_weight), kinds=times)
         kinds = time_kinds(key) if dates else {}
         names = tuple(key.columns)
         found = _of_arrays(as_dask_array(key, kinds, fitting=True), value, key_weight)
@@ -162,6 +167,26 @@ def as_dask_array(collection: Any, kinds: Mapping[Any, Kind] = NO_DATES, *, fitt
             f"{type(collection).__name__} of shape {getattr(array, 'shape', 'unknown')}"
         )
     return array.rechunk({1: -1}) if array.ndim == 2 and array.numblocks[1] > 1 else array
+
+
+def in_days(array: Any, kinds: Sequence[Kind] | None = None) -> Any:
+    """Return a Dask array of dates or durations as days, block by block.
+
+    Parameters
+    ----------
+    array : Dask array of shape (rows,) or (rows, columns)
+        Blocks of whole rows.
+    kinds : sequence of str, optional
+        Kinds of the columns that a model was fitted to; others are refused, before anything is computed unless cells
+        are objects. By default those of the array, which is to be fitted.
+    """
+    if array.dtype.kind != "O":
+        with_days("X", np.zeros((1, *array.shape[1:]), dtype=array.dtype), kinds)
+    return array.map_blocks(_in_days, kinds, dtype=np.float64, meta=np.empty((0,) * array.ndim))
+
+
+def _in_days(block: Any, kinds: Sequence[Kind] | None) -> Any:
+    return np.reshape(with_days("X", block, kinds)[0], block.shape) if len(block) else np.empty(block.shape)
 
 
 def _as_numbers(frame: Any, kinds: Mapping[Any, Kind], fitting: bool) -> Any:

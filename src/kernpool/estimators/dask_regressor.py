@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from kernpool.dask.cluster import compute, find_client
 from kernpool.dask.leave_one_out import LeaveOneOutError, leave_one_out_error
-from kernpool.dask.partitions import Partitions, as_dask_array, as_partitions, is_frame, select
+from kernpool.dask.partitions import Partitions, as_dask_array, as_partitions, in_days, is_frame, select
 from kernpool.dask.pool import RETRIES, pool_partitions
 from kernpool.data.checks import as_real_array
 from kernpool.data.chunks.base import Chunks
@@ -25,7 +25,15 @@ from kernpool.data.frames import Encoding
 from kernpool.estimators.bandwidth_choice import given_bandwidth
 from kernpool.estimators.dask_distribution import DaskDistribution
 from kernpool.estimators.dask_inference import DaskInference, refuse_without_rows
-from kernpool.estimators.dask_rows import count_rows, draw_sample, fetch_all, places_of, read_query, watch_blocks
+from kernpool.estimators.dask_rows import (
+    count_rows,
+    draw_sample,
+    fetch_all,
+    kinds_of,
+    places_of,
+    read_query,
+    watch_blocks,
+)
 from kernpool.estimators.keywords import NamedCalls
 from kernpool.estimators.nadaraya_watson import NadarayaWatsonRegressor
 from kernpool.estimators.parameters import check_parameters, search_parameters
@@ -235,12 +243,13 @@ class DaskNadarayaWatsonRegressor(DaskInference, DaskDistribution, NamedCalls, R
         if not is_dask_collection(X):
             X = read_query(self, X)
         else:
-            if self.encoding_ is not None and not is_frame(X):
-                raise TypeError(f"X must be a dataframe, in which columns are dates as in fit, got {type(X).__name__}")
-            X = as_dask_array(*self._columns_of(X)) if is_frame(X) else as_dask_array(X)
+            is_array = not is_frame(X)
+            X = as_dask_array(X) if is_array else as_dask_array(*self._columns_of(X))
             X = X[:, None] if X.ndim == 1 and self.n_features_in_ == 1 else X
             if X.ndim != 2 or X.shape[1] != self.n_features_in_:
                 raise ValueError(f"X must have {self.n_features_in_} columns, as in fit, got shape {X.shape}")
+            if is_array and (self.encoding_ is not None or X.dtype.kind in "mM"):
+                X = in_days(X, kinds_of(self) or ("numeric",) * X.shape[1])
             X = watch_blocks(self, X)
         return pool_partitions(self._recipe(self.bandwidth_), X, self.partitions_, self.client_, RETRIES)
 

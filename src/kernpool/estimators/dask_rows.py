@@ -15,6 +15,7 @@ from kernpool.dask.leave_one_out import draw_rows, joined
 from kernpool.dask.partitions import Partitions, read_block
 from kernpool.dask.pool import RETRIES
 from kernpool.data.chunks.base import Chunk
+from kernpool.data.columns import Kind
 from kernpool.estimators.extrapolation import (
     joined_ranges,
     may_extrapolate,
@@ -45,7 +46,7 @@ def read_query(model: Any, X: Any, *, warn: bool = True) -> NDArray[np.float64]:
         low, high = model.key_range_
         names = vars(model).get("feature_names_in_")
         reach = reach_of_range(low, high, *window_of(model))
-        warn_of_extrapolation(reach, query, low, high, names, kinds=_kinds_of(model))
+        warn_of_extrapolation(reach, query, low, high, names, kinds=kinds_of(model))
     return query
 
 
@@ -57,7 +58,7 @@ def watch_blocks(model: Any, X: Any) -> Any:
     if key_range is None:  # the bandwidth was given, and no row has been looked at
         key_range = delayed(_joined_ranges)([delayed(_range_of)(block) for block in model.partitions_.blocks])
     names = vars(model).get("feature_names_in_")
-    options = {"key_range": key_range, "window": window_of(model), "names": names, "kinds": _kinds_of(model)}
+    options = {"key_range": key_range, "window": window_of(model), "names": names, "kinds": kinds_of(model)}
     return X.map_blocks(_watched, **options, dtype=X.dtype, meta=X._meta)
 
 
@@ -71,7 +72,8 @@ def _watched(query: NDArray[Any], key_range: Any, window: Any, names: Any, kinds
     return query
 
 
-def _kinds_of(model: Any) -> Sequence[str] | None:
+def kinds_of(model: Any) -> Sequence[Kind] | None:
+    """Return the kinds of the columns that a model was fitted to; None if all are numbers."""
     return None if model.encoding_ is None else model.encoding_.kinds
 
 
