@@ -9,6 +9,8 @@ from matplotlib.dates import ConciseDateFormatter
 
 from kernpool import (
     ClassSetDisplay,
+    CoverageDisplay,
+    CurveComparisonDisplay,
     KernelCurveDisplay,
     LocalLinearRegressor,
     NadarayaWatsonClassifier,
@@ -16,6 +18,7 @@ from kernpool import (
     QuantileFanDisplay,
     ResidualDisplay,
     SiZerDisplay,
+    compare_curves,
 )
 
 N = 60
@@ -89,3 +92,32 @@ def test_the_summary_says_days(kind):
     assert "  when    40 days\n  z       1\n" in text
     ranks = LocalLinearRegressor(bandwidth=[0.4, 1.0], ridge=0.0, scale=["rank", "raw"]).fit(X, Y)
     assert "days" not in str(ranks.summary())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_coverage_by_slices_of_dates(kind):
+    cells, label = KINDS[kind]
+    X = pd.DataFrame({"when": cells, "z": RNG.normal(size=N)})
+    ends = Y - 1.0, np.where(np.arange(N) % 5, Y + 1.0, Y - 0.5)
+    expected = CoverageDisplay.from_intervals(DAYS, Y, ends, level=0.9, slices=4).slices
+    model = LocalLinearRegressor(bandwidth=[40.0, 1.0], ridge=0.0).fit(X[::2], Y[::2])
+    for display in (
+        CoverageDisplay.from_intervals(cells, Y, ends, level=0.9, slices=4, x_label="when"),
+        CoverageDisplay.from_estimator(model, X, Y, against="when", slices=4),
+    ):
+        np.testing.assert_array_equal(display.slices.center, expected.center)
+        assert display.ax_.get_xlabel() == label
+        assert isinstance(display.ax_.xaxis.get_major_formatter(), ConciseDateFormatter) == kind.startswith("dates")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_curves_of_groups_over_dates(kind):
+    cells, label = KINDS[kind]
+    group = np.arange(N) % 2
+    result = compare_curves(DAYS, Y, group, bandwidth=60.0, n_resamples=9)
+    expected = CurveComparisonDisplay.from_result(result, DAYS, Y, group)
+    display = CurveComparisonDisplay.from_result(result, pd.DataFrame({"when": cells}), Y, group, feature="when")
+    np.testing.assert_array_equal(display.curves.curve, expected.curves.curve)
+    np.testing.assert_array_equal(display.x_train, expected.x_train)
+    assert display.ax_.get_xlabel() == label
+    assert isinstance(display.ax_.xaxis.get_major_formatter(), ConciseDateFormatter) == kind.startswith("dates")

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kernpool.displays.style import GRAY, GROUPS, MARKERS, evenly, new_axes, tidy
+from kernpool.data.columns import with_days
+from kernpool.displays.style import GRAY, GROUPS, MARKERS, evenly, label_axis, new_axes, tidy
 from kernpool.execution.messages import abbreviate, explain_calls
 from kernpool.inference.curves import NULLS
 from kernpool.inference.group_curves import GroupCurves, group_curves
@@ -64,6 +65,8 @@ class CurveComparisonDisplay:
     >>> result = compare_curves(x, y, groups)
     >>> display = CurveComparisonDisplay.from_result(result, x, y, groups)  # doctest: +SKIP
     """
+
+    x_kind = "numeric"  # or what x is in days: dates or durations
 
     def __init__(
         self,
@@ -151,18 +154,20 @@ class CurveComparisonDisplay:
             parallel=result.null == NULLS["parallel"],
             places=grid_resolution,
         )
+        days, kinds = with_days("X", X)
         label = np.asarray(groups)
         present = np.isin(label, curves.labels)
         display = cls(
             curves,
             result=result,
-            x_train=np.asarray(X, dtype=np.float64).ravel()[present],
+            x_train=np.asarray(days, dtype=np.float64).ravel()[present],
             y_train=np.asarray(y, dtype=np.float64).ravel()[present],
             group=np.searchsorted(curves.labels, label[present]),
             level=level,
             x_label=feature,
             y_label=target,
         )
+        display.x_kind = "numeric" if kinds is None else kinds[0]
         return display.plot(ax=ax, **style)
 
     def plot(
@@ -225,7 +230,8 @@ class CurveComparisonDisplay:
             self.lines_ += ax.plot(x, curve, **(style | (curve_kwargs or {})))
         if self.result is not None:
             ax.set_title(f"{self.result.null}: p = {self.result.p_value:.2g}", fontsize="medium")
-        ax.set(xlabel=self.x_label, ylabel=self.y_label)
+        label_axis(ax.xaxis, self.x_label, self.x_kind)
+        ax.set_ylabel(self.y_label)
         from matplotlib.legend_handler import HandlerTuple
 
         handles, said = ax.get_legend_handles_labels()

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kernpool.data.columns import with_days
 from kernpool.displays.inside import Inside, column_of, is_training
 from kernpool.displays.slices import Slices
-from kernpool.displays.style import BLACK, BLUE, RED, new_axes, tidy
+from kernpool.displays.style import BLACK, BLUE, RED, label_axis, new_axes, tidy
 from kernpool.execution.messages import abbreviate, explain_calls
 from kernpool.inference.intervals import check_level
 
@@ -58,6 +59,8 @@ class CoverageDisplay:
     >>> ends = np.full(400, -1.645), np.full(400, 1.645)
     >>> display = CoverageDisplay.from_intervals(x, y, ends, level=0.9)  # doctest: +SKIP
     """
+
+    x_kind = "numeric"  # or what x is in days: dates or durations
 
     def __init__(
         self,
@@ -111,7 +114,7 @@ class CoverageDisplay:
         y : array_like of shape (m,)
             Their outputs.
         against : int or str, optional
-            Column by which to slice, numbers or labels; by default the prediction.
+            Column by which to slice, numbers, dates, durations or labels; by default the prediction.
         level : float, default=0.9
             Probability that an interval holds the value.
         method : str, default="adaptive"
@@ -184,7 +187,7 @@ class CoverageDisplay:
         Parameters
         ----------
         x : array_like of shape (m,)
-            By what to slice: numbers, or labels, each of which is a slice.
+            By what to slice: numbers, dates, durations, or labels, each of which is a slice.
         y : array_like of shape (m,)
             Values that the intervals are to hold: observations, or the truth for intervals of a curve.
         interval : PredictionInterval, Interval or pair of array_like
@@ -218,8 +221,9 @@ class CoverageDisplay:
         _check("confidence", confidence)
         if isinstance(slices, bool) or not isinstance(slices, int | np.integer) or slices < 1:
             raise ValueError(f"slices must be a positive number of slices, got {abbreviate(slices)}")
-        rows = Inside.of(x, y, interval, level)
-        return cls(
+        days, kinds = with_days("x", x)
+        rows = Inside.of(x if kinds is None else days[:, 0], y, interval, level)
+        display = cls(
             Slices.of(rows.x, rows.inside, int(slices), confidence),
             level=rows.level,
             confidence=confidence,
@@ -227,7 +231,9 @@ class CoverageDisplay:
             unknown=rows.unknown,
             x_label=x_label,
             y_label=f"share of {target} inside the interval",
-        ).plot(ax=ax, **style)
+        )
+        display.x_kind = "numeric" if kinds is None else kinds[0]
+        return display.plot(ax=ax, **style)
 
     def plot(
         self,
@@ -279,7 +285,8 @@ class CoverageDisplay:
         ax.set_ylim(max(-0.01, low - 0.08 * (1.0 - low)), 1.0 + 0.03 * (1.0 - low))
         ax.yaxis.set_major_locator(MaxNLocator(7, steps=[1, 2, 5, 10]))
         ax.yaxis.set_major_formatter(FuncFormatter(lambda share, _: f"{100 * share:.6g} %"))
-        ax.set(xlabel=self.x_label, ylabel=self.y_label)
+        label_axis(ax.xaxis, self.x_label, self.x_kind)
+        ax.set_ylabel(self.y_label)
         ax.legend(
             title=self.summary(), frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0),
             ncols=2 if len(self.bars_) == 1 else 1, fontsize="small", title_fontsize="small",

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kernpool.data.checks import refuse_foreign
+from kernpool.data.columns import with_days
 from kernpool.displays.section import column_index
 from kernpool.displays.style import as_numbers
 from kernpool.execution.messages import abbreviate
@@ -111,8 +112,8 @@ def is_training(estimator: Any, X: Any) -> bool:
     return given.shape == key.shape and bool(np.array_equal(given, key))
 
 
-def column_of(X: Any, against: int | str) -> tuple[NDArray[Any], str]:
-    """Return a column of rows, and its name.
+def column_of(X: Any, against: int | str) -> tuple[Any, str]:
+    """Return a column of rows, and its name; dates stay dates.
 
     Examples
     --------
@@ -121,6 +122,9 @@ def column_of(X: Any, against: int | str) -> tuple[NDArray[Any], str]:
     """
     names, width = [str(name) for name in getattr(X, "columns", [])], np.shape(X)[1]
     index = column_index(against, names, width, name="against")
-    column = np.asarray(X[X.columns[index]] if names else np.asarray(X)[:, index])
+    cells = X[X.columns[index]] if names else np.asarray(X)[:, index]
     label = names[index] if names else "x" if width == 1 else f"column {index}"
+    if with_days("X", cells)[1] is not None:
+        return cells, label
+    column = np.asarray(cells)
     return column.astype(np.str_) if column.dtype.kind == "O" else column, label
