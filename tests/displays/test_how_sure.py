@@ -381,3 +381,16 @@ def test_comparisons_that_are_none(groups):
     surfaces = compare_curves(np.c_[x, y[::-1]], y, label, n_resamples=9)
     with pytest.raises(ValueError, match="the test compared surfaces of 2"):
         CurveComparisonDisplay.from_result(surfaces, np.c_[x, y[::-1]], y, label)
+
+
+def test_a_map_of_a_model_of_infinite_bandwidth_looks_at_finite_ones():
+    """The bandwidths of the map are those of the rows alone, and its signs those of any other model of these rows."""
+    random = np.random.default_rng(4)
+    x = random.uniform(size=(70, 1))
+    y = np.cos(5 * x[:, 0]) + 0.1 * random.normal(size=70)
+    found = LocalLinearRegressor(bandwidth=np.inf).fit(x, y).slope_map()
+    expected = LocalLinearRegressor(bandwidth=0.2).fit(x, y).slope_map(bandwidths=found.bandwidth)
+    assert found.bandwidth[-1] == pytest.approx(np.ptp(x))
+    np.testing.assert_array_equal(found.sign, expected.sign)
+    np.testing.assert_allclose(found.rows, expected.rows, rtol=1e-9)
+    assert (found.sign != 0).any()

@@ -82,3 +82,15 @@ def test_numbers_that_are_objects_are_no_labels():
     explorer = explore(X[:, None], Y.astype(object), bandwidth=0.3)
     assert not explorer.subject.is_classifier
     np.testing.assert_array_equal(explorer.subject.model.value_.ravel(), Y)
+
+
+def test_an_infinite_bandwidth_is_called_so(shown):
+    """The curve is level along that column, and the page says so in words."""
+    with shown(explore(np.column_stack([X, X[::-1]]), Y, bandwidth=[0.3, np.inf])) as page:
+        wait_until_idle(page)
+        slider = control(page, "bandwidth-1")
+        assert slider.get_attribute("aria-valuetext") == "infinite"
+        assert control(page, "bandwidth-0").get_attribute("aria-valuetext") == "0.300"
+        assert "1e" not in page.locator(".kp-slider").nth(1).text_content()
+        assert "NaN" not in page.locator("[data-panel=scatter]").inner_html()
+        assert abs(float(facts(page)["Estimate"].replace("−", "-"))) < 2

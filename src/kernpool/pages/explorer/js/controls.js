@@ -3,6 +3,7 @@ import { html, put } from "./dom.js";
 import { bandwidthRange, setBandwidth } from "./moves.js";
 
 const SLIDER_STEPS = 400; // of a logarithmic slider
+const INFINITE = 1e50; // as kernpool.data.checks has it: all weights of that column are the same
 
 /** @returns {{update: () => void, destroy: () => void}} */
 export function makeControls(root, context) {
@@ -47,8 +48,9 @@ function makeSlider(context, column) {
     element: html("label", { class: "kp-slider" }, html("span", {}, text), input, shown),
     update(h) {
       input.value = Math.round((SLIDER_STEPS * (Math.log(h) - low)) / (high - low));
-      put(input, "aria-valuetext", words.number(h));
-      put(shown, "text", words.number(h));
+      const said = h >= INFINITE ? words("infinite") : words.number(h);
+      put(input, "aria-valuetext", said);
+      put(shown, "text", said);
     },
   };
 }
