@@ -237,6 +237,8 @@ def test_layers_name_arguments_that_they_do_not_have(name):
     layers = pytest.importorskip("kernpool.torch", reason="torch is an optional extra")
     with pytest.raises(TypeError, match=rf"^{name}\(\) has no argument 'nonsense'; it has "):
         getattr(layers, name)(nonsense=1)
+    with pytest.raises(TypeError, match=r"similarity must be a layer such as GaussianSimilarity.*, got 'gaussian'"):
+        layers.AttentionPooling("gaussian")
 
 
 @pytest.mark.parametrize(

@@ -341,6 +341,17 @@ def test_bad_input(arguments, message):
         KernelSimilarity(**arguments)
 
 
+@pytest.mark.parametrize("make", [lambda masked: masked, lambda masked: [masked[:1], masked[1:]]])
+def test_masked_bandwidths_are_refused(make):
+    """One of them is refused by the check of all other arrays, and not read as the number behind the mask."""
+    bandwidth = make(np.ma.masked_array([0.5, 2.0], mask=[False, True]))
+    for form in ("per_feature", "linear"):
+        with pytest.raises(TypeError, match="bandwidth is a masked array"):
+            GaussianSimilarity(bandwidth, form=form)
+    plain = GaussianSimilarity(np.ma.masked_array([0.5, 2.0], mask=False), form="per_feature")
+    np.testing.assert_allclose(plain.bandwidth, [0.5, 2.0])
+
+
 def test_a_width_is_a_number():
     with pytest.raises(TypeError, match="bandwidth must be a positive number, or one per feature, got 'scott'"):
         KernelSimilarity(bandwidth="scott")

@@ -6,7 +6,7 @@ from typing import Literal, overload
 
 from torch import Tensor, nn
 
-from kernpool.execution.messages import explain_calls
+from kernpool.execution.messages import abbreviate, explain_calls
 from kernpool.torch.dense import pool_densely
 from kernpool.torch.masks import check_dropout
 from kernpool.torch.request import Request, Similarity, check_algorithm
@@ -245,6 +245,10 @@ class AttentionPooling(nn.Module):
         self, similarity: nn.Module, dropout: float = 0.0, *, degree: int = 0, algorithm: str = "auto"
     ) -> None:
         super().__init__()
+        if not callable(similarity):
+            raise TypeError(
+                f"similarity must be a layer such as GaussianSimilarity(bandwidth=1.0), got {abbreviate(similarity)}"
+            )
         check_dropout(dropout)
         check_algorithm(algorithm, degree, similarity, dropout, return_weights=False)
         self.similarity, self.dropout, self.degree, self.algorithm = similarity, dropout, degree, algorithm

@@ -8,6 +8,7 @@ from typing import Literal, get_args
 import numpy as np
 from torch import Tensor
 
+from kernpool.data.checks import refuse_foreign
 from kernpool.execution.messages import abbreviate, check_choice
 from kernpool.torch.masks import check_tensors
 
@@ -40,7 +41,7 @@ def read_bandwidth(
     ValueError
         If a bandwidth is not positive and finite, a size below one, the form unknown, or they disagree.
     TypeError
-        If a bandwidth is no number.
+        If a bandwidth is no number, or masked.
 
     Examples
     --------
@@ -51,6 +52,8 @@ def read_bandwidth(
     for name, number in (("size", size), ("output_size", output_size)):
         if number is not None and number < 1:
             raise ValueError(f"{name} must be at least 1, got {number}")
+    if not isinstance(bandwidth, Tensor):
+        refuse_foreign("bandwidth", bandwidth)
     try:
         bandwidths = np.asarray(bandwidth, dtype=np.float64)
     except (TypeError, ValueError):
@@ -64,7 +67,7 @@ def read_bandwidth(
             f"with form={form!r}"
         )
     if not np.all(np.isfinite(bandwidths) & (bandwidths > 0)):
-        raise ValueError(f"bandwidth must be positive and finite, got {bandwidth}")
+        raise ValueError(f"bandwidth must be positive and finite, got {abbreviate(bandwidth)}")
     if output_size is not None and form != "linear":
         raise ValueError(f"output_size={output_size} belongs to form='linear', got form={form!r}")
     if form == "shared":
