@@ -1,5 +1,7 @@
 """How sure models on Dask are, and models in memory at queries on Dask."""
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -54,8 +56,18 @@ def test_several_outputs_and_empty_windows():
     model = DaskNadarayaWatsonRegressor("boxcar", bandwidth=0.05, empty="nan").fit(cut(X, 40), cut(Y, 40))
     with pytest.warns(EmptyWindowWarning, match="resamples some window has no row"):
         assert np.isnan(model.bootstrap(Q, n_resamples=3)).any()
-    model.set_params(empty="nearest")
-    with pytest.raises(ValueError, match="use a larger bandwidth, or empty='nan' or 'zero'"):
+    for empty in ("nearest", "mean"):
+        model.set_params(empty=empty)
+        with pytest.warns(EmptyWindowWarning, match="resamples some window has no row.* larger bandwidth"):
+            found = model.bootstrap(Q, n_resamples=3)
+        local = NadarayaWatsonRegressor("boxcar", bandwidth=0.05, empty=empty).fit(X, Y)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", EmptyWindowWarning)
+            expected = local.bootstrap(Q, n_resamples=3, kind="poisson")
+        assert np.isnan(found).any()
+        np.testing.assert_allclose(found[~np.isnan(found)], expected[~np.isnan(found)], **SAME)
+    model.set_params(empty="raise")
+    with pytest.raises(ValueError, match="have no row, and empty='raise'; use a larger bandwidth"):
         model.bootstrap(Q, n_resamples=3)
 
 

@@ -2,6 +2,7 @@
 
 import pickle
 import re
+import warnings
 from contextlib import nullcontext
 
 import numpy as np
@@ -17,6 +18,7 @@ from kernpool import (
     LocalLinearRegressor,
     NadarayaWatsonClassifier,
     NadarayaWatsonRegressor,
+    RankDeficiencyWarning,
     get_kernel,
     kernel_names,
     make_kernel,
@@ -135,6 +137,21 @@ def test_classifier_bandwidth_minimises_the_brier_score():
 
     assert model.loo_error_ == pytest.approx(brier(model.bandwidth_))
     assert model.loo_error_ <= min(brier(h) for h in np.geomspace(0.01, 10, 500)) * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("make", [NadarayaWatsonRegressor, LocalLinearRegressor, NadarayaWatsonClassifier])
+@pytest.mark.filterwarnings("ignore::kernpool.RankDeficiencyWarning")
+def test_a_grid_over_kernels_has_a_score_for_compact_ones_too(make, generator):
+    X = generator.uniform(0, 5, (80, 1))
+    y = np.sin(X[:, 0]) + 0.2 * generator.normal(size=80)
+    grid = {"kernel": ["gaussian", "epanechnikov", "triangular", "boxcar"], "bandwidth": [0.02, 0.3, 1.0]}
+    search = GridSearchCV(make(), grid, cv=KFold(5, shuffle=True, random_state=1))
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        search.fit(X, y > 0 if make is NadarayaWatsonClassifier else y)
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+    assert {one.category for one in said} <= {EmptyWindowWarning, RankDeficiencyWarning}
+    assert sum(one.category is EmptyWindowWarning for one in said) <= 5 * 3 * 3  # one for each fit of a compact kernel
 
 
 def test_in_the_company_of_scikit_learn(sample):

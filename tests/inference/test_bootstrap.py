@@ -235,8 +235,11 @@ def test_empty_windows_are_named():
     model = NadarayaWatsonRegressor("boxcar", 0.6, empty="nan").fit(chunks)
     with pytest.warns(EmptyWindowWarning):
         model.bootstrap([[3.0]], n_resamples=30, kind="poisson")
-    with pytest.raises(ValueError, match="empty='nan' or 'zero'"):
-        NadarayaWatsonRegressor("boxcar", 0.6, empty="mean").fit(chunks).bootstrap([[50.0]], kind="poisson")
+    mean = NadarayaWatsonRegressor("boxcar", 0.6, empty="mean").fit(chunks)
+    with pytest.warns(EmptyWindowWarning, match="3 of 3 resamples some window has no row"):
+        assert np.isnan(mean.bootstrap([[50.0]], n_resamples=3, kind="poisson")).all()
+    with pytest.raises(ValueError, match="empty='raise'"):
+        mean.set_params(empty="raise").bootstrap([[50.0]], n_resamples=3, kind="poisson")
 
 
 X, Y = rows()

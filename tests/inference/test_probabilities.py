@@ -123,6 +123,15 @@ def test_empty_windows_are_told(generator):
         assert np.isnan(numbers[1]).all()
 
 
+@pytest.mark.parametrize("empty", ["nan", "nearest"])
+def test_probabilities_and_their_errors_warn_once_of_empty_windows(empty, generator):
+    _, model = fitted(generator, kernel="epanechnikov", bandwidth=1.0, empty=empty)
+    with pytest.warns(EmptyWindowWarning) as said:
+        error = model.predict_proba([[0.0, 0.0], [9.0, 0.0]], return_std=True)[1]
+    assert len(said) == 1
+    assert np.isnan(error[1]).all()
+
+
 def test_far_away_the_nearest_row_is_all(generator):
     _, model = fitted(generator, prior_share=0.0)
     with pytest.warns(ExtrapolationWarning, match="far beyond the range"):

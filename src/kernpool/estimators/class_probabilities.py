@@ -113,7 +113,8 @@ class ClassProbabilities:
         probability = probability if map_ is None else recalibrated(probability, map_)
         if not return_std:
             return probability
-        return probability, standard_errors(_independent(model, "standard errors"), places_of(model, X, warn=False))
+        of, places = _independent(model, "standard errors"), places_of(model, X, warn=False)
+        return probability, standard_errors(of, places, warn=model.empty not in ("nan", "nearest"))
 
     def probability_interval(self, X: ArrayLike, level: float = 0.95) -> ProbabilityInterval:
         r"""Find intervals for the probabilities of classes, by Wilson's formula.

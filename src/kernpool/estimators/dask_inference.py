@@ -73,8 +73,14 @@ class DaskInference:
         TypeError
             If X is a Dask collection.
         ValueError
-            If the kind is another, the result is larger than `max_bytes`, a weight is no whole number, or `empty` would
-            fill windows of resamples from all rows.
+            If the kind is another, the result is larger than `max_bytes`, a weight is no whole number, or a window of a
+            resample is empty with ``empty="raise"``.
+
+        Warns
+        -----
+        EmptyWindowWarning
+            If a window of a resample is empty. The fit there is NaN, unless ``empty="zero"``: the nearest row, or the
+            mean, of each resample would take another pass over all rows.
 
         Notes
         -----

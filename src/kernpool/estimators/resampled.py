@@ -70,7 +70,7 @@ class Resampled:
         -----
         EmptyWindowWarning
             If a query has no training row within the kernel's support, in a resample too, and `empty` is ``"nearest"``,
-            the default, or ``"nan"``.
+            the default, or ``"nan"``. Of rows in chunks windows of resamples are NaN with ``"nearest"`` and ``"mean"``.
         ExtrapolationWarning
             If rows of X are far beyond the training rows; `kernpool.ExtrapolationWarning` has the rule.
 

@@ -26,7 +26,6 @@ from kernpool.inference.multiplied import means_of_units, multiplied
 from kernpool.inference.residuals import nothing_left
 from kernpool.inference.sample import LEAST_ROWS
 from kernpool.inference.warnings import InferenceWarning
-from kernpool.pooling.recipe import Recipe
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -253,7 +252,8 @@ def _of_rows(
             fit = np.full((len(there.problem.query), value.shape[1]), np.nan)
         empty += bool(np.isnan(fit).any())
         yield fit
-    warn_of_empty(empty, how, there.recipe)
+    if there.recipe.empty == "nan":
+        warn_of_empty(empty, how, "use a larger bandwidth, or empty='nearest' or 'mean'")
 
 
 def resampled_counts(
@@ -290,12 +290,11 @@ def resampled_counts(
     return counts if units is None else draws.sums_of_units(counts, units)
 
 
-def warn_of_empty(empty: int, how: Resampling, recipe: Recipe) -> None:
+def warn_of_empty(empty: int, how: Resampling, remedy: str) -> None:
     """Say once that windows of resamples hold no row."""
-    if empty and recipe.empty == "nan":
+    if empty:
         warn_caller(
-            f"in {empty} of {how.n_resamples} resamples some window has no row, and the fit there is NaN; use a larger "
-            "bandwidth, or empty='nearest' or 'mean'",
+            f"in {empty} of {how.n_resamples} resamples some window has no row, and the fit there is NaN; {remedy}",
             EmptyWindowWarning,
         )
 

@@ -150,7 +150,13 @@ def collect_states(
     Raises
     ------
     ValueError
-        If there were no pairs, or a window is empty and would be filled from all of them.
+        If there were no pairs, or a window is empty with ``empty="raise"``.
+
+    Warns
+    -----
+    EmptyWindowWarning
+        If a window is empty. The fit there is NaN, unless ``empty="zero"``: ``"nearest"`` and ``"mean"`` would go
+        through the pairs once more for each resample.
     """
     if state is None or center is None:
         raise ValueError(NO_PAIRS)
@@ -162,14 +168,15 @@ def collect_states(
             part = state.rows(slice(number * m, (number + 1) * m))
             fit = asked.sums(part, center, flat).fit(ridge)
             empty.append(not fit.occupied.all())
-            if empty[-1] and recipe.empty not in ("nan", "zero"):
+            if empty[-1] and recipe.empty == "raise":
                 raise ValueError(
-                    f"some windows of a resample are empty, and empty={recipe.empty!r} would go through the rows once "
-                    "more for each; use a larger bandwidth, or empty='nan' or 'zero'"
+                    f"some windows of resample {number} have no row, and empty='raise'; use a larger bandwidth, or "
+                    "empty='nan' or 'zero'"
                 )
             values = np.where(fit.occupied[:, None], fit.intercept, 0.0 if recipe.empty == "zero" else np.nan)
             yield values[:, 0] if flat else values
 
     found = how.collect(fits(), statistic, None)
-    warn_of_empty(sum(empty), how, recipe)
+    if recipe.empty != "zero":
+        warn_of_empty(sum(empty), how, "use a larger bandwidth, or a kernel of infinite support")
     return found

@@ -114,7 +114,7 @@ class Probabilities:
         return LeftOut(pooled, prior, (1.0 - self.share) * pooled + self.share * prior, log_mass(state))
 
 
-def standard_errors(of: Probabilities, places: Places) -> Array:
+def standard_errors(of: Probabilities, places: Places, *, warn: bool = True) -> Array:
     """Estimate the standard deviations of probabilities.
 
     Parameters
@@ -123,6 +123,8 @@ def standard_errors(of: Probabilities, places: Places) -> Array:
         Whose.
     places : Places
         Where.
+    warn : bool, default=True
+        False if a caller has warned of empty windows.
 
     Returns
     -------
@@ -144,7 +146,7 @@ def standard_errors(of: Probabilities, places: Places) -> Array:
     mean = of.weight @ different / of.total
     variance = (1.0 - s) ** 2 * own + (2.0 * s * (1.0 - s) * np.maximum(both, 0.0) + s**2 * mean) / of.total
     error = np.sqrt(np.repeat(variance, squared.shape[1] // variance.shape[1], axis=1))
-    return np.where(_told(fitted)[:, None], error, np.nan)
+    return np.where(_told(fitted, warn=warn)[:, None], error, np.nan)
 
 
 def effective_rows(of: Probabilities, places: Places) -> tuple[Array, Array]:
@@ -177,13 +179,13 @@ def _need_rows(of: Probabilities) -> None:
         )
 
 
-def _told(fitted: Fitted) -> NDArray[np.bool_]:
+def _told(fitted: Fitted, *, warn: bool = True) -> NDArray[np.bool_]:
     """Return where rows tell something, and warn of the other places."""
     rounded = ROUNDED * np.abs(fitted.log_mass)
     empty = ~np.isfinite(fitted.log_mass)
     lost = ~empty & (rounded > LOST)
     for places, reason, category in (
-        (empty, "have no key with positive weight", EmptyWindowWarning),
+        (empty & warn, "have no key with positive weight", EmptyWindowWarning),
         (lost & within_range(fitted.problem), TOO_FAR, ExtrapolationWarning),
     ):
         (which,) = np.nonzero(places)
