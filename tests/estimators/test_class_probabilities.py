@@ -60,6 +60,7 @@ def test_no_share(share, rows):
         NadarayaWatsonClassifier(prior_share=share).fit(*rows)
 
 
+@pytest.mark.filterwarnings("ignore::kernpool.ExtrapolationWarning")  # at 99
 def test_empty_windows_keep_what_empty_says(rows):
     X, y = rows
     far, shapes = [[99.0, 0.0]], {}

@@ -111,6 +111,7 @@ def test_search_results_do_not_outlive_a_refit(sample):
     assert model.leave_one_out().error > 0
 
 
+@pytest.mark.filterwarnings("ignore::kernpool.ExtrapolationWarning")  # at 99, whose answer is the priors
 def test_classifier_probabilities():
     generator = np.random.default_rng(0)
     X = np.r_[generator.normal(0, 1, (60, 2)), generator.normal(3, 1, (40, 2))]

@@ -54,6 +54,7 @@ def functions_of(x, y):
 @pytest.mark.parametrize("regressor", BOTH)
 @pytest.mark.parametrize("rows", [1, 3])
 @pytest.mark.filterwarnings("ignore::kernpool.RankDeficiencyWarning")  # of the fit and the places
+@pytest.mark.filterwarnings("ignore::kernpool.ExtrapolationWarning")  # one to three rows reach nowhere
 def test_too_few_rows_are_refused(regressor, rows):
     model = regressor(bandwidth=0.3).fit(X[:rows], Y[:rows])
     for _, ask in asked(model):
@@ -160,6 +161,7 @@ def test_residuals_of_less_than_one_row_are_told(regressor):
             assert found[1] > 0
 
 
+@pytest.mark.filterwarnings("ignore::kernpool.ExtrapolationWarning")  # of the one row that has a weight
 @pytest.mark.parametrize("regressor", BOTH)
 def test_rows_of_no_weight_have_no_say(regressor):
     """Neither in what is rounding beside the others, nor in whether residuals are zero."""
@@ -173,6 +175,7 @@ def test_rows_of_no_weight_have_no_say(regressor):
         equal.bootstrap(Q, n_resamples=3)
 
 
+@pytest.mark.filterwarnings("ignore::kernpool.ExtrapolationWarning")  # away from the value of a constant column
 def test_columns_without_a_slope_beside_one_that_has_it():
     """What the pseudo-inverse leaves in the other direction is 1e-16 of a slope, or zero."""
     flat = LocalLinearRegressor(bandwidth=0.2, ridge=0.0).fit(np.c_[X, np.full(40, 0.3)], Y)

@@ -21,7 +21,7 @@ from kernpool.data.folders import ModelFileError
 def model(generator):
     X = generator.normal(size=(30, 2))
     return NadarayaWatsonRegressor("tricube", empty="nearest").fit(
-        X, X[:, 0], sample_weight=generator.integers(1, 3, 30)
+        X, X[:, 0], sample_weight=generator.uniform(0.2, 1.0, 30)
     )
 
 

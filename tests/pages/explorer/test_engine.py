@@ -8,6 +8,7 @@ import pytest
 
 from kernpool import (
     EmptyWindowWarning,
+    ExtrapolationWarning,
     LocalLinearRegressor,
     NadarayaWatsonClassifier,
     NadarayaWatsonRegressor,
@@ -76,6 +77,7 @@ def test_empty_windows_are_those_of_the_model(kind, empty):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", EmptyWindowWarning)
         warnings.simplefilter("ignore", RankDeficiencyWarning)
+        warnings.simplefilter("ignore", ExtrapolationWarning)
         expected = (quiet.predict_proba if outputs else quiet.predict)(queries)
     np.testing.assert_allclose(found, expected.reshape(2, -1), rtol=1e-14)
     assert np.isnan(found[1]).all() == (empty in ("nan", "raise"))

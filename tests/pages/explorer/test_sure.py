@@ -110,6 +110,7 @@ def test_groups_are_left_out_together(page, kernel, situation, degree):
     assert found["empty"] == expected.empty_windows
 
 
+@pytest.mark.filterwarnings("ignore::kernpool.ExtrapolationWarning")  # of the ends of the page
 def test_of_classes(page):
     """Probabilities with the share of the priors; errors of labels without it."""
     g = np.random.default_rng(6)
