@@ -66,9 +66,7 @@ def test_a_column_that_makes_no_difference_makes_none(make, method, empty):
         np.testing.assert_allclose(mixed[0], plain[0], rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.filterwarnings(
-    "ignore::kernpool.ExtrapolationWarning"
-)  # of priors far away
+@pytest.mark.filterwarnings("ignore::kernpool.ExtrapolationWarning")  # of priors far away
 @pytest.mark.parametrize("mixed", [False, True])
 @pytest.mark.parametrize("make", MAKERS)
 def test_weights_of_empty_windows_are_what_the_policy_says(make, mixed):
