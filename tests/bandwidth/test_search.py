@@ -216,6 +216,7 @@ def test_constant_columns_have_no_role():
     assert rising.relevance_[0] == 0.0  # a straight line
 
 
+@pytest.mark.filterwarnings("ignore::kernpool.RepeatedRowsWarning")  # of 2.5
 @pytest.mark.parametrize("weight", [0.5, 0.9, 1.0, 2.5])
 def test_errors_of_rows_that_are_alone(weight):
     """Less than one row cannot lose one; then the mean of the others is over all but the row itself."""

@@ -115,6 +115,7 @@ def test_columns_of_other_types_and_frames(rows):
     assert named.member.shape == (80, 3)
 
 
+@pytest.mark.filterwarnings("ignore::kernpool.ExtrapolationWarning")  # at 9
 def test_empty_windows_have_the_sets_of_the_priors(rows):
     X, y = rows
     for empty in ("mean", "nan", "zero", "nearest"):

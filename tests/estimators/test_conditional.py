@@ -396,7 +396,7 @@ def test_bandwidths_for_the_distribution_of_a_frame():
         (lambda model, X: model.quantile_interval(X, 50), "levels must be between 0 and 1, got 50"),
         (lambda model, X: model.quantile_interval(X, level=95), "level must lie between 0 and 1, got 95"),
         (lambda model, _: model.cdf(np.ones((2, 3)), 0.0), "features"),
-        (lambda model, _: model.distribution_bandwidth("aicc"), "criterion must be one of 'loo', 'regularised'"),
+        (lambda model, _: model.distribution_bandwidth("aicc"), "criterion must be 'loo' or 'regularised'"),
         (lambda model, _: model.distribution_bandwidth(thresholds=0), "thresholds must be a positive number"),
     ],
 )

@@ -46,6 +46,7 @@ def test_files_give_the_same_bandwidth_here_and_on_a_cluster(options, weight, pa
     assert f"on a sample of 200 of {rows} rows" in here.bandwidth_note_
 
 
+@pytest.mark.filterwarnings("ignore::kernpool.RepeatedRowsWarning")  # weights of 2 and 3
 @pytest.mark.parametrize("rows", [3000, 1100, 37])
 def test_the_bandwidth_does_not_depend_on_partitions(rows):
     expected = NadarayaWatsonRegressor(max_search_rows=150).fit(open_chunks([(X, Y, WEIGHT)]))

@@ -45,6 +45,7 @@ def test_norms_are_those_of_the_shares_one_by_one(kernel, columns, method):
         np.testing.assert_array_less(np.abs(inner(one, other, smoother.sums) - expected), 1e-7 * scale)
 
 
+@pytest.mark.filterwarnings("ignore::kernpool.ExtrapolationWarning")  # up to three bandwidths beyond
 @pytest.mark.parametrize("regressor", [LocalLinearRegressor, NadarayaWatsonRegressor])
 def test_no_standard_error_is_zero_where_there_is_noise(regressor):
     """At 4.8 bandwidths between the last two rows it was, 2 bandwidths beyond the last."""

@@ -453,3 +453,19 @@ def test_errors_of_python_name_no_option_of_the_command_line():
         if path.parts[0] != "cli" and path.stem not in readers and option.search(text)
     ]
     assert found == []
+
+
+def test_slips_are_answered_with_the_remedy():
+    X = np.random.default_rng(0).uniform(size=(20, 2))
+    y = X[:, 0]
+    model = NadarayaWatsonRegressor(bandwidth=0.5).fit(X, y)
+    with pytest.raises(TypeError, match="return_std must be True or False, got ndarray of shape"):
+        model.predict(X, X)
+    with pytest.raises(ValueError, match="X has 20 rows and y 4; pass one value of y for each row"):
+        model.fit(X, y[:4])
+    with pytest.raises(ValueError, match="which are no classes; use NadarayaWatsonRegressor"):
+        NadarayaWatsonClassifier().fit(X, y)
+    with pytest.raises(TypeError, match="folder must be the path of a saved model, got 3"):
+        kernpool.load_model(3)
+    with pytest.raises(FileNotFoundError, match="no/such.parquet does not exist"):
+        kernpool.open_chunks("no/such.parquet")

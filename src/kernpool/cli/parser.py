@@ -62,5 +62,5 @@ class Parser(argparse.ArgumentParser):
 
 
 def _suggestion(name: str, known: Iterable[str]) -> str:
-    close = get_close_matches(name, list(known), n=1, cutoff=0.6)
+    close = get_close_matches(name, list(known), n=1, cutoff=0.7)
     return f"; did you mean {close[0]!r}?" if close else ""

@@ -8,6 +8,7 @@ import re
 from collections.abc import Sequence
 
 from kernpool.cli.terminal import UsageError
+from kernpool.execution.messages import did_you_mean
 
 UNITS = {"": 1, "B": 1} | {
     name: base**power
@@ -91,7 +92,10 @@ def parse_bandwidth(text: str, names: Sequence[str] = ()) -> str | float | list[
         numbers = [float(part) for part in text.split(",")]
     except ValueError:
         known = f"one of {', '.join(names)}, " if names else ""
-        raise UsageError(f"--bandwidth must be {known}a number, or numbers separated by commas; got {text!r}") from None
+        raise UsageError(
+            f"--bandwidth must be {known}a number, or numbers separated by commas; got {text!r}; "
+            f"{did_you_mean(text, names)}".rstrip("; ")
+        ) from None
     return numbers[0] if len(numbers) == 1 else numbers
 
 

@@ -11,6 +11,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from numpy.typing import NDArray
 
 from kernpool.data.files import is_same_file, refuse_existing, sha256, whole_folder
 from kernpool.data.tables import TableError
+from kernpool.execution.messages import abbreviate
 
 HEADER, TENSORS = "model.json", "tensors.safetensors"
 REMEDY = "copy the whole folder again or fit the model again"
@@ -135,6 +137,8 @@ def write_record(folder: str | Path, record: Record, *, force: bool = False) -> 
 
 def read_record(folder: str | Path, kinds: Sequence[type[Any]], *, memory: int | None = None) -> Any:
     """Read a model of one of some classes from a folder; parameters and errors as in `kernpool.load_model`."""
+    if not isinstance(folder, str | PathLike):
+        raise TypeError(f"folder must be the path of a saved model, got {abbreviate(folder)}")
     folder = Path(folder)
     header, source = read_header(folder, kinds), folder / HEADER
     of_format = [kind for kind in kinds if kind.record_format == header["format"]]

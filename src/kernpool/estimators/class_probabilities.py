@@ -15,6 +15,7 @@ from kernpool.estimators.fitted import pool_at
 from kernpool.estimators.labels import mixed
 from kernpool.estimators.recalibration import recalibrated
 from kernpool.estimators.smoothing_rows import fit_of_rows, places_of, printed_columns, smoother_of
+from kernpool.execution.messages import check_flag
 from kernpool.inference.intervals import check_level
 from kernpool.inference.probabilities import Probabilities, effective_rows, standard_errors
 from kernpool.inference.summary import ClassSummary
@@ -106,6 +107,7 @@ class ClassProbabilities:
         array([[0.03, 0.03],
                [0.05, 0.05]])
         """
+        check_flag("return_std", return_std)
         model: Any = self
         pooled = np.clip(pool_at(model, X, model._report_rank), 0.0, 1.0)  # rounding may leave -1e-17
         probability = mixed(pooled, model.class_prior_, model.prior_share_)

@@ -39,6 +39,7 @@ from kernpool.estimators.nadaraya_watson import NadarayaWatsonRegressor
 from kernpool.estimators.parameters import check_parameters, search_parameters
 from kernpool.estimators.rows import as_outputs, fitted_labels, keep_labels
 from kernpool.estimators.search_sample import DEFAULT_SEARCH_ROWS, SearchDraw, bandwidth_of_sample, seed_of
+from kernpool.execution.messages import check_flag
 from kernpool.kernels import Kernel, get_kernel
 from kernpool.pooling.recipe import Recipe
 
@@ -238,6 +239,7 @@ class DaskNadarayaWatsonRegressor(DaskInference, DaskDistribution, NamedCalls, R
             As `NadarayaWatsonRegressor.predict`; for Dask queries where a block is computed.
         """
         check_is_fitted(self)
+        check_flag("return_std", return_std)
         if return_std:
             refuse_without_rows(self, "return_std needs")
         if not is_dask_collection(X):

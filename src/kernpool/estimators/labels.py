@@ -133,7 +133,13 @@ def one_hot(y: ArrayLike, dtype: Any) -> tuple[NDArray[Any], NDArray[np.intp], N
     array([[0., 1.],
            [1., 0.]])
     """
-    check_classification_targets(y)
+    try:
+        check_classification_targets(y)
+    except ValueError:
+        raise ValueError(
+            f"Unknown label type: continuous; y holds numbers such as {np.ravel(y)[0]!s:.20}, which are no "
+            "classes; use NadarayaWatsonRegressor for numbers, or pass integers, booleans or text"
+        ) from None
     classes, number = np.unique(y, return_inverse=True)
     return classes, number, (number[:, None] == np.arange(len(classes))).astype(dtype)
 

@@ -30,6 +30,7 @@ from kernpool.estimators.rows import (
     snapshot,
 )
 from kernpool.estimators.smoother import KernelSmoother
+from kernpool.execution.messages import check_flag
 from kernpool.execution.threads import OwnLock
 from kernpool.kernels import get_kernel
 
@@ -260,6 +261,7 @@ class KernelRegressor(
         RankDeficiencyWarning
             If a local linear fit is not determined by the rows of its window; once per fit.
         """
+        check_flag("return_std", return_std)
         model = snapshot(self)
         return (model._pool(X), std_of_new(model, X)) if return_std else model._pool(X)
 

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import validate_data
 
 from kernpool.data.checks import as_key_weight, as_real_array, is_missing, refuse_foreign
@@ -63,12 +62,18 @@ def read_rows(model: Any, X: Any, y: Any, *, numbers: bool, reset: bool = True) 
     encoding = encoding_of(model, table) if reset else vars(model).get("encoding_")
     key, code = read_inputs(model, table, encoding, reset=reset)
     output = as_outputs(y, type(model).__name__) if numbers else as_labels(y, type(model).__name__)
-    check_consistent_length(key, output)
+    _refuse_other_length(key, output)
     if reset and is_frame(table) and not isinstance(table, Mixed):  # columns of files are looked at where they are read
         named = [name for some in (model.unordered, model.ordered) if some is not None for name in some]
         for sentence in suspect_columns(table, named):
             warn_caller(sentence, SuspectColumnWarning)
     return Rows(key, code, output, encoding)
+
+
+def _refuse_other_length(key: NDArray[Any], output: NDArray[Any]) -> None:
+    """Refuse outputs or labels that are not one for each row."""
+    if len(key) != len(output):
+        raise ValueError(f"X has {len(key)} rows and y {len(output)}; pass one value of y for each row of X")
 
 
 def refuse_formula(X: Any, y: Any) -> None:
@@ -109,7 +114,7 @@ def read_numbers(model: Any, X: Any, y: Any, *, numbers: bool) -> tuple[Array, N
                 )
     key, _ = read_inputs(model, table, None, reset=True)
     output = as_outputs(y, owner) if numbers else as_labels(y, owner)
-    check_consistent_length(key, output)
+    _refuse_other_length(key, output)
     return np.asarray(key, dtype=np.float64), output
 
 

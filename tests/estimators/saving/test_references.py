@@ -16,7 +16,7 @@ QUERY = np.linspace(-1, 1, 7)[:, None]
 @pytest.fixture
 def data(generator, tmp_path):
     x = generator.normal(size=20_000)
-    np.save(tmp_path / "rows.npy", np.c_[x, np.sin(x), generator.integers(0, 3, 20_000)])
+    np.save(tmp_path / "rows.npy", np.c_[x, np.sin(x), generator.integers(0, 2, 20_000)])
     return tmp_path / "rows.npy"
 
 

@@ -181,6 +181,8 @@ def open_chunks(
     """
     if isinstance(source, Chunks):
         return source
+    if isinstance(source, str | Path) and not Path(source).exists():
+        raise FileNotFoundError(f"{source} does not exist")
     if isinstance(source, str | Path) or (value is None and hasattr(source, "__arrow_c_stream__")):
         if target is None:
             raise TypeError(
@@ -210,8 +212,6 @@ def _open_named(source: Any, **options: Any) -> Chunks:
     if not isinstance(source, str | Path):
         return StreamChunks(source, **options)
     path = Path(source)
-    if not path.exists():
-        raise FileNotFoundError(f"{path} does not exist")
     return NpyChunks(path, **options) if path.suffix == ".npy" else ParquetChunks(path, **options)
 
 
