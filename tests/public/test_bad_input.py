@@ -467,5 +467,5 @@ def test_slips_are_answered_with_the_remedy():
         NadarayaWatsonClassifier().fit(X, y)
     with pytest.raises(TypeError, match="folder must be the path of a saved model, got 3"):
         kernpool.load_model(3)
-    with pytest.raises(FileNotFoundError, match="no/such.parquet does not exist"):
+    with pytest.raises(FileNotFoundError, match=r"no/such\.parquet does not exist"):
         kernpool.open_chunks("no/such.parquet")
