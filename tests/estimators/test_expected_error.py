@@ -15,6 +15,7 @@ def noise(n, columns, seed):
     return generator.normal(size=(n, columns)), generator.normal(size=n)
 
 
+@pytest.mark.filterwarnings("ignore::kernpool.ExtrapolationWarning")  # two of 1000 new rows
 @pytest.mark.slow  # 44 searches in four columns; what is computed is tested below
 def test_it_is_what_new_rows_show_where_leave_one_out_is_too_small():
     found = []

@@ -34,6 +34,7 @@ def bandwidth_of(model):
     return model.bandwidth_.tolist(), model.bandwidth_note_
 
 
+@pytest.mark.filterwarnings("ignore::kernpool.RepeatedRowsWarning")  # weights up to 3
 @pytest.mark.covering
 @pytest.mark.parametrize("weight", [None, "w"])
 @pytest.mark.parametrize("options", [{}, {"bandwidth": "scott"}, {"random_state": 7, "common_factor": True}], ids=str)
@@ -54,6 +55,7 @@ def test_the_bandwidth_does_not_depend_on_partitions(rows):
     assert bandwidth_of(DaskNadarayaWatsonRegressor(max_search_rows=150).fit(*arrays)) == bandwidth_of(expected)
 
 
+@pytest.mark.filterwarnings("ignore::kernpool.RepeatedRowsWarning")  # weights of 2
 @pytest.mark.slow
 def test_few_rows_of_positive_weight_are_all_drawn():
     """Fewer than are asked for, although there are more rows."""

@@ -24,9 +24,9 @@ POLICIES = ("plane", "clip")
 MARGIN = 0.1  # of the range, on both sides
 BANDWIDTHS = 2.0
 OF_RANGE = 0.5  # margin of local planes, at most, however large the bandwidth
-FALSE_ALARMS = 0.005  # of new rows like the training rows, in theory
+FALSE_ALARMS = 0.003  # of new rows like the training rows, in theory
 FEWEST_TAIL, MOST_TAIL, TAIL = 3, 12, 8  # rows of a tail: an eighth, from 3 to 12
-HEAVIEST, LONGEST = 0.5, 4.0  # tail index, and how many times the distance from the median
+HEAVIEST, LONGEST = 0.5, 6.0  # tail index, and how many times the distance from the median
 
 
 class Reach(NamedTuple):
@@ -72,7 +72,7 @@ def reach_of_range(low: Array, high: Array, bandwidth: Array, planes: bool = Fal
 def reach_of_rows(key: NDArray[Any], weight: Array | None, bandwidth: Array, planes: bool = False) -> Reach:
     r"""Return the same for rows in memory, and at least as far as new rows like these may be.
 
-    .. math:: m + (x_{(n-1)} - m) \, \min\{4, (4 d / (.005\, n))^\gamma\},
+    .. math:: m + (x_{(n-1)} - m) \, \min\{6, (4 d / (.003\, n))^\gamma\},
         \qquad \gamma = \min\{\tfrac12, \tfrac1k \sum_{i=1}^k \log \frac{x_{(n-i)} - m}{x_{(n-1-k)} - m}\}
 
     is the upper limit of a column then, if it is above that of `reach_of_range`, with the median m and k = n / 8, from
@@ -96,7 +96,7 @@ def reach_of_rows(key: NDArray[Any], weight: Array | None, bandwidth: Array, pla
     Examples
     --------
     >>> reach_of_rows(np.linspace(0.0, 5.0, 101)[:, None], None, np.array([0.1])).high.round(2)
-    array([5.9])
+    array([6.19])
     """
     rows = np.sort(np.asarray(key if weight is None else key[weight > 0], dtype=np.float64), axis=0)
     near = reach_of_range(rows[0], rows[-1], bandwidth, planes)

@@ -205,7 +205,7 @@ def test_categorical_columns(library, step, tmp_path, generator):
 @pytest.mark.slow  # nothing but the entry on chunks differs from those above
 def test_models_on_chunks(tmp_path, generator):
     x = generator.normal(size=500)
-    np.save(tmp_path / "rows.npy", np.c_[x, np.sin(x), generator.integers(1, 3, 500)])
+    np.save(tmp_path / "rows.npy", np.c_[x, np.sin(x), generator.uniform(0.2, 1.0, 500)])
     model = NadarayaWatsonRegressor(bandwidth="loo", max_search_rows=100).fit(tmp_path / "rows.npy", "1", "2")
     save_model(model, tmp_path / "model")
 
