@@ -138,6 +138,11 @@ def _is_column(column: Any) -> bool:
     return isinstance(column, str | int | np.integer) and not isinstance(column, bool)
 
 
+def _check_random_state(random_state: Any) -> None:
+    if type(random_state) is not int or not 0 <= random_state < 1 << 32:  # to seed one takes longer than a small fit
+        as_random(random_state, generators=False)
+
+
 CHECKS: dict[str, Callable[[Any], object]] = {
     "empty": check_empty,
     "scale": check_scale,
@@ -146,7 +151,7 @@ CHECKS: dict[str, Callable[[Any], object]] = {
     "bandwidth_convention": check_convention,
     "algorithm": check_algorithm,
     "tol": as_tol,
-    "random_state": lambda random_state: as_random(random_state, generators=False),
+    "random_state": _check_random_state,
     "n_jobs": resolve_n_jobs,
     "unseen": _check_unseen,
     "common_factor": _check_common_factor,
