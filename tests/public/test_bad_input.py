@@ -469,3 +469,11 @@ def test_slips_are_answered_with_the_remedy():
         kernpool.load_model(3)
     with pytest.raises(FileNotFoundError, match=r"no/such\.parquet does not exist"):
         kernpool.open_chunks("no/such.parquet")
+
+
+def test_values_without_a_length_are_named_in_messages():
+    sparse = pytest.importorskip("scipy.sparse")
+    with pytest.raises((TypeError, ValueError), match="kernel"):
+        NadarayaWatsonRegressor(kernel=sparse.csr_matrix(np.eye(3))).fit([[0.0], [1.0]], [0.0, 1.0])
+    with pytest.raises(TypeError, match="missing"):
+        kernpool.RunningPool.update()

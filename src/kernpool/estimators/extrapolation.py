@@ -22,7 +22,8 @@ Array = NDArray[np.float64]
 
 POLICIES = ("plane", "clip")
 MARGIN = 0.1  # of the range, on both sides
-BANDWIDTHS = 2.0
+BANDWIDTHS, STEPS = 2.0, 3.0
+ROUNDING = 1e-9  # of the largest number of a column: a constant of .1 + .2 is .3
 OF_RANGE = 0.5  # margin of local planes, at most, however large the bandwidth
 FALSE_ALARMS = 0.003  # of new rows like the training rows, in theory
 FEWEST_TAIL, MOST_TAIL, TAIL = 3, 12, 8  # rows of a tail: an eighth, from 3 to 12
@@ -43,7 +44,7 @@ class Reach(NamedTuple):
         return np.asarray((query < self.low) | (query > self.high))
 
 
-def reach_of_range(low: Array, high: Array, bandwidth: Array, planes: bool = False) -> Reach:
+def reach_of_range(low: Array, high: Array, bandwidth: Array, planes: bool = False, step: Array | float = 0.0) -> Reach:
     r"""Return how far queries may be without being extrapolation: two bandwidths beyond the range of each column.
 
     Parameters
@@ -54,6 +55,8 @@ def reach_of_range(low: Array, high: Array, bandwidth: Array, planes: bool = Fal
         Of the fit, infinite where all rows weigh alike.
     planes : bool, default=False
         Whether local planes are fitted, which go on beyond the rows: then half of the range is the most.
+    step : ndarray of shape (d,), default=0.0
+        From a value to the next one: three of them are no extrapolation either, so that series may be continued.
 
     Examples
     --------
@@ -63,9 +66,10 @@ def reach_of_range(low: Array, high: Array, bandwidth: Array, planes: bool = Fal
     Reach(low=array([-2.5]), high=array([7.5]))
     """
     with np.errstate(over="ignore"):
-        margin = BANDWIDTHS * np.asarray(bandwidth, dtype=np.float64)
+        margin = np.maximum(BANDWIDTHS * np.asarray(bandwidth, dtype=np.float64), STEPS * step)
         if planes:
             margin = np.minimum(margin, OF_RANGE * high - OF_RANGE * low)
+        margin = margin + ROUNDING * np.maximum(np.abs(low), np.abs(high))
         return Reach(low - margin, high + margin)
 
 
@@ -77,7 +81,9 @@ def reach_of_rows(key: NDArray[Any], weight: Array | None, bandwidth: Array, pla
 
     is the upper limit of a column then, if it is above that of `reach_of_range`, with the median m and k = n / 8, from
     3 to 12; the lower limit likewise. It is Weissman's estimate of a quantile by Hill's index of the tail. The largest
-    value itself is not used, so that a single outlier does not move the limit.
+    value itself is not used, so that a single outlier does not move the limit. For planes it is at most half of the
+    range, without the two ends, beyond the second largest value. The step of a column is the median of the differences
+    of its neighbouring distinct values.
 
     Parameters
     ----------
@@ -99,7 +105,9 @@ def reach_of_rows(key: NDArray[Any], weight: Array | None, bandwidth: Array, pla
     array([6.19])
     """
     rows = np.sort(np.asarray(key if weight is None else key[weight > 0], dtype=np.float64), axis=0)
-    near = reach_of_range(rows[0], rows[-1], bandwidth, planes)
+    gaps = np.diff(rows, axis=0).T
+    step = np.array([np.median(gap[gap > 0]) if np.any(gap > 0) else 0.0 for gap in gaps])
+    near = reach_of_range(rows[0], rows[-1], bandwidth, planes, step)
     n, d = rows.shape
     if n < FEWEST_TAIL:
         return near
@@ -107,9 +115,11 @@ def reach_of_rows(key: NDArray[Any], weight: Array | None, bandwidth: Array, pla
     middle, power = 0.5 * rows[(n - 1) // 2] + 0.5 * rows[n // 2], max(np.log(4.0 * d / (FALSE_ALARMS * n)), 0.0)
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         below, above = middle - rows[1 : k + 2], rows[-2 : -k - 3 : -1] - middle
-        return Reach(
-            np.minimum(near.low, middle - _tail(below, power)), np.maximum(near.high, middle + _tail(above, power))
-        )
+        low, high = middle - _tail(below, power), middle + _tail(above, power)
+        if planes:
+            most = OF_RANGE * rows[-2] - OF_RANGE * rows[1]
+            low, high = np.maximum(low, rows[1] - most), np.minimum(high, rows[-2] + most)
+        return Reach(np.minimum(near.low, low), np.maximum(near.high, high))
 
 
 def _tail(distance: Array, power: float) -> Array:

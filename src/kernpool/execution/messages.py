@@ -159,7 +159,10 @@ def abbreviate(value: Any) -> str:
     if type(value).__module__ == "numpy" and getattr(value, "shape", None) == ():
         value = value.item()  # `np.float64(0.5)` is 0.5
     shape = getattr(value, "shape", None)
-    count = len(value) if hasattr(value, "__len__") and shape != () else 0
+    count = 0
+    if shape != ():
+        with suppress(Exception):  # sparse matrices and Dask arrays have no length
+            count = len(value)
     if isinstance(value, str) or count <= LONGEST // 3:
         text = repr(value)
         if len(text) <= LONGEST and "\n" not in text:
@@ -283,7 +286,7 @@ def _explained(function: Callable[..., Any], *, is_method: bool) -> Callable[...
             try:
                 signature(function).bind(*arguments, **keywords)
             except TypeError:
-                owner = arguments[0] if is_method else None
+                owner = arguments[0] if is_method and arguments else None
                 kind = "" if owner is None else (owner if isinstance(owner, type) else type(owner)).__name__
                 raise TypeError(describe_call(kind, function, keywords, str(error))) from None
             raise
