@@ -166,7 +166,8 @@ class CategoricalKernel:
         (True, False)
         """
         table = self.table(levels, lam)
-        return bool(np.ptp(table) <= ROUNDING * table.max())
+        # 1 - lam at the largest lam of Aitchison and Aitken, 1 - (c - 1) / c, has lost the digits of c.
+        return bool(np.ptp(table) <= ROUNDING * len(table) * table.max())
 
     def _distances(self, levels: Any) -> Array:
         if self.ordered:
